@@ -1,0 +1,187 @@
+/* cpu.c - which instructions this CPU has, and how many CPUs are ours
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/cpu.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {
+    [ST_CPU_C] = "c", [ST_CPU_NEON] = "neon", [ST_CPU_AVX2] = "avx2", [ST_CPU_AVX512] = "avx512"};
+
+static enum st_cpu_level detect(void)
+{
+#if defined(__aarch64__)
+    return ST_CPU_NEON;
+#elif defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return ST_CPU_C;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))
+        return ST_CPU_AVX512;
+    return ST_CPU_AVX2;
+#else
+    return ST_CPU_C;
+#endif
+}
+
+enum st_cpu_level st_cpu_level(void)
+{
+    const enum st_cpu_level best = detect();
+    const char *asked = getenv("STOKER_CPU");
+    if (!asked)
+        return best;
+    if (!strcmp(asked, "c"))
+        return ST_CPU_C;
+    for (int level = ST_CPU_NEON; level <= (int)best; level++)
+        if (!strcmp(asked, level_names[level]) && (best == ST_CPU_NEON || level != ST_CPU_NEON))
+            return (enum st_cpu_level)level;
+    return best; /* asked for more than there is: the best there is */
+}
+
+const char *st_cpu_level_name(enum st_cpu_level level) { return level_names[level]; }
+
+/* The first two words of a small file; false when it cannot be read. */
+static bool read_words(const char *root, const char *path, char a[32], char b[32])
+{
+    char name[PATH_MAX];
+    if (snprintf(name, sizeof name, "%s%s", root, path) >= (int)sizeof name)
+        return false;
+    FILE *f = fopen(name, "re");
+    if (!f)
+        return false;
+    a[0] = b[0] = '\0';
+    const int found = fscanf(f, "%31s %31s", a, b);
+    fclose(f);
+    return found >= 1;
+}
+
+/* Each ancestor's limit counts too, so walk from this process's cgroup up to the root. */
+static bool cgroup_path(const char *root, const char *controller, char path[PATH_MAX])
+{
+    char name[PATH_MAX], line[PATH_MAX];
+    if (snprintf(name, sizeof name, "%s/proc/self/cgroup", root) >= (int)sizeof name)
+        return false;
+    FILE *f = fopen(name, "re");
+    if (!f)
+        return false;
+    bool found = false;
+    while (!found && fgets(line, sizeof line, f)) {
+        char *list = strchr(line, ':');
+        char *where = list ? strchr(list + 1, ':') : NULL;
+        if (!where)
+            continue;
+        *where++ = '\0';
+        where[strcspn(where, "\n")] = '\0';
+        const bool v2 = list[1] == '\0';
+        if (controller ? strstr(list + 1, controller) != NULL : v2) {
+            strcpy(path, where);
+            found = true;
+        }
+    }
+    fclose(f);
+    return found;
+}
+
+static void up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static uint32_t quota(const char *max, const char *period)
+{
+    const double q = atof(max), p = atof(period);
+    if (q <= 0 || p <= 0) /* "max", or -1: no limit */
+        return UINT32_MAX;
+    const double cpus = q / p;
+    return cpus < 1 ? 1 : cpus >= 1e6 ? UINT32_MAX : (uint32_t)(cpus + 0.999);
+}
+
+uint32_t st_cgroup_cpus(const char *root)
+{
+    char path[PATH_MAX], name[PATH_MAX + 64], a[32], b[32];
+    uint32_t least = UINT32_MAX;
+
+    for (bool on = cgroup_path(root, NULL, path); on; up(path)) {
+        snprintf(name, sizeof name, "/sys/fs/cgroup%s/cpu.max", path);
+        if (read_words(root, name, a, b)) {
+            const uint32_t here = quota(a, b);
+            least = here < least ? here : least;
+        }
+        on = path[0] != '\0';
+    }
+    for (bool on = cgroup_path(root, "cpu", path); on; up(path)) {
+        char max[32], period[32];
+        snprintf(name, sizeof name, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", path);
+        const bool has_max = read_words(root, name, max, b);
+        snprintf(name, sizeof name, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", path);
+        if (has_max && read_words(root, name, period, b)) {
+            const uint32_t here = quota(max, period);
+            least = here < least ? here : least;
+        }
+        on = path[0] != '\0';
+    }
+    return least;
+}
+
+uint64_t st_cgroup_memory(const char *root)
+{
+    static const char *const controllers[] = {NULL, "memory"};
+    char path[PATH_MAX], name[PATH_MAX + 64], a[32], b[32];
+    uint64_t least = UINT64_MAX;
+
+    for (int k = 0; k < 2; k++)
+        for (bool on = cgroup_path(root, controllers[k], path); on; up(path)) {
+            snprintf(name, sizeof name, k ? "/sys/fs/cgroup/memory%s/memory.limit_in_bytes"
+                                          : "/sys/fs/cgroup%s/memory.max", path);
+            if (read_words(root, name, a, b) && a[0] != 'm') {
+                const uint64_t here = strtoull(a, NULL, 10);
+                least = here && here < least ? here : least;
+            }
+            on = path[0] != '\0';
+        }
+    return least;
+}
+
+static uint32_t affinity_cpus(void)
+{
+    /* A machine may have more CPUs than a fixed cpu_set_t holds. */
+    for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (!set)
+            break;
+        const size_t bytes = CPU_ALLOC_SIZE(cpus);
+        if (sched_getaffinity(0, bytes, set) == 0) {
+            const int count = CPU_COUNT_S(bytes, set);
+            CPU_FREE(set);
+            return count > 0 ? (uint32_t)count : 1;
+        }
+        CPU_FREE(set);
+    }
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+uint32_t st_cpu_count(void)
+{
+    const uint32_t allowed = affinity_cpus(), paid = st_cgroup_cpus("");
+    return allowed < paid ? allowed : paid;
+}
+
+uint64_t st_memory_limit(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+    const uint64_t ours = st_cgroup_memory("");
+    return all < ours ? all : ours;
+}

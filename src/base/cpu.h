@@ -1,0 +1,31 @@
+/* cpu.h - which instructions this CPU has, and how many CPUs are ours
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_BASE_CPU_H
+#define ST_BASE_CPU_H
+
+#include <stdint.h>
+
+enum st_cpu_level {
+    ST_CPU_C,      /* plain C: the specification of every kernel */
+    ST_CPU_NEON,   /* aarch64, always there */
+    ST_CPU_AVX2,   /* x86-64 with AVX2, FMA and F16C */
+    ST_CPU_AVX512, /* and AVX-512 F, BW, DQ, VL, VBMI, VNNI (Ice Lake and newer, Zen 4 and newer) */
+};
+
+/* The best level of this CPU, or a lower one named by the environment variable STOKER_CPU
+ * (c, neon, avx2, avx512). Asks anew each time: keep the answer. */
+enum st_cpu_level st_cpu_level(void);
+const char *st_cpu_level_name(enum st_cpu_level level);
+
+/* min(CPUs in the affinity mask, cgroup v1 or v2 quota rounded up), at least 1. */
+uint32_t st_cpu_count(void);
+/* min(physical memory, cgroup limit) in bytes. */
+uint64_t st_memory_limit(void);
+
+/* The same two, under another root than "/", for tests. */
+uint32_t st_cgroup_cpus(const char *root);
+uint64_t st_cgroup_memory(const char *root);
+
+#endif

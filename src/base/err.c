@@ -1,0 +1,55 @@
+/* err.c - errors are values: a status and a sentence
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int st_fail(struct stoker_error *err, int code, const char *format, ...)
+{
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        err->code = code;
+        if (vsnprintf(err->message, sizeof err->message, format, args) < 0)
+            err->message[0] = '\0';
+        va_end(args);
+    }
+    return code;
+}
+
+int st_fail_in(struct stoker_error *err, int code, const char *prefix)
+{
+    if (err) {
+        char inner[sizeof err->message];
+        memcpy(inner, err->message, sizeof inner);
+        err->code = code;
+        /* A path may be as long as the whole message: keep room for the reason. */
+        snprintf(err->message, sizeof err->message, "%.700s: %.300s", prefix, inner);
+    }
+    return code;
+}
+
+int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
+{
+    const int code = errnum == ENOMEM ? STOKER_ENOMEM : STOKER_EIO;
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        err->code = code;
+        int used = vsnprintf(err->message, sizeof err->message, format, args);
+        va_end(args);
+        if (used < 0)
+            used = 0;
+        if ((size_t)used > sizeof err->message - 100)
+            used = (int)sizeof err->message - 100;
+        char text[90] = "";
+        const char *said = strerror_r(errnum, text, sizeof text); /* GNU's, thread-safe */
+        snprintf(err->message + used, sizeof err->message - (size_t)used, ": %s", said);
+    }
+    return code;
+}

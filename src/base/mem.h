@@ -1,0 +1,59 @@
+/* mem.h - allocation with checked sizes, and a scratch arena
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_BASE_MEM_H
+#define ST_BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ST_CACHE_LINE 64
+
+/* *out = a * b, or false where that does not fit. */
+static inline bool st_mul(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool st_add(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline uint64_t st_align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+/* Zeroed memory for `count` things of `size` bytes; NULL when that cannot be had or overflows. */
+void *st_calloc(uint64_t count, uint64_t size);
+/* realloc for an array; the old block stays valid when NULL comes back. */
+void *st_grow(void *block, uint64_t count, uint64_t size);
+/* Uninitialised, aligned to a cache line. Freed with free(), like everything else here. */
+void *st_alloc_aligned(uint64_t size);
+char *st_strdup(const char *text);
+
+/* Scratch memory of one worker: taken piece by piece while a sample is made, all given back by one
+ * reset. It keeps the largest size it ever needed, so that after the first images nothing allocates. */
+struct st_arena {
+    uint8_t *block;
+    uint64_t size, used;
+    uint64_t wanted; /* what this sample took in all, overflow blocks included */
+    struct st_arena_extra *extra;
+};
+
+/* Aligned to a cache line, with 64 readable bytes behind it (vector loads may overshoot); NULL when out
+ * of memory. Valid until the reset. */
+void *st_arena_take(struct st_arena *arena, uint64_t size);
+void st_arena_reset(struct st_arena *arena);
+void st_arena_free(struct st_arena *arena);
+
+/* A byte buffer that only grows. */
+struct st_buffer {
+    uint8_t *data;
+    uint64_t size, capacity;
+};
+/* Room for `capacity` bytes and 64 readable ones behind them; contents may be lost. */
+bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
+void st_buffer_free(struct st_buffer *buffer);
+
+#endif

@@ -1,0 +1,30 @@
+/* pixels.h - the words for images that all floors share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_BASE_PIXELS_H
+#define ST_BASE_PIXELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct st_bytes {
+    const uint8_t *data;
+    size_t size;
+};
+
+/* A rectangle of an image, in pixels from its upper left corner. */
+struct st_region {
+    uint32_t x, y, width, height;
+};
+
+/* Bytes of pixels, channels interleaved (HWC), rows `stride` bytes apart (negative: bottom up). */
+struct st_view {
+    uint8_t *data;
+    ptrdiff_t stride;
+    int32_t width, height, channels;
+};
+
+static inline uint8_t *st_row(const struct st_view *v, int32_t y) { return v->data + y * v->stride; }
+
+#endif

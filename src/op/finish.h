@@ -1,0 +1,58 @@
+/* finish.h - from bytes to the final type and layout: ToTensor, Normalize, the cast, NCHW or NHWC
+ *
+ * A byte has 256 values, so whatever arithmetic torchvision does to it in float32, one step after the
+ * other, is settled beforehand for each channel. The kernels compute the same by vectors where they can
+ * prove, value by value at plan time, that they get the same bits.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_FINISH_H
+#define ST_OP_FINISH_H
+
+#include "base/err.h"
+#include "base/pixels.h"
+#include "op/kernels.h"
+
+enum { ST_NORMALIZE_MAX = 4 };
+
+/* What the ops after decoding ask for, gathered while planning. */
+struct st_finish_spec {
+    bool scaled;                /* ToTensor: divide by 255, giving float32 */
+    enum stoker_dtype dtype;    /* the type the pipeline is in: U8, F32, F16, BF16; steps round to it */
+    uint32_t steps;
+    struct {
+        float mean[4], std[4];
+    } step[ST_NORMALIZE_MAX];
+};
+
+struct st_finish {
+    enum stoker_dtype dtype;   /* of the output */
+    enum stoker_layout layout;
+    int32_t channels;
+    size_t element;            /* bytes of one value */
+    uint32_t lut[4][256];      /* the bits of each value: the specification */
+    bool affine_exact;         /* the kernels' formula reproduces lut for F32, checked for all values */
+    float inv255, mean[4], std[4], inv_std[4];
+    bool divides;              /* a normalise step is part of the formula */
+};
+
+/* Settles the table. `dtype` is the loader's output type (the spec's own where the user gave none).
+ * Refuses more steps than fit, a zero std, U8 output of a float pipeline. */
+int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, enum stoker_dtype dtype,
+                   enum stoker_layout layout, int32_t channels, struct stoker_error *err);
+/* One value through the steps from `first` on, as bits of the output type (for erasing). */
+uint32_t st_finish_value(const struct st_finish_spec *spec, uint32_t first, enum stoker_dtype dtype,
+                         int32_t channel, float value);
+
+/* Where pixels end up: the place of one sample in a slot. `mirror` and `flip` turn it left-right and
+ * upside down while it is written. */
+struct st_place {
+    void *data;
+    int32_t width, height; /* of the output image */
+};
+
+/* Pixels -> their place. */
+void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
+                    const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place);
+
+#endif

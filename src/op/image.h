@@ -1,0 +1,67 @@
+/* image.h - an image that is not made until someone needs its pixels
+ *
+ * Ops that only say where pixels come from (crops, one resize, flips) are noted down; pixels are made
+ * when an op wants to see them, or at the end, straight into the slot. So a crop before decoding shrinks
+ * the decode, a crop after a resize shrinks the resize, and a flip costs nothing.
+ *
+ *     encoded or pixels -> crop -> resize, window -> mirror, flip
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_IMAGE_H
+#define ST_OP_IMAGE_H
+
+#include "codec/codec.h"
+#include "op/resize.h"
+
+/* What a worker brings along; one for each worker, not shared. */
+struct st_work {
+    struct st_arena arena;
+    struct st_decoder decoder;
+    const struct st_kernels *kernels;
+    uint32_t pillow; /* 12 or 13 */
+    bool fast;       /* fidelity: may decode at a reduced scale */
+    uint64_t decode_ns;
+};
+
+struct st_image {
+    struct st_work *work;
+    /* where the pixels come from */
+    bool encoded;
+    struct st_bytes bytes;
+    uint32_t codec;
+    struct st_header header;
+    uint32_t orientation; /* to be applied on decoding; 1: none */
+    struct st_view pixels;  /* when not encoded */
+    bool owned;             /* pixels lie in the arena for this image alone: ops may write to them */
+    /* what is still to be done to them, in this order */
+    struct st_region crop;
+    bool resized;
+    struct st_resize resize; /* of `crop`; its window is what is left of the result */
+    bool mirror, flip;
+};
+
+/* Reads the header; the image is then `encoded`, its crop the whole. */
+int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
+                  struct stoker_error *err);
+int32_t st_image_width(const struct st_image *image);
+int32_t st_image_height(const struct st_image *image);
+int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
+/* The region must lie inside the image. */
+int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err);
+int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
+                    struct stoker_error *err);
+void st_image_mirror(struct st_image *image);
+void st_image_flip(struct st_image *image);
+/* Makes the pixels. With `writable` they may be changed in place. Mirroring and flipping stay noted when
+ * `any_side` (for ops that treat every pixel alike), else they are carried out. */
+int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
+                    struct stoker_error *err);
+/* Puts other pixels (from the arena) in their place; what was noted down is dropped, except mirror and
+ * flip when `any_side`. */
+void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
+/* The end: everything that is left, into the slot. */
+int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
+                    struct stoker_error *err);
+
+#endif

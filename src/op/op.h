@@ -1,0 +1,71 @@
+/* op.h - one step of a pipeline
+ *
+ * One op is one file that ends in its `const struct st_op`, named in registry.c. To add one: copy the
+ * smallest, rename, add a line to registry.c and one to meson.build, write its test.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_OP_H
+#define ST_OP_OP_H
+
+#include "op/image.h"
+#include "order/rng.h"
+
+#include <stddef.h>
+
+/* The parameters of an op, read from a pipeline's text into its zeroed state. */
+enum st_param_type {
+    ST_PARAM_INT,   /* int32_t */
+    ST_PARAM_FLOAT, /* double */
+    ST_PARAM_BOOL,  /* bool */
+    ST_PARAM_WORD,  /* int32_t: the number of the word in `words` */
+    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets */
+};
+
+struct st_list {
+    uint32_t count; /* 0: not given */
+    double value[8];
+};
+
+struct st_param {
+    const char *name; /* NULL at the end of the table */
+    enum st_param_type type;
+    size_t offset;
+    double def, min, max;     /* of each number */
+    const char *const *words; /* NULL-terminated */
+    bool required;
+    const char *help;
+};
+
+/* What is known of every image at some point of the pipeline. */
+struct st_shape {
+    int32_t width, height; /* -1: differs from sample to sample */
+    int32_t channels;
+    bool tensor;           /* after to_tensor or pil_to_tensor */
+    bool erased;           /* after random_erasing: pixels may not move any more */
+};
+
+struct st_op {
+    const char *name, *help;
+    size_t self_size;
+    const struct st_param *params;
+    /* Checks parameters against each other and the shape, and settles the shape behind this op. Ops of
+     * the tail (to_tensor, normalize, ...) write to `finish`. */
+    int (*plan)(void *self, struct st_shape *shape, struct st_finish_spec *finish,
+                struct stoker_error *err);
+    /* Does it to one image; NULL where the plan said it all. May be called by many threads. */
+    int (*run)(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err);
+    /* Runs after the image is in its place, in its final type; NULL for all but random_erasing. */
+    void (*late)(const void *self, struct st_rng *rng, const struct st_finish_spec *spec,
+                 const struct st_finish *finish, const struct st_place *place);
+    bool holds; /* random_apply: has ops of its own; the pipeline runs them */
+    /* holds: whether the inner ops run for this sample */
+    bool (*chosen)(const void *self, struct st_rng *rng);
+};
+
+extern const struct st_op *const st_ops[]; /* NULL at the end */
+const struct st_op *st_op_find(const char *name);
+
+extern const char *const st_filter_words[]; /* nearest, box, bilinear, hamming, bicubic, lanczos */
+
+#endif

@@ -1,0 +1,31 @@
+/* order.h - which sample comes next
+ *
+ * The order of an epoch is one global sequence of positions; rank r of W takes the positions
+ * base + r, base + r + W, base + r + 2W, ... as torch's DistributedSampler does. `base` is the resume
+ * cursor: the number of positions that all ranks together have consumed. It does not depend on the rank,
+ * so a run saved with one world size goes on with any other.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_ORDER_ORDER_H
+#define ST_ORDER_ORDER_H
+
+#include "base/err.h"
+
+struct stoker_order; /* one thread starts epochs; afterwards any number may ask */
+
+int st_order_open(struct stoker_order **out, uint64_t count, const struct stoker_order_options *opt,
+                  struct stoker_error *err);
+/* Begins `epoch` at global position `base` (0: at its beginning). */
+int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, const uint64_t *indices,
+                   uint64_t index_count, struct stoker_error *err);
+/* Samples this rank still gets from `base` on: equal for all ranks (padded or dropped). */
+uint64_t st_order_length(const struct stoker_order *order);
+/* The sample at this rank's position (< length), counted from `base`. O(1). */
+uint64_t st_order_at(const struct stoker_order *order, uint64_t position);
+/* Samples of the whole epoch, all ranks, before padding. */
+uint64_t st_order_total(const struct stoker_order *order);
+uint32_t st_order_world(const struct stoker_order *order); /* at least 1 */
+void st_order_close(struct stoker_order *order);
+
+#endif

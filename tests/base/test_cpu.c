@@ -1,0 +1,62 @@
+/* CPUs and memory are those of the affinity mask and of the cgroup, version 1 or 2, ancestors included. */
+#include "base/cpu.h"
+#include "tap.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/stoker-cpu-XXXXXX";
+
+static void put(const char *path, const char *text)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *p = name + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+        *p = '\0';
+        mkdir(name, 0755);
+        *p = '/';
+    }
+    FILE *f = fopen(name, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f))
+        perror(name);
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    ok(st_cgroup_cpus(root) == UINT32_MAX, "no cgroup, no limit");
+
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    ok(st_cgroup_cpus(root) == UINT32_MAX, "v2 'max' is no limit");
+    put("/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
+    ok(st_cgroup_cpus(root) == 3, "v2: 2.5 CPUs round up to 3");
+    put("/sys/fs/cgroup/a/cpu.max", "100000 100000\n");
+    ok(st_cgroup_cpus(root) == 1, "v2: an ancestor's quota counts");
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    ok(st_cgroup_memory(root) == UINT64_MAX, "v2 memory 'max' is no limit");
+    put("/sys/fs/cgroup/a/memory.max", "1073741824\n");
+    ok(st_cgroup_memory(root) == 1u << 30, "v2: an ancestor's memory counts");
+
+    put("/proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/box\n");
+    put("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+    ok(st_cgroup_cpus(root) == UINT32_MAX, "v1 -1 is no limit");
+    put("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
+    ok(st_cgroup_cpus(root) == 1, "v1: half a CPU counts as one");
+    put("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "4096\n");
+    ok(st_cgroup_memory(root) == 4096, "v1 memory");
+
+    ok(st_cpu_count() >= 1 && st_memory_limit() > 1 << 20, "this machine has CPUs and memory");
+    const enum st_cpu_level best = st_cpu_level();
+    setenv("STOKER_CPU", "c", 1);
+    ok(st_cpu_level() == ST_CPU_C, "STOKER_CPU=c asks for plain C");
+    setenv("STOKER_CPU", "no such thing", 1);
+    ok(st_cpu_level() == best, "an unknown level leaves the best (%s)", st_cpu_level_name(best));
+
+    char command[300];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    return done_testing() | (system(command) != 0);
+}

@@ -1,0 +1,29 @@
+/* Errors carry a status and a sentence, whatever the length of what goes into it. */
+#include "base/err.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+int main(void)
+{
+    struct stoker_error err;
+    ok(st_fail(&err, STOKER_EIO, "%s at %d", "x.jpg", 7) == STOKER_EIO, "st_fail returns its status");
+    ok(err.code == STOKER_EIO && !strcmp(err.message, "x.jpg at 7"), "and writes the sentence");
+    ok(st_fail(NULL, STOKER_EINVAL, "nobody listens") == STOKER_EINVAL, "no error object is needed");
+
+    st_fail_in(&err, STOKER_ECORRUPT, "a/b.jpg");
+    ok(err.code == STOKER_ECORRUPT && !strcmp(err.message, "a/b.jpg: x.jpg at 7"), "a prefix is put in front");
+
+    char path[5000];
+    memset(path, 'p', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    st_fail(&err, STOKER_EIO, "short read");
+    st_fail_in(&err, STOKER_EIO, path);
+    ok(strstr(err.message, ": short read") != NULL, "a very long path leaves room for the reason");
+
+    ok(st_fail_errno(&err, ENOENT, "%s", path) == STOKER_EIO, "system errors are EIO");
+    ok(strstr(err.message, ": No such file") != NULL, "and end in the system's words");
+    ok(st_fail_errno(&err, ENOMEM, "x") == STOKER_ENOMEM, "except the lack of memory");
+    return done_testing();
+}
