@@ -12,7 +12,7 @@
  *     int rc;
  *
  *     if (stoker_dataset_open(&data, "train", NULL, &err) < 0) ...
- *     if (stoker_pipeline_open(&pipe, "random_resized_crop(size=224); hflip; to_tensor", &err) < 0) ...
+ *     if (stoker_pipeline_open(&pipe, "random_resized_crop(size=224); to_tensor", &err) < 0) ...
  *     opt.batch_size = 256;
  *     opt.order.kind = STOKER_ORDER_SHUFFLE;
  *     if (stoker_loader_open(&loader, data, pipe, &opt, &err) < 0) ...
@@ -193,7 +193,8 @@ struct stoker_order_options {
     bool drop_uneven;       /* DistributedSampler's drop_last: false (default) pads to equal counts */
     bool epoch_fixed;       /* ORDER_TORCH: false (default) seeds with seed + epoch, true with seed */
     const double *weights;  /* ORDER_WEIGHTED: one for each sample; copied at open */
-    uint64_t draws;         /* ORDER_WEIGHTED: samples an epoch; 0 (default): as many as samples */
+    uint64_t draws;         /* ORDER_WEIGHTED, ORDER_TORCH (as RandomSampler's num_samples): samples an
+                               epoch; 0 (default): as many as the data set has */
 };
 
 struct stoker_order;
@@ -205,6 +206,7 @@ STOKER_API int stoker_order_open(struct stoker_order **out, uint64_t count,
 STOKER_API int stoker_order_start(struct stoker_order *order, uint64_t epoch, const uint64_t *indices,
                                   uint64_t index_count, struct stoker_error *err);
 STOKER_API uint64_t stoker_order_length(const struct stoker_order *order); /* of this rank, this epoch */
+/* UINT64_MAX past the last position. Any number of threads, while none starts an epoch. */
 STOKER_API uint64_t stoker_order_at(const struct stoker_order *order, uint64_t position);
 STOKER_API void stoker_order_close(struct stoker_order *order);
 

@@ -23,6 +23,8 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
 uint64_t st_order_length(const struct stoker_order *order);
 /* The sample at this rank's position (< length), counted from `base`. O(1). */
 uint64_t st_order_at(const struct stoker_order *order, uint64_t position);
+/* The sample at a position of the whole epoch (< total), whatever the rank and the cursor. O(1). */
+uint64_t st_order_global(const struct stoker_order *order, uint64_t global);
 /* Samples of the whole epoch, all ranks, before padding. */
 uint64_t st_order_total(const struct stoker_order *order);
 uint32_t st_order_world(const struct stoker_order *order); /* at least 1 */
