@@ -1,0 +1,47 @@
+/* threads.c - starting threads that do not disturb the host program
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/threads.h"
+
+#include <signal.h>
+
+enum { THREADS_MAX = 64 };
+
+int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    const int masked = pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(out, NULL, body, argument);
+    if (!masked)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        pthread_setname_np(*out, name); /* only for those who look on: no matter when it fails */
+    return failed;
+}
+
+struct shared_work {
+    void (*work)(void *);
+    void *context;
+};
+
+static void *run_shared(void *argument)
+{
+    const struct shared_work *shared = argument;
+    shared->work(shared->context);
+    return NULL;
+}
+
+void st_threads_run(uint32_t threads, void (*work)(void *), void *context)
+{
+    struct shared_work shared = {work, context};
+    pthread_t others[THREADS_MAX];
+    uint32_t started = 0;
+    while (started + 1 < threads && started < THREADS_MAX &&
+           !st_thread_start(&others[started], run_shared, &shared, "stoker-scan"))
+        started++;
+    work(context);
+    while (started)
+        pthread_join(others[--started], NULL);
+}

@@ -1,0 +1,104 @@
+/* callbacks.c - samples that the caller's own functions read
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/kinds.h"
+
+#include <pthread.h>
+
+struct callbacks {
+    struct stoker_callbacks calls;
+    void *cookie;
+    pthread_mutex_t *labels; /* label is promised one thread at a time */
+    pthread_mutex_t lock;
+};
+
+/* The first call offers this much room, so that most samples need no second. */
+enum { FIRST_ROOM = 128 * 1024, ATTEMPTS = 8 };
+
+static uint64_t callbacks_count(const void *self)
+{
+    return ((const struct callbacks *)self)->calls.count;
+}
+
+static int64_t callbacks_label(const void *self, uint64_t sample)
+{
+    const struct callbacks *own = self;
+    if (!own->calls.label)
+        return 0;
+    pthread_mutex_lock(own->labels);
+    const int64_t label = own->calls.label(own->cookie, sample);
+    pthread_mutex_unlock(own->labels);
+    return label;
+}
+
+static int refused(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)
+{
+    char name[40];
+    const int code = status < 0 && status >= STOKER_ECANCELED ? status : STOKER_EIO;
+    st_name_by_number(NULL, sample, name, sizeof name);
+    said->message[sizeof said->message - 1] = '\0';
+    if (said->message[0])
+        return st_fail(err, code, "%s: %.900s", name, said->message);
+    return st_fail(err, code, "%s: the source's read returned %d", name, status);
+}
+
+static int callbacks_read(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err)
+{
+    const struct callbacks *own = self;
+    uint64_t needed = FIRST_ROOM;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        struct stoker_error said = {0};
+        size_t size = 0;
+        if (!st_buffer_reserve(into, needed))
+            return st_fail(err, STOKER_ENOMEM, "sample %llu: out of memory for %llu bytes",
+                           (unsigned long long)sample, (unsigned long long)needed);
+        const int status =
+            own->calls.read(own->cookie, sample, into->data, into->capacity, &size, &said);
+        if (status)
+            return refused(status, sample, &said, err);
+        if (size <= into->capacity) {
+            into->size = size;
+            return 0;
+        }
+        needed = size;
+    }
+    return st_fail(err, STOKER_EIO, "sample %llu: the source's read asked for a larger buffer %d times",
+                   (unsigned long long)sample, ATTEMPTS);
+}
+
+static void callbacks_close(void *self)
+{
+    struct callbacks *own = self;
+    if (own->calls.close)
+        own->calls.close(own->cookie);
+    if (own->labels)
+        pthread_mutex_destroy(own->labels);
+}
+
+static const struct st_source st_source_callbacks = {
+    .scheme = "callbacks",
+    .self_size = sizeof(struct callbacks),
+    .count = callbacks_count,
+    .label = callbacks_label,
+    .name = st_name_by_number,
+    .read = callbacks_read,
+    .close = callbacks_close,
+};
+
+int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,
+                              void *cookie, struct stoker_error *err)
+{
+    if (!callbacks->read)
+        return st_fail(err, STOKER_EINVAL, "a source of callbacks needs a read function");
+    struct stoker_dataset *data = st_dataset_new(&st_source_callbacks);
+    if (!data)
+        return st_fail(err, STOKER_ENOMEM, "out of memory");
+    struct callbacks *own = data->self;
+    pthread_mutex_init(&own->lock, NULL);
+    own->labels = &own->lock;
+    own->calls = *callbacks;
+    own->cookie = cookie;
+    *out = data;
+    return 0;
+}

@@ -1,0 +1,183 @@
+/* keep.c - an index kept in a file, and used again while the tree has not changed
+ *
+ * Adding, removing or renaming an entry changes its folder's times, so it is enough to look at each
+ * folder again. Two changes do not show, and do no harm: a file whose bytes change (the index says
+ * nothing about them), and a link to a file whose target becomes a folder (reading that sample then says
+ * so). Links that lead nowhere are looked at too, because they may come to lead to a folder.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/keep.h"
+#include "base/threads.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uint64_t key_size,
+                 struct stoker_error *err)
+{
+    struct stat info;
+    if (stat(directory, &info) && (errno != ENOENT || mkdir(directory, 0777) || stat(directory, &info)))
+        return st_fail_errno(err, errno, "cannot keep the index in %s", directory);
+    if (!S_ISDIR(info.st_mode))
+        return st_fail(err, STOKER_EINVAL, "cannot keep the index in %s: not a folder", directory);
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: only has to tell a few data sets apart */
+    for (uint64_t i = 0; i < key_size; i++)
+        hash = (hash ^ ((const uint8_t *)key)[i]) * 0x100000001b3u;
+    const int size =
+        snprintf(out, PATH_MAX, "%s/%016llx.stoker-index", directory, (unsigned long long)hash);
+    if (size < 0 || size >= PATH_MAX)
+        return st_fail(err, STOKER_EINVAL, "cannot keep the index in %.200s...: the path is too long",
+                       directory);
+    return 0;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------- */
+
+static bool read_all(int fd, uint8_t *bytes, uint64_t size)
+{
+    while (size) {
+        const ssize_t got = read(fd, bytes, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        bytes += got;
+        size -= (uint64_t)got;
+    }
+    return true;
+}
+
+/* The whole file in memory; NULL when it is not there or cannot be an index. */
+static uint8_t *read_file(const char *file, uint64_t *size)
+{
+    struct stat info;
+    struct st_index_header header;
+    uint8_t *bytes = NULL;
+    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    /* The header is looked at before memory of the size it states is asked for. */
+    if (!fstat(fd, &info) && S_ISREG(info.st_mode) && read_all(fd, (uint8_t *)&header, sizeof header) &&
+        header.size == (uint64_t)info.st_size && (bytes = st_calloc(header.size, 1)) != NULL) {
+        memcpy(bytes, &header, sizeof header);
+        *size = header.size;
+        if (!read_all(fd, bytes + sizeof header, header.size - sizeof header)) {
+            free(bytes);
+            bytes = NULL;
+        }
+    }
+    close(fd);
+    return bytes;
+}
+
+struct check {
+    const struct st_index *index;
+    const char *prefix;
+    atomic_ullong next;
+    atomic_bool changed;
+};
+
+static bool as_it_was(const char *prefix, const struct st_index *index, uint64_t dir)
+{
+    const struct st_stamp *was = &index->dirs[dir].stamp;
+    const bool absent = !was->device && !was->inode && !was->modified_ns && !was->changed_ns;
+    char path[PATH_MAX];
+    struct stat info;
+    if (!st_path_join(path, prefix, index->text + index->dirs[dir].path, ""))
+        return absent;
+    if (stat(path, &info) || !S_ISDIR(info.st_mode))
+        return absent;
+    const struct st_stamp is = st_stamp_of(&info);
+    return is.device == was->device && is.inode == was->inode && is.modified_ns == was->modified_ns &&
+           is.changed_ns == was->changed_ns;
+}
+
+enum { CHECK_STEP = 64 };
+
+static void check_dirs(void *context)
+{
+    struct check *check = context;
+    const uint64_t count = check->index->dir_count;
+    uint64_t from;
+    while (!atomic_load(&check->changed) && (from = atomic_fetch_add(&check->next, CHECK_STEP)) < count)
+        for (uint64_t i = from; i < count && i < from + CHECK_STEP; i++)
+            if (!as_it_was(check->prefix, check->index, i))
+                atomic_store(&check->changed, true);
+}
+
+bool st_keep_load(struct st_index *out, const char *file, const void *key, uint64_t key_size,
+                  const char *prefix, uint32_t threads)
+{
+    struct st_index index;
+    uint64_t size;
+    uint8_t *bytes = read_file(file, &size);
+    if (!bytes)
+        return false;
+    if (!st_index_load(&index, bytes, size)) {
+        free(bytes);
+        return false;
+    }
+    struct check check = {.index = &index, .prefix = prefix};
+    bool good = index.key_size == key_size && !memcmp(index.key, key, key_size);
+    if (good) {
+        const uint64_t useful = index.dir_count / CHECK_STEP + 1;
+        st_threads_run(useful < threads ? (uint32_t)useful : threads, check_dirs, &check);
+        good = !atomic_load(&check.changed);
+    }
+    if (good)
+        *out = index;
+    else
+        free(bytes);
+    return good;
+}
+
+/* ---- storing ----------------------------------------------------------------------------------- */
+
+static bool settled(const struct st_index *index, int64_t scan_began_ns)
+{
+    const int64_t latest = scan_began_ns - ST_KEEP_SETTLED_NS;
+    for (uint64_t i = 0; i < index->dir_count; i++)
+        if (index->dirs[i].stamp.modified_ns >= latest || index->dirs[i].stamp.changed_ns >= latest)
+            return false;
+    return true;
+}
+
+static bool write_all(int fd, const uint8_t *bytes, uint64_t size)
+{
+    while (size) {
+        const ssize_t put = write(fd, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        bytes += put;
+        size -= (uint64_t)put;
+    }
+    return true;
+}
+
+void st_keep_store(struct st_index *index, const char *file, int64_t scan_began_ns)
+{
+    char temporary[PATH_MAX + 48];
+    if (!settled(index, scan_began_ns))
+        return;
+    st_index_seal(index->bytes, index->size);
+    snprintf(temporary, sizeof temporary, "%s.%ld.%llu", file, (long)getpid(),
+             (unsigned long long)st_now_ns());
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    const bool written = write_all(fd, index->bytes, index->size) && !fsync(fd);
+    if (close(fd) || !written || rename(temporary, file))
+        unlink(temporary);
+}

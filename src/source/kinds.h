@@ -1,0 +1,20 @@
+/* kinds.h - the kinds of source, and what makes data sets of them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_KINDS_H
+#define ST_SOURCE_KINDS_H
+
+#include "source/source.h"
+
+extern const struct st_source st_source_folder;
+extern const struct st_source st_source_flat;
+
+/* A data set with zeroed state and one holder; NULL when out of memory. */
+struct stoker_dataset *st_dataset_new(const struct st_source *source);
+
+/* For sources without labels, and for samples without names. */
+int64_t st_label_zero(const void *self, uint64_t sample);
+size_t st_name_by_number(const void *self, uint64_t sample, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,299 @@
+/* Every engine brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
+ */
+#include "base/clock.h"
+#include "source/reader.h"
+#include "tap.h"
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+enum { FILES = 90 };
+
+static const char *const engine_names[] = {"auto", "uring", "pool", "inline"};
+static struct stoker_dataset *files;
+
+/* Sizes around the buffers' (160 KiB at first), and small ones. */
+static size_t size_of(uint64_t i)
+{
+    static const size_t sizes[] = {0, 1, 4095, 4096, 110000, 163839, 163840, 163841, 500000, 3000000};
+    return i < 10 ? sizes[i] : 1000 + i * 37;
+}
+
+static void make_files(void)
+{
+    static char paths[FILES + 3][300];
+    const char *list[FILES + 3];
+    struct stoker_error err;
+    for (uint64_t i = 0; i < FILES + 3; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s", at("d/%llu.jpg", (unsigned long long)i));
+        list[i] = paths[i];
+        if (i < FILES)
+            tree_file(paths[i], size_of(i), (uint32_t)i);
+    }
+    mkdir(paths[FILES + 1], 0777);
+    if (symlink(paths[FILES + 2], paths[FILES + 2]) ||
+        st_dataset_from_files(&files, list, NULL, FILES + 3, &err))
+        abort();
+}
+
+struct run {
+    struct st_reader *reader;
+    uint64_t count, step;
+    atomic_ullong next;
+    atomic_int wrong, refused;
+};
+
+static uint64_t plan(void *context, uint64_t ticket)
+{
+    const struct run *run = context;
+    return ticket * run->step % FILES;
+}
+
+static void *consume(void *argument)
+{
+    struct run *run = argument;
+    uint64_t ticket;
+    while ((ticket = atomic_fetch_add(&run->next, 1)) < run->count) {
+        struct st_bytes bytes;
+        struct stoker_error err;
+        const uint64_t sample = plan(run, ticket);
+        const int rc = st_reader_get(run->reader, ticket, &bytes, &err);
+        if (rc == STOKER_ECANCELED) {
+            atomic_fetch_add(&run->refused, 1);
+            break;
+        }
+        if (rc || !tree_file_is(bytes.data, bytes.size, size_of(sample), (uint32_t)sample))
+            atomic_fetch_add(&run->wrong, 1);
+        st_reader_done(run->reader, ticket);
+    }
+    return NULL;
+}
+
+/* One epoch by three consumers, cancelled after a while if `cancel_us` is not 0. */
+static void epoch(struct run *run, useconds_t cancel_us)
+{
+    pthread_t threads[3];
+    struct stoker_error err;
+    atomic_store(&run->next, 0);
+    if (st_reader_start(run->reader, run->count, plan, run, &err))
+        abort();
+    for (int i = 0; i < 3; i++)
+        if (pthread_create(&threads[i], NULL, consume, run))
+            abort();
+    if (cancel_us) {
+        usleep(cancel_us);
+        st_reader_cancel(run->reader);
+    }
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    st_reader_stop(run->reader);
+}
+
+static int handles(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static struct st_reader *open_reader(enum st_reader_engine engine, uint32_t depth)
+{
+    struct st_reader *reader = NULL;
+    struct stoker_error err = {0};
+    if (st_reader_open(&reader, files, engine, depth, &err))
+        note("%s", err.message);
+    return reader;
+}
+
+static void same_bytes(enum st_reader_engine engine)
+{
+    const uint32_t depths[] = {4, 7, 64, 1024};
+    for (int k = 0; k < 4; k++) {
+        struct run run = {.reader = open_reader(engine, depths[k]), .count = 3 * FILES, .step = 7};
+        struct st_reader_stats first, last;
+        epoch(&run, 0);
+        epoch(&run, 0);
+        run.step = 1;
+        epoch(&run, 0);
+        st_reader_stats(run.reader, &first);
+        ok(run.wrong == 0 && run.refused == 0, "%s, depth %u: three epochs, every byte right",
+           engine_names[engine], depths[k]);
+        ok(first.reads == 9 * FILES && first.in_flight_max <= depths[k],
+           "%llu reads, at most %llu in flight (%s)", (unsigned long long)first.reads,
+           (unsigned long long)first.in_flight_max, first.engine);
+        for (int i = 0; i < 3;
+             i++) /* 270 tickets and the depths: each file has met each buffer or will */
+            epoch(&run, 0);
+        st_reader_stats(run.reader, &first);
+        for (int i = 0; i < 2; i++)
+            epoch(&run, 0);
+        st_reader_stats(run.reader, &last);
+        ok(first.buffer_bytes == last.buffer_bytes, "warm buffers stay as they are: %llu bytes",
+           (unsigned long long)last.buffer_bytes);
+        st_reader_close(run.reader);
+    }
+}
+
+static void errors(enum st_reader_engine engine)
+{
+    static const int reasons[] = {ENOENT, EISDIR, ELOOP};
+    struct run run = {.reader = open_reader(engine, 4), .step = 1};
+    struct stoker_error err = {0};
+    struct st_bytes bytes;
+    const char *paths[] = {at("d/%d.jpg", FILES), at("d/%d.jpg", FILES + 1), at("d/%d.jpg", FILES + 2)};
+    struct stoker_dataset *data;
+    struct st_reader *reader;
+    if (st_dataset_from_files(&data, paths, NULL, 3, &err) ||
+        st_reader_open(&reader, data, engine, 4, &err) || st_reader_start(reader, 5, plan, &run, &err))
+        abort();
+    for (uint64_t i = 0; i < 5; i++) {
+        const int rc = st_reader_get(reader, i, &bytes, &err);
+        if (i < 3)
+            ok(rc == STOKER_EIO && strstr(err.message, paths[i]) &&
+                   strstr(err.message, strerror(reasons[i])),
+               "%s: %s", engine_names[engine], err.message);
+        else
+            ok(rc == STOKER_EINVAL, "a sample past the last: %s", err.message);
+    }
+    st_reader_stop(reader);
+    ok(!st_reader_start(reader, 1, plan, &run, &err) &&
+           st_reader_get(reader, 0, &bytes, NULL) == STOKER_EIO,
+       "without a place for the sentence");
+    st_reader_close(reader);
+    st_reader_close(run.reader);
+    st_dataset_drop(data);
+}
+
+static void stopping(enum st_reader_engine engine)
+{
+    struct run run = {.reader = open_reader(engine, 32), .count = 1u << 30, .step = 11};
+    struct stoker_error err;
+    struct st_bytes bytes;
+    ok(st_reader_get(run.reader, 0, &bytes, &err) == STOKER_ECANCELED, "get before start is refused");
+    uint64_t worst = 0;
+    for (useconds_t i = 0; i < 12; i++) {
+        const uint64_t begin = st_now_ns();
+        epoch(&run, 1 + i * 300);
+        const uint64_t took = st_now_ns() - begin - (1 + i * 300) * 1000;
+        worst = took > worst ? took : worst;
+    }
+    ok(run.wrong == 0 && run.refused == 36, "%s: cancelled at 12 moments, every waiting get returns",
+       engine_names[engine]);
+    note("the slowest stop took %.1f ms", (double)worst / 1e6);
+    ok(worst < 2000000000u, "in good time");
+    /* Start and stop with bytes still lent out, and with nothing asked for. */
+    for (int i = 0; i < 20; i++) {
+        if (st_reader_start(run.reader, 1000, plan, &run, &err))
+            abort();
+        if (i % 2 && st_reader_get(run.reader, 0, &bytes, &err))
+            run.wrong++;
+        st_reader_stop(run.reader);
+        st_reader_done(run.reader, 0);
+    }
+    run.count = FILES;
+    epoch(&run, 0);
+    ok(run.wrong == 0, "and works afterwards");
+    if (st_reader_start(run.reader, 1000, plan, &run, &err))
+        abort();
+    st_reader_close(run.reader);
+    ok(true, "close in the midst of an epoch");
+}
+
+static void forked(enum st_reader_engine engine)
+{
+    struct run run = {.reader = open_reader(engine, 16), .count = 4 * FILES, .step = 1};
+    struct stoker_error err;
+    struct st_bytes bytes;
+    int status = -1;
+    if (st_reader_start(run.reader, run.count, plan, &run, &err) ||
+        st_reader_get(run.reader, 0, &bytes, &err))
+        abort();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        st_reader_close(run.reader);
+        struct st_buffer buffer = {0};
+        _exit(st_read_sample(files, 4, &buffer, &bytes, &err) ||
+              !tree_file_is(bytes.data, bytes.size, size_of(4), 4));
+    }
+    ok(waitpid(child, &status, 0) == child && status == 0,
+       "%s: a forked child closes it and reads on its own", engine_names[engine]);
+    st_reader_done(run.reader, 0);
+    st_reader_stop(run.reader);
+    epoch(&run, 0);
+    ok(run.wrong == 0, "the parent's goes on");
+    st_reader_close(run.reader);
+}
+
+static void choices(void)
+{
+    struct st_reader *reader = NULL;
+    struct stoker_error err;
+    struct st_reader_stats stats;
+    struct stoker_dataset *memory, *nothing;
+    const struct stoker_item item = {"bytes", 5, 0};
+    struct run run = {.step = 0};
+    struct st_bytes bytes;
+    ok(st_reader_open(&reader, files, ST_READER_AUTO, 0, &err) == STOKER_EINVAL, "depth 0: %s",
+       err.message);
+    setenv("STOKER_READER", "pool", 1);
+    reader = open_reader(ST_READER_AUTO, 8);
+    st_reader_stats(reader, &stats);
+    ok(!strcmp(stats.engine, "pread pool"), "STOKER_READER=pool");
+    st_reader_close(reader);
+    setenv("STOKER_READER", "fast", 1);
+    ok(st_reader_open(&reader, files, ST_READER_AUTO, 8, &err) == STOKER_EINVAL, "%s", err.message);
+    unsetenv("STOKER_READER");
+    if (st_dataset_from_memory(&memory, &item, 1, &err) ||
+        st_dataset_from_memory(&nothing, NULL, 0, &err) ||
+        st_reader_open(&reader, memory, ST_READER_AUTO, 1, &err))
+        abort();
+    st_reader_stats(reader, &stats);
+    ok(!strcmp(stats.engine, "memory"), "memory needs no engine");
+    ok(st_reader_get(reader, 0, &bytes, &err) == STOKER_ECANCELED, "not started");
+    st_reader_start(reader, 2, plan, &run, &err);
+    ok(!st_reader_get(reader, 0, &bytes, &err) && bytes.data == item.data && bytes.size == 5,
+       "no copy is made");
+    st_reader_done(reader, 0);
+    st_reader_close(reader);
+    if (st_reader_open(&reader, nothing, ST_READER_AUTO, 4, &err) ||
+        st_reader_start(reader, 0, plan, &run, &err))
+        abort();
+    st_reader_stop(reader);
+    st_reader_close(reader);
+    ok(true, "a data set without samples");
+    st_dataset_drop(memory);
+    st_dataset_drop(nothing);
+    st_reader_close(NULL);
+}
+
+int main(void)
+{
+    tree_make();
+    make_files();
+    const int before = handles();
+    for (int engine = ST_READER_URING; engine <= ST_READER_INLINE; engine++) {
+        struct st_reader *reader = open_reader((enum st_reader_engine)engine, 8);
+        if (!reader) {
+            skip(engine_names[engine], "not on this machine");
+            continue;
+        }
+        st_reader_close(reader);
+        same_bytes((enum st_reader_engine)engine);
+        errors((enum st_reader_engine)engine);
+        stopping((enum st_reader_engine)engine);
+        forked((enum st_reader_engine)engine);
+    }
+    choices();
+    ok(handles() == before, "no handle is left open");
+    st_dataset_drop(files);
+    tree_remove();
+    return done_testing();
+}

@@ -1,0 +1,87 @@
+/* A store that takes 10 ms for each sample does not stall two workers that take 0.5 ms: reading ahead
+ * has a depth of its own. */
+#include "base/clock.h"
+#include "source/reader.h"
+#include "tap.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SAMPLES = 1500, STORE_US = 10000, WORK_US = 500, WORKERS = 2 };
+
+static int slow_read(void *cookie, uint64_t sample, void *buffer, size_t capacity, size_t *size,
+                     struct stoker_error *err)
+{
+    (void)cookie, (void)err;
+    usleep(STORE_US);
+    *size = sizeof sample;
+    if (capacity >= sizeof sample)
+        memcpy(buffer, &sample, sizeof sample);
+    return 0;
+}
+
+struct run {
+    struct st_reader *reader;
+    atomic_ullong next;
+    atomic_int wrong;
+};
+
+static uint64_t plan(void *context, uint64_t ticket)
+{
+    (void)context;
+    return SAMPLES - 1 - ticket;
+}
+
+static void *work(void *argument)
+{
+    struct run *run = argument;
+    uint64_t ticket, sample;
+    while ((ticket = atomic_fetch_add(&run->next, 1)) < SAMPLES) {
+        struct st_bytes bytes;
+        if (st_reader_get(run->reader, ticket, &bytes, NULL) || bytes.size != sizeof sample) {
+            atomic_fetch_add(&run->wrong, 1);
+            continue;
+        }
+        memcpy(&sample, bytes.data, sizeof sample);
+        atomic_fetch_add(&run->wrong, sample != SAMPLES - 1 - ticket);
+        usleep(WORK_US);
+        st_reader_done(run->reader, ticket);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    const struct stoker_callbacks store = {.size = sizeof store, .count = SAMPLES, .read = slow_read};
+    struct stoker_dataset *data;
+    struct stoker_error err;
+    struct run run = {0};
+    struct st_reader_stats stats;
+    pthread_t threads[WORKERS];
+    if (st_dataset_from_callbacks(&data, &store, NULL, &err) ||
+        st_reader_open(&run.reader, data, ST_READER_AUTO, 64, &err) ||
+        st_reader_start(run.reader, SAMPLES, plan, &run, &err)) {
+        ok(false, "%s", err.message);
+        return done_testing();
+    }
+    const uint64_t begin = st_now_ns();
+    for (int i = 0; i < WORKERS; i++)
+        if (pthread_create(&threads[i], NULL, work, &run))
+            abort();
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    const double seconds = (double)(st_now_ns() - begin) / 1e9;
+    st_reader_stop(run.reader);
+    st_reader_stats(run.reader, &stats);
+    const double store_rate = WORKERS * 1e6 / STORE_US, work_rate = WORKERS * 1e6 / WORK_US;
+    note("%.0f samples/s; two workers that read by themselves would do %.0f, without reading %.0f",
+         SAMPLES / seconds, store_rate, work_rate);
+    ok(run.wrong == 0, "every sample as asked for");
+    ok(stats.in_flight_max >= 16, "%llu reads at once", (unsigned long long)stats.in_flight_max);
+    /* usleep and a busy machine cost some; waiting for the store would cost a factor of twenty. */
+    ok(SAMPLES / seconds > 0.35 * work_rate, "the workers' pace, not the store's");
+    st_reader_close(run.reader);
+    st_dataset_drop(data);
+    return done_testing();
+}
