@@ -1,0 +1,142 @@
+/* jpeg_memory.c - libjpeg's memory, out of an arena that stays from image to image
+ *
+ * libjpeg asks for all its memory through a table of functions. Its own go to malloc anew for each
+ * image; these take from an arena that remembers how much the largest image needed. "Virtual" arrays,
+ * which hold the coefficients of progressive files and which libjpeg would put into temporary files, are
+ * plain memory here: the pixel limit bounds them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg_memory.h"
+
+#include <string.h>
+
+#include <jerror.h>
+
+/* Ours to define: libjpeg only passes pointers to it around. */
+struct jvirt_barray_control {
+    struct jvirt_barray_control *next;
+    JBLOCKARRAY rows;
+    JDIMENSION row_count, blocks_per_row, max_access;
+    boolean zeroed;
+};
+
+static void *take(j_common_ptr cinfo, uint64_t bytes)
+{
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    void *piece = st_arena_take(&memory->arena, bytes);
+    if (!piece)
+        ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
+    return piece;
+}
+
+static void *alloc(j_common_ptr cinfo, int pool, size_t bytes)
+{
+    (void)pool;
+    return take(cinfo, bytes);
+}
+
+/* Rows of `bytes` each, and the list of pointers to them. Rows begin at cache lines and fill them,
+ * because vector code reads and writes past the samples that count. */
+static void **take_rows(j_common_ptr cinfo, uint64_t bytes, JDIMENSION count)
+{
+    const uint64_t stride = st_align(bytes, ST_CACHE_LINE);
+    void **rows = take(cinfo, count * (uint64_t)sizeof *rows);
+    uint8_t *first = take(cinfo, stride * count); /* dimensions are 16 bits: no overflow */
+    for (JDIMENSION k = 0; k < count; k++)
+        rows[k] = first + k * stride;
+    return rows;
+}
+
+static JSAMPARRAY alloc_sarray(j_common_ptr cinfo, int pool, JDIMENSION samples, JDIMENSION rows)
+{
+    (void)pool;
+    return (JSAMPARRAY)take_rows(cinfo, samples * (uint64_t)sizeof(JSAMPLE), rows);
+}
+
+static JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION blocks, JDIMENSION rows)
+{
+    (void)pool;
+    return (JBLOCKARRAY)take_rows(cinfo, blocks * (uint64_t)sizeof(JBLOCK), rows);
+}
+
+/* Only colour quantisation and compression ask for these. */
+static jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zero,
+                                            JDIMENSION samples, JDIMENSION rows, JDIMENSION max_access)
+{
+    (void)pool, (void)zero, (void)samples, (void)rows, (void)max_access;
+    ERREXIT(cinfo, JERR_NOT_COMPILED);
+    return NULL;
+}
+
+static jvirt_barray_ptr request_virt_barray(j_common_ptr cinfo, int pool, boolean zero,
+                                            JDIMENSION blocks, JDIMENSION rows, JDIMENSION max_access)
+{
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    struct jvirt_barray_control *array = take(cinfo, sizeof *array);
+    (void)pool;
+    *array = (struct jvirt_barray_control){
+        .next = memory->arrays,
+        .row_count = rows,
+        .blocks_per_row = blocks,
+        .max_access = max_access,
+        .zeroed = zero,
+    };
+    memory->arrays = array;
+    return array;
+}
+
+static void realize_virt_arrays(j_common_ptr cinfo)
+{
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    while (memory->arrays) {
+        struct jvirt_barray_control *array = memory->arrays;
+        array->rows = alloc_barray(cinfo, JPOOL_IMAGE, array->blocks_per_row, array->row_count);
+        const uint64_t stride =
+            st_align(array->blocks_per_row * (uint64_t)sizeof(JBLOCK), ST_CACHE_LINE);
+        if (array->zeroed && array->row_count)
+            memset(array->rows[0], 0, stride * array->row_count);
+        memory->arrays = array->next;
+    }
+}
+
+static JBLOCKARRAY access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION first,
+                                      JDIMENSION rows, boolean writable)
+{
+    (void)writable;
+    if (!array->rows || rows > array->max_access || first > array->row_count ||
+        rows > array->row_count - first)
+        ERREXIT(cinfo, JERR_BAD_VIRTUAL_ACCESS);
+    return array->rows + first;
+}
+
+static void free_pool(j_common_ptr cinfo, int pool)
+{
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    if (pool != JPOOL_IMAGE)
+        return;
+    memory->arrays = NULL;
+    st_arena_reset(&memory->arena);
+}
+
+void st_jpeg_memory_use(struct jpeg_decompress_struct *cinfo, struct st_jpeg_memory *memory)
+{
+    struct jpeg_memory_mgr *mem = cinfo->mem;
+    cinfo->client_data = memory;
+    mem->alloc_small = alloc;
+    mem->alloc_large = alloc;
+    mem->alloc_sarray = alloc_sarray;
+    mem->alloc_barray = alloc_barray;
+    mem->request_virt_sarray = request_virt_sarray;
+    mem->request_virt_barray = request_virt_barray;
+    mem->realize_virt_arrays = realize_virt_arrays;
+    mem->access_virt_barray = access_virt_barray;
+    mem->free_pool = free_pool;
+}
+
+void st_jpeg_memory_forget(struct jpeg_decompress_struct *cinfo)
+{
+    memset(cinfo->quant_tbl_ptrs, 0, sizeof cinfo->quant_tbl_ptrs);
+    memset(cinfo->dc_huff_tbl_ptrs, 0, sizeof cinfo->dc_huff_tbl_ptrs);
+    memset(cinfo->ac_huff_tbl_ptrs, 0, sizeof cinfo->ac_huff_tbl_ptrs);
+}
