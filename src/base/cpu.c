@@ -11,9 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static const char *const level_names[] = {
     [ST_CPU_C] = "c", [ST_CPU_NEON] = "neon", [ST_CPU_AVX2] = "avx2", [ST_CPU_AVX512] = "avx512"};
+
+#if defined(__x86_64__)
+/* Compilers disagree on whether __builtin_cpu_supports knows this one. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
 
 static enum st_cpu_level detect(void)
 {
@@ -21,7 +33,7 @@ static enum st_cpu_level detect(void)
     return ST_CPU_NEON;
 #elif defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return ST_CPU_C;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
