@@ -25,15 +25,30 @@ struct st_finish_spec {
     } step[ST_NORMALIZE_MAX];
 };
 
+/* How vectors compute what the table says, x being the byte; chosen only when all its values agree. */
+enum st_formula {
+    ST_FORMULA_TABLE,     /* not at all: look it up */
+    ST_FORMULA_SCALE,     /* x / 255, as X + X * (1/255) with X = x / 256 */
+    ST_FORMULA_NORMALIZE, /* (x / 255 + add) / std, the division as t * high + t * low, 1/std = high +
+                             low */
+    ST_FORMULA_LINE,      /* x * high + add, fused: enough where half precision hides the rest */
+};
+
+/* The formula's numbers for consecutive values of a row: the same channel all along (NCHW), or the
+ * channels in turn (NHWC). 48 is three of the longest vectors, so every vector begins at a multiple. */
+enum { ST_LANES = 48 };
+struct st_lanes {
+    float add[ST_LANES], high[ST_LANES], low[ST_LANES];
+};
+
 struct st_finish {
     enum stoker_dtype dtype;   /* of the output */
     enum stoker_layout layout;
     int32_t channels;
     size_t element;            /* bytes of one value */
+    enum st_formula formula;
     uint32_t lut[4][256];      /* the bits of each value: the specification */
-    bool affine_exact;         /* the kernels' formula reproduces lut for F32, checked for all values */
-    float inv255, mean[4], std[4], inv_std[4];
-    bool divides;              /* a normalise step is part of the formula */
+    struct st_lanes lanes[4];  /* NCHW: of each channel; NHWC: the first for all */
 };
 
 /* Settles the table. `dtype` is the loader's output type (the spec's own where the user gave none).
@@ -54,5 +69,8 @@ struct st_place {
 /* Pixels -> their place. */
 void st_finish_view(const struct st_finish *finish, const struct st_kernels *kernels,
                     const struct st_view *pixels, bool mirror, bool flip, const struct st_place *place);
+/* One row of pixels, already mirrored, to row `y` of the place. */
+void st_finish_row(const struct st_finish *finish, const struct st_kernels *kernels, const uint8_t *row,
+                   int32_t y, const struct st_place *place);
 
 #endif

@@ -12,17 +12,25 @@
 #define ST_OP_IMAGE_H
 
 #include "codec/codec.h"
+#include "op/colour.h"
 #include "op/resize.h"
+#include "op/turn.h"
 
 /* What a worker brings along; one for each worker, not shared. */
 struct st_work {
     struct st_arena arena;
     struct st_decoder decoder;
-    const struct st_kernels *kernels;
+    const struct st_kernels *kernels;    /* st_kernels_for(level) */
+    const struct st_colour_rows *colour; /* st_colour_rows_for(level); NULL: plain C */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
     uint64_t decode_ns;
 };
+
+static inline const struct st_colour_rows *st_colour_rows_of(const struct st_work *work)
+{
+    return work->colour ? work->colour : st_colour_rows_for(ST_CPU_C);
+}
 
 struct st_image {
     struct st_work *work;
@@ -31,11 +39,11 @@ struct st_image {
     struct st_bytes bytes;
     uint32_t codec;
     struct st_header header;
-    uint32_t orientation; /* to be applied on decoding; 1: none */
+    struct st_turn turn;    /* to be applied on decoding */
     struct st_view pixels;  /* when not encoded */
     bool owned;             /* pixels lie in the arena for this image alone: ops may write to them */
     /* what is still to be done to them, in this order */
-    struct st_region crop;
+    struct st_region crop; /* of the image as turned */
     bool resized;
     struct st_resize resize; /* of `crop`; its window is what is left of the result */
     bool mirror, flip;
@@ -44,6 +52,9 @@ struct st_image {
 /* Reads the header; the image is then `encoded`, its crop the whole. */
 int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
                   struct stoker_error *err);
+/* An image of pixels that are there already, with 64 readable bytes behind the last row. They stay as
+ * they are, and must outlive the image. */
+void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
 int32_t st_image_width(const struct st_image *image);
 int32_t st_image_height(const struct st_image *image);
 int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */

@@ -3,6 +3,9 @@
  * The C version is complete and is the specification; every other variant gives the same bytes, and
  * tests/op/test_kernels compares them over all small widths with guard bytes around the output.
  *
+ * Kernels may read up to 64 bytes behind the end of an input row, never before its beginning; they write
+ * nothing but their output.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ST_OP_KERNELS_H
@@ -14,7 +17,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct st_kernels;
+struct st_finish;
+
+/* Weights are fixed point with this many bits behind the point. The sum of weight * byte fits into 32
+ * bits, so parts of it may wrap around on the way. */
+enum { ST_WEIGHT_BITS = 22 };
+
+/* Along one side of an image: which input pixels make an output pixel, and how much each counts. */
+struct st_taps {
+    int32_t count;         /* output pixels */
+    int32_t width;         /* taps of each of them; weights that are not needed are 0 */
+    const int32_t *first;  /* [count]; first + width stays within the input */
+    const int32_t *weight; /* [count][width] */
+};
+
+struct st_kernels {
+    const char *name;
+    /* Horizontal pass over rows of interleaved pixels (1 or 3 channels). The taps are first brought into
+     * the order that suits the loop, in `across_size` bytes of memory, aligned to a cache line; the taps
+     * themselves must stay where they are. */
+    uint64_t (*across_size)(const struct st_taps *taps, int32_t channels);
+    void (*across_plan)(void *plan, const struct st_taps *taps, int32_t channels);
+    void (*across)(const void *plan, uint8_t *const *out, const uint8_t *const *in, int32_t rows);
+    /* Vertical pass: one row of `bytes` bytes out of `taps` rows. */
+    void (*down)(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
+                 size_t bytes);
+    /* The pixels of a row in opposite order. */
+    void (*mirror)(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+    /* A row of interleaved pixels in its final type and layout; `plane` is the number of bytes from one
+     * channel's plane to the next (NCHW). */
+    void (*finish)(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                   int32_t width);
+};
+
 /* The table for a level, or for the nearest one below it that this build has. */
 const struct st_kernels *st_kernels_for(enum st_cpu_level level);
 

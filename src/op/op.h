@@ -19,11 +19,13 @@ enum st_param_type {
     ST_PARAM_FLOAT, /* double */
     ST_PARAM_BOOL,  /* bool */
     ST_PARAM_WORD,  /* int32_t: the number of the word in `words` */
-    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets */
+    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets, or one of `words`
+                       where there are any */
 };
 
 struct st_list {
-    uint32_t count; /* 0: not given */
+    uint32_t count; /* 0: not given, or a word */
+    uint32_t word;  /* 1 + the number of the word that stands in place of numbers; 0: none */
     double value[8];
 };
 
@@ -31,7 +33,7 @@ struct st_param {
     const char *name; /* NULL at the end of the table */
     enum st_param_type type;
     size_t offset;
-    double def, min, max;     /* of each number */
+    double def, min, max;     /* of each number; `def` may lie outside to say "not given" */
     const char *const *words; /* NULL-terminated */
     bool required;
     const char *help;
@@ -67,5 +69,25 @@ extern const struct st_op *const st_ops[]; /* NULL at the end */
 const struct st_op *st_op_find(const char *name);
 
 extern const char *const st_filter_words[]; /* nearest, box, bilinear, hamming, bicubic, lanczos */
+
+/* What several ops ask of their parameters; params.c. `op` is the op's name, for the sentence. */
+
+/* One or two whole positive numbers: height and width, or both at once. */
+int st_param_size(const struct st_list *list, const char *op, const char *name, int32_t *height,
+                  int32_t *width, struct stoker_error *err);
+/* Two numbers in rising order; `low` and `high` where the list was not given. */
+int st_param_range(struct st_list *list, const char *op, const char *name, double low, double high,
+                   struct stoker_error *err);
+/* Pixels may still move about. */
+int st_plan_movable(const struct st_shape *shape, const char *op, struct stoker_error *err);
+/* The image is still made of bytes, so that new ones can be computed from them. */
+int st_plan_bytes(const struct st_shape *shape, const struct st_finish_spec *finish, const char *op,
+                  struct stoker_error *err);
+/* The image is not a tensor yet. */
+int st_plan_picture(const struct st_shape *shape, const char *op, struct stoker_error *err);
+/* A box as torchvision draws it: its area is a share of `area` from `scale`; the ratio of its sides, *a to
+ * *b, lies in `ratio`, its logarithm evenly. The sides are whole numbers. */
+void st_draw_box(struct st_rng *rng, double area, const double scale[2], const double ratio[2],
+                 double *a, double *b);
 
 #endif

@@ -28,8 +28,9 @@ struct st_region st_resize_needs(const struct st_resize *job);
  * arena, interleaved bytes), or straight to its final place. They return STOKER_ENOMEM or STOKER_OK. */
 int st_resize_view(const struct st_resize *job, const struct st_kernels *kernels, struct st_arena *arena,
                    const struct st_view *pixels, struct st_view *out);
-int st_resize_finish(const struct st_resize *job, const struct st_kernels *kernels, struct st_arena *arena,
-                     const struct st_view *pixels, const struct st_finish *finish, bool mirror, bool flip,
+int st_resize_finish(const struct st_resize *job, const struct st_kernels *kernels,
+                     struct st_arena *arena, const struct st_view *pixels,
+                     const struct st_finish *finish, bool mirror, bool flip,
                      const struct st_place *place);
 
 #endif

@@ -1,0 +1,43 @@
+/* colour.h - brightness, contrast, saturation, hue and grey, with Pillow's bytes
+ *
+ * Where Pillow's own builds differ, x86-64 is followed on every machine: its aarch64 build fuses the
+ * multiplication and addition of a blend, which moves a few values by one level.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_COLOUR_H
+#define ST_OP_COLOUR_H
+
+#include "base/cpu.h"
+#include "base/pixels.h"
+
+/* The inner loops over `count` pixels (`count` bytes for blend). One file, compiled for each kind of
+ * CPU: all variants give the same bytes. */
+struct st_colour_rows {
+    /* Away from `level`, by `factor` (below 1: towards it). */
+    void (*blend)(uint8_t *row, size_t count, float level, float factor);
+    /* Each pixel away from its own grey. RGB. */
+    void (*saturate)(uint8_t *row, size_t count, float factor);
+    /* Turns the colour circle by shift / 256. RGB. */
+    void (*hue)(uint8_t *row, size_t count, uint8_t shift);
+    /* The grey of RGB pixels, once, and three times in place. */
+    void (*grey)(uint8_t *to, const uint8_t *row, size_t count);
+    void (*grey3)(uint8_t *row, size_t count);
+    uint64_t (*grey_sum)(const uint8_t *row, size_t count);
+};
+/* The table for a level, or for the nearest one below it that this build has. */
+const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
+
+/* On whole images of 1 or 3 channels. */
+void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_saturation(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
+/* RGB to grey; `out` has 1 channel. */
+void st_colour_grey(const struct st_colour_rows *rows, const struct st_view *pixels,
+                    const struct st_view *out);
+/* Grey to RGB with equal values. */
+void st_colour_triple(const struct st_view *pixels, const struct st_view *out);
+void st_colour_grey3(const struct st_colour_rows *rows, const struct st_view *pixels);
+
+#endif

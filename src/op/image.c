@@ -1,0 +1,314 @@
+/* image.c - an image that is not made until someone needs its pixels
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/image.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+static struct st_region whole(int32_t width, int32_t height)
+{
+    return (struct st_region){0, 0, (uint32_t)width, (uint32_t)height};
+}
+
+/* The size of the encoded image as turned. */
+static void turned_size(const struct st_image *image, uint32_t *width, uint32_t *height)
+{
+    *width = image->turn.transpose ? image->header.height : image->header.width;
+    *height = image->turn.transpose ? image->header.width : image->header.height;
+}
+
+int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes bytes, bool exif_rotate,
+                  struct stoker_error *err)
+{
+    *image = (struct st_image){.work = work, .encoded = true, .bytes = bytes};
+    const uint64_t start = st_now_ns();
+    const int rc = st_decoder_header(&work->decoder, bytes, &image->codec, &image->header, err);
+    work->decode_ns += st_now_ns() - start;
+    if (rc < 0)
+        return rc;
+    const struct st_header *header = &image->header;
+    if (!header->width || !header->height || header->width > INT32_MAX || header->height > INT32_MAX)
+        return st_fail(err, STOKER_EUNSUPPORTED, "an image of %u x %u pixels cannot be used",
+                       header->width, header->height);
+    if (exif_rotate)
+        image->turn = st_turn_upright(header->orientation);
+    turned_size(image, &image->crop.width, &image->crop.height);
+    return STOKER_OK;
+}
+
+void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels)
+{
+    *image =
+        (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
+}
+
+static struct st_region whole_crop(const struct st_image *image)
+{
+    return (struct st_region){0, 0, image->crop.width, image->crop.height};
+}
+
+static struct st_region *visible(struct st_image *image)
+{
+    return image->resized ? &image->resize.window : &image->crop;
+}
+
+int32_t st_image_width(const struct st_image *image)
+{
+    return (int32_t)(image->resized ? image->resize.window.width : image->crop.width);
+}
+
+int32_t st_image_height(const struct st_image *image)
+{
+    return (int32_t)(image->resized ? image->resize.window.height : image->crop.height);
+}
+
+int32_t st_image_channels(const struct st_image *image)
+{
+    return image->encoded ? 3 : image->pixels.channels;
+}
+
+void st_image_mirror(struct st_image *image) { image->mirror = !image->mirror; }
+
+void st_image_flip(struct st_image *image) { image->flip = !image->flip; }
+
+int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err)
+{
+    struct st_region *now = visible(image);
+    if (!region.width || !region.height || region.x > now->width || region.y > now->height ||
+        region.width > now->width - region.x || region.height > now->height - region.y)
+        return st_fail(err, STOKER_EINVAL,
+                       "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
+                       region.height, region.x, region.y, now->width, now->height);
+    const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
+    region = st_turn_back(noted, region, now->width, now->height);
+    region.x += now->x;
+    region.y += now->y;
+    *now = region;
+    return STOKER_OK;
+}
+
+static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", width, height);
+}
+
+/* ---- making pixels ----------------------------------------------------------------------------- */
+
+/* The crop's place in the file's image reduced by `scale`. Each edge goes to the nearest line between
+ * reduced pixels, so that it moves by no more than half of one. */
+static struct st_region stored_crop(const struct st_image *image, uint32_t scale)
+{
+    uint32_t width, height;
+    turned_size(image, &width, &height);
+    const struct st_region r = st_turn_back(image->turn, image->crop, width, height);
+    const uint32_t half = scale / 2, x = (r.x + half) / scale, y = (r.y + half) / scale;
+    return (struct st_region){x, y, (r.x + r.width + half) / scale - x,
+                              (r.y + r.height + half) / scale - y};
+}
+
+/* Decodes `part` of the crop, whose place in the file's image is `stored`. */
+static int decode(const struct st_image *image, struct st_region part, struct st_region stored,
+                  uint32_t scale, struct st_view *out, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    const bool swapped = image->turn.transpose;
+    struct st_decode how = {scale,
+                            st_turn_back(image->turn, part, swapped ? stored.height : stored.width,
+                                         swapped ? stored.width : stored.height)};
+    how.region.x += stored.x;
+    how.region.y += stored.y;
+    const uint64_t start = st_now_ns();
+    const int rc =
+        st_decoder_decode(&work->decoder, image->codec, image->bytes, &how, &work->arena, out, err);
+    work->decode_ns += st_now_ns() - start;
+    if (rc < 0 || !st_turn_needed(image->turn))
+        return rc;
+    const struct st_view raw = *out;
+    if (!st_turn_view(image->turn, &raw, &work->arena, out))
+        return no_memory(raw.width, raw.height, err);
+    return STOKER_OK;
+}
+
+/* The pixels of `part` of the crop. */
+static int crop_pixels(const struct st_image *image, struct st_region part, struct st_view *out,
+                       struct stoker_error *err)
+{
+    if (image->encoded)
+        return decode(image, part, stored_crop(image, 1), 1, out, err);
+    *out = image->pixels;
+    out->data = st_row(out, (int32_t)(image->crop.y + part.y)) +
+                (ptrdiff_t)(image->crop.x + part.x) * out->channels;
+    out->width = (int32_t)part.width;
+    out->height = (int32_t)part.height;
+    return STOKER_OK;
+}
+
+/* The largest reduction that still leaves at least one pixel for each one of the output. */
+static uint32_t reduction(const struct st_image *image)
+{
+    if (!image->encoded || !image->work->fast)
+        return 1;
+    for (uint32_t scale = 8; scale > 1; scale /= 2)
+        if ((image->header.scales & scale) &&
+            image->crop.width / scale >= (uint32_t)image->resize.out_width &&
+            image->crop.height / scale >= (uint32_t)image->resize.out_height)
+            return scale;
+    return 1;
+}
+
+/* Settles the resize, and makes the pixels it starts from. */
+static int resize_input(const struct st_image *image, struct st_resize *job, struct st_view *pixels,
+                        struct stoker_error *err)
+{
+    const uint32_t scale = reduction(image);
+    *job = image->resize;
+    if (scale == 1)
+        return crop_pixels(image, st_resize_needs(job), pixels, err);
+    const struct st_region stored = stored_crop(image, scale);
+    job->in_width = (int32_t)(image->turn.transpose ? stored.height : stored.width);
+    job->in_height = (int32_t)(image->turn.transpose ? stored.width : stored.height);
+    return decode(image, st_resize_needs(job), stored, scale, pixels, err);
+}
+
+/* All but mirroring and flipping is carried out; the image is then its pixels. */
+static int make(struct st_image *image, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    struct st_view pixels;
+    if (image->resized) {
+        struct st_resize job;
+        struct st_view input;
+        const int rc = resize_input(image, &job, &input, err);
+        if (rc < 0)
+            return rc;
+        if (st_resize_view(&job, work->kernels, &work->arena, &input, &pixels) < 0)
+            return no_memory(st_image_width(image), st_image_height(image), err);
+        image->owned = true;
+    } else {
+        const int rc = crop_pixels(image, whole_crop(image), &pixels, err);
+        if (rc < 0)
+            return rc;
+        image->owned = image->owned || image->encoded;
+    }
+    image->pixels = pixels;
+    image->encoded = image->resized = false;
+    image->crop = whole(pixels.width, pixels.height);
+    return STOKER_OK;
+}
+
+/* Replaces the made pixels by a copy, turned as given. */
+static int copy_turned(struct st_image *image, struct st_turn turn, struct stoker_error *err)
+{
+    const struct st_view pixels = image->pixels;
+    if (!st_turn_view(turn, &pixels, &image->work->arena, &image->pixels))
+        return no_memory(pixels.width, pixels.height, err);
+    image->owned = true;
+    return STOKER_OK;
+}
+
+int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
+                    struct stoker_error *err)
+{
+    int rc = make(image, err);
+    if (rc < 0)
+        return rc;
+    struct st_turn turn = {0};
+    if (!any_side) {
+        turn.mirror = image->mirror;
+        turn.flip = image->flip;
+        image->mirror = image->flip = false;
+    }
+    if (st_turn_needed(turn) || (writable && !image->owned))
+        rc = copy_turned(image, turn, err);
+    *out = image->pixels;
+    return rc;
+}
+
+void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
+{
+    image->pixels = pixels;
+    image->owned = true;
+    image->encoded = image->resized = false;
+    image->crop = whole(pixels.width, pixels.height);
+    if (!any_side)
+        image->mirror = image->flip = false;
+}
+
+/* A resize of a mirrored image is not the mirrored resize: rounding has a left and a right. So what was
+ * noted is carried out first; for an encoded image on decoding. */
+static int settle_turn(struct st_image *image, struct stoker_error *err)
+{
+    if (!image->encoded) {
+        struct st_view pixels;
+        return st_image_pixels(image, false, false, &pixels, err);
+    }
+    uint32_t width, height;
+    turned_size(image, &width, &height);
+    const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
+    image->crop = st_turn_back(noted, image->crop, width, height);
+    image->turn.mirror ^= image->mirror;
+    image->turn.flip ^= image->flip;
+    image->mirror = image->flip = false;
+    return STOKER_OK;
+}
+
+int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
+                    struct stoker_error *err)
+{
+    if (width <= 0 || height <= 0)
+        return st_fail(err, STOKER_EINVAL, "a resize of %d x %d to %d x %d pixels leaves nothing",
+                       st_image_width(image), st_image_height(image), width, height);
+    const uint64_t limit = image->work->decoder.pixel_limit;
+    if (limit && (uint64_t)width * (uint64_t)height > limit)
+        return st_fail(
+            err, STOKER_ELIMIT, "a resize of %d x %d to %d x %d exceeds the limit of %llu pixels",
+            st_image_width(image), st_image_height(image), width, height, (unsigned long long)limit);
+    if (width == st_image_width(image) && height == st_image_height(image))
+        return STOKER_OK;
+    int rc = STOKER_OK;
+    if (image->resized)
+        rc = make(image, err);
+    if (rc >= 0 && (image->mirror || image->flip))
+        rc = settle_turn(image, err);
+    if (rc < 0)
+        return rc;
+    image->resized = true;
+    image->resize = (struct st_resize){
+        .in_width = (int32_t)image->crop.width,
+        .in_height = (int32_t)image->crop.height,
+        .out_width = width,
+        .out_height = height,
+        .window = whole(width, height),
+        .filter = filter,
+        .pillow = image->work->pillow,
+    };
+    return STOKER_OK;
+}
+
+int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
+                    struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    if (st_image_channels(image) != finish->channels)
+        return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
+                       st_image_channels(image), finish->channels);
+    struct st_view pixels;
+    int rc;
+    if (!image->resized) {
+        rc = crop_pixels(image, whole_crop(image), &pixels, err);
+        if (rc >= 0)
+            st_finish_view(finish, work->kernels, &pixels, image->mirror, image->flip, place);
+        return rc;
+    }
+    struct st_resize job;
+    rc = resize_input(image, &job, &pixels, err);
+    if (rc < 0)
+        return rc;
+    if (st_resize_finish(&job, work->kernels, &work->arena, &pixels, finish, image->mirror, image->flip,
+                         place) < 0)
+        return no_memory(st_image_width(image), st_image_height(image), err);
+    return STOKER_OK;
+}

@@ -1,0 +1,113 @@
+/* kernels_isa.h - what the kernel files of one build know of each other
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_KERNELS_ISA_H
+#define ST_OP_KERNELS_ISA_H
+
+#include "op/finish.h"
+
+extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_avx2, st_kernels_avx512;
+
+/* Vector variants hand over what they do not treat: very many taps, types and formulas of their own. */
+void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
+               size_t bytes);
+void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                 int32_t width);
+
+void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_neon(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                    int32_t width);
+void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_avx2(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                    int32_t width);
+void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
+void st_finish_avx512(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                      int32_t width);
+
+#define ST_INLINE static inline __attribute__((always_inline))
+
+/* Conversion of a row by a formula. Both last arguments are constants where it is inlined. */
+typedef void st_convert_fn(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
+                           int32_t width, enum st_formula formula, enum stoker_dtype dtype);
+
+ST_INLINE void st_convert_type(st_convert_fn *convert, const struct st_finish *f, void *out,
+                               size_t plane, const uint8_t *in, int32_t width, enum st_formula formula)
+{
+    if (f->dtype == STOKER_F32)
+        convert(f, out, plane, in, width, formula, STOKER_F32);
+    else if (f->dtype == STOKER_F16)
+        convert(f, out, plane, in, width, formula, STOKER_F16);
+    else
+        convert(f, out, plane, in, width, formula, STOKER_BF16);
+}
+
+/* Three channels of bytes, each to its plane. */
+typedef void st_split_fn(uint8_t *out, size_t plane, const uint8_t *in, int32_t width);
+
+/* Makes a variant of `convert` for every formula and type, and takes the one that is wanted; rows
+ * shorter than `least` pixels are not for vectors. */
+ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_t least,
+                              const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
+                              int32_t width)
+{
+    if (width < least)
+        st_finish_c(f, out, plane, in, width);
+    else if (f->dtype == STOKER_U8 && f->layout == STOKER_NCHW && f->channels == 3)
+        split(out, plane, in, width);
+    else if (f->formula == ST_FORMULA_LINE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_LINE);
+    else if (f->formula == ST_FORMULA_SCALE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_SCALE);
+    else if (f->formula == ST_FORMULA_NORMALIZE)
+        st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_NORMALIZE);
+    else
+        st_finish_c(f, out, plane, in, width);
+}
+
+/* The horizontal kernels do four rows at a time; `channels` is a constant where it is inlined. */
+enum { ST_ROWS = 4 };
+typedef void st_four_rows_fn(const void *plan, uint8_t *const *out, const uint8_t *const *in,
+                             int32_t channels);
+
+/* All rows by fours. Where rows are missing the last one is done again. */
+ST_INLINE void st_by_four_rows(st_four_rows_fn *four, const void *plan, int32_t channels,
+                               uint8_t *const *out, const uint8_t *const *in, int32_t rows)
+{
+    for (int32_t y = 0; y < rows; y += ST_ROWS) {
+        uint8_t *to[ST_ROWS];
+        const uint8_t *from[ST_ROWS];
+        for (int32_t r = 0; r < ST_ROWS; r++) {
+            to[r] = out[y + r < rows ? y + r : rows - 1];
+            from[r] = in[y + r < rows ? y + r : rows - 1];
+        }
+        if (channels == 1)
+            four(plan, to, from, 1);
+        else
+            four(plan, to, from, 3);
+    }
+}
+
+/* From one output value to the next; behind the last one (vectors are filled up) it stays where it is.
+ */
+static inline void st_next_value(const struct st_taps *taps, int32_t channels, int32_t *pixel,
+                                 int32_t *channel)
+{
+    if (++*channel < channels)
+        return;
+    *channel = 0;
+    if (++*pixel == taps->count) {
+        *pixel = taps->count - 1;
+        *channel = channels - 1;
+    }
+}
+
+static inline int32_t st_lowest(const int32_t *list, int32_t count)
+{
+    int32_t low = list[0];
+    for (int32_t i = 1; i < count; i++)
+        low = list[i] < low ? list[i] : low;
+    return low;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* params.c - what several ops ask of their parameters, of the shape before them, and of chance
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/op.h"
+
+#include <math.h>
+
+const char *const st_filter_words[] = {"nearest", "box",     "bilinear", "hamming",
+                                       "bicubic", "lanczos", NULL};
+
+enum { SIDE_MAX = 1 << 20 };
+
+int st_param_size(const struct st_list *list, const char *op, const char *name, int32_t *height,
+                  int32_t *width, struct stoker_error *err)
+{
+    if (list->count != 1 && list->count != 2)
+        return st_fail(err, STOKER_EINVAL, "%s: %s wants one number or two (height, width), not %u", op,
+                       name, list->count);
+    for (uint32_t i = 0; i < list->count; i++)
+        if (!(list->value[i] >= 1 && list->value[i] <= SIDE_MAX) ||
+            list->value[i] != floor(list->value[i]))
+            return st_fail(err, STOKER_EINVAL, "%s: %s wants whole numbers from 1 to %d, not %g", op,
+                           name, SIDE_MAX, list->value[i]);
+    *height = (int32_t)list->value[0];
+    *width = (int32_t)list->value[list->count - 1];
+    return STOKER_OK;
+}
+
+int st_param_range(struct st_list *list, const char *op, const char *name, double low, double high,
+                   struct stoker_error *err)
+{
+    if (list->count == 0)
+        *list = (struct st_list){.count = 2, .value = {low, high}};
+    if (list->count != 2)
+        return st_fail(err, STOKER_EINVAL, "%s: %s wants two numbers (low, high), not %u", op, name,
+                       list->count);
+    if (!(list->value[0] <= list->value[1]))
+        return st_fail(err, STOKER_EINVAL, "%s: %s must rise from low to high, and %g is above %g", op,
+                       name, list->value[0], list->value[1]);
+    return STOKER_OK;
+}
+
+int st_plan_movable(const struct st_shape *shape, const char *op, struct stoker_error *err)
+{
+    if (shape->erased)
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: pixels cannot move after random_erasing; move it before that", op);
+    return STOKER_OK;
+}
+
+int st_plan_bytes(const struct st_shape *shape, const struct st_finish_spec *finish, const char *op,
+                  struct stoker_error *err)
+{
+    if (finish->dtype != STOKER_U8 || finish->steps)
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: works on bytes, and the image is made of floats here; "
+                       "move it before to_tensor (or convert_image_dtype)",
+                       op);
+    return st_plan_movable(shape, op, err);
+}
+
+int st_plan_picture(const struct st_shape *shape, const char *op, struct stoker_error *err)
+{
+    if (shape->tensor)
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: works on images, not on tensors; move it before to_tensor "
+                       "(or pil_to_tensor)",
+                       op);
+    return STOKER_OK;
+}
+
+void st_draw_box(struct st_rng *rng, double area, const double scale[2], const double ratio[2],
+                 double *a, double *b)
+{
+    const double target = area * st_rng_range(rng, scale[0], scale[1]);
+    const double aspect = exp(st_rng_range(rng, log(ratio[0]), log(ratio[1])));
+    *a = rint(sqrt(target * aspect)); /* halves go to the even number, as in Python */
+    *b = rint(sqrt(target / aspect));
+}

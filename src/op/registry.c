@@ -1,0 +1,34 @@
+/* registry.c - the ops of this build
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+#define OPS(X) \
+    X(resize) X(center_crop) X(random_crop) \
+    X(random_resized_crop) X(random_horizontal_flip) X(random_vertical_flip) \
+    X(pad) X(color_jitter) X(grayscale) \
+    X(random_grayscale) X(gaussian_blur) X(random_erasing) \
+    X(random_apply) X(to_tensor) X(pil_to_tensor) \
+    X(convert_image_dtype) X(normalize)
+
+#define X(name) extern const struct st_op st_op_##name;
+OPS(X)
+#undef X
+
+const struct st_op *const st_ops[] = {
+#define X(name) &st_op_##name,
+    OPS(X)
+#undef X
+    NULL,
+};
+
+const struct st_op *st_op_find(const char *name)
+{
+    for (const struct st_op *const *op = st_ops; *op; op++)
+        if (strcmp((*op)->name, name) == 0)
+            return *op;
+    return NULL;
+}

@@ -1,0 +1,26 @@
+/* resize_taps.h - the weights of Pillow's resampling filters
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_RESIZE_TAPS_H
+#define ST_OP_RESIZE_TAPS_H
+
+#include "op/resize.h"
+
+/* One side of a resize: `in` pixels become `out`, of which [from, from + count) are wanted. */
+struct st_side {
+    enum st_filter filter;
+    int32_t in, out, from, count;
+};
+
+/* The input pixels [*begin, *end) that the wanted ones depend on. */
+void st_side_needs(const struct st_side *side, int32_t *begin, int32_t *end);
+
+/* The taps, counted from the first pixel needed; in opposite order when `mirror`. For all filters but
+ * nearest. False when out of memory. */
+bool st_side_taps(const struct st_side *side, bool mirror, struct st_arena *arena, struct st_taps *taps);
+
+/* Nearest: the one input pixel of each wanted output, likewise. */
+bool st_side_nearest(const struct st_side *side, bool mirror, struct st_arena *arena, int32_t **source);
+
+#endif

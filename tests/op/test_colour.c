@@ -1,0 +1,163 @@
+/* Colour: hue for all it can be given, every kind of CPU alike, images without colour. Bytes against
+ * Pillow: tests/python. */
+#include "op_line.h"
+#include "tap.h"
+
+#include <math.h>
+
+static struct st_work work;
+
+/* Hue by way of HSV, step by step in the types that Pillow uses. */
+static void hue_spec(uint8_t *px, uint8_t shift)
+{
+    const int r = px[0], g = px[1], b = px[2];
+    const int high = r > g ? (r > b ? r : b) : (g > b ? g : b),
+              low = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    if (high == low)
+        return;
+    const float span = (float)(high - low);
+    const float rc = (float)(high - r) / span, gc = (float)(high - g) / span,
+                bc = (float)(high - b) / span;
+    float h = r == high ? bc - gc : g == high ? (float)(2.0 + rc - bc) : (float)(4.0 + gc - rc);
+    h = (float)fmod(h / 6.0 + 1.0, 1.0);
+    const int hue = ((int)(h * 255.0) + shift) & 255;
+    const float s = (float)((int)(span / (float)high * 255.0) / 255.0);
+    const int i = (int)floor(hue * 6.0 / 255.0);
+    const float f = (float)(hue * 6.0 / 255.0 - i);
+    const int p = (int)round(high * (1.0 - s)), q = (int)round(high * (1.0 - s * f));
+    const int t = (int)round(high * (1.0 - s * (1.0 - f)));
+    const int table[6][3] = {{high, t, p}, {q, high, p}, {p, high, t},
+                             {p, q, high}, {t, p, high}, {high, p, q}};
+    for (int c = 0; c < 3; c++)
+        px[c] = (uint8_t)table[i % 6][c];
+}
+
+static void hues(void)
+{
+    uint8_t *row = malloc(3 * 65536), *want = malloc(3 * 65536);
+    uint64_t wrong = 0;
+    for (int r = 0; r < 256; r += 3) { /* 86 * 65536 colours, another shift for each red */
+        const uint8_t shift = (uint8_t)(r * 7);
+        for (int i = 0; i < 65536; i++) {
+            row[3 * i] = want[3 * i] = (uint8_t)r;
+            row[3 * i + 1] = want[3 * i + 1] = (uint8_t)(i >> 8);
+            row[3 * i + 2] = want[3 * i + 2] = (uint8_t)i;
+            hue_spec(want + 3 * i, shift);
+        }
+        work.colour->hue(row, 65536, shift);
+        wrong += memcmp(row, want, 3 * 65536) != 0;
+    }
+    ok(wrong == 0, "hue is right for five million colours");
+    free(row);
+    free(want);
+}
+
+/* Bytes outside the row must stay. */
+static bool rows_agree(const struct st_colour_rows *a, const struct st_colour_rows *b, size_t count,
+                       int which)
+{
+    enum { GUARD = 64, ROOM = 3 * 300 };
+    uint8_t one[ROOM + 2 * GUARD], two[sizeof one], grey_one[sizeof one], grey_two[sizeof one];
+    struct st_rng rng;
+    st_rng_init(&rng, count, 0, (uint64_t)which, 0);
+    for (size_t i = 0; i < sizeof one; i++)
+        one[i] = two[i] = grey_one[i] = grey_two[i] = (uint8_t)st_rng_u32(&rng);
+    const float factor = (float)st_rng_range(&rng, 0, 3);
+    const struct st_colour_rows *rows[2] = {a, b};
+    uint8_t *at[2] = {one + GUARD, two + GUARD}, *grey[2] = {grey_one + GUARD, grey_two + GUARD};
+    uint64_t sum[2] = {0};
+    for (int k = 0; k < 2; k++)
+        switch (which) {
+        case 0:
+            rows[k]->blend(at[k], 3 * count, 100, factor);
+            break;
+        case 1:
+            rows[k]->saturate(at[k], count, factor);
+            break;
+        case 2:
+            rows[k]->hue(at[k], count, (uint8_t)(factor * 80));
+            break;
+        case 3:
+            rows[k]->grey(grey[k], at[k], count);
+            break;
+        case 4:
+            rows[k]->grey3(at[k], count);
+            break;
+        default:
+            sum[k] = rows[k]->grey_sum(at[k], count);
+            break;
+        }
+    bool untouched = true;
+    struct st_rng again;
+    st_rng_init(&again, count, 0, (uint64_t)which, 0);
+    for (size_t i = 0; i < sizeof one; i++) {
+        const uint8_t before = (uint8_t)st_rng_u32(&again);
+        if (i < GUARD || i >= GUARD + 3 * count)
+            untouched = untouched && two[i] == before;
+        if (i < GUARD || i >= GUARD + count)
+            untouched = untouched && grey_two[i] == before;
+    }
+    return untouched && !memcmp(one, two, sizeof one) && !memcmp(grey_one, grey_two, sizeof one) &&
+           sum[0] == sum[1];
+}
+
+static void variants(void)
+{
+    const struct st_colour_rows *plain = st_colour_rows_for(ST_CPU_C);
+    for (enum st_cpu_level level = ST_CPU_C; level <= st_cpu_level(); level++) {
+        int wrong = 0;
+        for (size_t count = 0; count < 300; count += count < 80 ? 1 : 31)
+            for (int which = 0; which < 6; which++)
+                wrong += !rows_agree(plain, st_colour_rows_for(level), count, which);
+        ok(wrong == 0, "colour rows of %s are those of plain C, and write nothing else",
+           st_cpu_level_name(level));
+    }
+}
+
+static void colours(void)
+{
+    struct st_view in = noise(31, 17, 1, 4);
+    struct stoker_error err;
+    int rc;
+    struct st_view out = run_on(
+        &work, &in, "color_jitter saturation=2,2 hue=0.3,0.3; random_grayscale p=1", 0, &rc, &err);
+    ok(rc == 0 && out.channels == 1 && !memcmp(out.data, in.data, 31 * 17),
+       "a grey image has no colour to change");
+    free(out.data);
+    out = run_on(&work, &in, "color_jitter brightness=0,0", 0, &rc, &err);
+    uint32_t sum = 0;
+    for (int i = 0; i < 31 * 17; i++)
+        sum += out.data[i];
+    ok(rc == 0 && sum == 0, "no brightness is black");
+    free(out.data);
+    free(in.data);
+    in = noise(31, 17, 3, 4);
+    struct st_view mirrored = run_on(
+        &work, &in, "random_horizontal_flip p=1; grayscale; random_vertical_flip p=1", 0, &rc, &err);
+    struct st_view plain = run_on(&work, &in, "grayscale", 0, &rc, &err);
+    bool same = mirrored.channels == 1;
+    for (int32_t y = 0; y < 17; y++)
+        for (int32_t x = 0; x < 31; x++)
+            same = same && st_row(&mirrored, y)[x] == st_row(&plain, 16 - y)[30 - x];
+    ok(same, "a noted flip survives a change of channels");
+    free(mirrored.data);
+    free(plain.data);
+    run_on(&work, &in, "gaussian_blur kernel_size=63,3", 0, &rc, &err);
+    ok(rc == STOKER_EINVAL, "a kernel beyond the image: %s", err.message);
+    memset(in.data, 77, 31 * 17 * 3);
+    struct st_view blurred = run_on(&work, &in, "gaussian_blur kernel_size=61,33", 0, &rc, &err);
+    ok(rc == 0 && !memcmp(blurred.data, in.data, 31 * 17 * 3),
+       "blur keeps an even grey, with the largest kernel");
+    free(blurred.data);
+    free(in.data);
+}
+
+int main(void)
+{
+    work = work_make(st_cpu_level());
+    hues();
+    variants();
+    colours();
+    work_free(&work);
+    return done_testing();
+}
