@@ -1,0 +1,114 @@
+/* loader.c - the public face of loaders, batches and states
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/loader.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct stoker_loader_options stoker_loader_defaults(void)
+{
+    return (struct stoker_loader_options){
+        .size = sizeof(struct stoker_loader_options),
+        .batch_size = 1,
+        .workers = -1,
+        .prefetch = 2,
+        .dtype = STOKER_F32,
+        .error_limit = UINT64_MAX,
+        .pillow = 13,
+        .pixel_limit = 178956970,
+    };
+}
+
+struct stoker_epoch stoker_epoch_defaults(void)
+{
+    return (struct stoker_epoch){.size = sizeof(struct stoker_epoch)};
+}
+
+int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
+                       const struct stoker_loader_options *given, struct stoker_error *err)
+{
+    struct stoker_loader_options opt = stoker_loader_defaults();
+    if (!out || !data || !pipe)
+        return st_fail(err, STOKER_EINVAL, "stoker_loader_open: out, data and pipe must not be NULL");
+    *out = NULL;
+    if (given && (given->size < sizeof given->size || given->size > 1 << 16))
+        return st_fail(err, STOKER_EINVAL, "stoker_loader_open: opt->size is %zu; fill the options with "
+                       "stoker_loader_defaults()", given->size);
+    if (given) /* a caller of another version knows fewer fields, or more */
+        memcpy(&opt, given, given->size < sizeof opt ? given->size : sizeof opt);
+    return st_loader_open(out, data, pipe, &opt, err);
+}
+
+int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epoch,
+                        struct stoker_error *err)
+{
+    return st_loader_start(loader, epoch, 0, err);
+}
+
+int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
+                       struct stoker_error *err)
+{
+    return st_loader_next(loader, out, err);
+}
+
+void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
+
+void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch); }
+
+uint64_t stoker_loader_batches(const struct stoker_loader *loader) { return loader->epoch.batches; }
+
+uint32_t stoker_loader_workers(const struct stoker_loader *loader) { return loader->worker_count; }
+
+void stoker_loader_close(struct stoker_loader *loader) { st_loader_close(loader); }
+
+/* The handles below are const for the caller; inside, looking takes the lock. */
+static struct stoker_loader *inside(const struct stoker_loader *loader)
+{
+    return (struct stoker_loader *)(uintptr_t)loader;
+}
+
+int stoker_loader_save(const struct stoker_loader *loader, struct stoker_state *out,
+                       struct stoker_error *err)
+{
+    return st_loader_save(inside(loader), out, err);
+}
+
+int stoker_loader_restore(struct stoker_loader *loader, const struct stoker_state *state,
+                          const struct stoker_epoch *epoch, struct stoker_error *err)
+{
+    return st_loader_restore(loader, state, epoch, err);
+}
+
+int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out)
+{
+    struct stoker_stats stats = {0};
+    const size_t size = out->size;
+    if (size < sizeof size)
+        return STOKER_EINVAL;
+    const int rc = st_loader_check_owner(loader, NULL);
+    if (rc)
+        return rc;
+    st_loader_stats(inside(loader), &stats);
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
+    out->size = size;
+    return STOKER_OK;
+}
+
+bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t worker,
+                                uint64_t stage_ns[STOKER_STAGES], uint64_t *samples)
+{
+    if (worker >= loader->worker_count && !(worker == 0 && loader->worker_count == 0))
+        return false;
+    struct st_worker *w = &inside(loader)->worker[worker];
+    for (int stage = 0; stage < STOKER_STAGES; stage++)
+        stage_ns[stage] = atomic_load_explicit(&w->stage_ns[stage], memory_order_relaxed);
+    *samples = atomic_load_explicit(&w->samples, memory_order_relaxed);
+    return true;
+}
+
+bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
+{
+    return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, out);
+}

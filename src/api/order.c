@@ -1,0 +1,28 @@
+/* order.c - the public face of an order by itself
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "order/order.h"
+
+int stoker_order_open(struct stoker_order **out, uint64_t count, const struct stoker_order_options *opt,
+                      struct stoker_error *err)
+{
+    if (!out || !opt)
+        return st_fail(err, STOKER_EINVAL, "stoker_order_open: out and opt must not be NULL");
+    return st_order_open(out, count, opt, err);
+}
+
+int stoker_order_start(struct stoker_order *order, uint64_t epoch, const uint64_t *indices,
+                       uint64_t index_count, struct stoker_error *err)
+{
+    return st_order_start(order, epoch, 0, indices, index_count, err);
+}
+
+uint64_t stoker_order_length(const struct stoker_order *order) { return st_order_length(order); }
+
+uint64_t stoker_order_at(const struct stoker_order *order, uint64_t position)
+{
+    return position < st_order_length(order) ? st_order_at(order, position) : UINT64_MAX;
+}
+
+void stoker_order_close(struct stoker_order *order) { st_order_close(order); }

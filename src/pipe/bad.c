@@ -1,0 +1,137 @@
+/* bad.c - a bad sample is data, not a crash: the policy for it, and the ledger that names it
+ *
+ * What happens depends on the sample alone, never on which worker met it or when, so that skipping
+ * stays deterministic and resumable. Failures are counted and written down when their batch is due.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SUBSTITUTES = 64, /* tries before giving up: if so many are bad, the data set is */
+    LABEL_IGNORED = -100
+};
+
+void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
+{
+    char name[PATH_MAX];
+    st_dataset_name(loader->data, sample, name, sizeof name);
+    st_fail_in(err, err->code, name);
+}
+
+/* Another sample of the epoch takes the row, with the chance of the one whose place it takes. */
+static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t bad,
+                      struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_rng rng;
+    st_rng_init(&rng, loader->opt.order.seed, loader->epoch.number, bad, ST_RNG_SUBSTITUTE);
+    for (int k = 0; k < SUBSTITUTES; k++) {
+        const uint64_t other =
+            st_order_global(loader->order, st_rng_below(&rng, st_order_total(loader->order)));
+        struct st_bytes bytes;
+        struct stoker_error ignored;
+        if (other != bad && !st_read_sample(loader->data, other, &worker->bytes, &bytes, &ignored) &&
+            !st_run_sample(worker, bytes, bad, slot, row, &ignored)) {
+            slot->samples[row] = other;
+            slot->labels[row] = st_dataset_label(loader->data, other);
+            return 0;
+        }
+    }
+    char reason[600];
+    snprintf(reason, sizeof reason, "%.599s", err->message);
+    return st_fail(err, STOKER_ECORRUPT, "no substitute after %d tries for a bad sample: %s", SUBSTITUTES,
+                   reason);
+}
+
+static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
+                        struct stoker_error *err)
+{
+    if (err->code == STOKER_ENOMEM)
+        return err->code; /* the machine's fault, not the sample's */
+    switch (worker->loader->opt.on_error) {
+    case STOKER_ON_ERROR_SKIP:
+        return substitute(worker, slot, row, sample, err);
+    case STOKER_ON_ERROR_REPLACE:
+        slot->labels[row] = LABEL_IGNORED;
+        return st_slot_blank(slot, row) ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for a blank sample");
+    default:
+        return err->code;
+    }
+}
+
+void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
+                   const struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_failure *failure = st_calloc(1, sizeof *failure);
+    struct stoker_error outcome = *err;
+
+    const bool fatal = apply_policy(worker, slot, row, sample, &outcome) != 0;
+    if (fatal)
+        (void)st_slot_blank(slot, row); /* nobody will see it, but stacking reads its shape */
+    pthread_mutex_lock(&loader->lock);
+    if (failure) {
+        *failure = (struct st_failure){
+            .row = row, .fatal = fatal, .sample = sample, .error = fatal ? outcome : *err};
+        struct st_failure **at = &slot->failures;
+        while (*at && (*at)->row < row)
+            at = &(*at)->next;
+        failure->next = *at;
+        *at = failure;
+    } else {
+        st_fail(&loader->broken, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", err->message);
+    }
+    pthread_mutex_unlock(&loader->lock);
+}
+
+static void write_down(struct stoker_loader *loader, const struct st_failure *failure)
+{
+    const uint64_t number = loader->count.bad++;
+    loader->count.epoch_bad++;
+    if (!loader->ledger)
+        loader->ledger = st_calloc(ST_LEDGER_SIZE, sizeof *loader->ledger);
+    if (!loader->ledger)
+        return; /* the count is kept, the names are not */
+    struct stoker_bad_sample *entry = &loader->ledger[number % ST_LEDGER_SIZE];
+    entry->sample = failure->sample;
+    entry->epoch = loader->epoch.number;
+    entry->code = failure->error.code;
+    memcpy(entry->reason, failure->error.message, sizeof entry->reason);
+}
+
+int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct stoker_error *err)
+{
+    const struct st_failure *fatal = NULL, *last = NULL;
+    for (const struct st_failure *f = slot->failures; f; f = f->next) {
+        write_down(loader, f);
+        fatal = fatal ? fatal : f->fatal ? f : NULL;
+        last = f;
+    }
+    if (fatal) {
+        if (err)
+            *err = fatal->error;
+        return fatal->error.code;
+    }
+    if (last && loader->count.epoch_bad > loader->opt.error_limit)
+        return st_fail(err, STOKER_ELIMIT, "%llu bad samples in epoch %llu, more than error_limit allows (%llu); "
+                       "the last: %.800s",
+                       (unsigned long long)loader->count.epoch_bad, (unsigned long long)loader->epoch.number,
+                       (unsigned long long)loader->opt.error_limit, last->error.message);
+    return 0;
+}
+
+bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
+{
+    pthread_mutex_lock(&loader->lock);
+    const uint64_t all = loader->count.bad, first = all > ST_LEDGER_SIZE ? all - ST_LEDGER_SIZE : 0;
+    const bool there = loader->ledger && k < all - first;
+    if (there)
+        *out = loader->ledger[(first + k) % ST_LEDGER_SIZE];
+    pthread_mutex_unlock(&loader->lock);
+    return there;
+}

@@ -1,0 +1,290 @@
+/* loader.c - opens a loader, starts epochs, hands out batches in order, and ends it all
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "pipe/loader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_error *err)
+{
+    if (loader->owner == getpid())
+        return 0;
+    return st_fail(err, STOKER_EFORK,
+                   "this loader was opened by process %ld, and threads do not survive fork: open another one "
+                   "in this process",
+                   (long)loader->owner);
+}
+
+uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number)
+{
+    if (loader->epoch.sizes)
+        return loader->epoch.sizes[number];
+    const uint64_t left = loader->epoch.tickets - number * loader->opt.batch_size;
+    return left < loader->opt.batch_size ? (uint32_t)left : loader->opt.batch_size;
+}
+
+/* ---- epochs -------------------------------------------------------------------------------------- */
+
+static uint64_t ticket_sample(void *context, uint64_t ticket)
+{
+    const struct stoker_loader *loader = context;
+    return st_order_at(loader->order, ticket);
+}
+
+void st_loader_stop(struct stoker_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    const bool was = loader->epoch.running;
+    loader->epoch.running = false;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    if (!was)
+        return;
+    st_reader_cancel(loader->reader);
+
+    pthread_mutex_lock(&loader->lock);
+    while (loader->busy)
+        pthread_cond_wait(&loader->ready, &loader->lock);
+    for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        if (slot->state == ST_SLOT_FILLING || slot->state == ST_SLOT_READY) {
+            slot->state = ST_SLOT_FREE;
+            st_slot_forget_failures(slot);
+        }
+    loader->filling = NULL;
+    pthread_mutex_unlock(&loader->lock);
+    st_reader_stop(loader->reader);
+}
+
+/* The batches from `base` on, where the caller gave their sizes. */
+static int plan_sizes(struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
+                      struct st_epoch_plan *plan, struct stoker_error *err)
+{
+    uint64_t first = 0, skipped = 0, sum = 0;
+    while (first < epoch->batch_count && skipped < base)
+        skipped += epoch->batch_sizes[first++];
+    if (skipped != base)
+        return st_fail(err, STOKER_EINVAL, "the saved place lies inside a batch: give the batch sizes that "
+                       "were in use when it was saved");
+    plan->batches = epoch->batch_count - first;
+    plan->first_batch = first;
+    plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
+    if (!plan->sizes)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes", (unsigned long long)plan->batches);
+    for (uint64_t k = 0; k < plan->batches; k++) {
+        plan->sizes[k] = epoch->batch_sizes[first + k];
+        sum += plan->sizes[k];
+        if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
+            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; 1 to batch_size (%u) can be",
+                           (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
+    }
+    if (sum > plan->tickets)
+        return st_fail(err, STOKER_EINVAL, "the batches want %llu samples, the order has %llu",
+                       (unsigned long long)sum, (unsigned long long)plan->tickets);
+    plan->tickets = sum;
+    return 0;
+}
+
+static int plan_epoch(struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
+                      struct st_epoch_plan *plan, struct stoker_error *err)
+{
+    const uint64_t size = loader->opt.batch_size, length = st_order_length(loader->order);
+    plan->number = epoch->epoch;
+    plan->base = base;
+    plan->tickets = length;
+    if (epoch->batch_sizes)
+        return plan_sizes(loader, epoch, base, plan, err);
+    plan->batches = length / size + (!loader->opt.drop_last && length % size);
+    plan->first_batch = base / (size * st_order_world(loader->order));
+    if (loader->opt.drop_last)
+        plan->tickets = plan->batches * size;
+    return 0;
+}
+
+int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *given, uint64_t base,
+                    struct stoker_error *err)
+{
+    struct stoker_epoch epoch = {0};
+    struct st_epoch_plan plan = {0};
+    int rc = st_loader_check_owner(loader, err);
+    if (rc)
+        return rc;
+    if (given)
+        memcpy(&epoch, given, given->size < sizeof epoch ? given->size : sizeof epoch);
+    st_loader_stop(loader);
+    const uint64_t began = st_now_ns();
+    rc = st_order_start(loader->order, epoch.epoch, base, epoch.indices, epoch.index_count, err);
+    if (!rc)
+        rc = plan_epoch(loader, &epoch, base, &plan, err);
+    if (!rc)
+        rc = st_reader_start(loader->reader, plan.tickets, ticket_sample, loader, err);
+    if (rc) {
+        free(plan.sizes);
+        return rc;
+    }
+    pthread_mutex_lock(&loader->lock);
+    free(loader->epoch.sizes);
+    loader->epoch = plan;
+    loader->next_ticket = loader->next_batch = loader->next_row = 0;
+    loader->delivered = loader->delivered_samples = 0;
+    loader->count.epoch_bad = 0;
+    loader->broken.code = 0;
+    loader->interrupted = false;
+    loader->epoch.started_ns = began;
+    loader->epoch.running = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    return 0;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------- */
+
+static struct st_slot *due_slot(const struct stoker_loader *loader)
+{
+    for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        if (slot->state == ST_SLOT_READY && slot->number == loader->delivered)
+            return slot;
+    return NULL;
+}
+
+/* Nothing is being made and nothing can be begun, because the consumer has all the memory. */
+static bool all_lent(const struct stoker_loader *loader)
+{
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        if (slot->state != ST_SLOT_LENT)
+            return false;
+    return !st_loader_slot_possible(loader);
+}
+
+/* Waits a while for the batch that is due. Lock held. */
+static int wait_ready(struct stoker_loader *loader, const struct timespec *until, struct stoker_error *err)
+{
+    if (loader->worker_count == 0)
+        return st_worker_step(&loader->worker[0]) ? 0
+                                                  : st_fail(err, STOKER_EINVAL, "no work is left in this epoch");
+    if (!until) {
+        pthread_cond_wait(&loader->ready, &loader->lock);
+        return 0;
+    }
+    if (pthread_cond_timedwait(&loader->ready, &loader->lock, until) == ETIMEDOUT && !due_slot(loader))
+        return st_fail(err, STOKER_ETIMEOUT, "no batch within %u ms", loader->opt.timeout_ms);
+    return 0;
+}
+
+static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct stoker_error *err)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += loader->opt.timeout_ms / 1000;
+    until.tv_nsec += loader->opt.timeout_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (!(*out = due_slot(loader))) {
+        int rc = 0;
+        if (loader->interrupted) {
+            loader->interrupted = false;
+            return st_fail(err, STOKER_ECANCELED, "interrupted while waiting for a batch");
+        }
+        if (loader->broken.code) {
+            if (err)
+                *err = loader->broken;
+            return loader->broken.code;
+        }
+        if (all_lent(loader))
+            return st_fail(err, STOKER_ELIMIT,
+                           "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
+                           "max_memory (%.1f MB)",
+                           loader->slot_count, (double)st_loader_slot_memory(loader) / 1e6,
+                           (double)loader->opt.max_memory / 1e6);
+        if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
+            return rc;
+    }
+    return 0;
+}
+
+/* Gives the due batch to the consumer. Lock held. */
+static int deliver(struct stoker_loader *loader, struct st_slot *slot, const struct stoker_batch **out,
+                   struct stoker_error *err)
+{
+    const int rc = st_bad_deliver(loader, slot, err);
+    st_slot_forget_failures(slot);
+    if (loader->delivered++ == 0)
+        loader->count.first_batch_ns = st_now_ns() - loader->epoch.started_ns;
+    loader->delivered_samples += slot->batch.count;
+    if (rc) {
+        slot->state = ST_SLOT_FREE;
+    } else {
+        slot->state = ST_SLOT_LENT;
+        loader->lent++;
+        loader->count.batches++;
+        loader->count.samples += slot->batch.count;
+        *out = &slot->batch;
+    }
+    pthread_cond_broadcast(&loader->work); /* one batch less is ready: another may be begun */
+    return rc;
+}
+
+int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out, struct stoker_error *err)
+{
+    struct st_slot *slot = NULL;
+    *out = NULL;
+    int rc = st_loader_check_owner(loader, err);
+    if (rc)
+        return rc;
+    const uint64_t began = st_now_ns();
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->epoch.running)
+        rc = st_fail(err, STOKER_EINVAL, "no epoch is under way: call stoker_loader_start first");
+    else if (loader->delivered == loader->epoch.batches)
+        rc = STOKER_END;
+    else if (!(rc = wait_due(loader, &slot, err)))
+        rc = deliver(loader, slot, out, err);
+    loader->count.wait_ns += st_now_ns() - began;
+    pthread_mutex_unlock(&loader->lock);
+    return rc;
+}
+
+void st_loader_interrupt(struct stoker_loader *loader)
+{
+    if (loader->owner != getpid())
+        return;
+    pthread_mutex_lock(&loader->lock);
+    loader->interrupted = true;
+    pthread_cond_broadcast(&loader->ready);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
+{
+    struct st_reader_stats reader;
+    st_reader_stats(loader->reader, &reader);
+    pthread_mutex_lock(&loader->lock);
+    out->batches = loader->count.batches;
+    out->samples = loader->count.samples;
+    out->bad = loader->count.bad;
+    out->wait_ns = loader->count.wait_ns;
+    out->first_batch_ns = loader->count.first_batch_ns;
+    out->slots = loader->slot_count;
+    out->slots_lent = loader->lent;
+    out->workers = loader->worker_count;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        out->slot_bytes += slot->state == ST_SLOT_FILLING && loader->shape.width < 0 ? 0 : slot->bytes;
+    pthread_mutex_unlock(&loader->lock);
+    out->bytes = reader.bytes;
+    out->reads_in_flight_max = reader.in_flight_max;
+    out->reader = reader.engine;
+    out->scratch_bytes = reader.buffer_bytes;
+    for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {
+        struct st_worker *worker = &loader->worker[k];
+        out->scratch_bytes += atomic_load_explicit(&worker->scratch, memory_order_relaxed);
+        for (int stage = 0; stage < STOKER_STAGES; stage++)
+            out->stage_ns[stage] += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
+    }
+}

@@ -1,0 +1,323 @@
+/* open.c - a loader's beginning and end: options checked, slots and threads made and given back
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "pipe/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WORKERS_MAX = 1024,
+    READ_AHEAD_MIN = 64,
+    TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
+    TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
+};
+
+/* ---- slots --------------------------------------------------------------------------------------- */
+
+uint64_t st_loader_slot_memory(const struct stoker_loader *loader)
+{
+    uint64_t bytes = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        bytes += slot->bytes;
+    return bytes;
+}
+
+/* Batches being made or ready: one more than are kept ready, so that the workers always have one. */
+static uint32_t slots_active(const struct stoker_loader *loader)
+{
+    uint32_t active = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        active += slot->state == ST_SLOT_FILLING || slot->state == ST_SLOT_READY;
+    return active;
+}
+
+static struct st_slot *free_slot(const struct stoker_loader *loader)
+{
+    struct st_slot *slot = loader->slots;
+    while (slot && slot->state != ST_SLOT_FREE)
+        slot = slot->next;
+    return slot;
+}
+
+static bool memory_left(const struct stoker_loader *loader)
+{
+    return st_loader_slot_memory(loader) + st_slot_bytes(&loader->shape) <= loader->opt.max_memory;
+}
+
+bool st_loader_slot_possible(const struct stoker_loader *loader)
+{
+    return free_slot(loader) || memory_left(loader);
+}
+
+static struct st_slot *add_slot(struct stoker_loader *loader)
+{
+    struct st_slot *slot = st_slot_new(&loader->shape);
+    if (slot) {
+        slot->loader = loader;
+        slot->next = loader->slots;
+        loader->slots = slot;
+        loader->slot_count++;
+    }
+    return slot;
+}
+
+struct st_slot *st_loader_take_slot(struct stoker_loader *loader)
+{
+    if (slots_active(loader) > (loader->worker_count ? loader->opt.prefetch : 0))
+        return NULL;
+    struct st_slot *slot = free_slot(loader);
+    if (slot || !memory_left(loader))
+        return slot;
+    slot = add_slot(loader);
+    if (!slot)
+        st_fail(&loader->broken, STOKER_ENOMEM, "no memory for another slot of %.1f MB; %u exist, %u are lent out",
+                (double)st_slot_bytes(&loader->shape) / 1e6, loader->slot_count, loader->lent);
+    return slot;
+}
+
+/* Slots beyond those in regular use, made for a consumer that kept batches, are given back. */
+static bool is_surplus(const struct stoker_loader *loader)
+{
+    uint32_t unused = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        unused += slot->state == ST_SLOT_FREE;
+    return unused > loader->opt.prefetch + 3;
+}
+
+static void remove_slot(struct stoker_loader *loader, struct st_slot *slot)
+{
+    struct st_slot **at = &loader->slots;
+    while (*at != slot)
+        at = &(*at)->next;
+    *at = slot->next;
+    loader->slot_count--;
+    st_slot_free(slot);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+static void free_loader(struct stoker_loader *loader)
+{
+    while (loader->slots)
+        remove_slot(loader, loader->slots);
+    pthread_cond_destroy(&loader->work);
+    pthread_cond_destroy(&loader->ready);
+    pthread_mutex_destroy(&loader->lock);
+    free(loader);
+}
+
+void st_batch_release(const struct stoker_batch *batch)
+{
+    if (!batch)
+        return;
+    struct st_slot *slot = (struct st_slot *)(uintptr_t)batch; /* the batch is the slot's first member */
+    struct stoker_loader *loader = slot->loader;
+    if (loader->owner != getpid())
+        return; /* a forked child: the memory is the parent's, and so is the lock's state */
+    pthread_mutex_lock(&loader->lock);
+    slot->state = ST_SLOT_FREE;
+    loader->lent--;
+    if (is_surplus(loader))
+        remove_slot(loader, slot);
+    const bool last = loader->closed && loader->lent == 0;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    if (last)
+        free_loader(loader);
+}
+
+void st_loader_close(struct stoker_loader *loader)
+{
+    if (!loader || loader->owner != getpid())
+        return; /* in a forked child nothing of it runs, and its memory goes with the process */
+    st_loader_stop(loader);
+    pthread_mutex_lock(&loader->lock);
+    loader->closing = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    for (uint32_t k = 0; k < loader->threads; k++)
+        pthread_join(loader->worker[k].thread, NULL);
+    st_reader_close(loader->reader);
+    for (uint32_t k = 0; loader->worker && (k < loader->worker_count || k == 0); k++)
+        st_worker_free(&loader->worker[k]);
+    free(loader->worker);
+    free(loader->ledger);
+    free(loader->epoch.sizes);
+    st_order_close(loader->order);
+    st_pipeline_drop(loader->pipe);
+    st_dataset_drop(loader->data);
+
+    pthread_mutex_lock(&loader->lock);
+    loader->closed = true;
+    const bool last = loader->lent == 0;
+    pthread_mutex_unlock(&loader->lock);
+    if (last)
+        free_loader(loader); /* else the last batch released does it */
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------- */
+
+static int check_options(struct stoker_loader_options *opt, struct stoker_error *err)
+{
+    if (opt->batch_size == 0)
+        return st_fail(err, STOKER_EINVAL, "batch_size is 0; it must be at least 1");
+    if (opt->workers < -1 || opt->workers > WORKERS_MAX)
+        return st_fail(err, STOKER_EINVAL, "workers is %d; it may be -1 (auto) to %d", opt->workers, WORKERS_MAX);
+    if (opt->pillow != 12 && opt->pillow != 13)
+        return st_fail(err, STOKER_EINVAL, "pillow is %u; the resizes of 12 and 13 are known", opt->pillow);
+    if ((unsigned)opt->on_error > STOKER_ON_ERROR_REPLACE || (unsigned)opt->fidelity > STOKER_FAST ||
+        (unsigned)opt->layout > STOKER_NHWC || (unsigned)opt->ragged > STOKER_RAGGED_PAD ||
+        (unsigned)opt->dtype > STOKER_BF16)
+        return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
+    if (opt->prefetch == 0)
+        opt->prefetch = 1;
+    if (opt->max_memory == 0)
+        opt->max_memory = st_memory_limit() / 4;
+    return 0;
+}
+
+/* Whether an epoch of so few samples is done before threads would have helped: makes the first one. */
+static bool threads_would_not_pay(struct stoker_loader *loader)
+{
+    struct st_worker *worker = &loader->worker[0];
+    struct stoker_error ignored;
+    struct st_bytes bytes;
+    if (loader->dataset_count == 0)
+        return true;
+    if (loader->dataset_count > TINY_SAMPLES)
+        return false;
+    const uint64_t began = st_now_ns();
+    if (st_read_sample(loader->data, 0, &worker->bytes, &bytes, &ignored) == 0)
+        (void)st_run_sample(worker, bytes, 0, loader->slots, 0, &ignored);
+    return (st_now_ns() - began) * loader->dataset_count < TINY_EPOCH_NS;
+}
+
+static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
+{
+    const struct st_shape *shape = &loader->pipe->shape;
+    const bool ragged = shape->width < 0 || shape->height < 0;
+    uint64_t pixels, bytes;
+
+    loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
+                                           .width = ragged ? -1 : shape->width,
+                                           .height = ragged ? -1 : shape->height,
+                                           .channels = shape->channels,
+                                           .finish = &loader->finish,
+                                           .ragged = loader->opt.ragged};
+    if (!ragged && (!st_mul((uint64_t)shape->width * (uint64_t)shape->height,
+                            (uint64_t)shape->channels * loader->finish.element, &pixels) ||
+                    !st_mul(pixels, loader->opt.batch_size, &bytes) || bytes > loader->opt.max_memory / 2))
+        return st_fail(err, STOKER_ELIMIT,
+                       "two batches of %u images of %d x %d do not fit into max_memory (%.1f MB): take smaller "
+                       "batches or raise it",
+                       loader->opt.batch_size, shape->width, shape->height, (double)loader->opt.max_memory / 1e6);
+    const uint32_t wanted = loader->opt.workers ? loader->opt.prefetch + 3 : 2;
+    for (uint32_t k = 0; k < wanted && memory_left(loader); k++)
+        if (!add_slot(loader))
+            return st_fail(err, STOKER_ENOMEM, "no memory for %u batches of %.1f MB", wanted,
+                           (double)st_slot_bytes(&loader->shape) / 1e6);
+    return 0;
+}
+
+static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
+{
+    const uint32_t cpus = st_cpu_count();
+    uint32_t count = loader->opt.workers >= 0 ? (uint32_t)loader->opt.workers : cpus > 1 ? cpus - 1 : 1;
+    const enum st_cpu_level level = st_cpu_level();
+
+    loader->worker = st_calloc(count ? count : 1, sizeof *loader->worker);
+    if (!loader->worker)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %u workers", count);
+    loader->worker_count = count;
+    for (uint32_t k = 0; k < count || k == 0; k++) {
+        struct st_worker *worker = &loader->worker[k];
+        worker->loader = loader;
+        worker->work.kernels = st_kernels_for(level);
+        worker->work.colour = st_colour_rows_for(level);
+        worker->work.pillow = loader->opt.pillow;
+        worker->work.fast = loader->opt.fidelity == STOKER_FAST;
+        worker->work.decoder.pixel_limit = loader->opt.pixel_limit;
+    }
+    if (loader->opt.workers < 0 && threads_would_not_pay(loader))
+        loader->worker_count = 0;
+    return 0;
+}
+
+static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
+{
+    uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : READ_AHEAD_MIN;
+    if (depth < 2 * loader->worker_count)
+        depth = 2 * loader->worker_count;
+    return st_reader_open(&loader->reader, loader->data,
+                          loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth, err);
+}
+
+static int start_threads(struct stoker_loader *loader, struct stoker_error *err)
+{
+    for (; loader->threads < loader->worker_count; loader->threads++) {
+        struct st_worker *worker = &loader->worker[loader->threads];
+        const int failed = st_thread_start(&worker->thread, st_worker_main, worker, "stoker-worker");
+        if (failed)
+            return st_fail_errno(err, failed, "worker thread %u of %u could not be started", loader->threads + 1,
+                                 loader->worker_count);
+    }
+    return 0;
+}
+
+/* Locks that wait by the clock that nobody sets. */
+static int open_locks(struct stoker_loader *loader)
+{
+    pthread_condattr_t attr;
+    if (pthread_condattr_init(&attr))
+        return STOKER_ENOMEM;
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    int failed = pthread_mutex_init(&loader->lock, NULL);
+    failed |= pthread_cond_init(&loader->work, &attr);
+    failed |= pthread_cond_init(&loader->ready, &attr);
+    pthread_condattr_destroy(&attr);
+    return failed ? STOKER_ENOMEM : 0;
+}
+
+int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
+                   const struct stoker_loader_options *opt, struct stoker_error *err)
+{
+    *out = NULL;
+    struct stoker_loader *loader = st_calloc(1, sizeof *loader);
+    if (!loader || open_locks(loader)) {
+        free(loader);
+        return st_fail(err, STOKER_ENOMEM, "no memory for a loader");
+    }
+    loader->opt = *opt;
+    loader->owner = getpid();
+    loader->data = st_dataset_hold(data);
+    loader->pipe = st_pipeline_hold(pipe);
+    loader->dataset_count = st_dataset_count(data);
+
+    int rc = check_options(&loader->opt, err);
+    if (!rc)
+        rc = st_finish_init(&loader->finish, &pipe->finish,
+                            opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,
+                            pipe->shape.channels, err);
+    if (!rc)
+        rc = st_order_open(&loader->order, loader->dataset_count, &loader->opt.order, err);
+    if (!rc)
+        rc = open_slots(loader, err);
+    if (!rc)
+        rc = open_workers(loader, err);
+    if (!rc)
+        rc = open_reader(loader, err);
+    if (!rc)
+        rc = start_threads(loader, err);
+    if (rc) {
+        st_loader_close(loader);
+        return rc;
+    }
+    *out = loader;
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* pipeline.c - a pipeline planned: every shape and type settled, or refused with a sentence
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
+                      struct stoker_error *err);
+
+/* Inner ops run for some samples and not for others: they may not change what comes out. */
+static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
+                       struct stoker_error *err)
+{
+    struct st_shape after = *shape;
+    struct st_finish_spec same = *finish;
+    const int rc = plan_steps(&step->inner, &after, &same, err);
+    if (rc)
+        return rc;
+    if (memcmp(&same, finish, sizeof same) || after.tensor != shape->tensor)
+        return st_fail(err, STOKER_EINVAL,
+                       "pipeline: %s cannot hold to_tensor, normalize or a change of type: put it outside",
+                       step->op->name);
+    if (after.channels != shape->channels)
+        return st_fail(err, STOKER_EINVAL,
+                       "pipeline: the ops in %s change the number of channels for some images only; use "
+                       "grayscale(num_output_channels=3)",
+                       step->op->name);
+    if (after.width != shape->width || after.height != shape->height)
+        shape->width = shape->height = -1;
+    shape->erased = after.erased;
+    return 0;
+}
+
+static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
+                      struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < steps->count; k++) {
+        struct st_step *step = &steps->step[k];
+        int rc = step->op->plan ? step->op->plan(step->self, shape, finish, err) : 0;
+        if (!rc && step->op->holds)
+            rc = plan_holder(step, shape, finish, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stoker_error *err)
+{
+    *out = NULL;
+    struct stoker_pipeline *pipe = st_calloc(1, sizeof *pipe);
+    if (!pipe)
+        return st_fail(err, STOKER_ENOMEM, "pipeline: out of memory");
+    pipe->shape = (struct st_shape){.width = -1, .height = -1, .channels = 3};
+    pipe->finish.dtype = STOKER_U8;
+    atomic_init(&pipe->holders, 1);
+
+    int rc = st_spec_parse(&pipe->steps, text, err);
+    if (!rc)
+        rc = plan_steps(&pipe->steps, &pipe->shape, &pipe->finish, err);
+    if (rc) {
+        st_pipeline_drop(pipe);
+        return rc;
+    }
+    *out = pipe;
+    return 0;
+}
+
+struct stoker_pipeline *st_pipeline_hold(struct stoker_pipeline *pipe)
+{
+    atomic_fetch_add_explicit(&pipe->holders, 1, memory_order_relaxed);
+    return pipe;
+}
+
+void st_pipeline_drop(struct stoker_pipeline *pipe)
+{
+    if (!pipe || atomic_fetch_sub_explicit(&pipe->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    st_steps_free(&pipe->steps);
+    free(pipe);
+}

@@ -1,0 +1,45 @@
+/* spec.h - a pipeline as text, and as steps ready to run
+ *
+ *     pipeline := [op {';' op}] [';']
+ *     op       := name ['(' [name '=' value {',' name '=' value}] ')'] ['{' pipeline '}']
+ *     value    := number | word | '[' number {',' number} ']'
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_PIPE_SPEC_H
+#define ST_PIPE_SPEC_H
+
+#include "op/op.h"
+
+#include <stdatomic.h>
+
+struct st_steps {
+    struct st_step *step;
+    uint32_t count;
+};
+
+struct st_step {
+    const struct st_op *op;
+    void *self;            /* its parameters */
+    uint32_t number;       /* its place in the text: names its stream of chance */
+    struct st_steps inner; /* of an op that holds others */
+};
+
+/* Immutable once open, so that threads and loaders share it. */
+struct stoker_pipeline {
+    struct st_steps steps;
+    struct st_shape shape;        /* of the finished images */
+    struct st_finish_spec finish; /* what is left to do when they are written */
+    atomic_uint holders;
+};
+
+/* Parses and plans. */
+int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stoker_error *err);
+struct stoker_pipeline *st_pipeline_hold(struct stoker_pipeline *pipe);
+void st_pipeline_drop(struct stoker_pipeline *pipe); /* NULL is fine */
+
+/* The text as steps, not planned yet; on failure *out is empty. */
+int st_spec_parse(struct st_steps *out, const char *text, struct stoker_error *err);
+void st_steps_free(struct st_steps *steps);
+
+#endif

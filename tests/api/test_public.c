@@ -1,0 +1,127 @@
+/* The public interface as a user of the header meets it: defaults, sizes of structures, words for statuses. */
+#include "images.h"
+#include "tap.h"
+
+static void words(void)
+{
+    ok(!strcmp(stoker_status_name(STOKER_ECORRUPT), "ECORRUPT"), "statuses have names");
+    ok(strlen(stoker_status_text(STOKER_ELIMIT)) > 10 && strlen(stoker_status_text(99)) > 10, "and meanings");
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", STOKER_VERSION_MAJOR, STOKER_VERSION_MINOR, STOKER_VERSION_PATCH);
+    ok(!strcmp(version, stoker_version()), "header and library agree on the version (%s)", version);
+    ok(stoker_cpus() >= 1, "there are CPUs");
+
+    struct stoker_feature feature;
+    bool jpeg = false, kernels = false;
+    for (uint32_t k = 0; stoker_feature_at(k, &feature); k++) {
+        jpeg = jpeg || (!strcmp(feature.kind, "codec") && !strcmp(feature.name, "JPEG") && feature.present);
+        kernels = kernels || !strcmp(feature.kind, "kernels");
+    }
+    ok(jpeg && kernels, "the features name codecs and kernels");
+    struct stoker_op_info op;
+    uint32_t ops = 0;
+    bool helped = true;
+    while (stoker_op_at(ops, &op)) {
+        helped = helped && op.name[0] && op.help && op.help[0];
+        ops++;
+    }
+    ok(ops >= 17 && helped, "%u ops, each with a line of help", ops);
+}
+
+static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
+{
+    struct stoker_error err;
+    struct stoker_loader *loader = NULL;
+    struct stoker_loader_options opt = stoker_loader_defaults();
+    ok(opt.size == sizeof opt && opt.batch_size == 1 && opt.workers == -1 && opt.pillow == 13, "defaults are filled in");
+    opt.size = 0;
+    ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "size 0 is refused (%s)",
+       err.message);
+
+    /* A caller compiled against an older header knows only the first fields. */
+    opt = stoker_loader_defaults();
+    opt.batch_size = 3;
+    opt.pillow = 99; /* beyond what the caller says it knows */
+    opt.size = offsetof(struct stoker_loader_options, workers);
+    ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == 0, "a shorter structure gets defaults for the rest");
+    const struct stoker_batch *batch;
+    ok(stoker_loader_start(loader, NULL, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0 && batch->count == 3,
+       "and what it says counts");
+    stoker_batch_release(batch);
+
+    struct {
+        struct stoker_stats stats;
+        uint64_t behind;
+    } room = {.stats = {.size = offsetof(struct stoker_stats, bytes)}, .behind = 42};
+    ok(stoker_loader_stats(loader, &room.stats) == 0 && room.stats.samples == 3 && room.stats.bytes == 0,
+       "statistics write no more than the caller has room for");
+    room.stats.size = 0;
+    ok(stoker_loader_stats(loader, &room.stats) == STOKER_EINVAL, "and want to be told how much that is");
+    stoker_loader_close(loader);
+}
+
+static void nulls(struct stoker_dataset *data, struct stoker_pipeline *pipe)
+{
+    struct stoker_error err;
+    struct stoker_loader *loader;
+    ok(stoker_loader_open(&loader, NULL, pipe, NULL, &err) == STOKER_EINVAL, "no data set (%s)", err.message);
+    ok(stoker_loader_open(&loader, data, pipe, NULL, NULL) == 0, "no options and no error object are fine");
+    stoker_loader_close(loader);
+    stoker_loader_close(NULL);
+    stoker_pipeline_close(NULL);
+    stoker_dataset_close(NULL);
+    stoker_batch_release(NULL);
+    struct stoker_dataset *none = (void *)&err;
+    ok(stoker_dataset_open(&none, "/no/such/folder", NULL, &err) == STOKER_EIO && none == NULL,
+       "a folder that does not exist (%s)", err.message);
+    ok(stoker_dataset_open(&none, "gopher:x", NULL, &err) < 0 && none == NULL, "a scheme that does not exist (%s)",
+       err.message);
+}
+
+static void decode(const struct stoker_item *item)
+{
+    struct stoker_error err;
+    struct stoker_image whole, part;
+    struct stoker_decode_options opt = stoker_decode_defaults();
+    if (!ok(stoker_decode(&whole, item->data, item->size, "x", NULL, &err) == 0, "one image is decoded"))
+        return;
+    opt.x = 5;
+    opt.y = 7;
+    opt.width = 11;
+    opt.height = 13;
+    bool same = stoker_decode(&part, item->data, item->size, "x", &opt, &err) == 0;
+    for (uint32_t y = 0; same && y < 13; y++)
+        same = !memcmp(part.pixels + y * 33, whole.pixels + ((y + 7) * whole.width + 5) * 3, 33);
+    ok(same && part.width == 11 && part.height == 13, "a region is the crop of the whole");
+    stoker_image_free(&part);
+    opt.width = 100000;
+    ok(stoker_decode(&part, item->data, item->size, "x", &opt, &err) == STOKER_EINVAL, "a region outside is refused (%s)",
+       err.message);
+    opt = stoker_decode_defaults();
+    opt.pixel_limit = 10;
+    ok(stoker_decode(&part, item->data, item->size, "photo.jpg", &opt, &err) == STOKER_ELIMIT &&
+           strstr(err.message, "photo.jpg"),
+       "too many pixels are refused (%s)", err.message);
+    ok(stoker_decode(&part, item->data, 0, "empty.jpg", NULL, &err) == STOKER_ECORRUPT, "no bytes (%s)", err.message);
+    stoker_image_free(&whole);
+}
+
+int main(void)
+{
+    enum { COUNT = 6 };
+    struct stoker_item *items = test_items(COUNT);
+    struct stoker_dataset *data;
+    struct stoker_pipeline *pipe;
+    struct stoker_error err;
+    ok(stoker_dataset_from_memory(&data, items, COUNT, &err) == 0 && stoker_dataset_count(data) == COUNT,
+       "a data set in memory");
+    ok(stoker_pipeline_open(&pipe, "resize(size=[8,8]); to_tensor", &err) == 0, "a pipeline");
+    words();
+    sizes(data, pipe);
+    nulls(data, pipe);
+    decode(&items[0]);
+    stoker_pipeline_close(pipe);
+    stoker_dataset_close(data);
+    test_items_free(items, COUNT);
+    return done_testing();
+}

@@ -1,0 +1,121 @@
+/* Memory: once a loader runs it allocates nothing more, and any allocation may fail without harm.
+ *
+ * The C library's allocator is replaced by one that counts and can refuse.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include "tap.h"
+int main(void)
+{
+    skip("allocations counted and refused", "the sanitizer brings an allocator of its own");
+    return done_testing();
+}
+#else
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+
+static atomic_long allocations;
+static atomic_long fail_at = -1; /* the how manyth allocation from now fails; -1: none */
+
+static int refuse(void)
+{
+    atomic_fetch_add(&allocations, 1);
+    if (atomic_load(&fail_at) < 0)
+        return 0;
+    return atomic_fetch_sub(&fail_at, 1) == 0;
+}
+
+void *malloc(size_t size) { return refuse() ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return refuse() ? NULL : __libc_calloc(count, size); }
+void *realloc(void *block, size_t size) { return refuse() ? NULL : __libc_realloc(block, size); }
+void *aligned_alloc(size_t align, size_t size) { return refuse() ? NULL : __libc_memalign(align, size); }
+
+#include "pipe/harness.h"
+
+enum { COUNT = 64, BATCH = 8 };
+
+static void steady(const struct stoker_item *items, const char *text, const char *what)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    opt.on_error = STOKER_ON_ERROR_RAISE;
+    struct stoker_loader *loader = harness_open(items, COUNT, text, &opt);
+    const struct stoker_batch *batch;
+    /* two epochs, so that every worker has met the largest image and the reader's buffers fit */
+    for (uint64_t epoch = 0; epoch < 6; epoch++) {
+        const struct stoker_epoch which = {.size = sizeof which, .epoch = epoch};
+        st_loader_start(loader, &which, 0, NULL);
+        while (st_loader_next(loader, &batch, NULL) == 0)
+            st_batch_release(batch);
+    }
+    const struct stoker_epoch again = {.size = sizeof again, .epoch = 0};
+    const long before = atomic_load(&allocations);
+    st_loader_start(loader, &again, 0, NULL);
+    uint32_t batches = 0;
+    while (st_loader_next(loader, &batch, NULL) == 0) {
+        st_batch_release(batch);
+        batches++;
+    }
+    const long made = atomic_load(&allocations) - before;
+    ok(batches == COUNT / BATCH && made == 0, "%s: an epoch of %u batches allocates %ld times", what, batches, made);
+    st_loader_close(loader);
+}
+
+/* Opens, takes two batches, closes; every allocation on the way is made to fail once. */
+static void failing(const struct stoker_item *items)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    uint32_t failures = 0, survived = 0;
+    long tries = 0;
+    for (;; tries++) {
+        struct stoker_error err = {0};
+        struct stoker_dataset *data = NULL;
+        struct stoker_pipeline *pipe = NULL;
+        struct stoker_loader *loader = NULL;
+        const struct stoker_batch *batch = NULL;
+        atomic_store(&fail_at, tries);
+        int rc = st_dataset_from_memory(&data, items, COUNT, &err);
+        if (!rc)
+            rc = st_pipeline_open(&pipe, "random_apply(p=0.5){random_horizontal_flip}; center_crop(size=16)", &err);
+        if (!rc)
+            rc = st_loader_open(&loader, data, pipe, &opt, &err);
+        if (!rc)
+            rc = st_loader_start(loader, NULL, 0, &err);
+        for (int k = 0; !rc && k < 2; k++) {
+            rc = st_loader_next(loader, &batch, &err);
+            st_batch_release(batch);
+        }
+        st_loader_close(loader);
+        st_pipeline_drop(pipe);
+        st_dataset_drop(data);
+        const bool reached = atomic_load(&fail_at) < 0;
+        atomic_store(&fail_at, -1);
+        if (rc)
+            failures += err.message[0] != '\0';
+        else
+            survived++;
+        if (!reached || tries > 5000)
+            break;
+    }
+    ok(failures >= 8 && failures + survived == (uint32_t)tries + 1,
+       "each of %ld allocations may fail: %u errors with a sentence, %u survived", tries, failures, survived);
+}
+
+int main(void)
+{
+    struct stoker_item *items = test_items(COUNT);
+    for (uint32_t k = 4; k < COUNT; k += 5) { /* JPEG only: other formats' libraries allocate as they like */
+        free((void *)(uintptr_t)items[k].data);
+        items[k] = test_jpeg(k, 50, 60);
+    }
+    steady(items, train_text, "JPEG, the training pipeline");
+    steady(items, "resize(size=40); center_crop(size=32); to_tensor", "JPEG, the evaluation pipeline");
+    failing(items);
+    test_items_free(items, COUNT);
+    return done_testing();
+}
+#endif

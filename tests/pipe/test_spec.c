@@ -1,0 +1,68 @@
+/* The text of a pipeline: what is read, what is refused, and in which words. */
+#include "pipe/spec.h"
+#include "tap.h"
+
+#include <string.h>
+
+static bool opens(const char *text)
+{
+    struct stoker_pipeline *pipe;
+    struct stoker_error err = {0};
+    const int rc = st_pipeline_open(&pipe, text, &err);
+    if (rc)
+        note("%s", err.message);
+    st_pipeline_drop(pipe);
+    return rc == 0;
+}
+
+static void refused(const char *text, const char *because)
+{
+    struct stoker_pipeline *pipe;
+    struct stoker_error err = {0};
+    const int rc = st_pipeline_open(&pipe, text, &err);
+    ok(rc == STOKER_EINVAL && pipe == NULL && strstr(err.message, because), "refused: '%s' (%s)", text, err.message);
+    st_pipeline_drop(pipe);
+}
+
+int main(void)
+{
+    ok(opens(""), "an empty pipeline");
+    ok(opens("  to_tensor ; "), "blanks and a last semicolon");
+    ok(opens("random_resized_crop(size=[224, 224], scale=[0.08,1], ratio=[0.75, 1.3333333333333333], "
+             "interpolation=bilinear); random_horizontal_flip(p=0.5); to_tensor; "
+             "normalize(mean=[0.485,0.456,0.406],std=[0.229,0.224,0.225])"),
+       "the training pipeline");
+    ok(opens("resize(size=256); center_crop(size=224); pil_to_tensor"), "numbers without brackets");
+    ok(opens("random_apply(p=0.3){ color_jitter(brightness=[0.5,1.5]); random_grayscale(p=0.1) }; to_tensor"),
+       "ops that hold ops");
+
+    refused("no_such_op", "no op is called no_such_op");
+    refused("resize(size=256) to_tensor", "expected ';'");
+    refused("resize", "resize needs size=");
+    refused("resize(size=256, size=3)", "given twice");
+    refused("resize(sizes=256)", "resize has no parameter sizes");
+    refused("resize(size=)", "expected a number");
+    refused("resize(size=[])", "empty list");
+    refused("resize(size=[1,2,3,4,5,6,7,8,9])", "too many numbers");
+    refused("resize(size=[1,2)", "expected ']'");
+    refused("resize(size=256", "expected ',' or ')'");
+    refused("resize(size=256, interpolation=linear)", "is not one of");
+    refused("resize(size=1e999)", "expected a number");
+    refused("random_horizontal_flip(p=1.5)", "outside");
+    refused("random_apply(p=0.5)", "expected '{'");
+    refused("random_apply(p=0.5){to_tensor}", "put it outside");
+    refused("random_apply(p=0.5){to_tensor", "expected '}'");
+    refused("to_tensor{}", "holds no other ops");
+    refused("to_tensor}", "unexpected '}'");
+    refused("random_apply{random_apply{random_apply{random_apply{random_apply{}}}}}", "too deeply");
+
+    struct stoker_pipeline *pipe;
+    ok(st_pipeline_open(&pipe, "resize(size=256); center_crop(size=[200, 224]); to_tensor", NULL) == 0 &&
+           pipe->shape.height == 200 && pipe->shape.width == 224 && pipe->finish.scaled,
+       "the plan knows the shape and the type");
+    st_pipeline_drop(pipe);
+    ok(st_pipeline_open(&pipe, "resize(size=256); to_tensor", NULL) == 0 && pipe->shape.width == -1,
+       "and where images keep their own shapes");
+    st_pipeline_drop(pipe);
+    return done_testing();
+}
