@@ -1,0 +1,337 @@
+/* dataset.c - Dataset: a folder, a list of files, or encoded images in memory
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct dataset {
+    PyObject_HEAD
+    struct stoker_dataset *handle;
+    Py_buffer *buffers; /* from_memory: the images, which the engine reads where they are */
+    struct stoker_item *items;
+    Py_ssize_t buffer_count;
+};
+
+struct stoker_dataset *ext_dataset_handle(PyObject *object)
+{
+    return ((struct dataset *)object)->handle;
+}
+
+static void dataset_dealloc(PyObject *object)
+{
+    struct dataset *self = (struct dataset *)object;
+
+    stoker_dataset_close(self->handle);
+    for (Py_ssize_t i = 0; i < self->buffer_count; i++)
+        PyBuffer_Release(&self->buffers[i]);
+    free(self->buffers);
+    free(self->items);
+    ext_free(object);
+}
+
+/* ---- a folder ---- */
+
+/* Strings of a Python sequence as a NULL-terminated C array; `keep` (a list) owns their bytes. */
+static const char **strings_from(PyObject *sequence, PyObject *keep, Py_ssize_t *count)
+{
+    PyObject *list = PySequence_List(sequence);
+    const char **out = NULL;
+
+    if (!list)
+        return NULL;
+    *count = PyList_Size(list);
+    out = calloc((size_t)*count + 1, sizeof(*out));
+    if (!out)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; out && i < *count; i++) {
+        PyObject *bytes = NULL;
+
+        if (PyUnicode_FSConverter(PyList_GetItem(list, i), &bytes) && PyList_Append(keep, bytes) == 0) {
+            out[i] = PyBytes_AsString(bytes);
+        } else {
+            free(out);
+            out = NULL;
+        }
+        Py_XDECREF(bytes);
+    }
+    Py_DECREF(list);
+    return out;
+}
+
+static const struct ext_option open_options[] = {
+    {"threads", EXT_U32, offsetof(struct stoker_dataset_options, threads), NULL},
+    {"allow_empty", EXT_BOOL, offsetof(struct stoker_dataset_options, allow_empty), NULL},
+    {0},
+};
+
+static PyObject *adopt(PyTypeObject *type, struct stoker_dataset *handle)
+{
+    struct dataset *self = (struct dataset *)PyType_GenericAlloc(type, 0);
+
+    if (!self) {
+        stoker_dataset_close(handle);
+        return NULL;
+    }
+    self->handle = handle;
+    return (PyObject *)self;
+}
+
+static PyObject *open_with(PyTypeObject *type, const char *uri, PyObject *index_dir,
+                           PyObject *extensions, struct stoker_dataset_options *options)
+{
+    PyObject *keep = PyList_New(0), *folder = NULL, *out = NULL;
+    const char **words = NULL;
+    struct stoker_dataset *handle;
+    struct stoker_error err;
+    Py_ssize_t count;
+    int rc;
+
+    if (!keep || (index_dir && !PyUnicode_FSConverter(index_dir, &folder)))
+        goto done;
+    if (extensions && !(words = strings_from(extensions, keep, &count)))
+        goto done;
+    options->index_dir = folder ? PyBytes_AsString(folder) : NULL;
+    options->extensions = words;
+    Py_BEGIN_ALLOW_THREADS
+    rc = stoker_dataset_open(&handle, uri, options, &err);
+    Py_END_ALLOW_THREADS
+    out = rc < 0 ? ext_raise(PyType_GetModuleState(type), &err) : adopt(type, handle);
+done:
+    free(words);
+    Py_XDECREF(folder);
+    Py_XDECREF(keep);
+    return out;
+}
+
+static PyObject *dataset_open(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct stoker_dataset_options options = stoker_dataset_defaults();
+    PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New(), *uri = NULL, *out = NULL;
+    PyObject *index_dir, *extensions;
+
+    if (!rest)
+        return NULL;
+    index_dir = ext_options_take(rest, "index_dir");
+    extensions = ext_options_take(rest, "extensions");
+    if (PyArg_ParseTuple(args, "O&:open", PyUnicode_FSConverter, &uri) &&
+        ext_options_read(open_options, rest, "Dataset.open", &options) == 0)
+        out = open_with((PyTypeObject *)type, PyBytes_AsString(uri), index_dir, extensions, &options);
+    Py_XDECREF(uri);
+    Py_XDECREF(index_dir);
+    Py_XDECREF(extensions);
+    Py_DECREF(rest);
+    return out;
+}
+
+/* ---- files and memory ---- */
+
+static int check_labels(const Py_buffer *labels, Py_ssize_t count)
+{
+    if (!labels->obj || labels->len / 8 == count)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%zd labels for %zd samples", labels->len / 8, count);
+    return -1;
+}
+
+static PyObject *dataset_from_files(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"paths", "labels", NULL};
+    PyObject *paths, *labels = Py_None, *keep = NULL, *out = NULL;
+    Py_buffer numbers = {0};
+    const char **strings = NULL;
+    struct stoker_dataset *handle;
+    struct stoker_error err;
+    Py_ssize_t count = 0;
+    int rc;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:from_files", names, &paths, &labels) ||
+        ext_array(labels, "labels", 8, "ql", &numbers) < 0)
+        return NULL;
+    keep = PyList_New(0);
+    strings = keep ? strings_from(paths, keep, &count) : NULL;
+    if (strings && check_labels(&numbers, count) == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        rc = stoker_dataset_from_files(&handle, strings, numbers.buf, (uint64_t)count, &err);
+        Py_END_ALLOW_THREADS
+        out = rc < 0 ? ext_raise(PyType_GetModuleState((PyTypeObject *)type), &err)
+                     : adopt((PyTypeObject *)type, handle);
+    }
+    free(strings);
+    Py_XDECREF(keep);
+    ext_array_free(&numbers);
+    return out;
+}
+
+static int fill_items(struct dataset *self, PyObject *list, const Py_buffer *labels)
+{
+    Py_ssize_t count = PyList_Size(list);
+
+    self->buffers = calloc((size_t)count + 1, sizeof(*self->buffers));
+    self->items = calloc((size_t)count + 1, sizeof(*self->items));
+    if (!self->buffers || !self->items) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_buffer *buffer = &self->buffers[i];
+
+        if (PyObject_GetBuffer(PyList_GetItem(list, i), buffer, PyBUF_C_CONTIGUOUS) < 0)
+            return -1;
+        self->buffer_count = i + 1;
+        self->items[i].data = buffer->buf;
+        self->items[i].size = (size_t)buffer->len;
+        self->items[i].label = labels->obj ? ((const int64_t *)labels->buf)[i] : 0;
+    }
+    return 0;
+}
+
+static PyObject *dataset_from_memory(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"images", "labels", NULL};
+    PyObject *images, *labels = Py_None, *list;
+    Py_buffer numbers = {0};
+    struct dataset *self = NULL;
+    struct stoker_error err;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:from_memory", names, &images, &labels) ||
+        ext_array(labels, "labels", 8, "ql", &numbers) < 0)
+        return NULL;
+    list = PySequence_List(images);
+    if (list && check_labels(&numbers, PyList_Size(list)) == 0)
+        self = (struct dataset *)adopt((PyTypeObject *)type, NULL);
+    if (self && fill_items(self, list, &numbers) < 0)
+        Py_CLEAR(self);
+    if (self &&
+        stoker_dataset_from_memory(&self->handle, self->items, (uint64_t)self->buffer_count, &err) < 0) {
+        self->handle = NULL;
+        ext_raise(PyType_GetModuleState((PyTypeObject *)type), &err);
+        Py_CLEAR(self);
+    }
+    Py_XDECREF(list);
+    ext_array_free(&numbers);
+    return (PyObject *)self;
+}
+
+/* ---- what is in it ---- */
+
+static Py_ssize_t dataset_length(PyObject *object)
+{
+    return (Py_ssize_t)stoker_dataset_count(ext_dataset_handle(object));
+}
+
+static bool read_index(PyObject *object, PyObject *number, uint64_t *out)
+{
+    Py_ssize_t index = PyLong_AsSsize_t(number), count = dataset_length(object);
+
+    if (index == -1 && PyErr_Occurred())
+        return false;
+    if (index < 0 || index >= count) {
+        PyErr_Format(PyExc_IndexError, "sample %zd of %zd", index, count);
+        return false;
+    }
+    *out = (uint64_t)index;
+    return true;
+}
+
+static PyObject *dataset_label(PyObject *object, PyObject *number)
+{
+    uint64_t index;
+
+    if (!read_index(object, number, &index))
+        return NULL;
+    return PyLong_FromLongLong(stoker_dataset_label(ext_dataset_handle(object), index));
+}
+
+static PyObject *dataset_name(PyObject *object, PyObject *number)
+{
+    char fixed[1024], *buffer = fixed;
+    uint64_t index;
+    size_t length;
+    PyObject *out;
+
+    if (!read_index(object, number, &index))
+        return NULL;
+    length = stoker_dataset_name(ext_dataset_handle(object), index, fixed, sizeof(fixed));
+    if (length >= sizeof(fixed)) {
+        buffer = malloc(length + 1);
+        if (!buffer)
+            return PyErr_NoMemory();
+        stoker_dataset_name(ext_dataset_handle(object), index, buffer, length + 1);
+    }
+    out = PyUnicode_DecodeFSDefaultAndSize(buffer, (Py_ssize_t)length);
+    if (buffer != fixed)
+        free(buffer);
+    return out;
+}
+
+static PyObject *dataset_labels(PyObject *object, PyObject *unused)
+{
+    struct stoker_dataset *handle = ext_dataset_handle(object);
+    uint64_t count = stoker_dataset_count(handle);
+    struct stoker_tensor view = {
+        .dtype = STOKER_I64, .ndim = 1, .shape = {(int64_t)count}, .stride = {1}};
+    int64_t *labels = calloc(count + 1, sizeof(*labels));
+
+    (void)unused;
+    if (!labels)
+        return PyErr_NoMemory();
+    for (uint64_t i = 0; i < count; i++)
+        labels[i] = stoker_dataset_label(handle, i);
+    view.data = labels;
+    return ext_tensor_own(ext_state_of(object), &view, labels, free);
+}
+
+static PyObject *dataset_classes(PyObject *object, void *unused)
+{
+    struct stoker_dataset *handle = ext_dataset_handle(object);
+    uint32_t count = stoker_dataset_class_count(handle);
+    PyObject *list = PyList_New(count);
+
+    (void)unused;
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *name = PyUnicode_DecodeFSDefault(stoker_dataset_class_name(handle, i));
+
+        if (!name || PyList_SetItem(list, i, name) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyMethodDef dataset_methods[] = {
+    {"open", (PyCFunction)(void (*)(void))dataset_open, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False): a folder."},
+    {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_files(paths, labels=None): files named one by one."},
+    {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_memory(images, labels=None): encoded images, which are kept and not copied."},
+    {"label", dataset_label, METH_O, "The label of a sample."},
+    {"labels", dataset_labels, METH_NOARGS, "All labels, as a Tensor of int64."},
+    {"name", dataset_name, METH_O, "What messages call a sample: its path, or 'sample 17'."},
+    {0},
+};
+
+static PyGetSetDef dataset_getset[] = {
+    {"classes", dataset_classes, NULL, "The names of the classes, by label.", NULL},
+    {0},
+};
+
+static PyType_Slot dataset_slots[] = {
+    {Py_tp_dealloc, dataset_dealloc},
+    {Py_tp_methods, dataset_methods},
+    {Py_tp_getset, dataset_getset},
+    {Py_sq_length, dataset_length},
+    {Py_tp_doc, "Encoded images and their labels."},
+    {0, NULL},
+};
+
+PyType_Spec ext_dataset_spec = {
+    .name = "stoker._ext.Dataset",
+    .basicsize = sizeof(struct dataset),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = dataset_slots,
+};

@@ -1,0 +1,77 @@
+/* errors.c - the engine's statuses as Python exceptions
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "ext.h"
+
+#include <string.h>
+
+static int add_exception(PyObject *module, PyObject **out, const char *name, const char *doc,
+                         PyObject *bases)
+{
+    char full[64];
+
+    PyOS_snprintf(full, sizeof(full), "stoker.%s", name);
+    *out = PyErr_NewExceptionWithDoc(full, doc, bases, NULL);
+    return *out ? PyModule_AddObjectRef(module, name, *out) : -1;
+}
+
+int ext_errors_add(PyObject *module, struct ext_state *state)
+{
+    PyObject *both;
+    int rc;
+
+    if (add_exception(module, &state->error, "StokerError", "What goes wrong inside Stoker.",
+                      PyExc_RuntimeError) < 0)
+        return -1;
+    if (add_exception(module, &state->corrupt, "CorruptSample",
+                      "A sample's bytes are not what they claim to be; the message names it.",
+                      state->error) < 0)
+        return -1;
+    if (add_exception(module, &state->limit, "LimitReached",
+                      "A limit that the caller set was reached: memory, pixels or bad samples.",
+                      state->error) < 0)
+        return -1;
+    both = PyTuple_Pack(2, state->error, PyExc_NotImplementedError);
+    if (!both)
+        return -1;
+    rc = add_exception(module, &state->unsupported, "Unsupported",
+                       "This build or version cannot do that.", both);
+    Py_DECREF(both);
+    return rc;
+}
+
+PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *err)
+{
+    PyObject *type = state->error, *text;
+
+    if (PyErr_Occurred())
+        return NULL;
+    switch (err->code) {
+    case STOKER_EINVAL:
+        type = PyExc_ValueError;
+        break;
+    case STOKER_ENOMEM:
+        type = PyExc_MemoryError;
+        break;
+    case STOKER_EIO:
+        type = PyExc_OSError;
+        break;
+    case STOKER_ECORRUPT:
+        type = state->corrupt;
+        break;
+    case STOKER_ELIMIT:
+        type = state->limit;
+        break;
+    case STOKER_EUNSUPPORTED:
+        type = state->unsupported;
+        break;
+    }
+    /* Names of files may hold any bytes. */
+    text = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "backslashreplace");
+    if (text) {
+        PyErr_SetObject(type, text);
+        Py_DECREF(text);
+    }
+    return NULL;
+}

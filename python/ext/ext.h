@@ -1,0 +1,92 @@
+/* ext.h - what the files of the Python extension share
+ *
+ * One file for each Python type. Types live in the module's state, so that several interpreters may each
+ * have their own. Memory handed to other libraries is counted by a `hold` that knows nothing of Python:
+ * the last owner may be any thread, with or without the interpreter, even after it has ended.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EXT_EXT_H
+#define EXT_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030b0000
+#endif
+#include <Python.h>
+
+#include <stoker/stoker.h>
+
+struct ext_state {
+    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor;
+    PyObject *error, *corrupt, *limit, *unsupported; /* exceptions */
+};
+
+/* ---- errors.c ---- */
+
+/* Makes StokerError and its kin, and adds them to the module. */
+int ext_errors_add(PyObject *module, struct ext_state *state);
+/* Raises what a negative status and its sentence stand for; returns NULL. */
+PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *err);
+
+/* ---- tensor.c ---- */
+
+/* Memory that tensors look at. `release` runs once, when the last holder drops it, in any thread. */
+struct ext_hold;
+struct ext_hold *ext_hold_new(void (*release)(void *what), void *what);
+struct ext_hold *ext_hold_take(struct ext_hold *hold);
+void ext_hold_drop(struct ext_hold *hold); /* NULL is fine */
+
+/* A Tensor over `view`, which must stay valid as long as the hold; takes a share of the hold. */
+PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
+                         struct ext_hold *hold);
+/* As ext_tensor_new, for memory from malloc that becomes the tensor's (freed also on failure). */
+PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
+                         void (*release)(void *memory));
+
+/* ---- options.c ---- */
+
+/* How a keyword argument becomes a field of an options struct. */
+enum ext_kind { EXT_U32, EXT_I32, EXT_U64, EXT_BOOL, EXT_WORD };
+struct ext_option {
+    const char *name; /* NULL at the end of the table */
+    enum ext_kind kind;
+    size_t offset;
+    const char *const *words; /* EXT_WORD: the field is the number of the word; NULL-terminated */
+};
+/* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that no table names. */
+int ext_options_read(const struct ext_option *table, PyObject *kwargs, const char *function, void *into);
+extern const char *const ext_order_words[]; /* of enum stoker_order_kind */
+/* Takes `name` out of the dict: a new reference, or NULL when it is absent or None. */
+PyObject *ext_options_take(PyObject *kwargs, const char *name);
+/* A contiguous buffer of 8- or 4-byte whole numbers or doubles (by `itemsize` and `formats`, one of
+ * whose letters its format must be). None gives an empty view and 0. The caller releases view->obj. */
+int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const char *formats,
+              Py_buffer *view);
+void ext_array_free(Py_buffer *view);
+
+/* ---- the types ---- */
+
+extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec;
+extern PyMethodDef ext_functions[]; /* functions.c */
+
+struct stoker_dataset *ext_dataset_handle(PyObject *object);
+struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
+/* Takes the batch over, also on failure. */
+PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch);
+
+static inline struct ext_state *ext_state_of(PyObject *object)
+{
+    return PyType_GetModuleState(Py_TYPE(object));
+}
+
+/* Frees an instance of a heap type: the type is counted by its instances. */
+static inline void ext_free(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+#endif

@@ -1,0 +1,511 @@
+/* loader.c - Loader: batches, one after the other
+ *
+ * The engine's loader is for one thread at a time: `busy` says that a call is under way without the
+ * interpreter's lock. Waiting goes in slices, so that Ctrl-C and other signals are heard.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "ext.h"
+
+#include <string.h>
+#include <structmember.h>
+#include <time.h>
+
+enum { SLICE_MS = 100 };
+
+struct loader {
+    PyObject_HEAD
+    struct stoker_loader *handle; /* NULL: closed */
+    PyObject *dataset;            /* owns the images that the engine reads in place */
+    uint32_t timeout_ms;          /* 0: none */
+    bool busy;
+    bool closing; /* close was called while busy */
+    PyObject *weak;
+};
+
+/* ---- options ---- */
+
+struct request {
+    struct stoker_loader_options options;
+    uint32_t timeout_ms;
+};
+
+static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
+static const char *const layout_words[] = {"nchw", "nhwc", NULL};
+static const char *const ragged_words[] = {"list", "pad", NULL};
+static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
+static const char *const fidelity_words[] = {"exact", "fast", NULL};
+
+#define OPTION(name, kind)                                                                              \
+    {                                                                                                   \
+#name, kind, offsetof(struct request, options.name), NULL                                       \
+    }
+#define WORDS(name)                                                                                     \
+    {                                                                                                   \
+#name, EXT_WORD, offsetof(struct request, options.name), name##_words                           \
+    }
+#define ORDER(name, kind)                                                                               \
+    {                                                                                                   \
+#name, kind, offsetof(struct request, options.order.name), NULL                                 \
+    }
+static const struct ext_option loader_options[] = {
+    OPTION(batch_size, EXT_U32),
+    OPTION(workers, EXT_I32),
+    OPTION(prefetch, EXT_U32),
+    OPTION(read_ahead, EXT_U32),
+    OPTION(drop_last, EXT_BOOL),
+    {"order", EXT_WORD, offsetof(struct request, options.order.kind), ext_order_words},
+    ORDER(seed, EXT_U64),
+    ORDER(rank, EXT_U32),
+    ORDER(world, EXT_U32),
+    ORDER(drop_uneven, EXT_BOOL),
+    ORDER(epoch_fixed, EXT_BOOL),
+    ORDER(draws, EXT_U64),
+    WORDS(dtype),
+    WORDS(layout),
+    WORDS(ragged),
+    WORDS(on_error),
+    OPTION(error_limit, EXT_U64),
+    WORDS(fidelity),
+    OPTION(pillow, EXT_U32),
+    OPTION(exif_rotate, EXT_BOOL),
+    OPTION(pixel_limit, EXT_U64),
+    OPTION(max_memory, EXT_U64),
+    {"timeout_ms", EXT_U32, offsetof(struct request, timeout_ms), NULL},
+    {0},
+};
+
+static int read_request(struct request *request, PyObject *options, PyObject *weights, uint64_t samples,
+                        Py_buffer *view)
+{
+    PyObject *dtype = PyDict_GetItemString(options, "dtype");
+
+    request->options = stoker_loader_defaults();
+    request->timeout_ms = 0;
+    if (ext_options_read(loader_options, options, "Loader", request) < 0 ||
+        ext_array(weights, "weights", 8, "d", view) < 0)
+        return -1;
+    if (view->obj && (uint64_t)view->len / 8 != samples) {
+        PyErr_Format(PyExc_ValueError, "weights: %zd for %llu samples", view->len / 8,
+                     (unsigned long long)samples);
+        return -1;
+    }
+    request->options.order.weights = view->buf;
+    request->options.dtype_given = dtype && dtype != Py_None;
+    request->options.timeout_ms =
+        request->timeout_ms && request->timeout_ms < SLICE_MS ? request->timeout_ms : SLICE_MS;
+    return 0;
+}
+
+static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObject *pipeline,
+                                  const struct request *request)
+{
+    struct loader *self = (struct loader *)PyType_GenericAlloc(type, 0);
+    struct stoker_loader *handle;
+    struct stoker_error err;
+    int rc;
+
+    if (!self)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = stoker_loader_open(&handle, ext_dataset_handle(dataset), ext_pipeline_handle(pipeline),
+                            &request->options, &err);
+    Py_END_ALLOW_THREADS
+    if (rc < 0) {
+        ext_raise(PyType_GetModuleState(type), &err);
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->handle = handle;
+    self->dataset = Py_NewRef(dataset);
+    self->timeout_ms = request->timeout_ms;
+    return self;
+}
+
+static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    const struct ext_state *state = PyType_GetModuleState(type);
+    PyObject *dataset, *pipeline, *rest, *weights;
+    struct loader *self = NULL;
+    struct request request;
+    Py_buffer view = {0};
+
+    if (!PyArg_ParseTuple(args, "O!O!:Loader", state->dataset, &dataset, state->pipeline, &pipeline))
+        return NULL;
+    rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+    if (!rest)
+        return NULL;
+    weights = ext_options_take(rest, "weights");
+    if (read_request(&request, rest, weights, stoker_dataset_count(ext_dataset_handle(dataset)),
+                     &view) == 0)
+        self = loader_open(type, dataset, pipeline, &request);
+    ext_array_free(&view);
+    Py_XDECREF(weights);
+    Py_DECREF(rest);
+    return (PyObject *)self;
+}
+
+/* ---- one call at a time ---- */
+
+static bool begin(struct loader *self)
+{
+    if (!self->handle || self->closing)
+        PyErr_SetString(PyExc_ValueError, "the loader is closed");
+    else if (self->busy)
+        PyErr_SetString(PyExc_RuntimeError, "the loader is in use by another thread: "
+                                            "give each thread an iterator of its own");
+    else
+        self->busy = true;
+    return self->busy && !PyErr_Occurred();
+}
+
+static void shut(struct loader *self)
+{
+    struct stoker_loader *handle = self->handle;
+
+    self->handle = NULL; /* first, because another thread may look while the lock is away */
+    if (!handle)
+        return;
+    Py_BEGIN_ALLOW_THREADS
+    stoker_loader_close(handle);
+    Py_END_ALLOW_THREADS
+}
+
+static void end(struct loader *self)
+{
+    self->busy = false;
+    if (self->closing)
+        shut(self);
+}
+
+static PyObject *loader_close(PyObject *object, PyObject *unused)
+{
+    struct loader *self = (struct loader *)object;
+
+    (void)unused;
+    if (self->busy) {
+        self->closing = true;
+        stoker_loader_interrupt(self->handle);
+    } else {
+        shut(self);
+    }
+    Py_RETURN_NONE;
+}
+
+static void loader_dealloc(PyObject *object)
+{
+    struct loader *self = (struct loader *)object;
+
+    if (self->weak)
+        PyObject_ClearWeakRefs(object);
+    shut(self);
+    Py_XDECREF(self->dataset);
+    ext_free(object);
+}
+
+static PyObject *loader_interrupt(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    if (((struct loader *)object)->handle)
+        stoker_loader_interrupt(((struct loader *)object)->handle);
+    Py_RETURN_NONE;
+}
+
+/* ---- epochs and batches ---- */
+
+/* The epoch under construction, and the arrays it points into. */
+struct epoch_args {
+    struct stoker_epoch epoch;
+    Py_buffer indices, batch_sizes;
+};
+
+static int epoch_read(struct epoch_args *args, unsigned long long number, PyObject *indices,
+                      PyObject *sizes)
+{
+    args->epoch = stoker_epoch_defaults();
+    if (ext_array(indices, "indices", 8, "qlQL", &args->indices) < 0)
+        return -1;
+    if (ext_array(sizes, "batch_sizes", 4, "I", &args->batch_sizes) < 0) {
+        ext_array_free(&args->indices);
+        return -1;
+    }
+    args->epoch.epoch = number;
+    args->epoch.indices = args->indices.buf;
+    args->epoch.index_count = (uint64_t)(args->indices.len / 8);
+    args->epoch.batch_sizes = args->batch_sizes.buf;
+    args->epoch.batch_count = (uint64_t)(args->batch_sizes.len / 4);
+    return 0;
+}
+
+/* Starts an epoch, at its beginning or, with `state`, where that was saved. */
+static PyObject *start_at(struct loader *self, const struct stoker_state *state,
+                          unsigned long long number, PyObject *indices, PyObject *sizes)
+{
+    struct epoch_args args = {0};
+    struct stoker_error err;
+    int rc;
+
+    if (epoch_read(&args, number, indices, sizes) < 0)
+        return NULL;
+    rc = begin(self) ? 0 : -1;
+    if (rc == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        rc = state ? stoker_loader_restore(self->handle, state, &args.epoch, &err)
+                   : stoker_loader_start(self->handle, &args.epoch, &err);
+        Py_END_ALLOW_THREADS
+        end(self);
+        if (rc < 0)
+            ext_raise(ext_state_of((PyObject *)self), &err);
+    }
+    ext_array_free(&args.indices);
+    ext_array_free(&args.batch_sizes);
+    return rc < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"epoch", "indices", "batch_sizes", NULL};
+    PyObject *indices = Py_None, *sizes = Py_None;
+    unsigned long long number = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOO:start", names, &number, &indices, &sizes))
+        return NULL;
+    return start_at((struct loader *)object, NULL, number, indices, sizes);
+}
+
+static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"state", "indices", "batch_sizes", NULL};
+    PyObject *indices = Py_None, *sizes = Py_None;
+    struct stoker_state state;
+    const char *bytes;
+    Py_ssize_t size;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#|OO:restore", names, &bytes, &size, &indices,
+                                     &sizes))
+        return NULL;
+    if (size != sizeof(state.bytes)) {
+        PyErr_Format(PyExc_ValueError, "a saved state has %zu bytes, not %zd", sizeof(state.bytes),
+                     size);
+        return NULL;
+    }
+    memcpy(state.bytes, bytes, sizeof(state.bytes));
+    return start_at((struct loader *)object, &state, 0, indices, sizes);
+}
+
+static PyObject *loader_save(PyObject *object, PyObject *unused)
+{
+    struct loader *self = (struct loader *)object;
+    struct stoker_state state;
+    struct stoker_error err;
+
+    (void)unused;
+    if (!begin(self))
+        return NULL;
+    self->busy = false;
+    if (stoker_loader_save(self->handle, &state, &err) < 0)
+        return ext_raise(ext_state_of(object), &err);
+    return PyBytes_FromStringAndSize((const char *)state.bytes, sizeof(state.bytes));
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits for the next batch in slices; *raised when a signal handler or the timeout raised. */
+static int wait_for_batch(struct loader *self, const struct stoker_batch **batch,
+                          struct stoker_error *err, bool *raised)
+{
+    uint64_t start = now_ms();
+    int rc;
+
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS
+        rc = stoker_loader_next(self->handle, batch, err);
+        Py_END_ALLOW_THREADS
+        if (rc != STOKER_ETIMEOUT || self->closing)
+            return rc;
+        *raised = PyErr_CheckSignals() < 0;
+        if (!*raised && self->timeout_ms && now_ms() - start >= self->timeout_ms) {
+            char text[64];
+
+            PyOS_snprintf(text, sizeof(text), "DataLoader timed out after %g seconds",
+                          self->timeout_ms / 1000.0);
+            PyErr_SetString(ext_state_of((PyObject *)self)->error, text);
+            *raised = true;
+        }
+        if (*raised)
+            return rc;
+    }
+}
+
+static PyObject *loader_next(PyObject *object, PyObject *unused)
+{
+    struct loader *self = (struct loader *)object;
+    const struct stoker_batch *batch = NULL;
+    struct stoker_error err;
+    bool raised = false;
+    int rc;
+
+    (void)unused;
+    if (!begin(self))
+        return NULL;
+    rc = wait_for_batch(self, &batch, &err, &raised);
+    end(self);
+    if (raised)
+        return NULL;
+    if (rc < 0)
+        return ext_raise(ext_state_of(object), &err);
+    if (rc == STOKER_END)
+        Py_RETURN_NONE;
+    return ext_batch_new(ext_state_of(object), batch);
+}
+
+/* ---- what happened ---- */
+
+static bool is_open(struct loader *self)
+{
+    if (!self->handle)
+        PyErr_SetString(PyExc_ValueError, "the loader is closed");
+    return self->handle;
+}
+
+static PyObject *stage_dict(const uint64_t stage_ns[STOKER_STAGES])
+{
+    return Py_BuildValue("{sKsKsKsK}", "read", (unsigned long long)stage_ns[STOKER_STAGE_READ], "decode",
+                         (unsigned long long)stage_ns[STOKER_STAGE_DECODE], "augment",
+                         (unsigned long long)stage_ns[STOKER_STAGE_AUGMENT], "slot",
+                         (unsigned long long)stage_ns[STOKER_STAGE_SLOT]);
+}
+
+static PyObject *worker_list(const struct stoker_loader *handle)
+{
+    uint64_t stage_ns[STOKER_STAGES], samples;
+    PyObject *list = PyList_New(0);
+
+    for (uint32_t i = 0; list && stoker_loader_worker_stats(handle, i, stage_ns, &samples); i++) {
+        PyObject *entry = stage_dict(stage_ns), *count = PyLong_FromUnsignedLongLong(samples);
+
+        if (!entry || !count || PyDict_SetItemString(entry, "samples", count) < 0 ||
+            PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+        Py_XDECREF(count);
+    }
+    return list;
+}
+
+static PyObject *loader_stats(PyObject *object, PyObject *unused)
+{
+    struct loader *self = (struct loader *)object;
+    struct stoker_stats stats = {.size = sizeof(stats)};
+
+    (void)unused;
+    if (!is_open(self))
+        return NULL;
+    if (stoker_loader_stats(self->handle, &stats) < 0) {
+        PyErr_SetString(ext_state_of(object)->error, "the engine gives no statistics");
+        return NULL;
+    }
+#define NUMBER(name) #name, (unsigned long long)stats.name
+    return Py_BuildValue("{sKsKsKsKsNsKsKsKsKsKsKsKsKsssN}", NUMBER(batches), NUMBER(samples),
+                         NUMBER(bytes), NUMBER(bad), "stage_ns", stage_dict(stats.stage_ns),
+                         NUMBER(wait_ns), NUMBER(first_batch_ns), NUMBER(slot_bytes),
+                         NUMBER(scratch_bytes), NUMBER(slots), NUMBER(slots_lent), NUMBER(workers),
+                         NUMBER(reads_in_flight_max), "reader", stats.reader ? stats.reader : "",
+                         "per_worker", worker_list(self->handle));
+#undef NUMBER
+}
+
+static PyObject *loader_ledger(PyObject *object, PyObject *unused)
+{
+    struct loader *self = (struct loader *)object;
+    struct stoker_bad_sample bad;
+    PyObject *list;
+
+    (void)unused;
+    if (!is_open(self))
+        return NULL;
+    list = PyList_New(0);
+    for (uint64_t k = 0; list && stoker_loader_bad(self->handle, k, &bad); k++) {
+        PyObject *reason =
+            PyUnicode_DecodeUTF8(bad.reason, (Py_ssize_t)strlen(bad.reason), "backslashreplace");
+        PyObject *entry = Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
+                                        (unsigned long long)bad.epoch, "status",
+                                        stoker_status_name(bad.code), "reason", reason);
+
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+static PyObject *loader_batches(PyObject *object, void *unused)
+{
+    struct loader *self = (struct loader *)object;
+
+    (void)unused;
+    return is_open(self) ? PyLong_FromUnsignedLongLong(stoker_loader_batches(self->handle)) : NULL;
+}
+
+static PyObject *loader_workers(PyObject *object, void *unused)
+{
+    struct loader *self = (struct loader *)object;
+
+    (void)unused;
+    return is_open(self) ? PyLong_FromUnsignedLong(stoker_loader_workers(self->handle)) : NULL;
+}
+
+static PyObject *loader_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!((struct loader *)object)->handle);
+}
+
+static PyMethodDef loader_methods[] = {
+    {"start", (PyCFunction)(void (*)(void))loader_start, METH_VARARGS | METH_KEYWORDS,
+     "start(epoch=0, indices=None, batch_sizes=None): begins an epoch, abandons the one under way."},
+    {"restore", (PyCFunction)(void (*)(void))loader_restore, METH_VARARGS | METH_KEYWORDS,
+     "restore(state, indices=None, batch_sizes=None): begins an epoch where the state was saved."},
+    {"save", loader_save, METH_NOARGS, "Where the epoch stands, as bytes for restore."},
+    {"next", loader_next, METH_NOARGS, "The next Batch, or None at the end of the epoch."},
+    {"interrupt", loader_interrupt, METH_NOARGS, "Wakes a next that waits in another thread."},
+    {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},
+    {"stats", loader_stats, METH_NOARGS, "What happened since the loader was opened, in nanoseconds."},
+    {"ledger", loader_ledger, METH_NOARGS, "The bad samples, the latest 1,024."},
+    {0},
+};
+
+static PyGetSetDef loader_getset[] = {
+    {"batches", loader_batches, NULL, "Batches of the epoch under way, on this rank.", NULL},
+    {"workers", loader_workers, NULL, "Threads that decode.", NULL},
+    {"closed", loader_closed, NULL, "Whether it is closed.", NULL},
+    {0},
+};
+
+static PyMemberDef loader_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct loader, weak), READONLY, NULL},
+    {0},
+};
+
+static PyType_Slot loader_slots[] = {
+    {Py_tp_new, loader_new},
+    {Py_tp_dealloc, loader_dealloc},
+    {Py_tp_methods, loader_methods},
+    {Py_tp_getset, loader_getset},
+    {Py_tp_members, loader_members},
+    {Py_tp_doc, "Loader(dataset, pipeline, **options): the options of stoker_loader_options."},
+    {0, NULL},
+};
+
+PyType_Spec ext_loader_spec = {
+    .name = "stoker._ext.Loader",
+    .basicsize = sizeof(struct loader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = loader_slots,
+};

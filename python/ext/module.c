@@ -1,0 +1,78 @@
+/* module.c - the extension module stoker._ext
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "ext.h"
+
+static int add_type(PyObject *module, PyTypeObject **out, PyType_Spec *spec)
+{
+    *out = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    return *out ? PyModule_AddType(module, *out) : -1;
+}
+
+static int module_exec(PyObject *module)
+{
+    struct ext_state *state = PyModule_GetState(module);
+
+    if (ext_errors_add(module, state) < 0 || add_type(module, &state->dataset, &ext_dataset_spec) < 0 ||
+        add_type(module, &state->pipeline, &ext_pipeline_spec) < 0 ||
+        add_type(module, &state->loader, &ext_loader_spec) < 0 ||
+        add_type(module, &state->batch, &ext_batch_spec) < 0 ||
+        add_type(module, &state->tensor, &ext_tensor_spec) < 0)
+        return -1;
+    return 0;
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct ext_state *state = PyModule_GetState(module);
+
+    Py_VISIT(state->dataset);
+    Py_VISIT(state->pipeline);
+    Py_VISIT(state->loader);
+    Py_VISIT(state->batch);
+    Py_VISIT(state->tensor);
+    Py_VISIT(state->error);
+    Py_VISIT(state->corrupt);
+    Py_VISIT(state->limit);
+    Py_VISIT(state->unsupported);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct ext_state *state = PyModule_GetState(module);
+
+    Py_CLEAR(state->dataset);
+    Py_CLEAR(state->pipeline);
+    Py_CLEAR(state->loader);
+    Py_CLEAR(state->batch);
+    Py_CLEAR(state->tensor);
+    Py_CLEAR(state->error);
+    Py_CLEAR(state->corrupt);
+    Py_CLEAR(state->limit);
+    Py_CLEAR(state->unsupported);
+    return 0;
+}
+
+static void module_free(void *module) { module_clear(module); }
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stoker._ext",
+    .m_doc = "The engine, as the package's Python files use it.",
+    .m_size = sizeof(struct ext_state),
+    .m_methods = ext_functions,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__ext(void);
+PyMODINIT_FUNC PyInit__ext(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,347 @@
+/* tensor.c - Tensor: memory of the engine as a Python object, without a copy
+ *
+ * NumPy takes it by the buffer protocol, torch and others by DLPack. Whoever has taken it keeps the
+ * memory alive through a hold, which is counted without Python.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "dlpack.h"
+#include "ext.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ext_hold {
+    atomic_uint holders;
+    void (*release)(void *what);
+    void *what;
+};
+
+struct ext_hold *ext_hold_new(void (*release)(void *what), void *what)
+{
+    struct ext_hold *hold = malloc(sizeof(*hold));
+
+    if (!hold)
+        return NULL;
+    atomic_init(&hold->holders, 1);
+    hold->release = release;
+    hold->what = what;
+    return hold;
+}
+
+struct ext_hold *ext_hold_take(struct ext_hold *hold)
+{
+    atomic_fetch_add_explicit(&hold->holders, 1, memory_order_relaxed);
+    return hold;
+}
+
+void ext_hold_drop(struct ext_hold *hold)
+{
+    if (!hold || atomic_fetch_sub_explicit(&hold->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    hold->release(hold->what);
+    free(hold);
+}
+
+/* How each type is called by NumPy's users, the buffer protocol and DLPack. */
+static const struct {
+    const char *name, *format; /* format NULL: the buffer protocol has none */
+    uint8_t size, code;
+} kinds[] = {
+    [STOKER_U8] = {"uint8", "B", 1, DLPACK_UINT},
+    [STOKER_F32] = {"float32", "f", 4, DLPACK_FLOAT},
+    [STOKER_F16] = {"float16", "e", 2, DLPACK_FLOAT},
+    [STOKER_BF16] = {"bfloat16", NULL, 2, DLPACK_BFLOAT},
+    [STOKER_I64] = {"int64", "q", 8, DLPACK_INT},
+};
+
+struct tensor {
+    PyObject_HEAD
+    struct stoker_tensor view;
+    struct ext_hold *hold;
+    Py_ssize_t shape[4], strides[4]; /* in bytes, for the buffer protocol */
+    bool bits;                       /* show the bits of each value as uint16 */
+};
+
+PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
+                         struct ext_hold *hold)
+{
+    struct tensor *self = (struct tensor *)PyType_GenericAlloc(state->tensor, 0);
+
+    if (!self)
+        return NULL;
+    self->view = *view;
+    self->hold = ext_hold_take(hold);
+    for (int32_t i = 0; i < view->ndim; i++) {
+        self->shape[i] = (Py_ssize_t)view->shape[i];
+        self->strides[i] = (Py_ssize_t)view->stride[i] * kinds[view->dtype].size;
+    }
+    return (PyObject *)self;
+}
+
+PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
+                         void (*release)(void *memory))
+{
+    struct ext_hold *hold = ext_hold_new(release, memory);
+    PyObject *tensor;
+
+    if (!hold) {
+        release(memory);
+        return PyErr_NoMemory();
+    }
+    tensor = ext_tensor_new(state, view, hold);
+    ext_hold_drop(hold);
+    return tensor;
+}
+
+static void tensor_dealloc(PyObject *object)
+{
+    ext_hold_drop(((struct tensor *)object)->hold);
+    ext_free(object);
+}
+
+static Py_ssize_t tensor_bytes(const struct tensor *self)
+{
+    Py_ssize_t count = 1;
+
+    for (int32_t i = 0; i < self->view.ndim; i++)
+        count *= self->shape[i];
+    return count * kinds[self->view.dtype].size;
+}
+
+static bool tensor_is_contiguous(const struct tensor *self)
+{
+    Py_ssize_t expected = kinds[self->view.dtype].size;
+
+    for (int32_t i = self->view.ndim - 1; i >= 0; i--) {
+        if (self->shape[i] != 1 && self->strides[i] != expected)
+            return false;
+        expected *= self->shape[i];
+    }
+    return true;
+}
+
+static int tensor_getbuffer(PyObject *object, Py_buffer *out, int flags)
+{
+    struct tensor *self = (struct tensor *)object;
+    const char *format = self->bits ? "H" : kinds[self->view.dtype].format;
+    bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    bool order_wanted = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
+                        (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS ||
+                        (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+
+    out->obj = NULL;
+    if (!format) {
+        PyErr_SetString(PyExc_BufferError, "NumPy has no bfloat16 of its own: take the tensor with "
+                                           "torch.from_dlpack, or choose dtype='float32'");
+        return -1;
+    }
+    if ((!strided || order_wanted) && !tensor_is_contiguous(self)) {
+        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous; ask for a strided buffer");
+        return -1;
+    }
+    *out = (Py_buffer){
+        .buf = self->view.data,
+        .obj = Py_NewRef(object),
+        .len = tensor_bytes(self),
+        .itemsize = kinds[self->view.dtype].size,
+        .ndim = self->view.ndim,
+        .format = (flags & PyBUF_FORMAT) == PyBUF_FORMAT ? (char *)format : NULL,
+        .shape = (flags & PyBUF_ND) == PyBUF_ND ? self->shape : NULL,
+        .strides = strided ? self->strides : NULL,
+    };
+    return 0;
+}
+
+/* ---- DLPack ---- */
+
+/* The managed tensor, the two forms of it, with room for its shape. */
+struct packed {
+    union {
+        struct dlpack_managed managed;
+        struct dlpack_versioned versioned;
+    };
+    struct ext_hold *hold;
+    int64_t shape[4], strides[4];
+};
+
+static void packed_free(struct packed *packed)
+{
+    ext_hold_drop(packed->hold);
+    free(packed);
+}
+
+static void managed_deleter(struct dlpack_managed *self) { packed_free(self->context); }
+static void versioned_deleter(struct dlpack_versioned *self) { packed_free(self->context); }
+
+/* A capsule nobody took over is still called by its first name. */
+static void capsule_free(PyObject *capsule)
+{
+    static const char *const names[] = {"dltensor", "dltensor_versioned"};
+
+    for (int i = 0; i < 2; i++)
+        if (PyCapsule_IsValid(capsule, names[i]))
+            packed_free(PyCapsule_GetContext(capsule));
+}
+
+static PyObject *pack(struct tensor *self, bool versioned)
+{
+    struct packed *packed = calloc(1, sizeof(*packed));
+    struct dlpack_tensor *tensor;
+    PyObject *capsule;
+
+    if (!packed)
+        return PyErr_NoMemory();
+    tensor = versioned ? &packed->versioned.tensor : &packed->managed.tensor;
+    memcpy(packed->shape, self->view.shape, sizeof(packed->shape));
+    memcpy(packed->strides, self->view.stride, sizeof(packed->strides));
+    *tensor = (struct dlpack_tensor){
+        .data = self->view.data,
+        .device = {DLPACK_CPU, 0},
+        .ndim = self->view.ndim,
+        .dtype = {kinds[self->view.dtype].code, (uint8_t)(kinds[self->view.dtype].size * 8), 1},
+        .shape = packed->shape,
+        .strides = packed->strides,
+    };
+    if (versioned) {
+        packed->versioned.version.major = DLPACK_MAJOR;
+        packed->versioned.version.minor = DLPACK_MINOR;
+        packed->versioned.context = packed;
+        packed->versioned.deleter = versioned_deleter;
+    } else {
+        packed->managed.context = packed;
+        packed->managed.deleter = managed_deleter;
+    }
+    capsule = PyCapsule_New(packed, versioned ? "dltensor_versioned" : "dltensor", capsule_free);
+    if (!capsule) {
+        free(packed);
+        return NULL;
+    }
+    packed->hold = ext_hold_take(self->hold);
+    PyCapsule_SetContext(capsule, packed);
+    return capsule;
+}
+
+static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+    unsigned major = 0, minor = 0;
+    int device_type = DLPACK_CPU, device_id = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &max_version,
+                                     &device, &copy))
+        return NULL;
+    if ((max_version != Py_None && !PyTuple_Check(max_version)) ||
+        (device != Py_None && !PyTuple_Check(device))) {
+        PyErr_SetString(PyExc_TypeError, "max_version and dl_device want tuples of two numbers");
+        return NULL;
+    }
+    if (max_version != Py_None && !PyArg_ParseTuple(max_version, "II:max_version", &major, &minor))
+        return NULL;
+    if (device != Py_None && !PyArg_ParseTuple(device, "ii:dl_device", &device_type, &device_id))
+        return NULL;
+    if (stream != Py_None || device_type != DLPACK_CPU || copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the tensor lies in CPU memory and is shared as it is: no stream, no other "
+                        "device, no copy");
+        return NULL;
+    }
+    return pack((struct tensor *)object, major >= 1);
+}
+
+static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
+{
+    (void)object, (void)unused;
+    return Py_BuildValue("(ii)", DLPACK_CPU, 0);
+}
+
+static PyObject *tensor_bits(PyObject *object, PyObject *unused)
+{
+    struct tensor *self = (struct tensor *)object, *out;
+
+    (void)unused;
+    if (self->view.dtype != STOKER_BF16)
+        return Py_NewRef(object);
+    out = (struct tensor *)ext_tensor_new(ext_state_of(object), &self->view, self->hold);
+    if (out)
+        out->bits = true;
+    return (PyObject *)out;
+}
+
+static PyObject *tuple_of(const int64_t *values, int32_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+
+    for (int32_t i = 0; tuple && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(values[i]);
+
+        if (!number || PyTuple_SetItem(tuple, i, number) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *tensor_shape(PyObject *object, void *unused)
+{
+    (void)unused;
+    return tuple_of(((struct tensor *)object)->view.shape, ((struct tensor *)object)->view.ndim);
+}
+
+static PyObject *tensor_stride(PyObject *object, void *unused)
+{
+    (void)unused;
+    return tuple_of(((struct tensor *)object)->view.stride, ((struct tensor *)object)->view.ndim);
+}
+
+static PyObject *tensor_dtype(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(kinds[((struct tensor *)object)->view.dtype].name);
+}
+
+static PyObject *tensor_repr(PyObject *object)
+{
+    PyObject *shape = tensor_shape(object, NULL), *text = NULL;
+
+    if (shape)
+        text = PyUnicode_FromFormat("<stoker Tensor %s %R>",
+                                    kinds[((struct tensor *)object)->view.dtype].name, shape);
+    Py_XDECREF(shape);
+    return text;
+}
+
+static PyMethodDef tensor_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "The memory as a DLPack capsule, shared."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "Always (1, 0): the CPU."},
+    {"bits", tensor_bits, METH_NOARGS,
+     "For bfloat16 the same memory as uint16, else the tensor itself: what the buffer protocol can "
+     "show."},
+    {0},
+};
+
+static PyGetSetDef tensor_getset[] = {
+    {"shape", tensor_shape, NULL, "The size of each dimension.", NULL},
+    {"stride", tensor_stride, NULL, "The distance of neighbours in each dimension, in elements.", NULL},
+    {"dtype", tensor_dtype, NULL, "uint8, float32, float16, bfloat16 or int64.", NULL},
+    {0},
+};
+
+static PyType_Slot tensor_slots[] = {
+    {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_repr, tensor_repr},
+    {Py_tp_methods, tensor_methods},
+    {Py_tp_getset, tensor_getset},
+    {Py_bf_getbuffer, tensor_getbuffer},
+    {Py_tp_doc, "Memory of the engine: NumPy takes it by the buffer protocol, torch by DLPack."},
+    {0, NULL},
+};
+
+PyType_Spec ext_tensor_spec = {
+    .name = "stoker._ext.Tensor",
+    .basicsize = sizeof(struct tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = tensor_slots,
+};

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the transforms ask of their arguments, with torchvision's own sentences, and how they are written
+down for the engine."""
+
+from __future__ import annotations
+
+import enum
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class InterpolationMode(enum.Enum):
+    """How Resize and RandomResizedCrop find pixels; torchvision's enum, its names, or Pillow's numbers
+    do as well."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+
+_PILLOW_MODES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+_PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+def interpolation_mode(mode: Any) -> InterpolationMode:
+    name = _PILLOW_MODES.get(mode) if isinstance(mode, int) else getattr(mode, "value", mode)
+    try:
+        return InterpolationMode(name)
+    except ValueError:
+        known = ", ".join(m.value for m in InterpolationMode)
+        raise ValueError(f"interpolation={mode!r} is none of {known}") from None
+
+
+def number_text(value: Any) -> str:
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"wants a number, not {value!r}")
+    return repr(int(value)) if isinstance(value, numbers.Integral) else repr(float(value))
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (Sequence, np.ndarray)) or getattr(value, "ndim", 0) == 1:
+        return "[" + ",".join(number_text(v) for v in value) + "]"
+    return number_text(value)
+
+
+def op(name: str, **params: Any) -> str:
+    """One op of a pipeline's text; parameters that are None are left to their defaults."""
+    given = ", ".join(f"{key}={value_text(value)}" for key, value in params.items() if value is not None)
+    return f"{name}({given})" if given else name
+
+
+def pair(size: Any, message: str) -> Any:
+    if isinstance(size, numbers.Number):
+        return int(size), int(size)  # type: ignore[call-overload]
+    if isinstance(size, Sequence) and len(size) == 1:
+        return size[0], size[0]
+    if len(size) != 2:
+        raise ValueError(message)
+    return size
+
+
+SIZE_MESSAGE = "Please provide only two dimensions (h, w) for size."
+
+
+def check_ranges(scale: Any, ratio: Any) -> None:
+    if not isinstance(scale, Sequence):
+        raise TypeError("Scale should be a sequence")
+    if not isinstance(ratio, Sequence):
+        raise TypeError("Ratio should be a sequence")
+    if scale[0] > scale[1] or ratio[0] > ratio[1]:
+        warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
+
+
+def check_padding(padding: Any, fill: Any, padding_mode: str) -> None:
+    if not isinstance(padding, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if not isinstance(fill, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate fill arg")
+    if padding_mode not in _PADDING_MODES:
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    if isinstance(padding, Sequence) and len(padding) not in (1, 2, 4):
+        raise ValueError(
+            f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple"
+        )
+
+
+def four_sides(padding: Any) -> list[Any] | None:
+    """left, top, right, bottom, from the short forms that torchvision allows."""
+    if padding is None:
+        return None
+    sides = [padding] if isinstance(padding, numbers.Number) else list(padding)
+    return {1: sides * 4, 2: sides * 2, 4: sides}[len(sides)]
+
+
+def filter_word(mode: InterpolationMode) -> str:
+    return (
+        "nearest" if mode is InterpolationMode.NEAREST_EXACT else mode.value
+    )  # one and the same for images

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoker.DataLoader: torch's DataLoader, with the engine inside."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from . import _ext
+from . import order as _order
+from ._checks import check_order, check_workers
+from ._convert import default_seed, dtype_name, layout_name, to_numpy, to_torch, torch_if_installed
+from .compile import compile_collate, compile_dataset
+from .state import Place
+from .stats import friendly
+
+__all__ = ["DataLoader"]
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+_live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads end before the interpreter does."""
+    for engine in list(_live):
+        engine.close()
+
+
+class DataLoader:
+    """Batches of images and labels, as torch.utils.data.DataLoader gives them.
+
+    Arguments that torch's has mean the same:
+
+    dataset: one of stoker.datasets, a torchvision.datasets.ImageFolder with transforms that can be
+        compiled, or a torch.utils.data.Subset of either.
+    batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
+        samples. A sampler is iterated when an epoch begins.
+    num_workers: threads that decode. "auto" takes the CPUs this process may use, less one; 0 works in
+        the calling thread. There are no worker processes, so multiprocessing_context has no effect.
+    timeout: seconds to wait for a batch; 0 waits for ever.
+    generator: for order="torch" it draws the order, as in torch; otherwise its seed is the default seed.
+    prefetch_factor: batches kept ready ahead, in all (2).
+    persistent_workers: threads stay for the next epoch unless this is False.
+    in_order: batches always come in order.
+    pin_memory: batches are copied to pinned memory where there is a GPU.
+    collate_fn, worker_init_fn: refused, with a sentence.
+
+    What torch's has not:
+
+    dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
+    seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
+        torch is in use (so torch.manual_seed makes runs repeatable), 0 with world_size > 1, else random.
+    order: how shuffle=True shuffles. "stoker" needs no array and starts at once; "torch" gives exactly
+        torch's order: that of RandomSampler (by the same draws from torch's generator), or with a seed
+        or world_size > 1 that of DistributedSampler.
+    rank, world_size: this process gets its share, as with DistributedSampler.
+    on_error: for a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
+        place; "replace" gives zeros with the label -100. More than error_limit bad samples in an epoch
+        end it all the same. bad_samples() lists them.
+    fidelity: "exact", or "fast", which may decode JPEGs at reduced size.
+    pillow: 13 or 12, whose way of resizing to match.
+    exif_rotate: turn images as their EXIF orientation says.
+    ragged: images of different shapes come as a "list", or are padded ("pad").
+    output: "torch" or "numpy"; by default torch's tensors if torch is installed.
+    read_ahead, max_memory, pixel_limit: bounds on samples being read, bytes of batches, pixels.
+
+    >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
+    >>> len(loader)
+    3
+    >>> images, labels = next(iter(loader))
+    >>> labels.tolist()
+    [0, 0, 0, 0, 0]
+
+    An epoch can be left and taken up again, in another process, with other numbers of threads and ranks:
+
+    >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
+    >>> batches = iter(loader)
+    >>> first = next(batches)
+    >>> state = loader.state_dict()
+    >>> other = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
+    >>> other.load_state_dict(state)
+    >>> [labels.tolist() for images, labels in other]
+    [[0, 1, 1, 1, 1], [1, 1]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int | str = "auto",
+        collate_fn: Any = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool | None = None,
+        in_order: bool = True,
+        pin_memory_device: str = "",
+        dtype: Any = None,
+        memory_format: Any = None,
+        seed: int | None = None,
+        order: str = "stoker",
+        on_error: str = "raise",
+        error_limit: int | None = None,
+        fidelity: str = "exact",
+        pillow: int = 13,
+        exif_rotate: bool = False,
+        ragged: str = "list",
+        output: str | None = None,
+        read_ahead: int | None = None,
+        max_memory: int | None = None,
+        pixel_limit: int | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        check_order(batch_size, shuffle, sampler, batch_sampler, drop_last, order, rank, world_size)
+        compile_collate(collate_fn)
+        if worker_init_fn is not None:
+            raise NotImplementedError(
+                f"worker_init_fn={worker_init_fn!r} cannot be called: the workers are "
+                "threads of the engine, without Python. Chance comes from seed="
+            )
+        if output not in (None, "torch", "numpy"):
+            raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy'")
+
+        self.dataset = dataset
+        self.batch_size = None if batch_sampler is not None else batch_size
+        self.shuffle = bool(shuffle)
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.drop_last = drop_last
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers != 0 else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self.order = order
+        self.seed = seed
+        self.rank = rank or 0
+        self.world_size = world_size or 1
+        if output != "numpy" and torch_if_installed() is None:
+            if output == "torch":
+                raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
+            output = "numpy"
+        self.output = output or "torch"
+        self._compiled = compile_dataset(dataset)
+        self._options: dict[str, Any] = {
+            "workers": -1 if num_workers == "auto" else num_workers,
+            "prefetch": max(1, self.prefetch_factor or 2),
+            "read_ahead": read_ahead,
+            "drop_last": drop_last,
+            "rank": self.rank,
+            "world": self.world_size,
+            "order": _order.engine_kind(self),
+            "dtype": dtype_name(dtype),
+            "layout": layout_name(memory_format),
+            "ragged": ragged,
+            "on_error": on_error,
+            "error_limit": error_limit,
+            "fidelity": fidelity,
+            "pillow": pillow,
+            "exif_rotate": exif_rotate,
+            "pixel_limit": pixel_limit,
+            "max_memory": max_memory,
+            "timeout_ms": round(timeout * 1000),
+        }
+        self._pipeline = _ext.Pipeline(self._compiled.text)
+        self._forget()
+        # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
+        self._idle.append(self._open_engine(self._key(batch_size or 1)))
+        self._initialized = True
+
+    def _forget(self) -> None:
+        """Everything that belongs to a run in this process."""
+        self._epoch = 0  # of the next iterator
+        self._chosen_seed: int | None = None
+        self._fallback_seed = random.SystemRandom().getrandbits(63)
+        self._pending: Place | None = None  # loaded, not begun
+        self._left: Place | None = None  # where the latest iterator was dropped
+        self._current: Callable[[], _Iterator | None] = lambda: (
+            None
+        )  # weak reference to the latest iterator
+        self._iterators = 0  # made so far
+        self._idle: list[tuple[Any, _ext.Loader]] = []
+        self._history: dict[str, Any] = {"stats": None, "ledger": []}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and self.__dict__.get("_initialized"):
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            "a DataLoader belongs to its process: pickle the data set and make a new one, and "
+            "carry on with state_dict"
+        )
+
+    # ---- epochs ----
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number of the next epoch, which decides its order and its chance. Without it epochs count
+        up from 0. A sampler that has set_epoch is told as well."""
+        if epoch < 0:
+            raise ValueError(f"epoch={epoch} should be non-negative")
+        self._epoch = int(epoch)
+        self._left = None
+        if self._pending is not None and self._pending.epoch != epoch:
+            self._pending = None
+        told: tuple[Any, ...] = (
+            self.sampler,
+            self.batch_sampler,
+            getattr(self.batch_sampler, "sampler", None),
+        )
+        for sampler in told:
+            if hasattr(sampler, "set_epoch"):
+                sampler.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        count = len(self._compiled.handle) if self.sampler is None else len(self.sampler)  # type: ignore
+        count = -(-count // self.world_size)
+        if self.batch_size is None:
+            return count
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self._warn_of_pinning()
+        self._iterators += 1
+        iterator = _Iterator(self, self._iterators)
+        self._current = weakref.ref(iterator)
+        self._left = None
+        return iterator
+
+    def _begin(self) -> tuple[Any, _ext.Loader, Place]:
+        """An engine that has started the next epoch, with its key, and the place where it stands."""
+        pending, self._pending = self._pending, None
+        self._chosen_seed = self._seed_now() if pending is None else pending.seed
+        epoch = self._epoch if pending is None else pending.epoch
+        given = _order.draw(self, pending)
+        key = self._key(given.largest)
+        engine = self._take_engine(key)
+        try:
+            if pending is not None and pending.cursor is not None:
+                engine.restore(pending.cursor, given.indices, given.sizes)
+            else:
+                engine.start(epoch, given.indices, given.sizes)
+        except BaseException:
+            self._give_back(key, engine)
+            raise
+        self._epoch = epoch + 1
+        return key, engine, Place(epoch, key[1], None, given.origin)
+
+    # ---- engines: one for each iterator, kept for the next when idle ----
+
+    def _key(self, batch_size: int) -> tuple[int, int, int]:
+        return os.getpid(), self._seed_now(), batch_size
+
+    def _seed_now(self) -> int:
+        """The seed; until the first epoch has begun torch.manual_seed may still change it."""
+        if self._chosen_seed is not None:
+            return self._chosen_seed
+        if self.seed is not None:
+            return self.seed
+        if self.world_size > 1:
+            return 0  # as DistributedSampler's: all ranks must agree
+        if self.generator is not None:
+            return int(self.generator.initial_seed()) % 2**64
+        return default_seed(self._fallback_seed)
+
+    def _open_engine(self, key: tuple[int, int, int]) -> tuple[Any, _ext.Loader]:
+        engine = _ext.Loader(
+            self._compiled.handle, self._pipeline, seed=key[1], batch_size=key[2], **self._options
+        )
+        _live.add(engine)
+        return key, engine
+
+    def _take_engine(self, key: tuple[int, int, int]) -> _ext.Loader:
+        while self._idle:
+            found, engine = self._idle.pop()
+            if found == key:
+                return engine
+            engine.close()
+        return self._open_engine(key)[1]
+
+    def _give_back(self, key: Any, engine: _ext.Loader) -> None:
+        if engine.closed or key[0] != os.getpid():
+            return
+        self._history = {"stats": engine.stats(), "ledger": engine.ledger()}
+        if self.persistent_workers is False or self._idle:
+            engine.close()
+        else:
+            self._idle.append((key, engine))
+
+    def _engine(self) -> _ext.Loader | None:
+        """The engine that statistics are about."""
+        iterator = self._current()
+        if iterator is not None and iterator._engine is not None:
+            return iterator._engine
+        return self._idle[-1][1] if self._idle else None
+
+    # ---- batches ----
+
+    def _warn_of_pinning(self) -> None:
+        if not self.pin_memory:
+            return
+        torch = torch_if_installed()
+        if self.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device='{self.pin_memory_device}'.",
+                stacklevel=3,
+            )
+        if torch is None or not torch.cuda.is_available():
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=3,
+            )
+
+    def _deliver(self, batch: _ext.Batch) -> list[Any]:
+        convert = to_torch if self.output == "torch" else to_numpy
+        if self.output == "torch" and self.pin_memory and sys.modules["torch"].cuda.is_available():
+
+            def convert(tensor: _ext.Tensor) -> Any:
+                return to_torch(tensor).pin_memory()
+
+        images = batch.images
+        labels = convert(batch.labels)
+        if isinstance(images, list):
+            finished: Any = [convert(image) for image in images]
+        else:
+            finished = convert(images)
+        if self.batch_size is None and self.batch_sampler is None:
+            return [finished[0], int(labels[0])]
+        return [finished, labels]
+
+    # ---- resume ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader stands: a small dict of plain values, the same on every rank. It is valid for
+        any number of threads afterwards and, without a sampler, for any world_size."""
+        return self._place().as_dict()
+
+    def _place(self) -> Place:
+        if self._pending is not None:
+            return self._pending
+        iterator = self._current()
+        if iterator is not None and not iterator._done:
+            return iterator._place_now()
+        if self._left is not None:
+            return self._left
+        return Place(self._epoch, self._seed_now(), None, None)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The next iterator goes on where the state was taken."""
+        place = Place.from_dict(state)
+        if self.seed is not None and place.seed != self.seed:
+            raise ValueError(
+                f"the state was saved with seed {place.seed}; this loader has seed {self.seed}"
+            )
+        self._pending = place
+        self._epoch = place.epoch
+
+    # ---- what happened ----
+
+    def stats(self) -> dict[str, Any]:
+        """Where the time went, since the threads were started: seconds in each stage (summed over the
+        workers) and its share, waiting, memory, the first batch."""
+        engine = self._engine()
+        raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
+        return friendly(raw)
+
+    def bad_samples(self) -> list[dict[str, Any]]:
+        """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
+        engine = self._engine()
+        return engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]
+
+    def __repr__(self) -> str:
+        how = (
+            "sampler"
+            if self.sampler is not None
+            else "batch_sampler"
+            if self.batch_sampler is not None
+            else f"shuffle={self.shuffle}"
+        )
+        engine = self._engine()
+        threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
+        rank = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
+        return (
+            f"{type(self).__name__}({type(self.dataset).__name__} of {len(self._compiled.handle)}, "
+            f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
+            f"order={self.order!r}{rank}, next epoch {self._epoch})"
+        )
+
+
+class _Iterator:
+    """One epoch."""
+
+    _engine: _ext.Loader | None = None
+    _done = False
+
+    def __init__(self, loader: DataLoader, number: int) -> None:
+        self._loader = loader
+        self._number = number
+        self._key, self._engine, self._place = loader._begin()
+        self._length = self._engine.batches
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return self
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __next__(self) -> list[Any]:
+        if self._done or self._engine is None:
+            raise StopIteration
+        batch = self._engine.next()
+        if batch is None:
+            self._done = True
+            self._leave()
+            raise StopIteration
+        return self._loader._deliver(batch)
+
+    def _place_now(self) -> Place:
+        assert self._engine is not None
+        return self._place.at(self._engine.save())
+
+    def _leave(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            self._loader._give_back(self._key, engine)
+
+    def __del__(self) -> None:
+        if self._engine is None or self._engine.closed or sys.is_finalizing():
+            return
+        if self._key[0] == os.getpid() and self._loader._iterators == self._number:
+            self._loader._left = self._place_now()
+        self._leave()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a loader stands, as plain values."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in an epoch."""
+
+    epoch: int
+    seed: int
+    cursor: bytes | None  # the engine's; None: at the beginning
+    origin: dict[str, Any] | None  # how Python can draw the order again
+
+    def at(self, cursor: bytes) -> Place:
+        return replace(self, cursor=cursor)
+
+    def as_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"stoker": VERSION, "epoch": self.epoch, "seed": self.seed}
+        if self.cursor is not None:
+            out["cursor"] = base64.b64encode(self.cursor).decode()
+        if self.cursor is not None and self.origin is not None:
+            out["order"] = self.origin
+        return out
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Place:
+        if not isinstance(state, dict) or state.get("stoker") != VERSION:
+            raise ValueError("this is no state of a stoker.DataLoader, or of another version")
+        cursor = state.get("cursor")
+        return cls(
+            int(state["epoch"]),
+            int(state["seed"]),
+            None if cursor is None else base64.b64decode(cursor),
+            state.get("order"),
+        )

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's counters, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_STAGES = ("read", "decode", "augment", "slot")
+
+
+def friendly(raw: dict[str, Any]) -> dict[str, Any]:
+    """Seconds instead of nanoseconds, and each stage's share of the workers' time."""
+    seconds = {stage: raw["stage_ns"][stage] / 1e9 for stage in _STAGES}
+    total = sum(seconds.values())
+    return {
+        "batches": raw["batches"],
+        "samples": raw["samples"],
+        "bytes_read": raw["bytes"],
+        "bad_samples": raw["bad"],
+        "stages": {
+            stage: {"seconds": value, "share": value / total if total else 0.0}
+            for stage, value in seconds.items()
+        },
+        "waited_seconds": raw["wait_ns"] / 1e9,
+        "first_batch_seconds": raw["first_batch_ns"] / 1e9,
+        "workers": raw["workers"],
+        "per_worker": [
+            {"samples": worker["samples"], **{stage: worker[stage] / 1e9 for stage in _STAGES}}
+            for worker in raw["per_worker"]
+        ],
+        "memory": {
+            "batches_bytes": raw["slot_bytes"],
+            "scratch_bytes": raw["scratch_bytes"],
+            "batches": raw["slots"],
+            "batches_lent": raw["slots_lent"],
+        },
+        "reader": raw["reader"],
+        "reads_in_flight_max": raw["reads_in_flight_max"],
+    }

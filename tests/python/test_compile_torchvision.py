@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's data sets and transforms, run by the engine."""
+
+from __future__ import annotations
+
+import pytest
+import stoker
+import torch
+import torch.utils.data as tud
+import torchvision.transforms as V1
+from stoker import transforms as T
+from torchvision.datasets import DatasetFolder, FakeData, ImageFolder
+from torchvision.transforms import v2 as V2
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def batches(loader):
+    return [(images.clone(), labels.clone()) for images, labels in loader]
+
+
+def assert_same(data, **tolerance):
+    ours, theirs = batches(stoker.DataLoader(data, 5)), batches(tud.DataLoader(data, 5))
+    assert len(ours) == len(theirs)
+    for (a, c), (b, d) in zip(ours, theirs, strict=True):
+        assert torch.equal(c, d) and a.dtype == b.dtype
+        if tolerance:
+            torch.testing.assert_close(a, b, **tolerance)
+        else:
+            assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        V1.Compose([V1.Resize(40), V1.CenterCrop(32), V1.ToTensor(), V1.Normalize(MEAN, STD)]),
+        V1.Compose([V1.Resize((31, 27), V1.InterpolationMode.LANCZOS), V1.PILToTensor()]),
+        V1.Compose(
+            [V1.Resize(20, max_size=24), V1.CenterCrop((30, 10)), V1.Pad((1, 2, 3, 4), 9), V1.ToTensor()]
+        ),
+        V1.Compose([V1.CenterCrop(30), V1.Grayscale(), V1.ToTensor(), V1.Normalize([0.5], [0.5])]),
+        V1.Compose([V1.CenterCrop(30), V1.PILToTensor(), V1.ConvertImageDtype(torch.float32)]),
+        V1.Compose(
+            [
+                V1.CenterCrop(30),
+                V1.Compose([V1.RandomHorizontalFlip(1.0), V1.RandomVerticalFlip(1)]),
+                V1.ToTensor(),
+            ]
+        ),
+        V2.Compose([V2.Resize(40), V2.CenterCrop(32), V2.PILToTensor()]),
+        V2.Compose([V2.CenterCrop(32), V2.RGB(), V2.Identity(), V2.ToImage()]),
+        V2.Compose([V2.CenterCrop(32), V2.RandomHorizontalFlip(1), V2.ToImage(), V2.ToPureTensor()]),
+    ],
+)
+def test_bit_for_bit(tree, transform):
+    assert_same(ImageFolder(tree, transform))
+
+
+def test_v2_floats_to_the_last_bit_or_one_beside_it(tree):
+    """v2's ToDtype multiplies by 1/255 where ToTensor divides by 255; Stoker divides."""
+    transform = V2.Compose(
+        [
+            V2.Resize(40),
+            V2.CenterCrop(32),
+            V2.ToImage(),
+            V2.ToDtype(torch.float32, scale=True),
+            V2.Normalize(MEAN, STD),
+        ]
+    )
+    assert_same(ImageFolder(tree, transform), rtol=1e-6, atol=1e-6)
+
+
+def test_v2_geometry_on_tensors(tree):
+    transform = V2.Compose(
+        [V2.ToImage(), V2.CenterCrop(32), V2.Pad(2), V2.ToDtype(torch.float32, scale=True)]
+    )
+    assert_same(ImageFolder(tree, transform), rtol=1e-6, atol=1e-6)
+
+
+def test_v2_resize_of_tensors_is_pillows_with_a_warning(tree):
+    transform = V2.Compose([V2.ToImage(), V2.Resize((32, 32)), V2.ToDtype(torch.float32, scale=True)])
+    with pytest.warns(UserWarning, match="Resize comes after the image was made a tensor"):
+        loader = stoker.DataLoader(ImageFolder(tree, transform), 5)
+    reference = tud.DataLoader(ImageFolder(tree, transform), 5)
+    for (a, _), (b, _) in zip(loader, reference, strict=True):
+        assert (a - b).abs().max() <= 2.01 / 255
+
+
+@pytest.mark.parametrize("module", [V1, V2])
+def test_random_transforms_become_ours(module):
+    transform = module.Compose(
+        [
+            module.RandomResizedCrop(
+                (24, 20), scale=(0.2, 1.0), interpolation=V1.InterpolationMode.BICUBIC
+            ),
+            module.RandomCrop(
+                (16, 12), padding=(1, 2, 3, 4), pad_if_needed=True, fill=7, padding_mode="constant"
+            ),
+            module.RandomApply([module.ColorJitter(0.4, 0.3, 0.2, 0.1)], p=0.8),
+            module.RandomGrayscale(0.2),
+            module.GaussianBlur(3, (0.1, 2.0)),
+            module.RandomVerticalFlip(0.3),
+            module.PILToTensor(),
+            module.ConvertImageDtype(torch.float32),
+            module.Normalize(MEAN, STD),
+            module.RandomErasing(0.3, value="random"),
+        ]
+    )
+    ours = T.Compose(
+        [
+            T.RandomResizedCrop((24, 20), scale=(0.2, 1.0), interpolation="bicubic"),
+            T.RandomCrop((16, 12), padding=(1, 2, 3, 4), pad_if_needed=True, fill=7),
+            T.RandomApply([T.ColorJitter(0.4, 0.3, 0.2, 0.1)], p=0.8),
+            T.RandomGrayscale(0.2),
+            T.GaussianBlur(3, (0.1, 2.0)),
+            T.RandomVerticalFlip(0.3),
+            T.PILToTensor(),
+            T.ConvertImageDtype("float32"),
+            T.Normalize(MEAN, STD),
+            T.RandomErasing(0.3, value="random"),
+        ]
+    )
+    text = T.pipeline_text(transform)
+    assert text == T.pipeline_text(ours)
+    stoker._ext.Pipeline(text)
+
+
+def test_same_chance_for_both_spellings(tree):
+    theirs = V1.Compose([V1.RandomResizedCrop(24), V1.RandomHorizontalFlip(), V1.ToTensor()])
+    ours = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()])
+    a = batches(stoker.DataLoader(ImageFolder(tree, theirs), 6, shuffle=True, seed=2))
+    b = batches(stoker.DataLoader(stoker.datasets.ImageFolder(tree, ours), 6, shuffle=True, seed=2))
+    assert all(torch.equal(x[0], y[0]) for x, y in zip(a, b, strict=True))
+
+
+def test_subsets(tree):
+    transform = V1.Compose([V1.CenterCrop(32), V1.ToTensor()])
+    data = ImageFolder(tree, transform)
+    assert_same(tud.Subset(data, [20, 3, 3, 11, 0, 7]))
+    assert_same(tud.Subset(tud.Subset(data, range(5, 15)), torch.tensor([1, 9, 0])))
+    first, second = tud.random_split(data, [10, 13], torch.Generator().manual_seed(0))
+    assert_same(first)
+    assert_same(second)
+    ours = stoker.datasets.ImageFolder(tree, T.Compose([T.CenterCrop(32), T.ToTensor()]))
+    a = batches(stoker.DataLoader(tud.Subset(ours, [4, 2]), 2))
+    b = batches(tud.DataLoader(tud.Subset(data, [4, 2]), 2))
+    assert torch.equal(a[0][0], b[0][0])
+
+
+def test_edited_samples_are_honoured(tree):
+    data = ImageFolder(tree, V1.Compose([V1.CenterCrop(32), V1.ToTensor()]))
+    data.samples = [(path, label + 10) for path, label in data.samples[::-2]]
+    assert_same(data)
+
+
+class Named:
+    def __call__(self, image):
+        return image
+
+
+class OtherItems(ImageFolder):
+    def __getitem__(self, index):
+        return super().__getitem__(index)
+
+
+class OtherClasses(ImageFolder):
+    """Overrides what is used while listing only."""
+
+    def find_classes(self, directory):
+        return ["bee"], {"bee": 0}
+
+
+@pytest.mark.parametrize(
+    ("transform", "name"),
+    [
+        (V1.Lambda(len), "Lambda"),
+        (V1.RandomRotation(3), "RandomRotation"),
+        (Named(), "Named"),
+        (V1.Compose([V1.ToTensor(), V1.RandomAffine(3)]), "RandomAffine"),
+        (V2.RandomZoomOut(), "RandomZoomOut"),
+        (V1.RandomApply([V1.RandomInvert()]), "RandomInvert"),
+        (V2.ToDtype(torch.float32), "ToDtype"),
+        (V2.Resize(None, max_size=30), "Resize"),
+        (V2.Pad(1, fill={torch.Tensor: 1}), "fill"),
+    ],
+)
+def test_transforms_that_cannot_be_compiled(tree, transform, name):
+    with pytest.raises(NotImplementedError, match=name):
+        stoker.DataLoader(ImageFolder(tree, transform))
+
+
+def test_data_sets_that_cannot_be_compiled(tree):
+    with pytest.raises(TypeError, match="FakeData"):
+        stoker.DataLoader(FakeData(4, transform=V1.ToTensor()))
+    with pytest.raises(TypeError, match="TensorDataset"):
+        stoker.DataLoader(tud.TensorDataset(torch.zeros(3)))
+    with pytest.raises(TypeError, match="list"):
+        stoker.DataLoader([1, 2, 3])
+    with pytest.raises(TypeError, match="OtherItems overrides __getitem__"):
+        stoker.DataLoader(OtherItems(tree, V1.ToTensor()))
+    with pytest.raises(NotImplementedError, match="loader"):
+        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), loader=str))
+    with pytest.raises(NotImplementedError, match="target_transform"):
+        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), target_transform=str))
+    with pytest.raises(TypeError, match="DatasetFolder"):
+        stoker.DataLoader(DatasetFolder(tree, str, (".png",)))
+
+
+def test_harmless_subclasses_are_compiled(tree):
+    data = OtherClasses(tree, V1.Compose([V1.CenterCrop(32), V1.ToTensor()]))
+    assert len(data) == 8
+    assert_same(data)
+
+
+def test_is_valid_file_of_torchvision_is_honoured(tree):
+    assert_same(
+        ImageFolder(
+            tree,
+            V1.Compose([V1.CenterCrop(32), V1.ToTensor()]),
+            is_valid_file=lambda path: path.endswith(".png"),
+        )
+    )

@@ -1,0 +1,543 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoker.DataLoader gives torch's batches, in any number of threads, also after a restart."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stoker
+import torch
+import torch.utils.data as tud
+import torchvision.transforms as TV
+from stoker import transforms as T
+from torchvision.datasets import ImageFolder
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def evaluation(module):
+    return module.Compose(
+        [module.Resize(40), module.CenterCrop(32), module.ToTensor(), module.Normalize(MEAN, STD)]
+    )
+
+
+def augmenting():
+    return T.Compose(
+        [
+            T.RandomResizedCrop(24),
+            T.RandomHorizontalFlip(),
+            T.ColorJitter(0.3, 0.3, 0.3, 0.1),
+            T.ToTensor(),
+            T.Normalize(MEAN, STD),
+            T.RandomErasing(0.5),
+        ]
+    )
+
+
+def collect(loader):
+    return [(images.clone(), labels.clone()) for images, labels in loader]
+
+
+def same(left, right):
+    return len(left) == len(right) and all(
+        torch.equal(a, b) and torch.equal(c, d) for (a, c), (b, d) in zip(left, right, strict=True)
+    )
+
+
+def label_orders(loader, epochs):
+    return [[labels.tolist() for _, labels in loader] for _ in range(epochs)]
+
+
+# ---- the same as torch ----
+
+
+@pytest.mark.parametrize("workers", [0, 2, "auto"])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_equal_to_torch_bit_for_bit(tree, workers, drop_last):
+    ours = stoker.DataLoader(
+        stoker.datasets.ImageFolder(tree, evaluation(T)),
+        batch_size=5,
+        num_workers=workers,
+        drop_last=drop_last,
+    )
+    theirs = tud.DataLoader(ImageFolder(tree, evaluation(TV)), batch_size=5, drop_last=drop_last)
+    assert len(ours) == len(theirs)
+    batches = list(ours)
+    assert type(batches[0]) is type(next(iter(theirs))) is list
+    assert same(batches, list(theirs))
+
+
+@pytest.mark.parametrize("interpolation", list(TV.InterpolationMode))
+def test_resize_filters_equal_to_torch(tree, interpolation):
+    ours = T.Compose([T.Resize((30, 26), interpolation), T.PILToTensor()])
+    theirs = TV.Compose([TV.Resize((30, 26), interpolation), TV.PILToTensor()])
+    assert same(
+        list(stoker.DataLoader(stoker.datasets.ImageFolder(tree, ours), 4)),
+        list(tud.DataLoader(ImageFolder(tree, theirs), 4)),
+    )
+
+
+def test_single_samples(tree):
+    ours = list(stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), batch_size=None))
+    theirs = list(tud.DataLoader(ImageFolder(tree, evaluation(TV)), batch_size=None))
+    assert len(ours) == len(theirs) == 23
+    for (a, c), (b, d) in zip(ours, theirs, strict=True):
+        assert torch.equal(a, b) and c == d and type(c) is type(d)
+
+
+# ---- order ----
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torch_order_with_generator(tree, workers):
+    ours_generator, their_generator = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    ours = stoker.DataLoader(
+        stoker.datasets.ImageFolder(tree, evaluation(T)),
+        4,
+        shuffle=True,
+        order="torch",
+        generator=ours_generator,
+        num_workers=workers,
+    )
+    theirs = tud.DataLoader(
+        ImageFolder(tree, evaluation(TV)), 4, shuffle=True, generator=their_generator
+    )
+    for _ in range(3):
+        assert same(list(ours), list(theirs))
+        assert torch.equal(ours_generator.get_state(), their_generator.get_state())
+
+
+def test_torch_order_from_the_global_generator(tree):
+    states = []
+    orders = []
+    for make, data in (
+        (stoker.DataLoader, stoker.datasets.ImageFolder(tree, evaluation(T))),
+        (tud.DataLoader, ImageFolder(tree, evaluation(TV))),
+    ):
+        options = {"order": "torch"} if make is stoker.DataLoader else {}
+        torch.manual_seed(99)
+        orders.append(label_orders(make(data, 3, shuffle=True, **options), 3))
+        states.append(torch.get_rng_state())
+    assert orders[0] == orders[1]
+    assert torch.equal(states[0], states[1])
+
+
+def test_torch_order_without_shuffling_advances_the_generator_alike(tree):
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    torch.manual_seed(1)
+    list(stoker.DataLoader(data, 4, order="torch"))
+    ours = torch.get_rng_state()
+    torch.manual_seed(1)
+    list(tud.DataLoader(ImageFolder(tree, evaluation(TV)), 4))
+    assert torch.equal(ours, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_torch_order_distributed(tree, world):
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    for rank, epoch in itertools.product(range(world), (0, 3)):
+        sampler = tud.DistributedSampler(data, world, rank, shuffle=True, seed=11)
+        sampler.set_epoch(epoch)
+        ours = stoker.DataLoader(
+            data, 4, shuffle=True, order="torch", seed=11, rank=rank, world_size=world
+        )
+        ours.set_epoch(epoch)
+        assert [labels.tolist() for _, labels in ours] == [
+            [data.targets[i] for i in batch] for batch in tud.BatchSampler(sampler, 4, False)
+        ]
+        assert len(ours) == len(list(tud.BatchSampler(sampler, 4, False)))
+
+
+def samplers(data):
+    generator = torch.Generator().manual_seed(3)
+    return {
+        "sequential": tud.SequentialSampler(data),
+        "random": tud.RandomSampler(data, generator=generator),
+        "replacement": tud.RandomSampler(data, True, 40, generator),
+        "weighted": tud.WeightedRandomSampler([1.0, 5.0] * 11 + [2.0], 30, generator=generator),
+        "subset": tud.SubsetRandomSampler([3, 1, 22, 7], generator),
+        "distributed": tud.DistributedSampler(data, 2, 1, seed=4),
+        "list": [5, 5, -1, 0],
+        "tensor": torch.tensor([2, 4, 6]),
+    }
+
+
+@pytest.mark.parametrize("name", list(samplers(range(23))))
+def test_samplers(tree, name):
+    theirs = label_orders(
+        tud.DataLoader(ImageFolder(tree, evaluation(TV)), 3, sampler=samplers(range(23))[name]), 2
+    )
+    loader = stoker.DataLoader(
+        stoker.datasets.ImageFolder(tree, evaluation(T)), 3, sampler=samplers(range(23))[name]
+    )
+    assert len(loader) == len(theirs[0])
+    assert label_orders(loader, 2) == theirs
+
+
+def test_sampler_out_of_range(tree):
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), sampler=[1, 23])
+    with pytest.raises(IndexError, match="sample 23"):
+        iter(loader)
+
+
+def test_batch_sampler(tree):
+    batches = [[1, 2, 3], [0], [22, 21, 20, 19, 18], [5, 5]]
+    ours = stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), batch_sampler=batches)
+    theirs = tud.DataLoader(ImageFolder(tree, evaluation(TV)), batch_sampler=batches)
+    assert len(ours) == 4
+    assert same(list(ours), list(theirs))
+
+
+def test_distributed_sampler_hears_set_epoch(tree):
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    sampler = tud.DistributedSampler(data, 2, 0)
+    loader = stoker.DataLoader(data, 4, sampler=sampler)
+    loader.set_epoch(7)
+    assert sampler.epoch == 7
+
+
+def test_default_shuffle(tree):
+    data = stoker.datasets.ImageFolder(tree, T.ToTensor())
+    loader = stoker.DataLoader(data, None, shuffle=True, seed=3)
+    seen = [[label for _, label in loader] for _ in range(2)]
+    assert seen[0] != seen[1]
+    assert sorted(seen[0]) == sorted(seen[1]) == data.targets
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_ranks_are_disjoint_and_whole(even_tree, shuffle):
+    data = stoker.datasets.ImageFolder(even_tree, T.PILToTensor())
+    whole = collect(stoker.DataLoader(data, 20))[0][0]
+    names = {image.numpy().tobytes(): i for i, image in enumerate(whole)}
+    seen = [
+        names[image.numpy().tobytes()]
+        for rank in range(5)
+        for images, _ in stoker.DataLoader(data, 3, shuffle=shuffle, seed=1, rank=rank, world_size=5)
+        for image in images
+    ]
+    assert sorted(seen) == list(range(20))
+
+
+# ---- determinism and resume ----
+
+
+def test_any_number_of_threads_gives_the_same_bytes(tree):
+    data = stoker.datasets.ImageFolder(tree, augmenting())
+    runs = []
+    for workers in (0, 1, 2, 7):
+        loader = stoker.DataLoader(data, 4, shuffle=True, seed=8, num_workers=workers)
+        runs.append(collect(loader) + collect(loader))
+    assert all(same(runs[0], run) for run in runs[1:])
+    assert not same(runs[0][:6], runs[0][6:])
+
+
+def test_seed_comes_from_torch(tree):
+    data = stoker.datasets.ImageFolder(tree, augmenting())
+    runs = []
+    for seed in (4, 4, 5):
+        loader = stoker.DataLoader(data, 8, shuffle=True)
+        torch.manual_seed(seed)
+        runs.append(collect(loader))
+    assert same(runs[0], runs[1])
+    assert not same(runs[0], runs[2])
+
+
+def resumable(data, kind, workers):
+    options = {
+        "stoker": {"shuffle": True, "seed": 6},
+        "torch": {"shuffle": True, "order": "torch", "seed": 6},
+        "global": {"shuffle": True, "order": "torch"},
+        "generator": {"shuffle": True, "order": "torch", "generator": torch.Generator().manual_seed(2)},
+        "sampler": {"sampler": list(range(22, -1, -1))},
+        "batches": {"batch_sampler": [[4, 5], [6], [0, 1, 2, 3, 7], [9]]},
+    }[kind]
+    size = {} if kind == "batches" else {"batch_size": 5}
+    return stoker.DataLoader(data, **size, **options, num_workers=workers)
+
+
+@pytest.mark.parametrize("kind", ["stoker", "torch", "global", "generator", "sampler", "batches"])
+def test_resume_at_every_batch(tree, kind):
+    data = stoker.datasets.ImageFolder(tree, augmenting())
+    torch.manual_seed(0)
+    loader = resumable(data, kind, 2)
+    first = collect(loader)
+    states, second = [loader.state_dict()], []
+    for images, labels in loader:
+        second.append((images.clone(), labels.clone()))
+        states.append(loader.state_dict())
+    third = collect(loader)
+    for done, state in enumerate(states):
+        torch.manual_seed(123)  # what comes from the state does not come from here
+        other = resumable(data, kind, done % 3)
+        if kind == "generator" and done == 0:
+            other.generator.set_state(torch.Generator().manual_seed(2).get_state())
+            collect(other)
+        elif kind == "global" and done == 0:
+            continue
+        other.load_state_dict(state)
+        assert same(collect(other), second[done:]), done
+        if kind not in ("global", "generator") or kind == "generator" and done:
+            assert same(collect(other), third), done
+    assert not same(first, second)
+
+
+def test_state_is_small_and_plain(tree):
+    loader = resumable(stoker.datasets.ImageFolder(tree, augmenting()), "stoker", 2)
+    iterator = iter(loader)
+    next(iterator)
+    text = json.dumps(loader.state_dict())
+    assert len(text) < 200
+    assert json.loads(text) == loader.state_dict()
+
+
+def test_resume_after_break_and_with_set_epoch(tree):
+    data = stoker.datasets.ImageFolder(tree, augmenting())
+    whole = [collect(resumable(data, "stoker", 1)) for _ in range(1)][0]
+    loader = resumable(data, "stoker", 1)
+    for k, _ in enumerate(loader):
+        if k == 1:
+            break
+    state = loader.state_dict()
+    other = resumable(data, "stoker", 2)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    other.set_epoch(state["epoch"])
+    assert same(collect(other), whole[2:])
+    other.load_state_dict(state)
+    other.set_epoch(5)
+    assert len(collect(other)) == len(whole)
+
+
+@pytest.mark.parametrize("order", ["stoker", "torch"])
+@pytest.mark.parametrize("worlds", [(1, 4), (4, 1), (2, 5), (5, 2)])
+def test_resume_with_another_world_size(even_tree, order, worlds):
+    """20 samples; what the ranks have had and what they get afterwards is each sample once."""
+    data = stoker.datasets.ImageFolder(even_tree, T.PILToTensor())
+    whole = collect(stoker.DataLoader(data, 20))[0][0]
+    names = {image.numpy().tobytes(): i for i, image in enumerate(whole)}
+    before, after = worlds
+
+    def ranks(world):
+        return [
+            stoker.DataLoader(data, 2, shuffle=True, seed=9, order=order, rank=rank, world_size=world)
+            for rank in range(world)
+        ]
+
+    seen, states = [], []
+    for loader in ranks(before):
+        images, _ = next(iter(loader))
+        seen += [names[image.numpy().tobytes()] for image in images]
+        states.append(loader.state_dict())
+    assert all(state == states[0] for state in states)
+    for loader in ranks(after):
+        loader.load_state_dict(states[0])
+        seen += [names[image.numpy().tobytes()] for images, _ in loader for image in images]
+    assert set(seen) == set(range(20))
+    assert len(seen) - 20 < after  # padding, if it does not divide
+
+
+def test_resume_refuses_another_order(tree):
+    data = stoker.datasets.ImageFolder(tree, T.ToTensor())
+    loader = stoker.DataLoader(data, 1, sampler=[1, 2, 3])
+    iterator = iter(loader)
+    next(iterator)
+    other = stoker.DataLoader(data, 1, sampler=[1, 3, 2])
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="another order"):
+        iter(other)
+    with pytest.raises(ValueError, match="no state"):
+        other.load_state_dict({"epoch": 1})
+
+
+# ---- types, layouts, shapes ----
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, "float16", torch.bfloat16, np.float16])
+def test_types(tree, dtype):
+    images, labels = next(
+        iter(stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), 23, dtype=dtype))
+    )
+    reference = next(iter(tud.DataLoader(ImageFolder(tree, evaluation(TV)), 23)))[0]
+    wanted = torch.float16 if dtype in ("float16", np.float16) else dtype
+    assert images.dtype == wanted and labels.dtype == torch.int64
+    assert torch.equal(images, reference.to(wanted))
+
+
+def test_channels_last(tree):
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    plain = next(iter(stoker.DataLoader(data, 4)))[0]
+    last = next(iter(stoker.DataLoader(data, 4, memory_format=torch.channels_last)))[0]
+    assert plain.is_contiguous()
+    assert last.is_contiguous(memory_format=torch.channels_last) and last.shape == plain.shape
+    assert torch.equal(plain, last)
+
+
+def test_numpy_output(tree):
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    images, labels = next(iter(stoker.DataLoader(data, 4, output="numpy")))
+    assert isinstance(images, np.ndarray) and images.dtype == np.float32 and labels.dtype == np.int64
+    assert (images == next(iter(stoker.DataLoader(data, 4)))[0].numpy()).all()
+
+
+def test_ragged(tree):
+    data = stoker.datasets.ImageFolder(tree, T.PILToTensor())
+    images, labels = next(iter(stoker.DataLoader(data, 6)))
+    reference = [ImageFolder(tree, TV.PILToTensor())[i][0] for i in range(6)]
+    assert isinstance(images, list) and len(images) == len(labels) == 6
+    assert all(torch.equal(a, b) for a, b in zip(images, reference, strict=True))
+    padded, _ = next(iter(stoker.DataLoader(data, 6, ragged="pad")))
+    assert padded.shape == (6, 3, *np.max([image.shape[1:] for image in images], axis=0))
+    for image, row in zip(images, padded, strict=True):
+        assert torch.equal(row[:, : image.shape[1], : image.shape[2]], image)
+        assert row.sum() == image.sum()
+
+
+def test_without_transform_the_pixels_come_as_they_are(even_tree):
+    images, _ = next(iter(stoker.DataLoader(stoker.datasets.ImageFolder(even_tree), 3)))
+    assert images.dtype == torch.uint8 and images.shape == (3, 3, 40, 48)
+
+
+# ---- bad samples ----
+
+
+def bad_loader(root, policy, **options):
+    transform = T.Compose([T.CenterCrop(32), T.ToTensor()])
+    return stoker.DataLoader(stoker.datasets.ImageFolder(root, transform), 4, on_error=policy, **options)
+
+
+def test_bad_sample_raises_and_the_next_batch_follows(bad_tree):
+    iterator = iter(bad_loader(bad_tree, "raise"))
+    next(iterator)
+    with pytest.raises((stoker.CorruptSample, stoker.Unsupported), match="004.jpg"):
+        next(iterator)
+    with pytest.raises((stoker.CorruptSample, stoker.Unsupported), match="002.jpg"):
+        next(iterator)
+    with pytest.raises(StopIteration):
+        next(iterator)
+
+
+def test_bad_sample_skipped(bad_tree):
+    runs = [collect(bad_loader(bad_tree, "skip", num_workers=workers)) for workers in (0, 1, 3)]
+    assert [len(labels) for _, labels in runs[0]] == [4, 4, 4]
+    assert same(runs[0], runs[1]) and same(runs[0], runs[2])
+    loader = bad_loader(bad_tree, "skip")
+    list(loader)
+    assert {bad["sample"] for bad in loader.bad_samples()} == {4, 9}
+    assert all({"epoch", "status", "reason"} <= set(bad) for bad in loader.bad_samples())
+    assert "004.jpg" in str(loader.bad_samples())
+    assert loader.stats()["bad_samples"] == 2
+
+
+def test_bad_sample_replaced(bad_tree):
+    batches = collect(bad_loader(bad_tree, "replace"))
+    labels = torch.cat([labels for _, labels in batches]).tolist()
+    assert [i for i, label in enumerate(labels) if label == -100] == [4, 9]
+    assert batches[1][0][0].abs().sum() == 0 < batches[1][0][1].abs().sum()
+
+
+def test_error_limit(bad_tree):
+    with pytest.raises(stoker.LimitReached):
+        list(bad_loader(bad_tree, "skip", error_limit=1))
+    list(bad_loader(bad_tree, "skip", error_limit=2))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_max_memory(tree, workers):
+    data = stoker.datasets.ImageFolder(tree, T.Compose([T.CenterCrop(32), T.ToTensor()]))
+    with pytest.raises(stoker.LimitReached, match="max_memory"):
+        list(stoker.DataLoader(data, 4, max_memory=200_000, num_workers=workers))
+    assert (
+        len(
+            [
+                labels.tolist()
+                for _, labels in stoker.DataLoader(
+                    data, 4, max_memory=300_000, num_workers=workers, prefetch_factor=None
+                )
+            ]
+        )
+        == 6
+    )
+
+
+def test_file_that_vanished(tree, tmp_path):
+    data = stoker.datasets.ImageFolder(tree, T.ToTensor())
+    path = data.samples[3][0]
+    (tmp_path / "c").mkdir()
+    target = tmp_path / "c" / "x.jpg"
+    target.write_bytes(Path(path).read_bytes())
+    gone = stoker.datasets.ImageFolder(tmp_path, T.ToTensor())
+    target.unlink()
+    with pytest.raises(OSError, match="x.jpg"):
+        list(stoker.DataLoader(gone))
+
+
+# ---- waiting ----
+
+
+def test_timeout(slow_image):
+    loader = stoker.DataLoader(
+        stoker.datasets.ImageFolder(slow_image, T.ToTensor()), num_workers=1, timeout=0.15
+    )
+    iterator = iter(loader)
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="DataLoader timed out after 0.15 seconds"):
+        next(iterator)
+    assert time.monotonic() - start < 1
+    for _ in range(400):  # the batch was not lost
+        try:
+            assert next(iterator)[1].tolist() == [0]
+            break
+        except RuntimeError:
+            pass
+    else:
+        pytest.fail("the batch never came")
+
+
+# ---- what happened ----
+
+
+def test_stats(tree):
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), 5, num_workers=2)
+    list(loader)
+    stats = loader.stats()
+    assert stats["samples"] == 23 and stats["batches"] == 5 and stats["workers"] == 2
+    assert sum(worker["samples"] for worker in stats["per_worker"]) == 23
+    assert stats["bytes_read"] > 10_000 and stats["first_batch_seconds"] > 0
+    assert stats["stages"]["decode"]["seconds"] > 0
+    assert sum(stage["share"] for stage in stats["stages"].values()) == pytest.approx(1)
+    assert stats["memory"]["batches_bytes"] > 0
+
+
+def test_repr(tree):
+    loader = stoker.DataLoader(
+        stoker.datasets.ImageFolder(tree, evaluation(T)), 5, shuffle=True, num_workers=2
+    )
+    assert repr(loader) == (
+        "DataLoader(ImageFolder of 23, batch_size=5, shuffle=True, num_workers=2 "
+        "(2 threads), order='stoker', next epoch 0)"
+    )
+
+
+def test_epochs_count_up_and_set_epoch_repeats(tree):
+    data = stoker.datasets.ImageFolder(tree, augmenting())
+    loader = stoker.DataLoader(data, 6, shuffle=True, seed=1)
+    epochs = [collect(loader) for _ in range(3)]
+    loader.set_epoch(1)
+    assert same(collect(loader), epochs[1])
+    assert same(collect(loader), epochs[2])
+    assert loader.state_dict()["epoch"] == 3
+
+
+def test_pin_memory_warns_as_torch_does(tree):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    data = stoker.datasets.ImageFolder(tree, evaluation(T))
+    with pytest.warns(
+        UserWarning, match="'pin_memory' argument is set as true but no accelerator is found"
+    ):
+        assert len(list(stoker.DataLoader(data, 6, pin_memory=True))) == 4
