@@ -97,16 +97,38 @@ static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
 
 /* ---- making pixels ----------------------------------------------------------------------------- */
 
-/* The crop's place in the file's image reduced by `scale`. Each edge goes to the nearest line between
- * reduced pixels, so that it moves by no more than half of one. */
+/* The part of the file's image, reduced by `scale`, that covers the crop. */
 static struct st_region stored_crop(const struct st_image *image, uint32_t scale)
 {
     uint32_t width, height;
     turned_size(image, &width, &height);
     const struct st_region r = st_turn_back(image->turn, image->crop, width, height);
-    const uint32_t half = scale / 2, x = (r.x + half) / scale, y = (r.y + half) / scale;
-    return (struct st_region){x, y, (r.x + r.width + half) / scale - x,
-                              (r.y + r.height + half) / scale - y};
+    const uint32_t x = r.x / scale, y = r.y / scale;
+    return (struct st_region){x, y, (r.x + r.width + scale - 1) / scale - x,
+                              (r.y + r.height + scale - 1) / scale - y};
+}
+
+/* Where the crop's edges lie in that part, as turned: between the reduced pixels, as a rule. */
+static struct st_span stored_span(uint32_t at, uint32_t length, uint32_t scale, uint32_t stored_at,
+                                  uint32_t stored_length, bool backwards)
+{
+    const double begin = (double)at / scale - stored_at, span = (double)length / scale;
+    return (struct st_span){backwards ? stored_length - begin - span : begin, span};
+}
+
+static void stored_spans(const struct st_image *image, uint32_t scale, struct st_region stored,
+                         struct st_resize *job)
+{
+    const struct st_turn turn = image->turn;
+    uint32_t width, height;
+    turned_size(image, &width, &height);
+    const struct st_region r = st_turn_back(turn, image->crop, width, height);
+    const bool back_x = turn.transpose ? turn.flip : turn.mirror;
+    const bool back_y = turn.transpose ? turn.mirror : turn.flip;
+    const struct st_span x = stored_span(r.x, r.width, scale, stored.x, stored.width, back_x);
+    const struct st_span y = stored_span(r.y, r.height, scale, stored.y, stored.height, back_y);
+    job->span_x = turn.transpose ? y : x;
+    job->span_y = turn.transpose ? x : y;
 }
 
 /* Decodes `part` of the crop, whose place in the file's image is `stored`. */
@@ -170,6 +192,7 @@ static int resize_input(const struct st_image *image, struct st_resize *job, str
     const struct st_region stored = stored_crop(image, scale);
     job->in_width = (int32_t)(image->turn.transpose ? stored.height : stored.width);
     job->in_height = (int32_t)(image->turn.transpose ? stored.width : stored.height);
+    stored_spans(image, scale, stored, job);
     return decode(image, st_resize_needs(job), stored, scale, pixels, err);
 }
 

@@ -34,16 +34,22 @@ struct run {
     void *plan; /* of the horizontal kernel */
 };
 
+static struct st_side side(const struct st_resize *job, int32_t in, int32_t out, uint32_t from,
+                           uint32_t count, struct st_span span)
+{
+    if (span.length == 0)
+        span = (struct st_span){0, in};
+    return (struct st_side){job->filter, in, out, (int32_t)from, (int32_t)count, span};
+}
+
 static struct st_side side_x(const struct st_resize *job)
 {
-    return (struct st_side){job->filter, job->in_width, job->out_width, (int32_t)job->window.x,
-                            (int32_t)job->window.width};
+    return side(job, job->in_width, job->out_width, job->window.x, job->window.width, job->span_x);
 }
 
 static struct st_side side_y(const struct st_resize *job)
 {
-    return (struct st_side){job->filter, job->in_height, job->out_height, (int32_t)job->window.y,
-                            (int32_t)job->window.height};
+    return side(job, job->in_height, job->out_height, job->window.y, job->window.height, job->span_y);
 }
 
 struct st_region st_resize_needs(const struct st_resize *job)
@@ -237,8 +243,8 @@ static int nearest(const struct st_resize *job, struct run *run)
 
 static int resample(const struct st_resize *job, struct run *run)
 {
-    const bool across = job->in_width != job->out_width, down = job->in_height != job->out_height;
     const struct st_side sx = side_x(job), sy = side_y(job);
+    const bool across = !st_side_stays(&sx), down = !st_side_stays(&sy);
     if (across) {
         if (!st_side_taps(&sx, run->sink.mirror, run->arena, &run->x))
             return STOKER_ENOMEM;
@@ -264,16 +270,17 @@ static int resize(const struct st_resize *job, struct run *run)
     return job->filter == ST_FILTER_NEAREST ? nearest(job, run) : resample(job, run);
 }
 
-static bool same_size(const struct st_resize *job)
+static bool all_stays(const struct st_resize *job)
 {
-    return job->in_width == job->out_width && job->in_height == job->out_height;
+    const struct st_side x = side_x(job), y = side_y(job);
+    return st_side_stays(&x) && st_side_stays(&y);
 }
 
 int st_resize_view(const struct st_resize *job, const struct st_kernels *kernels, struct st_arena *arena,
                    const struct st_view *pixels, struct st_view *out)
 {
     struct run run = {.kernels = kernels, .arena = arena, .in = pixels, .sink.view = out};
-    if (!same_size(job))
+    if (!all_stays(job))
         return resize(job, &run);
     if (!st_view_take(out, arena, pixels->width, pixels->height, pixels->channels))
         return STOKER_ENOMEM;
@@ -291,7 +298,7 @@ int st_resize_finish(const struct st_resize *job, const struct st_kernels *kerne
                       .arena = arena,
                       .in = pixels,
                       .sink = {.finish = finish, .place = place, .mirror = mirror, .flip = flip}};
-    if (!same_size(job))
+    if (!all_stays(job))
         return resize(job, &run);
     st_finish_view(finish, kernels, pixels, mirror, flip, place);
     return STOKER_OK;

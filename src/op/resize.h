@@ -13,12 +13,18 @@ enum st_filter {
     ST_FILTER_LANCZOS, ST_FILTERS
 };
 
+/* A stretch of pixels whose ends may lie between two of them; of length 0: the whole side. */
+struct st_span {
+    double begin, length;
+};
+
 /* in_width x in_height becomes out_width x out_height; of the result only `window` is wanted. */
 struct st_resize {
     int32_t in_width, in_height, out_width, out_height;
     struct st_region window;
     enum st_filter filter;
     uint32_t pillow; /* 13: vertical pass first where Pillow 13 does so; 12: always horizontal first */
+    struct st_span span_x, span_y; /* what of the input becomes the output, as Pillow's resize(box=) */
 };
 
 /* The part of the input that the window depends on. */

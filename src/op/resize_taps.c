@@ -56,18 +56,18 @@ static inline double filter_at(enum st_filter filter, double x)
 
 /* How far the filter reaches, and where an output pixel lies, in input pixels. */
 struct scale {
-    double step, stretch, support;
+    double begin, step, stretch, support;
 };
 
 static struct scale scale_of(const struct st_side *side)
 {
-    const double step = (double)side->in / side->out, stretch = step < 1 ? 1 : step;
-    return (struct scale){step, stretch, reach[side->filter] * stretch};
+    const double step = side->span.length / side->out, stretch = step < 1 ? 1 : step;
+    return (struct scale){side->span.begin, step, stretch, reach[side->filter] * stretch};
 }
 
 static inline void bounds(const struct scale *s, int32_t in, int32_t o, int32_t *begin, int32_t *end)
 {
-    const double centre = (o + 0.5) * s->step;
+    const double centre = s->begin + (o + 0.5) * s->step;
     const double low = centre - s->support + 0.5, high = centre + s->support + 0.5;
     *begin = low < 0 ? 0 : (int32_t)low;
     *end = high > in ? in : (int32_t)high;
@@ -76,8 +76,8 @@ static inline void bounds(const struct scale *s, int32_t in, int32_t o, int32_t 
 /* Pillow adds the step again and again, so its rounding errors add up too, and ours with them. */
 static void nearest_walk(const struct st_side *side, int32_t *source)
 {
-    const double step = (double)side->in / side->out;
-    double at = step * 0.5;
+    const double step = side->span.length / side->out;
+    double at = side->span.begin + step * 0.5;
     for (int32_t o = 0; o < side->from; o++)
         at += step;
     for (int32_t i = 0; i < side->count; i++, at += step)
@@ -89,7 +89,7 @@ void st_side_needs(const struct st_side *side, int32_t *begin, int32_t *end)
     const int32_t last = side->from + side->count - 1;
     *begin = side->from;
     *end = last + 1;
-    if (side->in == side->out)
+    if (st_side_stays(side))
         return;
     if (side->filter == ST_FILTER_NEAREST) {
         struct st_side one = *side;
@@ -133,7 +133,7 @@ bool st_side_nearest(const struct st_side *side, bool mirror, struct st_arena *a
 static inline void weigh(enum st_filter filter, const struct scale *s, int32_t o, int32_t begin,
                          int32_t end, double *scratch, int32_t *weight)
 {
-    const double centre = (o + 0.5) * s->step, shrink = 1 / s->stretch;
+    const double centre = s->begin + (o + 0.5) * s->step, shrink = 1 / s->stretch;
     const int32_t n = end - begin;
     double sum = 0;
     for (int32_t i = 0; i < n; i++) {

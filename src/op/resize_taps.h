@@ -7,11 +7,18 @@
 
 #include "op/resize.h"
 
-/* One side of a resize: `in` pixels become `out`, of which [from, from + count) are wanted. */
+/* One side of a resize: `span` of `in` pixels becomes `out`, of which [from, from + count) are wanted. */
 struct st_side {
     enum st_filter filter;
     int32_t in, out, from, count;
+    struct st_span span; /* its length is not 0 here */
 };
+
+/* Every pixel stays what and where it is. */
+static inline bool st_side_stays(const struct st_side *side)
+{
+    return side->in == side->out && side->span.begin == 0 && side->span.length == side->in;
+}
 
 /* The input pixels [*begin, *end) that the wanted ones depend on. */
 void st_side_needs(const struct st_side *side, int32_t *begin, int32_t *end);

@@ -256,8 +256,8 @@ static void bench_resize(struct bench *b)
 
 static void bench_taps(struct bench *b)
 {
-    const struct st_side x = {b->job.filter, b->job.in_width, SIDE, 0, SIDE};
-    const struct st_side y = {b->job.filter, b->job.in_height, SIDE, 0, SIDE};
+    const struct st_side x = {b->job.filter, b->job.in_width, SIDE, 0, SIDE, {0, b->job.in_width}};
+    const struct st_side y = {b->job.filter, b->job.in_height, SIDE, 0, SIDE, {0, b->job.in_height}};
     struct st_taps taps;
     if (st_side_taps(&y, false, &b->arena, &taps) && st_side_taps(&x, true, &b->arena, &taps))
         b->kernels->across_plan(st_arena_take(&b->arena, b->kernels->across_size(&taps, 3)), &taps, 3);
