@@ -64,7 +64,8 @@ class DataLoader:
     on_error: for a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
         place; "replace" gives zeros with the label -100. More than error_limit bad samples in an epoch
         end it all the same. bad_samples() lists them.
-    fidelity: "exact", or "fast", which may decode JPEGs at reduced size.
+    fidelity: "exact", or "fast": JPEGs whose crop is at least twice the output are decoded at a half, a
+        quarter or an eighth. On photographs that lies about 1 level of 255 from exact on the average.
     pillow: 13 or 12, whose way of resizing to match.
     exif_rotate: turn images as their EXIF orientation says.
     ragged: images of different shapes come as a "list", or are padded ("pad").

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fidelity="fast" decodes large JPEGs at a reduced scale: how far that lies from exact."""
+import numpy as np
+import pytest
+
+import stoker
+from stoker import transforms as T
+
+synth = pytest.importorskip("stoker.synth")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return synth.make_folder(tmp_path_factory.mktemp("photos"), count=60, seed=5)
+
+
+def epoch(photos, transform, fidelity, count=60):
+    data = stoker.datasets.ImageFolder(photos, transform=transform)
+    loader = stoker.DataLoader(data, batch_size=count, num_workers=1, seed=3, fidelity=fidelity, output="numpy")
+    return next(iter(loader))[0].astype(np.int16)
+
+
+# The bounds stand in the docstring of DataLoader and in the README: levels out of 255.
+@pytest.mark.parametrize(
+    "transform",
+    [
+        T.Compose([T.Resize(112), T.CenterCrop(112), T.PILToTensor()]),
+        T.Compose([T.RandomResizedCrop(112), T.PILToTensor()]),
+        T.Compose([T.RandomResizedCrop(64), T.PILToTensor()]),
+        T.Compose([T.Resize(32), T.CenterCrop(32), T.PILToTensor()]),
+    ],
+    ids=["resize 112", "crop 112", "crop 64", "resize 32"],
+)
+def test_distance_from_exact(photos, transform):
+    exact, fast = epoch(photos, transform, "exact"), epoch(photos, transform, "fast")
+    apart = np.abs(exact - fast)
+    print(f"mean {apart.mean():.2f}, worst image {apart.mean(axis=(1, 2, 3)).max():.2f}, max {apart.max()}")
+    assert 0 < apart.mean() < 2
+    assert apart.mean(axis=(1, 2, 3)).max() < 6
+    assert apart.max() < 80
+
+
+def test_images_that_are_not_twice_as_large_are_exact(photos):
+    transform = T.Compose([T.Resize(1000), T.CenterCrop(1000), T.PILToTensor()])
+    assert np.array_equal(epoch(photos, transform, "exact", 8), epoch(photos, transform, "fast", 8))
