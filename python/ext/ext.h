@@ -65,6 +65,12 @@ int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const cha
               Py_buffer *view);
 void ext_array_free(Py_buffer *view);
 
+/* ---- report.c ---- */
+
+/* New references, or NULL with an exception. */
+PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_loader *handle);
+PyObject *ext_report_ledger(const struct stoker_loader *handle);
+
 /* ---- the types ---- */
 
 extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec;

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration: one epoch with torch's DataLoader, one with Stoker, side by side.
+
+    stoker demo                     # or: python -m stoker.demo
+    stoker demo --data train        # a folder of your own, one sub-folder a class
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+STAGES = {"read": "waiting for a file's bytes", "decode": "JPEG to pixels",
+          "augment": "crop, resize, flip, normalise", "slot": "waiting for the consumer"}
+
+
+# ---- one epoch, in a process of its own ------------------------------------------------------------
+
+
+def torch_loader(folder, workers, batch):
+    from torch.utils.data import DataLoader
+    from torchvision import transforms as T
+    from torchvision.datasets import ImageFolder
+
+    data = ImageFolder(folder, T.Compose([
+        T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
+    return DataLoader(data, batch_size=batch, shuffle=True, num_workers=workers)
+
+
+def stoker_loader(folder, workers, batch):
+    import stoker
+    from stoker import transforms as T
+
+    data = stoker.datasets.ImageFolder(folder, T.Compose([
+        T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
+    return stoker.DataLoader(data, batch_size=batch, shuffle=True, num_workers=workers)
+
+
+def cpu_seconds():
+    """Of this process and of its worker processes, once they have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def measure(kind, folder, workers, batch):
+    """Loads one epoch and tells the parent about it, a line of JSON at a time."""
+    loader = {"torch": torch_loader, "stoker": stoker_loader}[kind](folder, workers, batch)
+    cpu, start = cpu_seconds(), time.perf_counter()
+    images = 0
+    first = None
+    print(json.dumps({"start": True}), flush=True)
+    for batch_images, _ in loader:
+        first = first or time.perf_counter() - start
+        images += len(batch_images)
+        print(json.dumps({"done": images}), flush=True)
+    took = time.perf_counter() - start
+    answer = {"images": images, "seconds": took, "first_batch": first, "cpu": cpu_seconds() - cpu}
+    if kind == "stoker":
+        answer["stats"] = loader.stats()
+    print(json.dumps({"answer": answer}, default=str), flush=True)
+
+
+# ---- the parent: progress, memory, tables ----------------------------------------------------------
+
+
+class Screen:
+    """Bars on a terminal, plain lines elsewhere; bold only where it is welcome."""
+
+    def __init__(self):
+        self.live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        self.colour = self.live and not os.environ.get("NO_COLOR")
+        self._drawn = 0.0
+
+    def bold(self, text):
+        return f"\033[1m{text}\033[0m" if self.colour else text
+
+    def bar(self, label, done, total):
+        if not self.live:
+            return
+        now = time.monotonic()
+        if done < total and now - self._drawn < 0.05:
+            return
+        self._drawn = now
+        full = 30 * done // max(total, 1)
+        print(f"\r{label:<22} [{'#' * full}{'.' * (30 - full)}] {done:,}/{total:,}", end="", flush=True)
+
+    def end(self, line):
+        print(("\r\033[K" if self.live else "") + line, flush=True)
+
+
+def process_tree(root):
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()
+                parents.setdefault(int(fields[1]), []).append(int(entry))
+            except OSError:
+                pass  # it has just ended
+    tree = [root]
+    for pid in tree:
+        tree.extend(parents.get(pid, []))
+    return tree
+
+
+def memory_of(pids):
+    """Bytes held; a page that k processes share counts 1/k for each."""
+    total = 0
+    for pid in pids:
+        try:
+            for line in Path("/proc", str(pid), "smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+        except OSError:
+            pass
+    return total
+
+
+def run_epoch(screen, kind, label, folder, workers, batch, total):
+    """One epoch in a child process: its answer, with `memory` (the peak beyond what imports took)."""
+    command = [sys.executable, "-m", "stoker.demo", "--measure", kind, "--data", str(folder),
+               "--workers", str(workers), "--batch-size", str(batch)]
+    lines = queue.Queue()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL) as child:
+        def listen():
+            for line in child.stdout:
+                lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=listen, daemon=True).start()
+        screen.bar(label, 0, total)
+        base = peak = sampled = 0
+        answer = None
+        while True:
+            try:
+                line = lines.get(timeout=0.1)
+            except queue.Empty:
+                line = ""
+            if line is None:
+                break
+            if time.monotonic() - sampled > 0.15:  # looking costs CPU time, which both loaders need
+                sampled = time.monotonic()
+                peak = max(peak, memory_of(process_tree(child.pid)))
+            if not line.startswith("{"):
+                continue
+            said = json.loads(line)
+            if "start" in said:
+                base = peak = memory_of(process_tree(child.pid))
+            elif "done" in said:
+                screen.bar(label, said["done"], total)
+            else:
+                answer = said["answer"]
+        errors = child.stderr.read()
+    if child.returncode or not answer:
+        raise RuntimeError((errors.strip().splitlines() or ["it ended without a word"])[-1])
+    answer["memory"] = peak
+    answer["memory_beyond"] = max(peak - base, 0)
+    screen.end(f"{label:<22} {answer['images']:,} images in {answer['seconds']:.2f} s")
+    return answer
+
+
+def table(screen, torch, stoker):
+    """The comparison, or Stoker's column alone when there is no torch."""
+    def rate(a):
+        return a["images"] / a["seconds"]
+
+    rows = [
+        ("images/s", "{:,.0f}", rate, lambda t, s: f"{s / t:.1f} times"),
+        ("first batch, s", "{:.2f}", lambda a: a["first_batch"], lambda t, s: f"{t / s:.1f} times sooner"),
+        ("CPU s per 1,000 images", "{:.2f}", lambda a: 1000 * a["cpu"] / a["images"],
+         lambda t, s: f"{s / t:.2f} of it"),
+        ("memory, MB", "{:,.0f}", lambda a: a["memory"] / 1e6, lambda t, s: f"{s / t:.2f} of it"),
+        ("  of it for loading", "{:,.0f}", lambda a: a["memory_beyond"] / 1e6, lambda t, s: ""),
+    ]
+    print()
+    print(" " * 26 + (f"{'torch DataLoader':>18}" if torch else "") + f"{'Stoker':>12}")
+    for name, form, value, compare in rows:
+        theirs = f"{form.format(value(torch)):>18}" if torch else ""
+        ours = f"{form.format(value(stoker)):>12}"
+        remark = compare(value(torch), value(stoker)) if torch else ""
+        print(f"{name:<26}{theirs}{screen.bold(ours)}   {remark}".rstrip())
+
+
+def stages(stats):
+    print("\nWhere the time of Stoker's workers went")
+    for name, remark in STAGES.items():
+        share = stats["stages"][name]["share"]
+        print(f"  {name:<9}{100 * share:5.1f} %  {'#' * round(24 * share):<24}  {remark}")
+
+
+def cache_folder():
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        (base / "stoker").mkdir(parents=True, exist_ok=True)
+        return base / "stoker" / "demo"
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"stoker-demo-{os.getuid()}"
+
+
+def image_files(folder):
+    return [p for p in Path(folder).glob("*/**/*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp")]
+
+
+def prepare(screen, args):
+    """The folder of images, all of them read once so that both loaders find them in memory."""
+    if args.data:
+        folder = Path(args.data)
+    else:
+        from .synth import make_folder
+        folder = make_folder(cache_folder(), count=args.images, seed=1,
+                             progress=lambda done: screen.bar("painting images", done, args.images))
+    files = image_files(folder)
+    if not files:
+        raise RuntimeError(f"{folder} holds no images in class folders")
+    size = 0
+    for number, path in enumerate(files, 1):
+        size += len(path.read_bytes())
+        screen.bar("reading them once", number, len(files))
+    screen.end(f"{len(files):,} images, {size / len(files) / 1000:.0f} KB each on average, in {folder}")
+    return folder, len(files)
+
+
+def show(args):
+    screen = Screen()
+    folder, total = prepare(screen, args)
+    workers = args.workers
+    print(f"RandomResizedCrop(224), flip, ToTensor, Normalize; batches of {args.batch_size}; "
+          f"{workers} worker{'s' if workers > 1 else ''} each\n", flush=True)
+    torch = None
+    if importlib.util.find_spec("torch") and importlib.util.find_spec("torchvision"):
+        torch = run_epoch(screen, "torch", "torch DataLoader", folder, workers, args.batch_size, total)
+    else:
+        print("torch and torchvision are not installed: Stoker alone")
+    ours = run_epoch(screen, "stoker", "Stoker", folder, workers, args.batch_size, total)
+    table(screen, torch, ours)
+    stages(ours["stats"])
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="stoker demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="a folder with one sub-folder a class (default: generated images)")
+    parser.add_argument("--images", type=int, default=512, help="how many to generate (default 512)")
+    parser.add_argument("--workers", type=int, help="of each loader (default: the CPUs this process may use)")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--measure", choices=["torch", "stoker"], help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.workers is None:
+        import stoker
+        args.workers = stoker.cpus()
+    if args.workers < 1 or args.images < 1 or args.batch_size < 1:
+        parser.error("--workers, --images and --batch-size are at least 1")
+    if args.measure:
+        measure(args.measure, args.data, args.workers, args.batch_size)
+        return
+    try:
+        show(args)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (RuntimeError, OSError) as why:
+        sys.exit(f"stoker demo: {why}")
+
+
+if __name__ == "__main__":
+    main()

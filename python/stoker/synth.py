@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Realistic JPEG sets without a download.
+
+The pictures have what matters to a decoder in photographs: a 1/f spectrum, sharp edges where one thing
+hides another ("dead leaves"), fine texture, and colour that follows brightness. Sizes, bytes and chroma
+sampling follow a sample of ImageNet: about 500x375 pixels and 110 KB, three quarters 4:4:4.
+
+    from stoker.synth import make_folder
+    root = make_folder("data", count=500, seed=1)     # an ImageFolder, reused when it is already there
+
+The same seed gives the same files (with the same NumPy and Pillow).
+"""
+from __future__ import annotations
+
+import io
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
+
+VERSION = 1  # raise it when the pictures change: kept folders are then made anew
+_BANK_SIDE = 1024
+_TEXTURES = 10
+
+# width, height, share
+_SIZES = [
+    (500, 375, 0.44), (500, 333, 0.15), (375, 500, 0.12), (333, 500, 0.06), (500, 500, 0.03),
+    (640, 480, 0.03),
+]
+# Pillow's name of the chroma sampling, progressive, share
+_KINDS = [("4:4:4", False, 0.76), ("4:2:0", False, 0.19), ("4:2:2", False, 0.02), ("4:2:0", True, 0.01),
+          ("grey", False, 0.02)]
+
+
+def _field(rng: np.random.Generator, slope: float) -> np.ndarray:
+    """A field of mean 0 and deviation 1 whose amplitudes fall as 1/f**slope."""
+    side = _BANK_SIDE
+    spectrum = np.fft.rfft2(rng.standard_normal((side, side), dtype=np.float32))
+    fy = np.fft.fftfreq(side)[:, None]
+    fx = np.fft.rfftfreq(side)[None, :]
+    radius = np.sqrt(fy * fy + fx * fx)
+    radius[0, 0] = 1.0
+    spectrum /= radius**slope
+    spectrum[0, 0] = 0.0
+    field = np.fft.irfft2(spectrum, s=(side, side)).astype(np.float32)
+    return field / field.std()
+
+
+class Painter:
+    """Paints the pictures of one seed; ``picture(n)`` is a function of (seed, n) alone."""
+
+    def __init__(self, seed: int = 1):
+        self.seed = seed
+        rng = np.random.default_rng([seed, 0])
+        self._textures = [self._texture(rng) for _ in range(_TEXTURES)]
+        grain = rng.normal(128, 24, (_BANK_SIDE, _BANK_SIDE)).clip(0, 255).astype(np.uint8)
+        flat = np.full_like(grain, 128)
+        self._grain = Image.merge("YCbCr", [Image.fromarray(p) for p in (grain, flat, flat)])
+
+    @staticmethod
+    def _texture(rng: np.random.Generator) -> Image.Image:
+        luma = _field(rng, rng.uniform(0.9, 1.5))
+        planes = [128 + 50 * luma]
+        for _ in range(2):
+            follow = rng.uniform(-0.5, 0.5)
+            planes.append(128 + 13 * (follow * luma + 0.8 * _field(rng, 1.7)))
+        return Image.merge("YCbCr", [Image.fromarray(p.clip(0, 255).astype(np.uint8)) for p in planes])
+
+    def _patch(self, rng: np.random.Generator, width: int, height: int) -> Image.Image:
+        """A piece of a texture, with a zoom, contrast and tint of its own."""
+        zoom = float(rng.choice([0.5, 1.0, 1.0, 1.6]))
+        w = min(max(int(width * zoom), 1), _BANK_SIDE)
+        h = min(max(int(height * zoom), 1), _BANK_SIDE)
+        x = int(rng.integers(_BANK_SIDE - w + 1))
+        y = int(rng.integers(_BANK_SIDE - h + 1))
+        texture = self._textures[int(rng.integers(_TEXTURES))]
+        patch = texture.resize((width, height), Image.Resampling.BILINEAR, box=(x, y, x + w, y + h))
+        contrast = rng.uniform(0.35, 1.2)
+        levels = np.arange(256, dtype=np.float32) - 128
+        table = [contrast * levels + rng.uniform(60, 190)]
+        table += [levels * rng.uniform(0.3, 1.0) + 128 + rng.normal(0, 9) for _ in range(2)]
+        return patch.point(np.concatenate(table).clip(0, 255).astype(np.uint8).tolist())
+
+    def _leaf(self, rng: np.random.Generator, image: Image.Image) -> None:
+        """One thing in front of what is there: its outline is an edge."""
+        side = min(image.size)
+        size = int(side * 0.1 / rng.uniform(0.08, 1.0) ** 0.8) + 6
+        w = max(int(size * rng.uniform(0.5, 1.6)), 4)
+        h = max(int(size * rng.uniform(0.5, 1.6)), 4)
+        w, h = min(w, image.width), min(h, image.height)
+        mask = Image.new("L", (w, h))
+        draw = ImageDraw.Draw(mask)
+        if rng.random() < 0.4:
+            draw.ellipse((1, 1, w - 2, h - 2), fill=255)
+        else:
+            turn = np.sort(rng.uniform(0, 2 * np.pi, int(rng.integers(3, 9))))
+            reach = rng.uniform(0.5, 1.0, turn.size) * 0.5
+            points = np.stack([w * (0.5 + reach * np.cos(turn)), h * (0.5 + reach * np.sin(turn))], 1)
+            draw.polygon([tuple(p) for p in points.tolist()], fill=255)
+        mask = mask.filter(ImageFilter.BoxBlur(float(rng.choice([0.5, 0.7, 2.0]))))
+        x = int(rng.integers(-w // 2, image.width - w // 2))
+        y = int(rng.integers(-h // 2, image.height - h // 2))
+        image.paste(self._patch(rng, w, h), (x, y), mask)
+
+    def _size(self, rng: np.random.Generator) -> tuple[int, int]:
+        at = rng.random()
+        for width, height, share in _SIZES:
+            if at < share:
+                return width, height
+            at -= share
+        if at < 0.03:  # a few large ones
+            scale = rng.uniform(1.5, 2.6)
+            return int(500 * scale), int(375 * scale)
+        return int(rng.integers(120, 600)), int(rng.integers(120, 600))
+
+    def image(self, number: int) -> Image.Image:
+        """The picture before it is encoded, in YCbCr."""
+        rng = np.random.default_rng([self.seed, 1, number])
+        width, height = self._size(rng)
+        image = self._patch(rng, width, height)
+        for _ in range(int(rng.integers(8, 32))):
+            self._leaf(rng, image)
+        x = int(rng.integers(_BANK_SIDE - min(width, _BANK_SIDE) + 1))
+        y = int(rng.integers(_BANK_SIDE - min(height, _BANK_SIDE) + 1))
+        grain = self._grain.crop((x, y, x + width, y + height))
+        if width > _BANK_SIDE or height > _BANK_SIDE:
+            grain = self._grain.resize((width, height), Image.Resampling.BILINEAR)
+        return ImageChops.add(image, ImageChops.blend(self._flat(width, height), grain,
+                                                      rng.uniform(0.0, 0.75) ** 2), 1, -128)
+
+    @staticmethod
+    def _flat(width: int, height: int) -> Image.Image:
+        return Image.new("YCbCr", (width, height), (128, 128, 128))
+
+    def picture(self, number: int) -> bytes:
+        """Picture ``number`` as JPEG bytes."""
+        rng = np.random.default_rng([self.seed, 2, number])
+        image = self.image(number)
+        quality = int(rng.choice([75, 85, 90, 94, 96, 97], p=[0.06, 0.10, 0.18, 0.22, 0.32, 0.12]))
+        at = rng.random()
+        for sampling, progressive, share in _KINDS:
+            if at < share:
+                break
+            at -= share
+        out = io.BytesIO()
+        if sampling == "grey":
+            image.getchannel(0).save(out, "JPEG", quality=quality)
+        else:
+            image.save(out, "JPEG", quality=quality, subsampling=sampling, progressive=progressive)
+        return out.getvalue()
+
+
+def make_folder(root: str | os.PathLike, count: int = 500, seed: int = 1, classes: int = 10,
+                progress=None) -> Path:
+    """Makes ``root`` an ImageFolder of ``count`` pictures, or leaves it when it already is that one.
+
+    ``progress``, if given, is called with the number of pictures done so far.
+    """
+    root = Path(root)
+    stamp = root / ".synth.json"
+    wanted = {"version": VERSION, "count": count, "seed": seed, "classes": classes}
+    try:
+        if json.loads(stamp.read_text()) == wanted:
+            return root
+    except (OSError, ValueError):
+        pass
+    if root.exists() and not stamp.exists() and any(root.iterdir()):
+        raise FileExistsError(f"{root} exists and was not made by stoker.synth: name another folder")
+    paths = [root / f"class_{n % classes:03d}" / f"{n:06d}.jpg" for n in range(count)]
+    for old in root.glob("class_*/*.jpg"):
+        old.unlink()
+    for parent in {p.parent for p in paths}:
+        parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text("{}")  # ours, and not finished
+    painter = Painter(seed)
+    workers = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(workers) as pool:
+        for done, (path, data) in enumerate(zip(paths, pool.map(painter.picture, range(count))), 1):
+            path.write_bytes(data)
+            if progress:
+                progress(done)
+    stamp.write_text(json.dumps(wanted))
+    return root
