@@ -1,0 +1,147 @@
+/* text.c - arguments in, messages and numbers out
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/cli.h"
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int fail(int exit_code, const char *format, ...)
+{
+    va_list args;
+    fputs("stoker: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return exit_code;
+}
+
+bool option_is(const char *argument, const char *name)
+{
+    const size_t length = strlen(name);
+    return !strncmp(argument, name, length) && (argument[length] == '\0' || argument[length] == '=');
+}
+
+const char *option_value(int argc, char **argv, int *at)
+{
+    const char *equals = strchr(argv[*at], '=');
+    if (equals)
+        return equals + 1;
+    if (*at + 1 >= argc)
+        return NULL;
+    return argv[++*at];
+}
+
+bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    if (!text || !isdigit((unsigned char)text[0]))
+        return false;
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end || value < least || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+bool parse_seconds(const char *text, double least, double most, double *out)
+{
+    if (!text || !text[0])
+        return false;
+    char *end;
+    const double value = strtod(text, &end);
+    if (*end || !isfinite(value) || value < least || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+/* Levenshtein's distance, for words of at most 31 letters. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[32];
+    const size_t columns = strlen(b);
+    if (strlen(a) > 31 || columns > 31)
+        return 99;
+    for (size_t j = 0; j <= columns; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= columns; j++) {
+            const unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+            const unsigned shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < shift ? change : shift;
+        }
+    }
+    return row[columns];
+}
+
+const char *nearest_name(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    unsigned best_distance = 3;
+    for (; *names; names++) {
+        const unsigned d = distance(word, *names);
+        if (d < best_distance) {
+            best = *names;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+const char *with_commas(struct number_text *room, double value)
+{
+    char plain[32];
+    snprintf(plain, sizeof plain, "%.0f", value < 1e15 ? value : 1e15);
+    const size_t digits = strlen(plain);
+    size_t to = 0;
+    for (size_t i = 0; i < digits; i++) {
+        if (i > 0 && (digits - i) % 3 == 0 && plain[i - 1] != '-')
+            room->text[to++] = ',';
+        room->text[to++] = plain[i];
+    }
+    room->text[to] = '\0';
+    return room->text;
+}
+
+void progress_begin(struct progress *bar, const char *label)
+{
+    bar->label = label;
+    bar->drawn_ns = 0;
+    bar->on = isatty(STDERR_FILENO);
+}
+
+void progress_show(struct progress *bar, double share)
+{
+    enum { WIDTH = 30 };
+    if (!bar->on || st_now_ns() - bar->drawn_ns < 100000000)
+        return;
+    bar->drawn_ns = st_now_ns();
+    const int full = (int)(WIDTH * (share < 0 ? 0 : share > 1 ? 1 : share));
+    char line[WIDTH + 1];
+    memset(line, '.', WIDTH);
+    memset(line, '#', (size_t)full);
+    line[WIDTH] = '\0';
+    fprintf(stderr, "\r%-28s [%s]", bar->label, line);
+    fflush(stderr);
+}
+
+void progress_end(struct progress *bar)
+{
+    if (bar->on)
+        fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the scripts share; sourced, not run. They stand in the root of the tree afterwards.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+VENV=$ROOT/.venv
+export UV_NO_PROGRESS=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+say() { printf '== %s\n' "$*"; }
+die() { printf 'stoker: %s\n' "$*" >&2; exit 1; }
+
+# The CPUs this process may use, for builds.
+jobs() { nproc; }
+
+# uv and meson as installed in the virtual environment.
+uv() { "$VENV/bin/uv" "$@"; }
+meson() { PATH="$VENV/bin:$PATH" "$VENV/bin/meson" "$@"; }
+
+# A stamp holds what a step was done for; the step is left out while that is unchanged.
+stamp_is() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+stamp_set() { mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" >"$1"; }
+
+# Sets up build directory $1 with the meson options that follow, once for each set of options; a build
+# directory that meson can no longer use (a moved tree, another compiler) is made anew.
+meson_setup() {
+    local dir=$1; shift
+    local key="$(meson --version) $(cc --version | head -n1) $ROOT $*"
+    if stamp_is "$dir/.stamp" "$key" && [ -f "$dir/build.ninja" ]; then return; fi
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    if ! meson setup "$dir" "$@" >"$dir/setup.log" 2>&1; then
+        cat "$dir/setup.log"
+        return 1
+    fi
+    stamp_set "$dir/.stamp" "$key"
+}
+
+# A check of a script that speaks TAP: what must hold, then the command. `tap_done` ends the script.
+tap_checks=0 tap_failed=0
+tap_check() {
+    local what=$1 log=$ROOT/build/tap-check.$$.log
+    shift
+    tap_checks=$((tap_checks + 1))
+    # In the background, since bash ignores `set -e` in what an `if` runs.
+    (set -e; "$@") >"$log" 2>&1 &
+    if wait $!; then
+        echo "ok $tap_checks - $what"
+    else
+        echo "not ok $tap_checks - $what"
+        tail -n 30 "$log" | sed 's/^/#   /'
+        tap_failed=1
+    fi
+    rm -f "$log"
+}
+tap_done() {
+    echo "1..$tap_checks"
+    exit $tap_failed
+}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up, builds, and runs the tests layer by layer; the last line is the total of all.
+#   scripts/test.sh [LAYER...]     checks c asan tsan cross install python (default: all)
+source "$(dirname "$0")/common.sh"
+exec </dev/null
+RESULTS=$ROOT/build/results
+TALLY=$RESULTS/tally
+LAYERS=${*:-checks c asan tsan cross install python}
+
+tally() { "$VENV/bin/python" scripts/tally.py add "$TALLY" "$@"; }
+
+# Runs a command that speaks TAP as layer $1.
+tap_layer() {
+    local layer=$1 status=0
+    shift
+    "$@" >"$RESULTS/$layer.tap" 2>"$RESULTS/$layer.log" || status=$?
+    grep -A8 '^not ok' "$RESULTS/$layer.tap" || true
+    if [ $status != 0 ]; then tail -n 30 "$RESULTS/$layer.log"; fi
+    tally "$layer" tap "$RESULTS/$layer.tap" $status
+}
+
+# Builds the C tests in build/$1 with the meson options that follow, and runs them.
+c_layer() {
+    local layer=$1 dir=build/test-$1
+    shift
+    local log=$dir/meson-logs/testlog.json
+    rm -f "$log"
+    if ! { meson_setup "$dir" -Dtests=true -Dpython=disabled "$@" && meson compile -C "$dir" -j "$(jobs)"; } \
+        >"$RESULTS/$layer.log" 2>&1; then
+        tail -n 40 "$RESULTS/$layer.log"
+        echo "not ok 1 - the build" >"$RESULTS/$layer.tap"
+        tally "$layer" tap "$RESULTS/$layer.tap" 1
+        return
+    fi
+    # ThreadSanitizer wants its shadow at fixed addresses, which full address randomisation may take.
+    setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes "$(jobs)" \
+        >>"$RESULTS/$layer.log" 2>&1 || true
+    tally "$layer" meson "$log"
+}
+
+layer_checks() { tap_layer floors "$VENV/bin/python" scripts/check_floors.py; }
+layer_c() {
+    c_layer c
+    tap_layer build scripts/check_build.sh build/test-c
+}
+layer_asan() {
+    ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        c_layer asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
+}
+layer_tsan() {
+    TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
+}
+layer_cross() { tap_layer cross scripts/cross.sh; }
+layer_install() { tap_layer install scripts/test_install.sh; }
+layer_python() {
+    local status=0
+    rm -f "$RESULTS/python.xml"
+    # Ctrl-C is tested too, and a shell that runs us in the background has it ignored.
+    env --default-signal=INT "$VENV/bin/python" -m pytest -q -p no:cacheprovider --junitxml="$RESULTS/python.xml" \
+        tests/python || status=$?
+    tally python junit "$RESULTS/python.xml" $status
+}
+
+scripts/build.sh torch test
+rm -rf "$RESULTS"
+mkdir -p "$RESULTS"
+for layer in $LAYERS; do
+    declare -F "layer_$layer" >/dev/null || die "there is no layer '$layer': checks c asan tsan cross install python"
+done
+for layer in $LAYERS; do
+    start=$SECONDS
+    say "tests: $layer"
+    "layer_$layer"
+    say "tests: $layer took $((SECONDS - start)) s"
+done
+"$VENV/bin/python" scripts/tally.py sum "$TALLY"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples, the demo and the program run as a user runs them."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stoker.synth import Painter, make_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(sys.executable).parent / "stoker"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_folder(tmp_path_factory.mktemp("images") / "set", count=24, seed=5, classes=3)
+
+
+def run(*command, **more):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+def stoker(*arguments, **more):
+    return run(PROGRAM, *arguments, **more)
+
+
+def test_train_like_resumes_exactly(folder):
+    got = run(sys.executable, ROOT / "examples" / "train_like.py", folder)
+    assert got.returncode == 0, got.stderr
+    assert "6 steps, 24 images" in got.stdout
+    assert "resumed run is the same: True" in got.stdout
+
+
+def test_readme_python_runs(folder):
+    """The first Python block of the README, on a small folder."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    block = block.replace('"imagenet/train"', repr(str(folder))).replace("batch_size=256", "batch_size=8")
+    got = run(sys.executable, "-c", block)
+    assert got.returncode == 0, got.stderr
+
+
+def test_readme_c_is_the_example():
+    """The C block of the README is taken from the example that the tests build and run."""
+    block = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    example = {line.strip() for line in (ROOT / "examples" / "load_folder.c").read_text().splitlines()}
+    assert [line for line in block.splitlines() if line.strip() and line.strip() not in example] == []
+
+
+def test_painter_is_a_function_of_seed_and_number():
+    first, second = Painter(3), Painter(3)
+    assert first.picture(7) == second.picture(7)
+    assert first.picture(7) != first.picture(8)
+    assert first.picture(7) != Painter(4).picture(7)
+
+
+def test_painted_set_is_like_imagenet():
+    """Bytes and sizes near those of ImageNet's files, most of them 4:4:4, some 4:2:0."""
+    import io
+
+    from PIL import Image, JpegImagePlugin
+
+    painter = Painter(1)
+    pictures = [painter.picture(n) for n in range(150)]
+    images = [Image.open(io.BytesIO(p)) for p in pictures]
+    mean_bytes = sum(map(len, pictures)) / len(pictures)
+    mean_area = sum(i.width * i.height for i in images) / len(images)
+    sampling = [JpegImagePlugin.get_sampling(i) for i in images]
+    assert 90_000 < mean_bytes < 130_000
+    assert 400 * 300 < mean_area < 600 * 450
+    assert 0.65 < sampling.count(0) / len(sampling) < 0.88
+    assert 0.1 < sampling.count(2) / len(sampling) < 0.3
+    assert any(i.mode == "L" for i in images) and any(i.height > i.width for i in images)
+
+
+def test_make_folder_keeps_what_is_there_and_spares_what_is_not_its_own(tmp_path):
+    root = make_folder(tmp_path / "a", count=3, seed=1)
+    before = {p: p.stat().st_mtime_ns for p in root.rglob("*.jpg")}
+    assert len(before) == 3
+    make_folder(root, count=3, seed=1)
+    assert {p: p.stat().st_mtime_ns for p in root.rglob("*.jpg")} == before
+    make_folder(root, count=2, seed=1)
+    assert len(list(root.rglob("*.jpg"))) == 2
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "precious.jpg").write_bytes(b"x")
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "own", count=1)
+    assert (tmp_path / "own" / "precious.jpg").read_bytes() == b"x"
+
+
+def test_version():
+    got = stoker("--version")
+    assert got.returncode == 0 and re.fullmatch(r"stoker \d+\.\d+\.\d+\n", got.stdout)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["help"], ["help", "bench"], ["bench", "--help"], ["help", "demo"]])
+def test_help(arguments):
+    got = stoker(*arguments)
+    assert got.returncode == 0 and "usage: stoker" in got.stdout and not got.stderr
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["bnech"], "Did you mean 'bench'?"),
+    (["frobnicate"], "stoker --help"),
+    (["--verzion"], "no option"),
+    (["bench"], "which data set"),
+    (["bench", "a", "b"], "one too many"),
+    (["bench", "a", "--worker", "2"], "Did you mean '--workers'?"),
+    (["bench", "a", "--workers", "none"], "wants a number"),
+    (["bench", "a", "--workers=0"], "wants a number"),
+    (["bench", "a", "--seconds"], "wants a number"),
+    (["info", "x"], "takes no arguments"),
+])
+def test_usage_errors_exit_2_with_one_sentence(arguments, said):
+    got = stoker(*arguments)
+    assert got.returncode == 2 and said in got.stderr and got.stderr.count("\n") == 1 and not got.stdout
+
+
+def test_no_command_shows_help_and_exits_2():
+    got = stoker()
+    assert got.returncode == 2 and "usage: stoker" in got.stdout
+
+
+def test_info_lists_codecs_kernels_and_ops():
+    got = stoker("info")
+    assert got.returncode == 0, got.stderr
+    for word in ("CPUs", "jpeg", "kernels", "random_resized_crop", "normalize"):
+        assert word.lower() in got.stdout.lower(), word
+
+
+def test_bench_measures_and_names_the_limit(folder):
+    got = stoker("bench", folder, "--seconds", "1", "--workers", "2", "--batch", "8")
+    assert got.returncode == 0, got.stderr
+    for word in ("24 samples, 3 classes", "read", "decode", "pipeline", "2 workers", "The limit is"):
+        assert word in got.stdout, got.stdout
+    assert not got.stderr  # no terminal, no bar
+
+
+def test_bench_counts_bad_files_and_goes_on(folder, tmp_path):
+    import shutil
+    shutil.copytree(folder, tmp_path / "set")
+    victim = sorted((tmp_path / "set").rglob("*.jpg"))[0]
+    victim.write_bytes(b"not an image")
+    got = stoker("bench", tmp_path / "set", "--seconds", "1", "--batch", "8")
+    assert got.returncode == 0, got.stderr
+    assert "bad samples" in got.stdout and victim.name in got.stdout
+
+
+@pytest.mark.parametrize("data, pipeline, said", [
+    ("absent", None, "absent"),
+    (None, "resize(size=256", "resize"),
+    (None, "no_such_op", "no_such_op"),
+])
+def test_bench_fails_with_a_sentence(folder, data, pipeline, said):
+    more = ["--pipeline", pipeline] if pipeline else []
+    got = stoker("bench", data or folder, *more)
+    assert got.returncode == 1 and said in got.stderr and got.stderr.startswith("stoker: ")
+
+
+def test_full_disk_is_a_failure():
+    with open("/dev/full", "w") as full:
+        got = subprocess.run([str(PROGRAM), "--help"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert got.returncode == 1
+
+
+def test_demo_shows_both_loaders(folder):
+    pytest.importorskip("torchvision")
+    env = dict(os.environ, NO_COLOR="1")
+    got = stoker("demo", "--data", folder, "--workers", "1", "--batch-size", "8", env=env)
+    assert got.returncode == 0, got.stderr
+    for word in ("torch DataLoader", "Stoker", "images/s", "first batch", "CPU s per 1,000", "memory", "decode"):
+        assert word in got.stdout, got.stdout
+    assert "\033" not in got.stdout and "\r" not in got.stdout
+
+
+def test_demo_without_images_is_one_sentence(tmp_path):
+    got = stoker("demo", "--data", tmp_path)
+    assert got.returncode == 1 and "holds no images" in got.stderr and "Traceback" not in got.stderr
