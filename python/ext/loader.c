@@ -8,7 +8,6 @@
 #include "ext.h"
 
 #include <string.h>
-
 #include <structmember.h>
 #include <time.h>
 

@@ -14,6 +14,7 @@
 enum {
     WORKERS_MAX = 1024,
     READ_AHEAD_MIN = 64,
+    READ_AHEAD_EACH = 8,       /* for each worker */
     TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
 };
@@ -252,8 +253,8 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
 {
     uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : READ_AHEAD_MIN;
-    if (depth < 2 * loader->worker_count)
-        depth = 2 * loader->worker_count;
+    if (depth < READ_AHEAD_EACH * loader->worker_count)
+        depth = READ_AHEAD_EACH * loader->worker_count;
     return st_reader_open(&loader->reader, loader->data,
                           loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth, err);
 }

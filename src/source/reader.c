@@ -18,8 +18,17 @@ static struct st_berth *berth_of(struct st_reader *reader, uint64_t ticket)
 
 /* ---- the ring ---------------------------------------------------------------------------------- */
 
+/* Whether someone has begun to read the ticket, or is through with it. */
+static bool begun(struct st_reader *reader, uint64_t ticket)
+{
+    const struct st_berth *berth = berth_of(reader, ticket);
+    return berth->ticket > ticket || (berth->ticket == ticket && berth->state != ST_BERTH_FREE);
+}
+
 bool st_ring_ready(struct st_reader *reader)
 {
+    while (reader->next < reader->count && begun(reader, reader->next))
+        reader->next++; /* a caller of get was faster */
     return !reader->cancelled && reader->next < reader->count &&
            berth_of(reader, reader->next)->state == ST_BERTH_FREE;
 }
@@ -79,11 +88,11 @@ static void set_free(struct st_reader *reader, struct st_berth *berth)
         reader->engine->wake(reader);
 }
 
-/* With the lock held: waits until the berth holds the ticket in that state; false when cancelled. */
-static bool await(struct st_reader *reader, struct st_berth *berth, uint64_t ticket,
-                  enum st_berth_state state)
+/* With the lock held: waits until the berth is the ticket's and the engine is not at work on it; false when
+ * cancelled. */
+static bool await(struct st_reader *reader, struct st_berth *berth, uint64_t ticket)
 {
-    while (!reader->cancelled && (berth->ticket != ticket || berth->state != state)) {
+    while (!reader->cancelled && (berth->ticket != ticket || berth->state == ST_BERTH_READING)) {
         berth->waiters++;
         pthread_cond_wait(&berth->moved, &reader->lock);
         berth->waiters--;
@@ -115,17 +124,10 @@ static int get_memory(struct st_reader *reader, uint64_t ticket, struct st_bytes
     return rc;
 }
 
-static int get_inline(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
-                      struct stoker_error *err)
+/* Reads into a berth that this caller has begun. */
+static int read_here(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
+                     struct stoker_error *err)
 {
-    struct st_berth *berth = berth_of(reader, ticket);
-    pthread_mutex_lock(&reader->lock);
-    const bool mine = await(reader, berth, ticket, ST_BERTH_FREE);
-    if (mine)
-        begin(reader, berth, ST_BERTH_LENT);
-    pthread_mutex_unlock(&reader->lock);
-    if (!mine)
-        return cancelled(err);
     const int rc = st_read_sample(reader->data, st_ring_sample(reader, berth), &berth->buffer, out, err);
     pthread_mutex_lock(&reader->lock);
     count_read(reader, berth, rc ? 0 : out->size);
@@ -135,33 +137,41 @@ static int get_inline(struct st_reader *reader, uint64_t ticket, struct st_bytes
     return rc;
 }
 
+/* With the lock held: takes over what the engine has read. */
+static int take_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
+                     struct stoker_error *err)
+{
+    if (berth->code) {
+        const int rc = berth->code;
+        if (err)
+            *err = berth->err;
+        set_free(reader, berth);
+        return rc;
+    }
+    berth->state = ST_BERTH_LENT;
+    *out = berth->bytes;
+    return STOKER_OK;
+}
+
 int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
                   struct stoker_error *err)
 {
     if (reader->memory)
         return get_memory(reader, ticket, out, err);
-    if (!reader->engine)
-        return get_inline(reader, ticket, out, err);
     struct st_berth *berth = berth_of(reader, ticket);
     pthread_mutex_lock(&reader->lock);
-    if (ticket >= reader->next)
-        reader->engine->wake(reader);
-    int rc = STOKER_ECANCELED;
-    if (await(reader, berth, ticket, ST_BERTH_READY)) {
-        rc = berth->code;
-        if (rc) {
-            if (err)
-                *err = berth->err;
-            set_free(reader, berth);
-        } else {
-            berth->state = ST_BERTH_LENT;
-            *out = berth->bytes;
-        }
+    int rc = STOKER_OK;
+    bool here = false;
+    if (!await(reader, berth, ticket)) {
+        rc = cancelled(err);
+    } else if (berth->state == ST_BERTH_FREE) {
+        here = true; /* not begun yet: waiting for the engine would take longer */
+        begin(reader, berth, ST_BERTH_LENT);
     } else {
-        cancelled(err);
+        rc = take_read(reader, berth, out, err);
     }
     pthread_mutex_unlock(&reader->lock);
-    return rc;
+    return here ? read_here(reader, berth, out, err) : rc;
 }
 
 void st_reader_done(struct st_reader *reader, uint64_t ticket)

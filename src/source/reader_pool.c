@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/ring.h"
 #include "base/threads.h"
+#include "source/ring.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct pool {
     pthread_t threads[POOL_MAX];
 };
 
-static void read_place(struct st_reader *reader, struct st_berth *berth)
+static void read_berth(struct st_reader *reader, struct st_berth *berth)
 {
     const uint64_t sample = st_ring_sample(reader, berth);
     st_ring_put(reader, berth,
@@ -38,7 +38,7 @@ static void *pool_thread(void *argument)
         if (st_ring_ready(reader))
             pthread_cond_signal(&pool->work);
         pthread_mutex_unlock(&reader->lock);
-        read_place(reader, berth);
+        read_berth(reader, berth);
         pthread_mutex_lock(&reader->lock);
     }
     pthread_mutex_unlock(&reader->lock);
