@@ -197,6 +197,9 @@ def run(code, tree):
 def test_fork_after_use(tree):
     out = run(
         """
+        import warnings
+
+        warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # Python 3.12: fork with threads
         first = [images.copy() for images, _ in loader]
         half = iter(loader)
         kept = next(half)
