@@ -21,14 +21,6 @@ int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_erro
                    (long)loader->owner);
 }
 
-uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number)
-{
-    if (loader->epoch.sizes)
-        return loader->epoch.sizes[number];
-    const uint64_t left = loader->epoch.tickets - number * loader->opt.batch_size;
-    return left < loader->opt.batch_size ? (uint32_t)left : loader->opt.batch_size;
-}
-
 /* ---- epochs -------------------------------------------------------------------------------------- */
 
 static uint64_t ticket_sample(void *context, uint64_t ticket)
@@ -61,51 +53,6 @@ void st_loader_stop(struct stoker_loader *loader)
     st_reader_stop(loader->reader);
 }
 
-/* The batches from `base` on, where the caller gave their sizes. */
-static int plan_sizes(struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
-                      struct st_epoch_plan *plan, struct stoker_error *err)
-{
-    uint64_t first = 0, skipped = 0, sum = 0;
-    while (first < epoch->batch_count && skipped < base)
-        skipped += epoch->batch_sizes[first++];
-    if (skipped != base)
-        return st_fail(err, STOKER_EINVAL, "the saved place lies inside a batch: give the batch sizes that "
-                       "were in use when it was saved");
-    plan->batches = epoch->batch_count - first;
-    plan->first_batch = first;
-    plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
-    if (!plan->sizes)
-        return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes", (unsigned long long)plan->batches);
-    for (uint64_t k = 0; k < plan->batches; k++) {
-        plan->sizes[k] = epoch->batch_sizes[first + k];
-        sum += plan->sizes[k];
-        if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
-            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; 1 to batch_size (%u) can be",
-                           (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
-    }
-    if (sum > plan->tickets)
-        return st_fail(err, STOKER_EINVAL, "the batches want %llu samples, the order has %llu",
-                       (unsigned long long)sum, (unsigned long long)plan->tickets);
-    plan->tickets = sum;
-    return 0;
-}
-
-static int plan_epoch(struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
-                      struct st_epoch_plan *plan, struct stoker_error *err)
-{
-    const uint64_t size = loader->opt.batch_size, length = st_order_length(loader->order);
-    plan->number = epoch->epoch;
-    plan->base = base;
-    plan->tickets = length;
-    if (epoch->batch_sizes)
-        return plan_sizes(loader, epoch, base, plan, err);
-    plan->batches = length / size + (!loader->opt.drop_last && length % size);
-    plan->first_batch = base / (size * st_order_world(loader->order));
-    if (loader->opt.drop_last)
-        plan->tickets = plan->batches * size;
-    return 0;
-}
-
 int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *given, uint64_t base,
                     struct stoker_error *err)
 {
@@ -120,7 +67,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     const uint64_t began = st_now_ns();
     rc = st_order_start(loader->order, epoch.epoch, base, epoch.indices, epoch.index_count, err);
     if (!rc)
-        rc = plan_epoch(loader, &epoch, base, &plan, err);
+        rc = st_epoch_plan(loader, &epoch, base, &plan, err);
     if (!rc)
         rc = st_reader_start(loader->reader, plan.tickets, ticket_sample, loader, err);
     if (rc) {
@@ -158,7 +105,7 @@ static bool all_lent(const struct stoker_loader *loader)
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         if (slot->state != ST_SLOT_LENT)
             return false;
-    return !st_loader_slot_possible(loader);
+    return !st_pool_can_give(loader);
 }
 
 /* Waits a while for the batch that is due. Lock held. */
@@ -201,7 +148,7 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             return st_fail(err, STOKER_ELIMIT,
                            "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
                            "max_memory (%.1f MB)",
-                           loader->slot_count, (double)st_loader_slot_memory(loader) / 1e6,
+                           loader->slot_count, (double)st_pool_memory(loader) / 1e6,
                            (double)loader->opt.max_memory / 1e6);
         if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
             return rc;
@@ -274,8 +221,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->slots = loader->slot_count;
     out->slots_lent = loader->lent;
     out->workers = loader->worker_count;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        out->slot_bytes += slot->state == ST_SLOT_FILLING && loader->shape.width < 0 ? 0 : slot->bytes;
+    out->slot_bytes = st_pool_memory(loader);
     pthread_mutex_unlock(&loader->lock);
     out->bytes = reader.bytes;
     out->reads_in_flight_max = reader.in_flight_max;

@@ -93,6 +93,9 @@ bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_s
 
 /* -- inside the floor -- */
 
+/* How the samples from `base` on fall into batches; plan->sizes is the caller's to free. (epoch.c) */
+int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
+                  struct st_epoch_plan *plan, struct stoker_error *err);
 /* Samples in batch `number` of the epoch. */
 uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number);
 /* Ends the epoch under way: afterwards no worker holds a ticket and no read is in flight. */
@@ -106,10 +109,16 @@ bool st_worker_step(struct st_worker *worker);
 void *st_worker_main(void *worker);
 void st_worker_free(struct st_worker *worker);
 
-/* Slots for the next batch: a free one, or a new one as far as memory allows. Lock held. */
-struct st_slot *st_loader_take_slot(struct stoker_loader *loader);
-bool st_loader_slot_possible(const struct stoker_loader *loader);
-uint64_t st_loader_slot_memory(const struct stoker_loader *loader);
+/* Slots; all with the lock held. (pool.c) */
+/* For the next batch: a free one, or a new one as far as memory allows; NULL when enough are under way. */
+struct st_slot *st_pool_take(struct stoker_loader *loader);
+bool st_pool_can_give(const struct stoker_loader *loader);
+/* One more, whatever is there already; NULL when out of memory. */
+struct st_slot *st_pool_add(struct stoker_loader *loader);
+void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot);
+bool st_pool_has_room(const struct stoker_loader *loader); /* for one more within max_memory */
+bool st_pool_has_surplus(const struct stoker_loader *loader);
+uint64_t st_pool_memory(const struct stoker_loader *loader);
 
 /* Runs the pipeline on one sample's bytes, into its row. `key` names its chance. (run.c) */
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_slot *slot,

@@ -19,94 +19,12 @@ enum {
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
 };
 
-/* ---- slots --------------------------------------------------------------------------------------- */
-
-uint64_t st_loader_slot_memory(const struct stoker_loader *loader)
-{
-    uint64_t bytes = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        bytes += slot->bytes;
-    return bytes;
-}
-
-/* Batches being made or ready: one more than are kept ready, so that the workers always have one. */
-static uint32_t slots_active(const struct stoker_loader *loader)
-{
-    uint32_t active = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        active += slot->state == ST_SLOT_FILLING || slot->state == ST_SLOT_READY;
-    return active;
-}
-
-static struct st_slot *free_slot(const struct stoker_loader *loader)
-{
-    struct st_slot *slot = loader->slots;
-    while (slot && slot->state != ST_SLOT_FREE)
-        slot = slot->next;
-    return slot;
-}
-
-static bool memory_left(const struct stoker_loader *loader)
-{
-    return st_loader_slot_memory(loader) + st_slot_bytes(&loader->shape) <= loader->opt.max_memory;
-}
-
-bool st_loader_slot_possible(const struct stoker_loader *loader)
-{
-    return free_slot(loader) || memory_left(loader);
-}
-
-static struct st_slot *add_slot(struct stoker_loader *loader)
-{
-    struct st_slot *slot = st_slot_new(&loader->shape);
-    if (slot) {
-        slot->loader = loader;
-        slot->next = loader->slots;
-        loader->slots = slot;
-        loader->slot_count++;
-    }
-    return slot;
-}
-
-struct st_slot *st_loader_take_slot(struct stoker_loader *loader)
-{
-    if (slots_active(loader) > (loader->worker_count ? loader->opt.prefetch : 0))
-        return NULL;
-    struct st_slot *slot = free_slot(loader);
-    if (slot || !memory_left(loader))
-        return slot;
-    slot = add_slot(loader);
-    if (!slot)
-        st_fail(&loader->broken, STOKER_ENOMEM, "no memory for another slot of %.1f MB; %u exist, %u are lent out",
-                (double)st_slot_bytes(&loader->shape) / 1e6, loader->slot_count, loader->lent);
-    return slot;
-}
-
-/* Slots beyond those in regular use, made for a consumer that kept batches, are given back. */
-static bool is_surplus(const struct stoker_loader *loader)
-{
-    uint32_t unused = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        unused += slot->state == ST_SLOT_FREE;
-    return unused > loader->opt.prefetch + 3;
-}
-
-static void remove_slot(struct stoker_loader *loader, struct st_slot *slot)
-{
-    struct st_slot **at = &loader->slots;
-    while (*at != slot)
-        at = &(*at)->next;
-    *at = slot->next;
-    loader->slot_count--;
-    st_slot_free(slot);
-}
-
 /* ---- the end ------------------------------------------------------------------------------------- */
 
 static void free_loader(struct stoker_loader *loader)
 {
     while (loader->slots)
-        remove_slot(loader, loader->slots);
+        st_pool_remove(loader, loader->slots);
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->ready);
     pthread_mutex_destroy(&loader->lock);
@@ -124,8 +42,8 @@ void st_batch_release(const struct stoker_batch *batch)
     pthread_mutex_lock(&loader->lock);
     slot->state = ST_SLOT_FREE;
     loader->lent--;
-    if (is_surplus(loader))
-        remove_slot(loader, slot);
+    if (st_pool_has_surplus(loader))
+        st_pool_remove(loader, slot);
     const bool last = loader->closed && loader->lent == 0;
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
@@ -219,8 +137,8 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
                        "batches or raise it",
                        loader->opt.batch_size, shape->width, shape->height, (double)loader->opt.max_memory / 1e6);
     const uint32_t wanted = loader->opt.workers ? loader->opt.prefetch + 3 : 2;
-    for (uint32_t k = 0; k < wanted && memory_left(loader); k++)
-        if (!add_slot(loader))
+    for (uint32_t k = 0; k < wanted && st_pool_has_room(loader); k++)
+        if (!st_pool_add(loader))
             return st_fail(err, STOKER_ENOMEM, "no memory for %u batches of %.1f MB", wanted,
                            (double)st_slot_bytes(&loader->shape) / 1e6);
     return 0;

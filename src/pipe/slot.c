@@ -187,9 +187,10 @@ static bool complete_ragged(struct st_slot *slot, uint32_t count)
     if (slot->batch.ragged)
         slot->batch.items = slot->tensor;
     const bool done = slot->batch.ragged || stack(slot, count, width, height);
-    slot->bytes = slot->stacked.capacity;
+    uint64_t bytes = slot->stacked.capacity;
     for (uint32_t row = 0; row < slot->shape.rows; row++)
-        slot->bytes += slot->item[row].capacity;
+        bytes += slot->item[row].capacity;
+    slot->bytes = bytes;
     return done;
 }
 

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "op/finish.h"
 
+#include <stdatomic.h>
+
 enum st_slot_state { ST_SLOT_FREE, ST_SLOT_FILLING, ST_SLOT_READY, ST_SLOT_LENT };
 
 /* A sample of the batch that could not be made. */
@@ -39,7 +41,7 @@ struct st_slot {
     uint64_t number; /* of the batch, in the epoch */
     uint32_t todo;   /* rows not finished yet */
     struct st_failure *failures;
-    uint64_t bytes; /* memory of pixels held now */
+    _Atomic uint64_t bytes; /* memory of pixels held now; a worker that stacks changes it without the lock */
 
     struct st_slot_shape shape;
     uint8_t *pixels; /* rows of one size, one behind the other */

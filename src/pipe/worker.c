@@ -56,7 +56,7 @@ static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
 static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
 {
     if (!loader->filling) {
-        struct st_slot *slot = st_loader_take_slot(loader);
+        struct st_slot *slot = st_pool_take(loader);
         if (!slot)
             return NULL;
         slot->state = ST_SLOT_FILLING;

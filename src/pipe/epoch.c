@@ -1,0 +1,58 @@
+/* epoch.c - how the samples of an epoch fall into batches
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/loader.h"
+
+uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number)
+{
+    if (loader->epoch.sizes)
+        return loader->epoch.sizes[number];
+    const uint64_t left = loader->epoch.tickets - number * loader->opt.batch_size;
+    return left < loader->opt.batch_size ? (uint32_t)left : loader->opt.batch_size;
+}
+
+/* The batches from `base` on, where the caller gave their sizes. */
+static int plan_sizes(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
+                      struct st_epoch_plan *plan, struct stoker_error *err)
+{
+    uint64_t first = 0, skipped = 0, sum = 0;
+    while (first < epoch->batch_count && skipped < base)
+        skipped += epoch->batch_sizes[first++];
+    if (skipped != base)
+        return st_fail(err, STOKER_EINVAL, "the saved place lies inside a batch: give the batch sizes that "
+                       "were in use when it was saved");
+    plan->batches = epoch->batch_count - first;
+    plan->first_batch = first;
+    plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
+    if (!plan->sizes)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes", (unsigned long long)plan->batches);
+    for (uint64_t k = 0; k < plan->batches; k++) {
+        plan->sizes[k] = epoch->batch_sizes[first + k];
+        sum += plan->sizes[k];
+        if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
+            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; 1 to batch_size (%u) can be",
+                           (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
+    }
+    if (sum > plan->tickets)
+        return st_fail(err, STOKER_EINVAL, "the batches want %llu samples, the order has %llu",
+                       (unsigned long long)sum, (unsigned long long)plan->tickets);
+    plan->tickets = sum;
+    return 0;
+}
+
+int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
+                  struct st_epoch_plan *plan, struct stoker_error *err)
+{
+    const uint64_t size = loader->opt.batch_size, length = st_order_length(loader->order);
+    plan->number = epoch->epoch;
+    plan->base = base;
+    plan->tickets = length;
+    if (epoch->batch_sizes)
+        return plan_sizes(loader, epoch, base, plan, err);
+    plan->batches = length / size + (!loader->opt.drop_last && length % size);
+    plan->first_batch = base / (size * st_order_world(loader->order));
+    if (loader->opt.drop_last)
+        plan->tickets = plan->batches * size;
+    return 0;
+}
