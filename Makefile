@@ -7,6 +7,7 @@ all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
 bench: ; @scripts/bench.sh
+soak:  ; @scripts/soak.sh
 clean: ; rm -rf build .venv
 
-.PHONY: all demo test bench clean
+.PHONY: all demo test bench soak clean

@@ -6,7 +6,9 @@
 source "$(dirname "$0")/common.sh"
 
 COMMON="src/base/cpu.c src/base/err.c src/base/mem.c src/op/finish.c src/op/kernels_c.c src/op/resize.c
-    src/op/resize_taps.c src/op/turn.c"
+    src/op/resize_taps.c src/op/turn.c src/codec/jpeg/kernels.c src/codec/jpeg/kernels_c.c
+    src/codec/jpeg/streams.c"
+TESTS="codec/jpeg_own_kernels op/finish op/kernels op/resize"
 AVX2="-mavx2 -mfma -mf16c"
 AVX512="$AVX2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni"
 
@@ -30,45 +32,43 @@ compile() {
     for source in "$@"; do
         $compiler -c -std=gnu11 -O3 -g -D_GNU_SOURCE -ffp-contract=off -Wall -Wextra -Werror \
             -Wno-missing-field-initializers $flags -Iinclude -Isrc -Itests \
-            -o "$out/$(basename "$source" .c).o" "$source"
+            -o "$out/${source//\//_}.o" "$source"
     done
 }
 
 build() {
     rm -f "$out"/*.o
-    compile "" $COMMON tests/op/test_finish.c tests/op/test_kernels.c tests/op/test_resize.c
+    compile "" $COMMON $(for name in $TESTS; do echo "tests/${name/\//\/test_}.c"; done)
     if [ $arch = aarch64 ]; then
-        compile "" src/op/kernels_neon.c src/op/finish_neon.c
+        compile "" src/op/kernels_neon.c src/op/finish_neon.c src/codec/jpeg/*_neon.c
     else
         compile "" src/op/kernels_x86.c
-        compile "$AVX2" src/op/kernels_avx2.c src/op/finish_avx2.c
-        compile "$AVX512" src/op/kernels_avx512.c src/op/finish_avx512.c
+        compile "$AVX2" src/op/kernels_avx2.c src/op/finish_avx2.c src/codec/jpeg/*_avx2.c
+        compile "$AVX512" src/op/kernels_avx512.c src/op/finish_avx512.c src/codec/jpeg/*_avx512.c
     fi
-    for name in finish kernels resize; do
-        # Every object but the other tests.
-        $compiler -o "$out/test_$name" "$out/test_$name.o" \
-            $(printf '%s\n' "$out"/*.o | grep -v /test_) -lm
+    for name in $TESTS; do
+        $compiler -o "$out/${name//\//_}" "$out/tests_${name/\//_test_}.c.o" "$out"/src_*.o -lm
     done
 }
 
 tap_check "the kernel tests build for $arch" build
 if [ $tap_failed = 0 ]; then
-    for name in finish kernels resize; do
+    for name in $TESTS; do
         status=0
-        $qemu "$out/test_$name" >"$out/$name.tap" || status=$?
+        $qemu "$out/${name//\//_}" >"$out/${name//\//_}.tap" || status=$?
         # The numbers and the plan of one whole; the lines themselves as they are.
         while IFS= read -r line; do
             case $line in
             "ok "* | "not ok "*)
                 tap_checks=$((tap_checks + 1))
                 case $line in not*) tap_failed=1 ;; esac
-                echo "$line" | sed -E "s/ok [0-9]+ - /ok $tap_checks - $arch $name: /"
+                echo "$line" | sed -E "s|ok [0-9]+ - |ok $tap_checks - $arch $name: |"
                 ;;
             "1.."*) ;;
             *) echo "$line" ;;
             esac
-        done <"$out/$name.tap"
-        tap_check "$arch: test_$name ends well" test $status = 0
+        done <"$out/${name//\//_}.tap"
+        tap_check "$arch: $name ends well" test $status = 0
     done
 fi
 tap_done

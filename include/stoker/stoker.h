@@ -346,6 +346,14 @@ STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct st
 STOKER_API bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t worker,
                                            uint64_t stage_ns[STOKER_STAGES], uint64_t *samples);
 
+/* How files were decoded: by which codec, and which way through it ("own decoder", or why libjpeg-turbo took
+ * a file). The k-th way that any file took; false past the last. Any thread. */
+struct stoker_path {
+    const char *codec, *path;
+    uint64_t files;
+};
+STOKER_API bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct stoker_path *out);
+
 struct stoker_bad_sample {
     uint64_t sample, epoch;
     int code;

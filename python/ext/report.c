@@ -31,6 +31,21 @@ static PyObject *worker_list(const struct stoker_loader *handle)
     return list;
 }
 
+static PyObject *path_list(const struct stoker_loader *handle)
+{
+    struct stoker_path path;
+    PyObject *list = PyList_New(0);
+
+    for (uint32_t k = 0; list && stoker_loader_path(handle, k, &path); k++) {
+        PyObject *entry = Py_BuildValue("(ssK)", path.codec, path.path, (unsigned long long)path.files);
+
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
 PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_loader *handle)
 {
     struct stoker_stats stats = {.size = sizeof(stats)};
@@ -40,12 +55,12 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
         return NULL;
     }
 #define NUMBER(name) #name, (unsigned long long)stats.name
-    return Py_BuildValue("{sKsKsKsKsNsKsKsKsKsKsKsKsKsssN}", NUMBER(batches), NUMBER(samples),
+    return Py_BuildValue("{sKsKsKsKsNsKsKsKsKsKsKsKsKsssNsN}", NUMBER(batches), NUMBER(samples),
                          NUMBER(bytes), NUMBER(bad), "stage_ns", stage_dict(stats.stage_ns),
                          NUMBER(wait_ns), NUMBER(first_batch_ns), NUMBER(slot_bytes),
                          NUMBER(scratch_bytes), NUMBER(slots), NUMBER(slots_lent), NUMBER(workers),
                          NUMBER(reads_in_flight_max), "reader", stats.reader ? stats.reader : "",
-                         "per_worker", worker_list(handle));
+                         "per_worker", worker_list(handle), "paths", path_list(handle));
 #undef NUMBER
 }
 

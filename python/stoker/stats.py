@@ -12,6 +12,9 @@ def friendly(raw: dict[str, Any]) -> dict[str, Any]:
     """Seconds instead of nanoseconds, and each stage's share of the workers' time."""
     seconds = {stage: raw["stage_ns"][stage] / 1e9 for stage in _STAGES}
     total = sum(seconds.values())
+    decoded: dict[str, dict[str, int]] = {}
+    for codec, path, files in raw["paths"]:
+        decoded.setdefault(codec, {})[path] = files
     return {
         "batches": raw["batches"],
         "samples": raw["samples"],
@@ -34,6 +37,7 @@ def friendly(raw: dict[str, Any]) -> dict[str, Any]:
             "batches": raw["slots"],
             "batches_lent": raw["slots_lent"],
         },
+        "decoded": decoded,
         "reader": raw["reader"],
         "reads_in_flight_max": raw["reads_in_flight_max"],
     }

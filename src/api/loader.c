@@ -108,6 +108,29 @@ bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t wor
     return true;
 }
 
+static uint64_t path_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path)
+{
+    uint64_t files = 0;
+    for (uint32_t k = 0; k < loader->worker_count || k == 0; k++)
+        files += atomic_load_explicit(&inside(loader)->worker[k].work.decoder.files[codec][path],
+                                      memory_order_relaxed);
+    return files;
+}
+
+bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct stoker_path *out)
+{
+    for (uint32_t codec = 0; st_codecs[codec]; codec++)
+        for (uint32_t path = 0; path < ST_PATHS_MAX; path++) {
+            const uint64_t files = path_files(loader, codec, path);
+            if (files == 0 || k-- > 0)
+                continue;
+            const struct st_codec *c = st_codecs[codec];
+            *out = (struct stoker_path){c->name, c->path_name ? c->path_name(path) : "decoded", files};
+            return true;
+        }
+    return false;
+}
+
 bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
 {
     return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, out);

@@ -10,7 +10,7 @@
 enum st_cpu_level {
     ST_CPU_C,      /* plain C: the specification of every kernel */
     ST_CPU_NEON,   /* aarch64, always there */
-    ST_CPU_AVX2,   /* x86-64 with AVX2, FMA and F16C */
+    ST_CPU_AVX2,   /* x86-64 with AVX2, FMA, BMI2 and F16C */
     ST_CPU_AVX512, /* and AVX-512 F, BW, DQ, VL, VBMI, VNNI (Ice Lake and newer, Zen 4 and newer) */
 };
 

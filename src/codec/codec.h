@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "base/pixels.h"
 
+#include <stdatomic.h>
+
 struct st_header {
     uint32_t width, height;
     uint32_t orientation; /* EXIF: 1 (upright) to 8; 1 where the file says nothing */
@@ -22,6 +24,7 @@ struct st_header {
 struct st_decode {
     uint32_t scale;          /* 1, 2, 4 or 8: decode at width/scale, rounded up (JPEG only) */
     struct st_region region; /* of the image as scaled; inside it, and not empty */
+    uint32_t *path;          /* where the codec says which of its paths the file took; set by the decoder */
 };
 
 struct st_codec {
@@ -35,9 +38,11 @@ struct st_codec {
                   struct st_view *out, struct stoker_error *err);
     void (*close)(void *state); /* safe on zeroed state; NULL where there is nothing to free */
     const char *(*library)(void); /* "libjpeg-turbo 2.1.5"; NULL: our own code */
+    /* Names of the ways a file can take through the codec; NULL past the last. No function: one way. */
+    const char *(*path_name)(uint32_t path);
 };
 
-enum { ST_CODECS_MAX = 16 };
+enum { ST_CODECS_MAX = 16, ST_PATHS_MAX = 32 };
 /* The codecs of this build, NULL at the end. */
 extern const struct st_codec *const st_codecs[];
 /* Kinds of file we know but this build cannot decode, with the library that is missing. */
@@ -51,6 +56,7 @@ extern const struct st_codec_missing st_codecs_missing[]; /* name NULL at the en
 struct st_decoder {
     void *state[ST_CODECS_MAX];
     uint64_t pixel_limit; /* 0: none */
+    _Atomic uint64_t files[ST_CODECS_MAX][ST_PATHS_MAX]; /* decoded, by codec and path; any thread may look */
 };
 
 /* Finds the codec, reads the header, and refuses images beyond the pixel limit. *codec is the codec's

@@ -67,10 +67,16 @@ int st_decoder_decode(struct st_decoder *decoder, uint32_t codec, struct st_byte
                       struct stoker_error *err)
 {
     void *state = NULL;
-    const int rc = codec_state(decoder, codec, &state, err);
+    uint32_t path = 0;
+    struct st_decode told = *how;
+    int rc = codec_state(decoder, codec, &state, err);
     if (rc < 0)
         return rc;
-    return st_codecs[codec]->decode(state, in, how, arena, out, err);
+    told.path = &path;
+    rc = st_codecs[codec]->decode(state, in, &told, arena, out, err);
+    if (rc >= 0)
+        atomic_fetch_add_explicit(&decoder->files[codec][path % ST_PATHS_MAX], 1, memory_order_relaxed);
+    return rc;
 }
 
 void st_decoder_close(struct st_decoder *decoder)

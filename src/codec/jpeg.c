@@ -1,4 +1,4 @@
-/* jpeg.c - JPEG by libjpeg-turbo
+/* jpeg.c - JPEG: by our own decoder where the file is of the usual kind, else by libjpeg-turbo
  *
  * Accurate integer DCT and fancy upsampling, libjpeg's defaults, and so Pillow's pixels. Of a region
  * only the needed columns are transformed and only the needed rows coloured, and reading stops behind
@@ -10,11 +10,14 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/codec.h"
+#include "codec/jpeg/baseline.h"
 #include "codec/jpeg_markers.h"
 #include "codec/jpeg_memory.h"
 #include "codec/to_rgb.h"
 
+#include <assert.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jerror.h>
@@ -33,6 +36,8 @@ struct jpeg_state {
     struct jpeg_progress_mgr progress;
     struct st_jpeg_memory memory;
     bool created;
+    struct st_jpeg *own;
+    bool by_libjpeg; /* STOKER_JPEG=libjpeg: everything */
     jmp_buf failed;
 };
 
@@ -280,12 +285,52 @@ static int decode_rows(const struct job *job)
     return STOKER_OK;
 }
 
+/* Beyond our decoder's own reasons: why it was not even tried. */
+enum { PATH_SCALED = ST_JPEG_REASON_COUNT, PATH_ASKED, PATHS };
+static_assert((int)PATHS <= (int)ST_PATHS_MAX, "every path has its counter");
+
+static const char *path_name(uint32_t path)
+{
+    if (path < ST_JPEG_REASON_COUNT)
+        return path == ST_JPEG_OURS ? "own decoder" : st_jpeg_reason_name((enum st_jpeg_reason)path);
+    return path == PATH_SCALED ? "reduced size" : path == PATH_ASKED ? "STOKER_JPEG=libjpeg" : NULL;
+}
+
+static void note_path(const struct job *job, uint32_t path)
+{
+    if (job->how->path)
+        *job->how->path = path;
+}
+
+/* Our own decoder; *rc is the result unless this says false: a file not for it, or damaged. */
+static bool decode_own(const struct job *job, int *rc)
+{
+    struct jpeg_state *state = job->state;
+    if (!state->own && !state->by_libjpeg) {
+        const char *asked = getenv("STOKER_JPEG");
+        state->by_libjpeg = asked && strcmp(asked, "libjpeg") == 0;
+        state->own = state->by_libjpeg ? NULL : st_jpeg_new();
+    }
+    if (state->by_libjpeg || job->how->scale != 1) {
+        note_path(job, state->by_libjpeg ? PATH_ASKED : PATH_SCALED);
+        return false;
+    }
+    const enum st_jpeg_reason reason =
+        state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->arena, job->out)
+                   : ST_JPEG_MEMORY;
+    note_path(job, reason);
+    *rc = reason == ST_JPEG_MEMORY ? st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory") : STOKER_OK;
+    return reason == ST_JPEG_OURS || reason == ST_JPEG_MEMORY;
+}
+
 static int decode(void *opaque, struct st_bytes in, const struct st_decode *how, struct st_arena *arena,
                   struct st_view *out, struct stoker_error *err)
 {
     struct jpeg_state *state = opaque;
     const struct job job = {state, in, how, arena, out, err};
     int rc;
+    if (decode_own(&job, &rc))
+        return rc;
     if (setjmp(state->failed) == 0) {
         if (!state->created)
             create(state);
@@ -317,6 +362,7 @@ static void close_state(void *opaque)
     if (state->created)
         jpeg_destroy_decompress(&state->cinfo);
     st_arena_free(&state->memory.arena);
+    st_jpeg_free(state->own);
     memset(state, 0, sizeof *state);
 }
 
@@ -333,4 +379,5 @@ const struct st_codec st_codec_jpeg = {
     .decode = decode,
     .close = close_state,
     .library = library,
+    .path_name = path_name,
 };

@@ -48,6 +48,10 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(stoker_loader_start(loader, NULL, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0 && batch->count == 3,
        "and what it says counts");
     stoker_batch_release(batch);
+    struct stoker_path path = {0};
+    ok(stoker_loader_path(loader, 0, &path) && !strcmp(path.codec, "JPEG") && path.files >= 3,
+       "files are counted by codec and path (%s, %s)", path.codec, path.path);
+    ok(!stoker_loader_path(loader, 1000, &path), "and the list of paths ends");
 
     struct {
         struct stoker_stats stats;

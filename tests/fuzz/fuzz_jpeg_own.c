@@ -4,8 +4,6 @@
  */
 #include "../codec/jpeg_own.h"
 
-enum { PIXELS_MAX = 1 << 20 };
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A box that depends on the bytes alone. */
@@ -26,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!decoder && !(decoder = st_jpeg_new()))
         return 0;
     struct own_reference ref = own_reference(in);
-    const bool huge = (uint64_t)ref.width * ref.height > PIXELS_MAX;
+    const bool huge = (uint64_t)ref.width * ref.height > OWN_PIXELS_MAX;
     const uint32_t width = ref.width && !huge ? ref.width : 64,
                    height = ref.height && !huge ? ref.height : 64;
     for (int k = 0; k < 2; k++) {

@@ -1,0 +1,149 @@
+/* baseline.c - our own JPEG decoder: baseline files, a region, the bytes of libjpeg-turbo
+ *
+ * The stages, each a file: headers, tables, unstuff (the scan's bytes), streams and speculate (bits to
+ * coefficients), pixels (coefficients to RGB). Coefficients are fetched for a band of rows at a time;
+ * for most images one band is all.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/baseline.h"
+
+#include "codec/jpeg/pixels.h"
+#include "codec/jpeg/speculate.h"
+
+#include <stdlib.h>
+
+enum { BLOCK = 8, BAND_BYTES = 4 << 20 /* of coefficients, to stay in a core's share of the cache */ };
+
+struct st_jpeg {
+    struct st_jpeg_tables tables;
+    const struct st_jpeg_kernels *kernels;
+    struct st_jpeg_frame frame;
+    struct st_jpeg_scan scan;
+    struct st_jpeg_pixels pixels;
+};
+
+const char *st_jpeg_reason_name(enum st_jpeg_reason reason)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        ST_JPEG_REASONS(X)
+#undef X
+    };
+    return names[reason];
+}
+
+struct st_jpeg *st_jpeg_new(void)
+{
+    struct st_jpeg *state = st_alloc_aligned(sizeof *state);
+    if (!state)
+        return NULL;
+    memset(state, 0, sizeof *state);
+    state->kernels = st_jpeg_kernels_for(st_cpu_level());
+    return state;
+}
+
+void st_jpeg_free(struct st_jpeg *state)
+{
+    if (state)
+        st_jpeg_tables_free(&state->tables);
+    free(state);
+}
+
+/* For each block of an MCU the tables it is coded with. */
+static enum st_jpeg_reason set_phases(struct st_jpeg *state)
+{
+    const struct st_jpeg_frame *frame = &state->frame;
+    enum st_jpeg_reason reason = ST_JPEG_OURS;
+    uint32_t block = 0;
+    for (uint32_t c = 0; c < frame->components; c++) {
+        const struct st_jpeg_component *component = &frame->component[c];
+        const struct st_jpeg_ac *ac =
+            st_jpeg_ac_table(&state->tables, &frame->ac[component->ac], &reason);
+        const struct st_jpeg_dc *dc =
+            ac ? st_jpeg_dc_table(&state->tables, &frame->dc[component->dc], &reason) : NULL;
+        if (!dc)
+            return reason;
+        for (uint32_t k = 0; k < (uint32_t)component->h * component->v; k++, block++)
+            state->scan.phase[block] = (struct st_jpeg_phase){
+                ac->look, dc->look, ac, dc, &state->scan.phase[(block + 1) % frame->mcu_blocks], c};
+    }
+    return ST_JPEG_OURS;
+}
+
+/* The blocks that pixels from `start` on need, along one side: [*first, *end). Stretched components need
+ * a sample more on either side. */
+static void needed_blocks(uint32_t start, uint32_t count, uint32_t factor, uint32_t samples,
+                          uint32_t *first, uint32_t *end)
+{
+    const uint32_t more = factor - 1, low = start / factor, high = (start + count - 1) / factor + more;
+    *first = (low > more ? low - more : 0) / BLOCK;
+    *end = (high < samples ? high : samples - 1) / BLOCK + 1;
+}
+
+static bool is_inside(const struct st_region *r, const struct st_jpeg_frame *frame)
+{
+    return r->width > 0 && r->height > 0 && r->x < frame->width && r->y < frame->height &&
+           r->width <= frame->width - r->x && r->height <= frame->height - r->y;
+}
+
+static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *frame,
+                     const struct st_region *region)
+{
+    /* The coarsest component has one block for each MCU. */
+    const struct st_jpeg_component *coarse = &frame->component[frame->components - 1];
+    scan->frame = frame;
+    needed_blocks(region->x, region->width, frame->h, coarse->width, &scan->left, &scan->right);
+    needed_blocks(region->y, region->height, frame->v, coarse->height, &scan->top, &scan->bottom);
+    scan->interval =
+        frame->restart_interval ? frame->restart_interval : frame->mcus_across * frame->mcus_down;
+    scan->next_interval = 0;
+    memset(scan->stream, 0, sizeof scan->stream);
+}
+
+static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *arena)
+{
+    struct st_jpeg_scan *scan = &state->scan;
+    const struct st_jpeg_frame *frame = scan->frame;
+    const uint64_t block_bytes = 64 * sizeof(int16_t) * frame->mcu_blocks;
+    const uint64_t fit = BAND_BYTES / (block_bytes * (scan->right - scan->left));
+    const uint32_t rows = scan->bottom - scan->top;
+    const uint32_t band = fit >= rows ? rows : fit > 1 ? (uint32_t)fit : 1;
+    /* The second decoder keeps all it reads, wanted or not. */
+    const uint64_t all = (uint64_t)frame->mcus_across * scan->bottom * block_bytes;
+    const bool speculate = band == rows && scan->data.intervals == 1 && all <= BAND_BYTES;
+    enum st_jpeg_reason reason = st_jpeg_scan_reserve(scan, band, arena);
+    for (uint32_t top = scan->top; top < scan->bottom && reason == ST_JPEG_OURS; top += band) {
+        scan->band_top = top;
+        scan->band_bottom = scan->bottom - top < band ? scan->bottom : top + band;
+        reason = speculate ? st_jpeg_scan_speculate(scan, arena) : st_jpeg_scan_band(scan);
+        for (uint32_t row = top; row < scan->band_bottom && reason == ST_JPEG_OURS; row++)
+            reason = st_jpeg_pixels_row(&state->pixels, row);
+    }
+    return reason;
+}
+
+enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
+                                   struct st_arena *arena, struct st_view *out)
+{
+    enum st_jpeg_reason reason = st_jpeg_headers(in, &state->frame);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    if (!is_inside(&region, &state->frame))
+        return ST_JPEG_REGION;
+    state->scan.kernels = state->kernels;
+    set_scan(&state->scan, &state->frame, &region);
+    reason = set_phases(state);
+    if (reason == ST_JPEG_OURS)
+        reason = st_jpeg_unstuff(state->kernels, &state->frame, arena, &state->scan.data);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    state->pixels =
+        (struct st_jpeg_pixels){.kernels = state->kernels, .scan = &state->scan, .region = region};
+    reason = st_jpeg_pixels_begin(&state->pixels, arena);
+    if (reason == ST_JPEG_OURS)
+        reason = decode_bands(state, arena);
+    if (reason == ST_JPEG_OURS)
+        *out = state->pixels.out;
+    return reason;
+}

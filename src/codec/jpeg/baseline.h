@@ -1,0 +1,56 @@
+/* baseline.h - our own JPEG decoder: baseline files, a region, the bytes of libjpeg-turbo
+ *
+ * Takes what most files are: Huffman coded, 8 bits, one scan with all components; grey, 4:4:4, 4:2:2,
+ * 4:4:0 or 4:2:0. Everything else, and every irregularity in the data, ends the attempt with the reason,
+ * and the caller decodes the file by libjpeg-turbo from its first byte: what is damaged then looks as it
+ * does everywhere.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_JPEG_BASELINE_H
+#define ST_CODEC_JPEG_BASELINE_H
+
+#include "base/mem.h"
+#include "base/pixels.h"
+
+/* Why a file is not ours: one list for the numbers and the names. */
+#define ST_JPEG_REASONS(X)                                                                              \
+    X(OURS, "decoded")                                                                                  \
+    X(PROGRESSIVE, "progressive")                                                                       \
+    X(ARITHMETIC, "arithmetic coding")                                                                  \
+    X(KIND, "neither baseline nor progressive")                                                         \
+    X(PRECISION, "not 8 bits")                                                                          \
+    X(COMPONENTS, "neither 1 nor 3 components")                                                         \
+    X(SAMPLING, "unusual sampling")                                                                     \
+    X(SCANS, "several scans")                                                                           \
+    X(TABLES, "a table missing or invalid")                                                             \
+    X(MARKER, "a marker out of place")                                                                  \
+    X(HEADER, "a damaged header")                                                                       \
+    X(SIZE, "too large")                                                                                \
+    X(REGION, "the region is not in the image")                                                         \
+    X(CODE, "an invalid code")                                                                          \
+    X(INDEX, "a coefficient index past 63")                                                             \
+    X(RANGE, "coefficients out of range")                                                               \
+    X(DATA, "data missing")                                                                             \
+    X(RESTART, "restart markers out of sequence")                                                       \
+    X(MEMORY, "no memory")
+
+enum st_jpeg_reason {
+#define X(name, text) ST_JPEG_##name,
+    ST_JPEG_REASONS(X)
+#undef X
+        ST_JPEG_REASON_COUNT
+};
+
+const char *st_jpeg_reason_name(enum st_jpeg_reason reason);
+
+/* What one worker keeps from image to image: tables by content, and the kernels chosen. */
+struct st_jpeg;
+struct st_jpeg *st_jpeg_new(void); /* NULL: no memory */
+void st_jpeg_free(struct st_jpeg *state);
+
+/* RGB pixels of the region, in memory from the arena: 0, or the reason why not. */
+enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
+                                   struct st_arena *arena, struct st_view *out);
+
+#endif

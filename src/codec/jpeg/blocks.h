@@ -1,0 +1,169 @@
+/* blocks.h - a lane: one decoder going through blocks of coefficients
+ *
+ * A lane reads bits with several symbols a look-up. Two lanes take turns in one loop (streams.c),
+ * because each alone is one long chain of dependent loads and shifts that leaves the CPU idle most of
+ * the time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_JPEG_BLOCKS_H
+#define ST_CODEC_JPEG_BLOCKS_H
+
+#include "codec/jpeg/bits.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* One block of an MCU: its tables, and the block that comes after it. */
+struct st_jpeg_phase {
+    const uint64_t *look;
+    const uint16_t *dc_look;
+    const struct st_jpeg_ac *ac;
+    const struct st_jpeg_dc *dc;
+    const struct st_jpeg_phase *next;
+    uint32_t component;
+};
+
+/* What the loop keeps in registers. */
+struct st_jpeg_lane {
+    struct st_jpeg_bits bits;
+    uint32_t sum;    /* of the entries since the refill: bits used, position << 8; 0: between blocks */
+    uint32_t keep;   /* 64 where blocks are kept, 0 where all go to one place and are forgotten */
+    int16_t *coefs;  /* of this block, zigzag; the look-ups store up to 24 values behind its 64 */
+    uint8_t *end;    /* where its end (as in st_jpeg_block) goes */
+    uint32_t blocks; /* left in this run, this one included */
+    const uint64_t *look; /* of this block */
+    const struct st_jpeg_phase *phase;
+    const uint8_t *stop; /* bits.next at or behind this at a block's beginning: the lane stops */
+};
+
+enum st_jpeg_event { ST_JPEG_GO_ON, ST_JPEG_BLOCK_DONE, ST_JPEG_BAD_CODE, ST_JPEG_BAD_INDEX };
+
+/* Five values and three zeros: what they overwrite behind the values has not been decoded yet. */
+ST_INLINE void st_jpeg_store_values(int16_t *to, uint64_t entry)
+{
+#if defined(__aarch64__)
+    vst1q_s16(to, vmovl_s8(vcreate_s8(entry >> 24)));
+#elif defined(__SSE2__)
+    const __m128i bytes = _mm_srli_epi64(_mm_cvtsi64_si128((long long)entry), 24);
+    _mm_storeu_si128((__m128i *)to, _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+#else
+    for (int k = 0; k < 8; k++)
+        to[k] = (int8_t)(k < ST_JPEG_VALUES ? entry >> (24 + 8 * k) : 0);
+#endif
+}
+
+/* The same for one value of any size. */
+ST_INLINE void st_jpeg_store_value(int16_t *to, int32_t value)
+{
+    memset(to, 0, 8 * sizeof *to);
+    to[0] = (int16_t)value;
+}
+
+ST_INLINE void st_jpeg_lane_refill(struct st_jpeg_lane *l)
+{
+    l->bits.count -= l->sum & 255;
+    l->sum &= 0xFF00;
+    st_jpeg_refill(&l->bits);
+}
+
+/* One look-up. ST_JPEG_EOB << 8 in what it returns says that the block has ended, ST_JPEG_LONG << 8 that
+ * something else must be done before the next look-up: see st_jpeg_lane_event. */
+ST_INLINE uint32_t st_jpeg_lane_step(struct st_jpeg_lane *l, uint64_t *entry)
+{
+    const uint64_t e = l->look[l->bits.word >> (64 - ST_JPEG_LOOK_BITS)];
+    l->bits.word <<= e & 63;
+    st_jpeg_store_values(l->coefs + (l->sum >> 8 & 255) + (e >> 16 & 255), e);
+    l->sum += (uint32_t)e;
+    *entry = e;
+    return l->sum;
+}
+
+/* A single symbol at `position`, which is not the block's end, of which code, run and value size are
+ * known. */
+ST_INLINE enum st_jpeg_event st_jpeg_lane_symbol(struct st_jpeg_lane *l, uint32_t position,
+                                                 uint32_t length, uint32_t run, uint32_t size)
+{
+    position += run;
+    if (ST_UNLIKELY(position > 63))
+        return ST_JPEG_BAD_INDEX;
+    st_jpeg_store_value(l->coefs + position, st_jpeg_value(l->bits.word << length, size));
+    st_jpeg_drop(&l->bits, length + size);
+    position++;
+    l->sum = position << 8;
+    *l->end = (uint8_t)position;
+    return ST_UNLIKELY(position == 64) ? ST_JPEG_BLOCK_DONE : ST_JPEG_GO_ON;
+}
+
+/* After a look-up that found the block's end: false where that lies behind the block's 64 positions. */
+ST_INLINE bool st_jpeg_lane_end(struct st_jpeg_lane *l)
+{
+    const uint32_t position = l->sum >> 8 & 255;
+    if (ST_UNLIKELY(position >= ST_JPEG_EOB + 64))
+        return false;
+    l->bits.count -= l->sum & 255;
+    *l->end = (uint8_t)(position & (ST_JPEG_EOB - 1));
+    return true;
+}
+
+/* After a look-up that said so: the block is complete, or the next symbol does not fit the table, or the
+ * look-up ran over the block's end into bits of the next one and must be redone symbol by symbol. */
+ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t entry,
+                                                const uint8_t *base)
+{
+    uint32_t position = l->sum >> 8 & 255, length;
+    l->bits.count -= l->sum & 255;
+    l->sum = 0;
+    if (ST_LIKELY((entry & 255) == 0 && entry >> 24)) {
+        st_jpeg_refill(&l->bits);
+        return st_jpeg_lane_symbol(l, position - ST_JPEG_LONG, entry >> 24 & 255, entry >> 16 & 255,
+                                   entry >> 32 & 255);
+    }
+    if (position == 64 && (entry & 255)) {
+        *l->end = 64;
+        return ST_JPEG_BLOCK_DONE;
+    }
+    position -= entry >> 8 & 255;
+    if (entry & 255)
+        st_jpeg_seek(&l->bits, base, st_jpeg_position(&l->bits, base) - (uint32_t)(entry & 255));
+    st_jpeg_refill(&l->bits);
+    const uint32_t symbol = st_jpeg_symbol(&l->phase->ac->canon, l->bits.word, &length);
+    if (ST_UNLIKELY(length == 0))
+        return ST_JPEG_BAD_CODE;
+    if ((symbol & 15) == 0 && symbol >> 4 != 15) {
+        st_jpeg_drop(&l->bits, length);
+        *l->end = (uint8_t)position;
+        return ST_JPEG_BLOCK_DONE;
+    }
+    return st_jpeg_lane_symbol(l, position, length, symbol >> 4, symbol & 15);
+}
+
+/* The beginning of a block: DC. False where no code begins so. */
+ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted)
+{
+    const struct st_jpeg_phase *phase = l->phase;
+    st_jpeg_refill(&l->bits);
+    const uint32_t e = phase->dc_look[l->bits.word >> (64 - ST_JPEG_DC_BITS)];
+    uint32_t both = e & 31, length = e >> 5 & 15, size = e >> 9;
+    if (ST_UNLIKELY(both == 0)) {
+        size = st_jpeg_symbol(&phase->dc->canon, l->bits.word, &length);
+        both = length + size;
+        if (length == 0)
+            return false;
+    }
+    /* Added as the library adds: what leaves 32 bits, and then 16, wraps around. */
+    const uint32_t dc =
+        (uint32_t)predicted[phase->component] + (uint32_t)st_jpeg_value(l->bits.word << length, size);
+    st_jpeg_drop(&l->bits, both);
+    predicted[phase->component] = (int32_t)dc;
+    l->look = phase->look;
+    memset(l->coefs, 0, 64 * sizeof *l->coefs);
+    l->coefs[0] = (int16_t)dc;
+    l->sum = 1 << 8;
+    return true;
+}
+
+#endif

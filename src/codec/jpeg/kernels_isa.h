@@ -1,0 +1,27 @@
+/* kernels_isa.h - what the kernel files of one build know of each other
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_JPEG_KERNELS_ISA_H
+#define ST_CODEC_JPEG_KERNELS_ISA_H
+
+#include "codec/jpeg/kernels.h"
+
+extern const struct st_jpeg_kernels st_jpeg_kernels_neon, st_jpeg_kernels_avx2, st_jpeg_kernels_avx512;
+
+struct st_jpeg_stream *st_jpeg_run_one(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
+struct st_jpeg_stream *st_jpeg_run_two(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
+                                       struct st_jpeg_stream *b);
+/* With shifts by any register, which came to x86-64 together with AVX2. */
+struct st_jpeg_stream *st_jpeg_run_one_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
+struct st_jpeg_stream *st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
+                                            struct st_jpeg_stream *b);
+
+bool st_jpeg_transform_neon(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
+                            int32_t count, const struct st_jpeg_quant *quant);
+bool st_jpeg_transform_avx2(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
+                            int32_t count, const struct st_jpeg_quant *quant);
+bool st_jpeg_transform_avx512(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
+                              int32_t count, const struct st_jpeg_quant *quant);
+
+#endif

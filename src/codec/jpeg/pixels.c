@@ -1,0 +1,185 @@
+/* pixels.c - from coefficients to rows of RGB
+ *
+ * Row of MCUs by row of MCUs, so that samples stay in the nearest cache. Where colour has half the rows,
+ * a row of pixels needs samples of the row below it too, and waits for them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/pixels.h"
+
+enum {
+    BEFORE = 64, /* bytes before a row of samples: room for one, and alignment */
+    BEHIND = 128,
+    BLOCK = 8,
+    WIDE_ENOUGH = 3, /* narrower components are not interpolated but repeated */
+};
+
+/* ---- planes ------------------------------------------------------------------------------------ */
+
+static uint8_t *sample_row(const struct st_jpeg_plane *plane, uint32_t y)
+{
+    return plane->samples + (y % (2 * plane->rows)) * plane->stride;
+}
+
+static void set_steps(struct st_jpeg_quant *quant, const uint16_t steps[64])
+{
+    for (uint32_t k = 0; k < 64; k++) {
+        const int16_t step = steps[k] < ST_JPEG_STEP_MAX ? (int16_t)steps[k] : ST_JPEG_STEP_MAX;
+        quant->zigzag[k] = step;
+        quant->natural[st_jpeg_natural[k]] = step;
+    }
+}
+
+enum st_jpeg_reason st_jpeg_pixels_begin(struct st_jpeg_pixels *pixels, struct st_arena *arena)
+{
+    const struct st_jpeg_scan *scan = pixels->scan;
+    const struct st_jpeg_frame *frame = scan->frame;
+    const uint32_t columns = scan->right - scan->left;
+    const uint64_t width = pixels->region.width, stride = st_align(3 * width, 64);
+    for (uint32_t c = 0; c < frame->components; c++) {
+        struct st_jpeg_plane *plane = &pixels->plane[c];
+        const uint64_t blocks = st_align((uint64_t)columns * frame->component[c].h, ST_JPEG_GROUP);
+        plane->rows = BLOCK * frame->component[c].v;
+        plane->stride = BEFORE + st_align(blocks * BLOCK, 64) + BEHIND;
+        plane->samples = st_arena_take(arena, plane->stride * plane->rows * 2 + BEFORE);
+        if (!plane->samples)
+            return ST_JPEG_MEMORY;
+        plane->samples += BEFORE;
+        set_steps(&pixels->quant[c], frame->steps[frame->component[c].quant]);
+    }
+    for (uint32_t c = 0; c < 2; c++)
+        pixels->chroma[c] = st_arena_take(arena, width + BEHIND);
+    pixels->blocks = st_arena_take(arena, (columns * frame->h + ST_JPEG_GROUP) * sizeof *pixels->blocks);
+    pixels->out = (struct st_view){st_arena_take(arena, stride * pixels->region.height + 3 * 64),
+                                   (ptrdiff_t)stride, (int32_t)width, (int32_t)pixels->region.height, 3};
+    pixels->next_row = pixels->region.y;
+    return pixels->chroma[0] && pixels->chroma[1] && pixels->blocks && pixels->out.data ? ST_JPEG_OURS
+                                                                                        : ST_JPEG_MEMORY;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------- */
+
+/* The blocks of one component that lie side by side in a row of MCUs; `first` is the number, in an MCU,
+ * of the leftmost. */
+static int32_t list_blocks(const struct st_jpeg_pixels *pixels, const struct st_jpeg_mcu *mcus,
+                           uint32_t first, uint32_t h)
+{
+    const uint32_t columns = pixels->scan->right - pixels->scan->left;
+    struct st_jpeg_block *to = pixels->blocks;
+    for (uint32_t column = 0; column < columns; column++)
+        for (uint32_t k = first; k < first + h; k++)
+            *to++ = (struct st_jpeg_block){mcus[column].coefs + k * 64, mcus[column].ends[k]};
+    for (uint32_t k = 0; k < ST_JPEG_GROUP; k++) /* to fill up a group */
+        to[k] = to[-1];
+    return (int32_t)(columns * h);
+}
+
+/* At the image's sides the outermost sample counts as its own neighbour. */
+static void repeat_edges(const struct st_jpeg_pixels *pixels, uint32_t c, uint32_t mcu_row)
+{
+    const struct st_jpeg_scan *scan = pixels->scan;
+    const struct st_jpeg_plane *plane = &pixels->plane[c];
+    const uint32_t behind = scan->frame->component[c].width - scan->left * BLOCK;
+    const bool ends_here = behind <= (scan->right - scan->left) * BLOCK;
+    for (uint32_t y = 0; y < plane->rows; y++) {
+        uint8_t *row = sample_row(plane, mcu_row * plane->rows + y);
+        if (scan->left == 0)
+            row[-1] = row[0];
+        if (ends_here)
+            row[behind] = row[behind - 1];
+    }
+}
+
+static enum st_jpeg_reason transform_row(const struct st_jpeg_pixels *pixels, uint32_t mcu_row)
+{
+    const struct st_jpeg_scan *scan = pixels->scan;
+    const struct st_jpeg_frame *frame = scan->frame;
+    const size_t columns = scan->right - scan->left;
+    const struct st_jpeg_mcu *mcus = scan->mcus + (mcu_row - scan->band_top) * columns;
+    uint32_t block = 0;
+    for (uint32_t c = 0; c < frame->components; c++) {
+        const struct st_jpeg_component *component = &frame->component[c];
+        const struct st_jpeg_plane *plane = &pixels->plane[c];
+        for (uint32_t y = 0; y < component->v; y++, block += component->h) {
+            const int32_t count = list_blocks(pixels, mcus, block, component->h);
+            uint8_t *out = sample_row(plane, mcu_row * plane->rows + y * BLOCK);
+            if (!pixels->kernels->transform(out, plane->stride, pixels->blocks, count,
+                                            &pixels->quant[c]))
+                return ST_JPEG_RANGE;
+        }
+        if (component->h < frame->h)
+            repeat_edges(pixels, c, mcu_row);
+    }
+    return ST_JPEG_OURS;
+}
+
+/* ---- colours ----------------------------------------------------------------------------------- */
+
+/* A row of one colour component, stretched where it has fewer samples than the image has pixels. */
+static const uint8_t *chroma_row(const struct st_jpeg_pixels *pixels, uint32_t c, uint32_t y)
+{
+    const struct st_jpeg_frame *frame = pixels->scan->frame;
+    const struct st_jpeg_kernels *kernels = pixels->kernels;
+    const struct st_jpeg_plane *plane = &pixels->plane[c];
+    const uint32_t h = frame->h, v = frame->v, x = pixels->region.x, width = pixels->region.width;
+    const uint32_t first = x / h - pixels->scan->left * BLOCK;
+    const int32_t count = (int32_t)((x + width - 1) / h - x / h + 1);
+    const uint32_t last = frame->component[c].height - 1, near = y / v;
+    const uint32_t far = y % 2 ? (near < last ? near + 1 : last) : (near > 0 ? near - 1 : 0);
+    const uint8_t *row = sample_row(plane, near) + first;
+    uint8_t *out = pixels->chroma[c - 1];
+    if (h == 1 && v == 1)
+        return row;
+    if (h == 2 && frame->component[c].width < WIDE_ENOUGH)
+        for (uint32_t k = 0; k < width; k++)
+            out[k + x % 2] = row[(x % 2 + k) / 2];
+    else if (h == 2 && v == 1)
+        kernels->h2v1(out, row, count);
+    else if (h == 2)
+        kernels->h2v2(out, row, sample_row(plane, far) + first, count);
+    else
+        kernels->h1v2(out, row, sample_row(plane, far) + first, y % 2 ? 2 : 1, count);
+    return out + x % h;
+}
+
+static void interleave(uint8_t *rgb, const uint8_t *r, const uint8_t *g, const uint8_t *b,
+                       uint32_t width)
+{
+    for (uint32_t k = 0; k < width; k++) {
+        rgb[3 * k] = r[k];
+        rgb[3 * k + 1] = g[k];
+        rgb[3 * k + 2] = b[k];
+    }
+}
+
+static void write_row(const struct st_jpeg_pixels *pixels, uint32_t y)
+{
+    const struct st_jpeg_scan *scan = pixels->scan;
+    const struct st_region *region = &pixels->region;
+    uint8_t *out = st_row(&pixels->out, (int32_t)(y - region->y));
+    const uint8_t *first =
+        sample_row(&pixels->plane[0], y) + region->x - scan->left * BLOCK * scan->frame->h;
+    if (scan->frame->components == 1) {
+        pixels->kernels->grey(out, first, (int32_t)region->width);
+        return;
+    }
+    const uint8_t *second = chroma_row(pixels, 1, y), *third = chroma_row(pixels, 2, y);
+    if (scan->frame->rgb)
+        interleave(out, first, second, third, region->width);
+    else
+        pixels->kernels->ycc(out, first, second, third, (int32_t)region->width);
+}
+
+enum st_jpeg_reason st_jpeg_pixels_row(struct st_jpeg_pixels *pixels, uint32_t mcu_row)
+{
+    const struct st_jpeg_scan *scan = pixels->scan;
+    const uint32_t waiting = scan->frame->v - 1, region_end = pixels->region.y + pixels->region.height;
+    const uint32_t complete = (mcu_row + 1) * BLOCK * scan->frame->v - waiting;
+    const uint32_t end = mcu_row + 1 == scan->bottom || region_end < complete ? region_end : complete;
+    const enum st_jpeg_reason reason = transform_row(pixels, mcu_row);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    for (; pixels->next_row < end; pixels->next_row++)
+        write_row(pixels, pixels->next_row);
+    return ST_JPEG_OURS;
+}

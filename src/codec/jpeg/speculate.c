@@ -1,0 +1,196 @@
+/* speculate.c - two decoders in a stream that has no restart markers
+ *
+ * The second begins at a guess, somewhere in the middle of the data, as if a block began there. It reads
+ * nonsense at first, but Huffman codes fall into step by themselves, mostly within a few MCUs. When the
+ * first decoder, who knows where he is, comes to a bit where the second began an MCU, then from there on
+ * both would read the same: all that the second has decoded since is right, but for the DC values, which
+ * lack the sum of what came before. Nothing is assumed; if they do not meet, the second's work is
+ * dropped.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/speculate.h"
+
+enum {
+    WORTH_IT = 8192, /* bytes of data below which one decoder does it all */
+    RECORDED = 24,   /* MCUs of the second at whose beginnings they may meet */
+    MARGIN =
+        512, /* bytes the second stays away from the end, whose place in the image it does not know */
+};
+
+/* The beginning of an MCU as the second decoder saw it. */
+struct meeting_point {
+    uint32_t position; /* in bits */
+    int32_t predicted[ST_JPEG_COMPONENTS_MAX];
+};
+
+struct guess {
+    struct st_jpeg_stream *stream;
+    int16_t *coefs; /* of its first recorded MCU */
+    uint8_t *ends;
+    struct meeting_point point[RECORDED];
+};
+
+/* One MCU, wherever the stream stands between blocks. */
+static void run_mcu(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
+{
+    const uint8_t *stop = s->lane.stop;
+    s->lane.stop = scan->data.bytes; /* behind it at once: stops at every block */
+    do
+        scan->kernels->run_one(scan, s);
+    while (s->reason == ST_JPEG_OURS && s->lane.blocks > 0 && s->lane.phase != scan->phase);
+    s->lane.stop = stop;
+}
+
+/* The first MCUs of the second decoder, one at a time. What looks like an error only says that it is not
+ * in step yet: it goes on behind, and forgets what it recorded. */
+static bool warm_up(struct st_jpeg_scan *scan, struct guess *guess)
+{
+    struct st_jpeg_stream *s = guess->stream;
+    const uint32_t limit = s->data_end * 8 - MARGIN * 8;
+    for (uint32_t k = 0; k < RECORDED;) {
+        guess->point[k].position = st_jpeg_position(&s->lane.bits, scan->data.bytes);
+        if (guess->point[k].position >= limit)
+            return false;
+        for (uint32_t c = 0; c < ST_JPEG_COMPONENTS_MAX; c++)
+            guess->point[k].predicted[c] = s->predicted[c];
+        run_mcu(scan, s);
+        k++;
+        if (s->reason != ST_JPEG_OURS) {
+            s->reason = ST_JPEG_OURS;
+            s->lane.sum = 0;
+            s->lane.phase = scan->phase;
+            s->lane.coefs = guess->coefs;
+            s->lane.end = guess->ends;
+            st_jpeg_drop(&s->lane.bits, 1);
+            k = 0;
+        }
+    }
+    return true;
+}
+
+/* The first decoder goes on, MCU by MCU, until it comes to a meeting point: its number, or -1. */
+static int32_t meet(struct st_jpeg_scan *scan, struct st_jpeg_stream *first, const struct guess *guess)
+{
+    int32_t k = 0;
+    while (first->lane.blocks > 0) {
+        if (first->lane.phase == scan->phase) {
+            const uint32_t position = st_jpeg_position(&first->lane.bits, scan->data.bytes);
+            while (k < RECORDED && guess->point[k].position < position)
+                k++;
+            if (k == RECORDED)
+                return -1;
+            if (guess->point[k].position == position)
+                return k;
+        }
+        run_mcu(scan, first);
+        if (first->reason != ST_JPEG_OURS)
+            return -1;
+    }
+    return -1;
+}
+
+/* The wanted MCUs from `mcu` on are the second decoder's, with the DC it did not know of added. */
+static void hand_over(struct st_jpeg_scan *scan, const struct guess *guess,
+                      const struct meeting_point *point, const int32_t *predicted, uint32_t mcu)
+{
+    const uint32_t across = scan->frame->mcus_across, columns = scan->right - scan->left;
+    const uint32_t blocks = scan->frame->mcu_blocks;
+    const size_t first = (size_t)(point - guess->point);
+    for (uint32_t row = scan->top; row < scan->bottom; row++)
+        for (uint32_t column = scan->left; column < scan->right; column++) {
+            if (row * across + column < mcu)
+                continue;
+            const size_t block = (first + row * across + column - mcu) * blocks;
+            struct st_jpeg_mcu *at =
+                &scan->mcus[(size_t)(row - scan->top) * columns + column - scan->left];
+            *at = (struct st_jpeg_mcu){guess->coefs + block * 64, guess->ends + block};
+            for (uint32_t k = 0; k < blocks; k++) {
+                const uint32_t c = scan->phase[k].component;
+                int16_t *dc = at->coefs + k * 64;
+                *dc = (int16_t)((uint32_t)*dc + (uint32_t)predicted[c] - (uint32_t)point->predicted[c]);
+            }
+        }
+}
+
+/* Memory for all that may lie between the guess and the last wanted MCU, and the way there. */
+static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t mcu_end, uint32_t at,
+                       struct st_arena *arena)
+{
+    struct st_jpeg_stream *s = guess->stream;
+    const uint32_t blocks = (mcu_end + RECORDED) * scan->frame->mcu_blocks;
+    st_jpeg_stream_begin(scan, s, 0);
+    guess->coefs = st_arena_take(arena, ((uint64_t)blocks * 64 + ST_JPEG_SLACK) * sizeof *guess->coefs);
+    guess->ends = st_arena_take(arena, blocks);
+    if (!guess->coefs || !guess->ends)
+        return false;
+    s->mcu = s->mcu_end;
+    s->lane.bits.next += at;
+    s->lane.coefs = guess->coefs;
+    s->lane.end = guess->ends;
+    s->lane.keep = 64;
+    s->lane.blocks = blocks;
+    return true;
+}
+
+/* The second decoder's share, once it is known where in the image it is. */
+static enum st_jpeg_reason finish_second(struct st_jpeg_scan *scan, struct st_jpeg_stream *s,
+                                         uint32_t done, uint32_t needed)
+{
+    if (done >= needed)
+        return ST_JPEG_OURS;
+    s->lane.blocks = needed - done;
+    s->lane.stop = scan->data.bytes + s->data_end + ST_JPEG_PAST_THE_END;
+    scan->kernels->run_one(scan, s);
+    if (s->reason != ST_JPEG_OURS)
+        return s->reason;
+    return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
+}
+
+static enum st_jpeg_reason finish_alone(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
+{
+    s->lane.stop = scan->data.bytes + s->data_end + ST_JPEG_PAST_THE_END;
+    if (s->reason == ST_JPEG_OURS && s->lane.blocks > 0)
+        scan->kernels->run_one(scan, s);
+    if (s->reason != ST_JPEG_OURS)
+        return s->reason;
+    return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
+}
+
+enum st_jpeg_reason st_jpeg_scan_speculate(struct st_jpeg_scan *scan, struct st_arena *arena)
+{
+    const struct st_jpeg_frame *frame = scan->frame;
+    struct st_jpeg_stream *first = &scan->stream[0];
+    struct guess guess = {.stream = &scan->stream[1]};
+    const uint32_t mcu_end = (scan->bottom - 1) * frame->mcus_across + scan->right;
+    const uint32_t all = frame->mcus_across * frame->mcus_down, size = scan->data.start[1];
+    const uint32_t share = (uint32_t)((uint64_t)size * mcu_end / all);
+
+    scan->coefs_free = scan->coefs;
+    scan->ends_free = scan->ends;
+    st_jpeg_stream_begin(scan, first, 0);
+    st_jpeg_stream_run(scan, first);
+    if (share < WORTH_IT)
+        return finish_alone(scan, first);
+    if (!make_guess(scan, &guess, mcu_end, share / 2, arena))
+        return ST_JPEG_MEMORY;
+    if (!warm_up(scan, &guess))
+        return finish_alone(scan, first);
+
+    const uint32_t second_stop = share + share / 64 < size - MARGIN ? share + share / 64 : size - MARGIN;
+    first->lane.stop = scan->data.bytes + share / 2;
+    guess.stream->lane.stop = scan->data.bytes + second_stop;
+    if (scan->kernels->run_two(scan, first, guess.stream) == guess.stream)
+        scan->kernels->run_one(scan, first);
+    const int32_t met = first->reason == ST_JPEG_OURS ? meet(scan, first, &guess) : -1;
+    if (met < 0 || guess.stream->reason != ST_JPEG_OURS)
+        return finish_alone(scan, first);
+
+    const uint32_t mcu = first->mcu - first->lane.blocks / frame->mcu_blocks;
+    const uint32_t done = (uint32_t)(guess.stream->lane.end - guess.ends);
+    const uint32_t needed = (mcu_end - mcu + (uint32_t)met) * frame->mcu_blocks;
+    const enum st_jpeg_reason reason = finish_second(scan, guess.stream, done, needed);
+    if (reason == ST_JPEG_OURS)
+        hand_over(scan, &guess, &guess.point[met], first->predicted, mcu);
+    return reason;
+}

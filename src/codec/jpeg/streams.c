@@ -1,0 +1,267 @@
+/* streams.c - the scan: which MCUs are wanted, and two decoders that fetch their coefficients
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/streams.h"
+
+#include "codec/jpeg/kernels_isa.h"
+
+enum { NONE = UINT32_MAX, LOOKUPS = 5 };
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+/* On to the next block, and where a run of blocks ends, to the next run. False: stop here. */
+ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l)
+{
+    l->coefs += l->keep;
+    l->end += l->keep >> 6;
+    l->phase = l->phase->next;
+    l->sum = 0;
+    if (ST_UNLIKELY(--l->blocks == 0)) {
+        if (!st_jpeg_stream_run(scan, s))
+            return false;
+        l->coefs = s->lane.coefs;
+        l->end = s->lane.end;
+        l->keep = s->lane.keep;
+        l->blocks = s->lane.blocks;
+    }
+    if (ST_UNLIKELY(l->bits.next >= l->stop))
+        return false;
+    if (ST_LIKELY(st_jpeg_lane_begin(l, s->predicted)))
+        return true;
+    s->reason = ST_JPEG_CODE;
+    return false;
+}
+
+/* What a look-up left to do. False: the stream stops. */
+ST_INLINE bool handle(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l,
+                      uint64_t entry)
+{
+    const enum st_jpeg_event event = st_jpeg_lane_event(l, entry, scan->data.bytes);
+    if (ST_LIKELY(event == ST_JPEG_BLOCK_DONE))
+        return next_block(scan, s, l);
+    if (ST_LIKELY(event == ST_JPEG_GO_ON))
+        return true;
+    s->reason = event == ST_JPEG_BAD_CODE ? ST_JPEG_CODE : ST_JPEG_INDEX;
+    return false;
+}
+
+/* A stream that stopped between blocks begins its next one. */
+ST_INLINE bool begin(struct st_jpeg_stream *s, struct st_jpeg_lane *l)
+{
+    if (l->sum != 0 || st_jpeg_lane_begin(l, s->predicted))
+        return true;
+    s->reason = ST_JPEG_CODE;
+    return false;
+}
+
+/* The lanes are copied, so that they live in registers. */
+ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_stream *first,
+                                     struct st_jpeg_stream *second, const bool two)
+{
+    struct st_jpeg_lane a = first->lane, b = second->lane;
+    struct st_jpeg_stream *stopped = NULL;
+    uint64_t entry_a = 0, entry_b = 0;
+    if (!begin(first, &a))
+        stopped = first;
+    else if (two && !begin(second, &b))
+        stopped = second;
+    while (!stopped) {
+        st_jpeg_lane_refill(&a);
+        if (two)
+            st_jpeg_lane_refill(&b);
+#pragma GCC unroll 5
+        for (int k = 0; k < LOOKUPS; k++) {
+            const uint32_t sum_a = st_jpeg_lane_step(&a, &entry_a);
+            if (ST_UNLIKELY(sum_a & ST_JPEG_EOB << 8))
+                goto end_a;
+            if (ST_UNLIKELY(sum_a & ST_JPEG_LONG << 8))
+                goto event_a;
+            if (!two)
+                continue;
+            const uint32_t sum_b = st_jpeg_lane_step(&b, &entry_b);
+            if (ST_UNLIKELY(sum_b & ST_JPEG_EOB << 8))
+                goto end_b;
+            if (ST_UNLIKELY(sum_b & ST_JPEG_LONG << 8))
+                goto event_b;
+        }
+        continue;
+    end_a:
+        if (ST_LIKELY(st_jpeg_lane_end(&a))) {
+            if (ST_UNLIKELY(!next_block(scan, first, &a)))
+                stopped = first;
+            continue;
+        }
+    event_a:
+        ST_KEEP_WHOLE(entry_a);
+        if (ST_UNLIKELY(!handle(scan, first, &a, entry_a)))
+            stopped = first;
+        continue;
+    end_b:
+        if (ST_LIKELY(st_jpeg_lane_end(&b))) {
+            if (ST_UNLIKELY(!next_block(scan, second, &b)))
+                stopped = second;
+            continue;
+        }
+    event_b:
+        ST_KEEP_WHOLE(entry_b);
+        if (ST_UNLIKELY(!handle(scan, second, &b, entry_b)))
+            stopped = second;
+    }
+    first->lane = a;
+    if (two)
+        second->lane = b;
+    return stopped;
+}
+
+struct st_jpeg_stream *st_jpeg_run_one(struct st_jpeg_scan *scan, struct st_jpeg_stream *a)
+{
+    return run(scan, a, a, false);
+}
+
+struct st_jpeg_stream *st_jpeg_run_two(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
+                                       struct st_jpeg_stream *b)
+{
+    return run(scan, a, b, true);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,bmi,bmi2"))) struct st_jpeg_stream *
+st_jpeg_run_one_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a)
+{
+    return run(scan, a, a, false);
+}
+
+__attribute__((target("avx2,bmi,bmi2"))) struct st_jpeg_stream *
+st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a, struct st_jpeg_stream *b)
+{
+    return run(scan, a, b, true);
+}
+#endif
+
+/* ---- runs: blocks in a row that are all kept or all forgotten ---------------------------------- */
+
+/* The first MCU from `mcu` on that this band wants. */
+static uint32_t wanted(const struct st_jpeg_scan *scan, uint32_t mcu)
+{
+    const uint32_t across = scan->frame->mcus_across;
+    uint32_t row = mcu / across, column = mcu % across;
+    if (row < scan->band_top)
+        row = scan->band_top, column = 0;
+    if (column >= scan->right)
+        row++, column = 0;
+    if (row >= scan->band_bottom)
+        return NONE;
+    return row * across + (column > scan->left ? column : scan->left);
+}
+
+/* Finds places for the MCUs of a run inside the band, all in one row. */
+static void keep_run(struct st_jpeg_scan *scan, struct st_jpeg_lane *l, uint32_t mcu, uint32_t count)
+{
+    const uint32_t across = scan->frame->mcus_across, blocks = scan->frame->mcu_blocks;
+    const uint32_t row = mcu / across - scan->band_top, column = mcu % across - scan->left;
+    struct st_jpeg_mcu *at = scan->mcus + (size_t)row * (scan->right - scan->left) + column;
+    l->coefs = scan->coefs_free;
+    l->end = scan->ends_free;
+    l->keep = 64;
+    for (uint32_t k = 0; k < count; k++) {
+        at[k] = (struct st_jpeg_mcu){scan->coefs_free, scan->ends_free};
+        scan->coefs_free += (size_t)blocks * 64;
+        scan->ends_free += blocks;
+    }
+    scan->coefs_free += ST_JPEG_SLACK;
+}
+
+bool st_jpeg_stream_run(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
+{
+    struct st_jpeg_lane *l = &s->lane;
+    const uint32_t target = wanted(scan, s->mcu);
+    if (target >= s->mcu_end)
+        return false;
+    uint32_t end = target;
+    if (target == s->mcu) {
+        const uint32_t across = scan->frame->mcus_across,
+                       row_end = target / across * across + scan->right;
+        end = row_end < s->mcu_end ? row_end : s->mcu_end;
+        keep_run(scan, l, target, end - target);
+    } else {
+        l->coefs = scan->forgotten;
+        l->end = &scan->forgotten_end;
+        l->keep = 0;
+    }
+    l->blocks = (end - s->mcu) * scan->frame->mcu_blocks;
+    s->mcu = end;
+    return true;
+}
+
+/* ---- intervals --------------------------------------------------------------------------------- */
+
+void st_jpeg_stream_begin(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint32_t interval)
+{
+    const uint32_t all = scan->frame->mcus_across * scan->frame->mcus_down;
+    const struct st_jpeg_data *data = &scan->data;
+    *s = (struct st_jpeg_stream){.mcu = interval * scan->interval};
+    s->mcu_end = all - s->mcu < scan->interval ? all : s->mcu + scan->interval;
+    s->data_end = data->start[interval + 1];
+    s->lane.bits.next = data->bytes + data->start[interval];
+    s->lane.stop = data->bytes + s->data_end + ST_JPEG_PAST_THE_END;
+    s->lane.phase = scan->phase;
+}
+
+bool st_jpeg_stream_overran(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
+{
+    return st_jpeg_position(&s->lane.bits, scan->data.bytes) > s->data_end * 8;
+}
+
+/* Whether there is something to do for a stream: the rest of its interval, or an interval that nobody
+ * has taken yet. Those without wanted MCUs are passed over. */
+static bool find_work(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
+{
+    if (s->lane.blocks > 0 || st_jpeg_stream_run(scan, s))
+        return true;
+    if (scan->next_interval >= scan->data.intervals)
+        return false;
+    const uint32_t mcu = wanted(scan, scan->next_interval * scan->interval);
+    if (mcu == NONE)
+        return false;
+    st_jpeg_stream_begin(scan, s, mcu / scan->interval);
+    scan->next_interval = mcu / scan->interval + 1;
+    return st_jpeg_stream_run(scan, s);
+}
+
+/* ---- a band ------------------------------------------------------------------------------------ */
+
+enum st_jpeg_reason st_jpeg_scan_reserve(struct st_jpeg_scan *scan, uint32_t rows,
+                                         struct st_arena *arena)
+{
+    const uint64_t columns = scan->right - scan->left, mcus = rows * columns;
+    const uint64_t blocks = mcus * scan->frame->mcu_blocks;
+    const uint64_t cuts =
+        columns / scan->interval + 2; /* runs of a row that may lie beside each other */
+    const uint64_t runs = rows * (cuts < columns ? cuts : columns);
+    scan->mcus = st_arena_take(arena, mcus * sizeof *scan->mcus);
+    scan->coefs = st_arena_take(arena, (blocks * 64 + runs * ST_JPEG_SLACK) * sizeof *scan->coefs);
+    scan->ends = st_arena_take(arena, blocks);
+    return scan->mcus && scan->coefs && scan->ends ? ST_JPEG_OURS : ST_JPEG_MEMORY;
+}
+
+enum st_jpeg_reason st_jpeg_scan_band(struct st_jpeg_scan *scan)
+{
+    struct st_jpeg_stream *a = &scan->stream[0], *b = &scan->stream[1];
+    scan->coefs_free = scan->coefs;
+    scan->ends_free = scan->ends;
+    for (;;) {
+        const bool has_a = find_work(scan, a), has_b = find_work(scan, b);
+        struct st_jpeg_stream *stopped = has_a ? a : b;
+        if (!has_a && !has_b)
+            return ST_JPEG_OURS;
+        if (has_a && has_b)
+            stopped = scan->kernels->run_two(scan, a, b);
+        else
+            scan->kernels->run_one(scan, stopped);
+        if (stopped->reason != ST_JPEG_OURS)
+            return stopped->reason;
+        if (stopped->lane.blocks > 0 || st_jpeg_stream_overran(scan, stopped))
+            return ST_JPEG_DATA;
+    }
+}

@@ -1,0 +1,200 @@
+/* tables.c - Huffman tables made for speed, kept by content
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 1 << ST_JPEG_LOOK_BITS, MASK = SIZE - 1, SMALL_BITS = 7 };
+
+/* ---- one entry --------------------------------------------------------------------------------- */
+
+static uint64_t entry(uint32_t bits, uint32_t advance, uint32_t run, uint64_t values)
+{
+    return (uint64_t)bits | (uint64_t)advance << 8 | (uint64_t)run << 16 | values << 24;
+}
+
+static uint32_t entry_bits(uint64_t e) { return e & 255; }
+static uint32_t entry_advance(uint64_t e) { return e >> 8 & 255; }
+static uint32_t entry_run(uint64_t e) { return e >> 16 & 255; }
+static uint64_t entry_values(uint64_t e) { return e >> 24; }
+
+/* What the value bits of a symbol mean: those beginning with 0 are negative. */
+static int32_t extend(uint32_t bits, uint32_t size)
+{
+    return bits < 1u << (size - 1) ? (int32_t)bits - (1 << size) + 1 : (int32_t)bits;
+}
+
+/* The symbols of `first` and then those of `second`, or `first` alone when that does not fit an entry.
+ */
+static uint64_t join(uint64_t first, uint64_t second)
+{
+    const uint32_t bits = entry_bits(first) + entry_bits(second);
+    const uint32_t advance = entry_advance(first) + entry_advance(second);
+    if (entry_bits(second) == 0 || bits > ST_JPEG_LOOK_BITS || entry_advance(first) >= ST_JPEG_EOB ||
+        (advance & (ST_JPEG_EOB - 1)) > 63)
+        return first;
+    if (entry_values(second) == 0)
+        return entry(bits, advance, entry_run(first), entry_values(first));
+    const uint32_t start = entry_advance(first) + entry_run(second); /* of the second's values */
+    if (entry_values(first) == 0)
+        return start <= 15 ? entry(bits, advance, start, entry_values(second)) : first;
+    const uint32_t behind = start - entry_run(first);
+    if (behind >= ST_JPEG_VALUES || entry_values(second) >> 8 * (ST_JPEG_VALUES - behind) != 0)
+        return first;
+    return entry(bits, advance, entry_run(first),
+                 entry_values(first) | entry_values(second) << 8 * behind);
+}
+
+/* ---- building ---------------------------------------------------------------------------------- */
+
+/* False where the counts do not make a prefix code; a code of all ones is not allowed either. */
+static bool make_canon(struct st_jpeg_canon *canon, const struct st_jpeg_code *code)
+{
+    uint32_t next = 0, index = 0;
+    memset(canon->symbols, 0, sizeof canon->symbols);
+    memcpy(canon->symbols, code->symbols, code->total);
+    canon->limit[0] = 0;
+    canon->offset[0] = 0;
+    for (uint32_t length = 1; length <= 16; length++) {
+        const uint32_t count = code->counts[length - 1];
+        canon->offset[length] = (int32_t)index - (int32_t)next;
+        next += count;
+        index += count;
+        if (count > 0 && next >= 1u << length)
+            return false;
+        canon->limit[length] = next << (16 - length);
+        next <<= 1;
+    }
+    return true;
+}
+
+/* Entries that hold the first symbol only, for the codes of `length` bits that begin at `at`. */
+static uint32_t fill_symbol(uint64_t *look, uint32_t at, uint32_t length, uint8_t symbol)
+{
+    const uint32_t run = symbol >> 4, size = symbol & 15, spare = ST_JPEG_LOOK_BITS - length;
+    const uint32_t end = at + (1u << spare);
+    if (size == 0) {
+        const uint64_t e = run == 15 ? entry(length, 16, 0, 0) : entry(length, ST_JPEG_EOB, 0, 0);
+        while (at < end)
+            look[at++] = e;
+    } else if (size <= SMALL_BITS && size <= spare) {
+        for (uint32_t value = 0; value < 1u << size; value++) {
+            const uint64_t e = entry(length + size, run + 1, run, (uint8_t)extend(value, size));
+            for (uint32_t k = 0; k < 1u << (spare - size); k++)
+                look[at++] = e;
+        }
+    } else {
+        const uint64_t e = entry(0, ST_JPEG_LONG, run, length | size << 8);
+        while (at < end)
+            look[at++] = e;
+    }
+    return end;
+}
+
+/* First single symbols, then each with what follows it, twice: so up to four symbols an entry. Index i,
+ * after the symbol's own bits, goes on as the index i << bits does. */
+static bool make_ac(void *memory, const struct st_jpeg_code *code)
+{
+    struct st_jpeg_ac *table = memory;
+    uint64_t single[SIZE], pair[SIZE];
+    uint32_t at = 0, symbol = 0;
+    if (!make_canon(&table->canon, code))
+        return false;
+    for (uint32_t length = 1; length <= ST_JPEG_LOOK_BITS; length++)
+        for (uint32_t k = 0; k < code->counts[length - 1]; k++)
+            at = fill_symbol(single, at, length, code->symbols[symbol++]);
+    while (at < SIZE)
+        single[at++] = entry(0, ST_JPEG_LONG, 0, 0);
+    for (uint32_t i = 0; i < SIZE; i++) {
+        const uint32_t bits = entry_bits(single[i]);
+        pair[i] = bits ? join(single[i], single[i << bits & MASK]) : single[i];
+    }
+    for (uint32_t i = 0; i < SIZE; i++) {
+        const uint32_t bits = entry_bits(pair[i]), rest = i << bits & MASK;
+        const uint64_t four = bits ? join(pair[i], pair[rest]) : pair[i];
+        table->look[i] = four == pair[i] && bits ? join(pair[i], single[rest]) : four;
+    }
+    return true;
+}
+
+static bool make_dc(void *memory, const struct st_jpeg_code *code)
+{
+    struct st_jpeg_dc *table = memory;
+    uint32_t at = 0, symbol = 0;
+    if (!make_canon(&table->canon, code))
+        return false;
+    for (uint32_t k = 0; k < code->total; k++)
+        if (code->symbols[k] > 15)
+            return false;
+    memset(table->look, 0, sizeof table->look);
+    for (uint32_t length = 1; length <= ST_JPEG_DC_BITS; length++)
+        for (uint32_t k = 0; k < code->counts[length - 1]; k++) {
+            const uint32_t size = code->symbols[symbol++], end = at + (1u << (ST_JPEG_DC_BITS - length));
+            while (at < end)
+                table->look[at++] = (uint16_t)((length + size) | length << 5 | size << 9);
+        }
+    return true;
+}
+
+/* ---- the cache --------------------------------------------------------------------------------- */
+
+static bool is_for(const struct st_jpeg_cached *cached, const struct st_jpeg_code *code)
+{
+    return cached->used && cached->total == code->total &&
+           memcmp(cached->counts, code->counts, 16) == 0 &&
+           memcmp(cached->symbols, code->symbols, code->total) == 0;
+}
+
+static const void *find_or_make(struct st_jpeg_tables *tables, struct st_jpeg_cached *cache, size_t size,
+                                bool (*make)(void *, const struct st_jpeg_code *),
+                                const struct st_jpeg_code *code, enum st_jpeg_reason *reason)
+{
+    struct st_jpeg_cached *oldest = cache;
+    for (uint32_t k = 0; k < ST_JPEG_CACHE; k++) {
+        if (is_for(&cache[k], code)) {
+            cache[k].used = ++tables->clock;
+            return cache[k].table;
+        }
+        if (cache[k].used < oldest->used)
+            oldest = &cache[k];
+    }
+    oldest->used = 0;
+    if (!oldest->table)
+        oldest->table = st_alloc_aligned(size);
+    *reason = ST_JPEG_MEMORY;
+    if (!oldest->table)
+        return NULL;
+    *reason = ST_JPEG_TABLES;
+    if (!make(oldest->table, code))
+        return NULL;
+    memcpy(oldest->counts, code->counts, 16);
+    memcpy(oldest->symbols, code->symbols, code->total);
+    oldest->total = code->total;
+    oldest->used = ++tables->clock;
+    *reason = ST_JPEG_OURS;
+    return oldest->table;
+}
+
+const struct st_jpeg_ac *st_jpeg_ac_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
+                                          enum st_jpeg_reason *reason)
+{
+    return find_or_make(tables, tables->ac, sizeof(struct st_jpeg_ac), make_ac, code, reason);
+}
+
+const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
+                                          enum st_jpeg_reason *reason)
+{
+    return find_or_make(tables, tables->dc, sizeof(struct st_jpeg_dc), make_dc, code, reason);
+}
+
+void st_jpeg_tables_free(struct st_jpeg_tables *tables)
+{
+    for (uint32_t k = 0; k < ST_JPEG_CACHE; k++) {
+        free(tables->ac[k].table);
+        free(tables->dc[k].table);
+    }
+    memset(tables, 0, sizeof *tables);
+}

@@ -1,0 +1,67 @@
+/* tables.h - Huffman tables made for speed, kept by content
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_JPEG_TABLES_H
+#define ST_CODEC_JPEG_TABLES_H
+
+#include "codec/jpeg/headers.h"
+
+enum {
+    ST_JPEG_LOOK_BITS = 11, /* five look-ups use at most 55 bits, one refill gives at least 56 */
+    ST_JPEG_DC_BITS = 9,
+    ST_JPEG_CACHE = 8,
+};
+
+/* An entry of the AC look-up: as many whole symbols as the next ST_JPEG_LOOK_BITS bits hold.
+ *
+ *   byte 0    bits used; 0: the entry holds no whole symbol
+ *   byte 1    positions advanced, with ST_JPEG_EOB where the block ends behind them
+ *   byte 2    zeros before the first value
+ *   byte 3-7  the values from there on, signed
+ *
+ * Without a whole symbol byte 1 is ST_JPEG_LONG; byte 2 is the run, byte 3 the length of the code and
+ * byte 4 the size of the value when the code itself was there, else all are 0. */
+enum { ST_JPEG_LONG = 64, ST_JPEG_EOB = 128, ST_JPEG_VALUES = 5 };
+
+/* Codes of increasing length are increasing numbers, so the length of a code is told by comparing. */
+struct st_jpeg_canon {
+    uint32_t limit[17]; /* [length]: the first 16-bit number above all codes up to this length */
+    int32_t offset[17]; /* [length]: from a code to its place in `symbols` */
+    uint8_t symbols[256];
+};
+
+struct st_jpeg_ac {
+    _Alignas(64) uint64_t look[1 << ST_JPEG_LOOK_BITS];
+    struct st_jpeg_canon canon;
+};
+
+/* An entry of the DC look-up: bits of code and value together in bits 0-4 (0: the code is longer than
+ * ST_JPEG_DC_BITS), of the code in bits 5-8, of the value in bits 9-12. */
+struct st_jpeg_dc {
+    _Alignas(64) uint16_t look[1 << ST_JPEG_DC_BITS];
+    struct st_jpeg_canon canon;
+};
+
+/* Which table was made from which bytes, and when it was last asked for. */
+struct st_jpeg_cached {
+    uint8_t counts[16], symbols[256];
+    uint32_t total;
+    uint64_t used; /* 0: empty */
+    void *table;
+};
+
+struct st_jpeg_tables {
+    struct st_jpeg_cached ac[ST_JPEG_CACHE], dc[ST_JPEG_CACHE];
+    uint64_t clock;
+};
+
+/* The table for a code, made now or earlier; *reason says why there is none. It stays valid until
+ * ST_JPEG_CACHE other codes have been asked for. */
+const struct st_jpeg_ac *st_jpeg_ac_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
+                                          enum st_jpeg_reason *reason);
+const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
+                                          enum st_jpeg_reason *reason);
+void st_jpeg_tables_free(struct st_jpeg_tables *tables);
+
+#endif

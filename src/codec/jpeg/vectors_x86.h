@@ -1,0 +1,46 @@
+/* vectors_x86.h - small things for files that are compiled for one width of vectors
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_JPEG_VECTORS_X86_H
+#define ST_CODEC_JPEG_VECTORS_X86_H
+
+#include "codec/jpeg/kernels_isa.h"
+
+#include <immintrin.h>
+
+#define ST_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+typedef __m512i vector;
+#define V(operation) _mm512_##operation
+#else
+typedef __m256i vector;
+#define V(operation) _mm256_##operation
+#endif
+
+ST_INLINE vector no_bits(void) { return V(set1_epi32)(0); }
+
+/* a and b in turns, for the multiplication that adds two neighbouring products. */
+ST_INLINE vector in_turns(int a, int b)
+{
+    return V(set1_epi32)((int32_t)((uint32_t)b << 16 | ((uint32_t)a & 0xFFFF)));
+}
+
+ST_INLINE vector times(vector pairs, int a, int b) { return V(madd_epi16)(pairs, in_turns(a, b)); }
+
+ST_INLINE vector plus_products(vector sum, vector pairs, vector factors)
+{
+#if defined(__AVX512VNNI__)
+    return V(dpwssd_epi32)(sum, pairs, factors);
+#else
+    return V(add_epi32)(sum, V(madd_epi16)(pairs, factors));
+#endif
+}
+
+ST_INLINE vector plus_times(vector sum, vector pairs, int a, int b)
+{
+    return plus_products(sum, pairs, in_turns(a, b));
+}
+
+#endif
