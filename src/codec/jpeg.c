@@ -361,7 +361,7 @@ static void close_state(void *opaque)
     struct jpeg_state *state = opaque;
     if (state->created)
         jpeg_destroy_decompress(&state->cinfo);
-    st_arena_free(&state->memory.arena);
+    st_jpeg_memory_free(&state->memory);
     st_jpeg_free(state->own);
     memset(state, 0, sizeof *state);
 }

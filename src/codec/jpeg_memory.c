@@ -21,19 +21,25 @@ struct jvirt_barray_control {
     boolean zeroed;
 };
 
-static void *take(j_common_ptr cinfo, uint64_t bytes)
+static void *take_from(j_common_ptr cinfo, struct st_arena *arena, uint64_t bytes)
 {
-    struct st_jpeg_memory *memory = cinfo->client_data;
-    void *piece = st_arena_take(&memory->arena, bytes);
+    void *piece = st_arena_take(arena, bytes);
     if (!piece)
         ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 0);
     return piece;
 }
 
+static void *take(j_common_ptr cinfo, uint64_t bytes)
+{
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    return take_from(cinfo, &memory->image, bytes);
+}
+
+/* What is permanent for libjpeg are the tables, which outlive the abort between two streams of a file. */
 static void *alloc(j_common_ptr cinfo, int pool, size_t bytes)
 {
-    (void)pool;
-    return take(cinfo, bytes);
+    struct st_jpeg_memory *memory = cinfo->client_data;
+    return take_from(cinfo, pool == JPOOL_PERMANENT ? &memory->tables : &memory->image, bytes);
 }
 
 /* Rows of `bytes` each, and the list of pointers to them. Rows begin at cache lines and fill them,
@@ -116,7 +122,7 @@ static void free_pool(j_common_ptr cinfo, int pool)
     if (pool != JPOOL_IMAGE)
         return;
     memory->arrays = NULL;
-    st_arena_reset(&memory->arena);
+    st_arena_reset(&memory->image);
 }
 
 void st_jpeg_memory_use(struct jpeg_decompress_struct *cinfo, struct st_jpeg_memory *memory)
@@ -139,4 +145,11 @@ void st_jpeg_memory_forget(struct jpeg_decompress_struct *cinfo)
     memset(cinfo->quant_tbl_ptrs, 0, sizeof cinfo->quant_tbl_ptrs);
     memset(cinfo->dc_huff_tbl_ptrs, 0, sizeof cinfo->dc_huff_tbl_ptrs);
     memset(cinfo->ac_huff_tbl_ptrs, 0, sizeof cinfo->ac_huff_tbl_ptrs);
+    st_arena_reset(&((struct st_jpeg_memory *)cinfo->client_data)->tables);
+}
+
+void st_jpeg_memory_free(struct st_jpeg_memory *memory)
+{
+    st_arena_free(&memory->image);
+    st_arena_free(&memory->tables);
 }

@@ -12,15 +12,16 @@
 #include <jpeglib.h>
 
 struct st_jpeg_memory {
-    struct st_arena arena;
+    struct st_arena image;  /* until the next jpeg_abort */
+    struct st_arena tables; /* of one file, which may hold several streams of tables before the image */
     struct jvirt_barray_control *arrays; /* asked for, not yet there */
 };
 
-/* To be called once, after jpeg_create_decompress. From then on everything libjpeg asks for lives until
- * the next jpeg_abort, the "permanent" tables included: the caller drops its pointers to those before
- * each image (st_jpeg_memory_forget), so that no image sees the tables of the one before. The caller
- * frees the arena after jpeg_destroy. Uses cinfo->client_data. */
+/* To be called once, after jpeg_create_decompress. Uses cinfo->client_data. */
 void st_jpeg_memory_use(struct jpeg_decompress_struct *cinfo, struct st_jpeg_memory *memory);
+/* Before each file: drops the tables of the one before, which no other may see. */
 void st_jpeg_memory_forget(struct jpeg_decompress_struct *cinfo);
+/* After jpeg_destroy. */
+void st_jpeg_memory_free(struct st_jpeg_memory *memory);
 
 #endif
