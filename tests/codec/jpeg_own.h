@@ -191,6 +191,10 @@ static inline struct st_bytes own_make_coefs(const struct own_kind *kind, enum o
                                                  (JDIMENSION)info->v_samp_factor);
     }
     w.c.optimize_coding = TRUE;
+#if JPEG_LIB_VERSION >= 70 /* builds with the newer interface want the size of the file besides */
+    w.c.jpeg_width = w.c.image_width;
+    w.c.jpeg_height = w.c.image_height;
+#endif
     jpeg_write_coefficients(&w.c, arrays);
     own_fill(&w.c, arrays, style);
     return own_close(&w);
