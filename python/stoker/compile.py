@@ -15,6 +15,8 @@ import numpy as np
 
 from . import _ext
 from . import transforms as T
+from ._arguments import op
+from ._convert import dtype_name
 
 _LATER = (
     "Datasets, transforms and collate functions written in Python are not run by this version: "
@@ -53,10 +55,17 @@ def _fill(fill: Any) -> Any:
     return 0 if fill is None else fill
 
 
+class _ToDtype(T.ConvertImageDtype):
+    """v2's scaling multiplies by 1/255 where v1's divides, which may differ in the last bit."""
+
+    def _spec(self) -> str:
+        return op("convert_image_dtype", dtype=dtype_name(self.dtype), product=True)
+
+
 def _to_dtype(t: Any) -> T.Transform:
     if isinstance(t.dtype, dict) or not t.scale:
         raise NotImplementedError(f"{t!r} cannot be compiled: only ToDtype(dtype, scale=True) can")
-    return T.ConvertImageDtype(t.dtype)
+    return _ToDtype(t.dtype)
 
 
 def _erasing(t: Any) -> T.Transform:

@@ -188,7 +188,8 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
     finish->element = dtype == STOKER_U8 ? 1 : dtype == STOKER_F32 ? 4 : 2;
     for (int32_t c = 0; c < channels; c++)
         for (int32_t x = 0; x < 256; x++) {
-            const float value = spec->scaled ? rounded(spec->dtype, (float)x / 255) : (float)x;
+            const float share = spec->by_product ? (float)x * (float)(1 / 255.0) : (float)x / 255;
+            const float value = spec->scaled ? rounded(spec->dtype, share) : (float)x;
             finish->lut[c][x] = st_finish_value(spec, 0, dtype, c, value);
         }
     choose_formula(finish, spec);

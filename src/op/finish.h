@@ -18,6 +18,7 @@ enum { ST_NORMALIZE_MAX = 4 };
 /* What the ops after decoding ask for, gathered while planning. */
 struct st_finish_spec {
     bool scaled;                /* ToTensor: divide by 255, giving float32 */
+    bool by_product;            /* or multiply by 1/255, as torchvision's v2 does: the last bit may differ */
     enum stoker_dtype dtype;    /* the type the pipeline is in: U8, F32, F16, BF16; steps round to it */
     uint32_t steps;
     struct {

@@ -6,6 +6,7 @@
 
 struct convert {
     int32_t dtype; /* the number of the word */
+    bool product;
 };
 
 struct normalize {
@@ -24,6 +25,10 @@ static const struct st_param convert_params[] = {
      .def = 1,
      .words = dtype_words,
      .help = "uint8, float32, float16 or bfloat16"},
+    {.name = "product",
+     .type = ST_PARAM_BOOL,
+     .offset = offsetof(struct convert, product),
+     .help = "from bytes: multiply by 1/255 instead of dividing, as torchvision's v2 does"},
     {0},
 };
 
@@ -99,6 +104,8 @@ static int plan_convert(void *self, struct st_shape *shape, struct st_finish_spe
         return st_fail(err, STOKER_EINVAL,
                        "convert_image_dtype: floats that random_erasing has written cannot "
                        "become uint8; convert before it");
+    if (from == STOKER_U8)
+        finish->by_product = ((struct convert *)self)->product;
     finish->dtype = to;
     finish->scaled = to != STOKER_U8;
     return STOKER_OK;
