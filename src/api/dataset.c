@@ -2,26 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "source/source.h"
-
-#include <string.h>
 
 struct stoker_dataset_options stoker_dataset_defaults(void)
 {
     return (struct stoker_dataset_options){.size = sizeof(struct stoker_dataset_options)};
-}
-
-/* A caller compiled with an earlier header gives fewer fields, with a later one more: only those that
- * both know are taken. */
-static int take_sized(void *own, size_t own_size, const void *given, const char *what,
-                      struct stoker_error *err)
-{
-    size_t size;
-    memcpy(&size, given, sizeof size);
-    if (size < sizeof size)
-        return st_fail(err, STOKER_EINVAL, "%s: set its size field first (%zu here)", what, own_size);
-    memcpy(own, given, size < own_size ? size : own_size);
-    return 0;
 }
 
 int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
@@ -32,7 +18,7 @@ int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
         return st_fail(err, STOKER_EINVAL,
                        "stoker_dataset_open: no path given, or nowhere to put the handle");
     *out = NULL;
-    const int rc = opt ? take_sized(&own, sizeof own, opt, "struct stoker_dataset_options", err) : 0;
+    const int rc = opt ? st_sized_take(&own, sizeof own, opt, "struct stoker_dataset_options", err) : 0;
     return rc ? rc : st_dataset_open(out, uri, &own, err);
 }
 
@@ -61,7 +47,7 @@ int stoker_dataset_from_callbacks(struct stoker_dataset **out, const struct stok
     if (!out || !callbacks)
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_callbacks: no callbacks given");
     *out = NULL;
-    const int rc = take_sized(&own, sizeof own, callbacks, "struct stoker_callbacks", err);
+    const int rc = st_sized_take(&own, sizeof own, callbacks, "struct stoker_callbacks", err);
     return rc ? rc : st_dataset_from_callbacks(out, &own, cookie, err);
 }
 

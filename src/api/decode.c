@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "op/image.h"
 
 #include <stdlib.h>
@@ -47,14 +48,12 @@ int stoker_decode(struct stoker_image *out, const void *data, size_t size, const
     struct stoker_decode_options opt = stoker_decode_defaults();
     if (!out || (!data && size))
         return st_fail(err, STOKER_EINVAL, "stoker_decode: out and data must not be NULL");
-    if (given && given->size < sizeof given->size)
-        return st_fail(err, STOKER_EINVAL,
-                       "stoker_decode: fill the options with stoker_decode_defaults()");
-    if (given)
-        memcpy(&opt, given, given->size < sizeof opt ? given->size : sizeof opt);
     *out = (struct stoker_image){0};
+    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_decode_options", err) : STOKER_OK;
+    if (rc)
+        return rc;
     struct st_work work = {.decoder.pixel_limit = opt.pixel_limit}; /* no kernels: nothing is resized */
-    const int rc = decode(out, &work, (struct st_bytes){data, size}, &opt, err);
+    rc = decode(out, &work, (struct st_bytes){data, size}, &opt, err);
     st_decoder_close(&work.decoder);
     st_arena_free(&work.arena);
     return rc < 0 && name ? st_fail_in(err, rc, name) : rc;

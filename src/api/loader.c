@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "pipe/loader.h"
 
 #include <string.h>
@@ -33,18 +34,18 @@ int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, 
     if (!out || !data || !pipe)
         return st_fail(err, STOKER_EINVAL, "stoker_loader_open: out, data and pipe must not be NULL");
     *out = NULL;
-    if (given && (given->size < sizeof given->size || given->size > 1 << 16))
-        return st_fail(err, STOKER_EINVAL, "stoker_loader_open: opt->size is %zu; fill the options with "
-                       "stoker_loader_defaults()", given->size);
-    if (given) /* a caller of another version knows fewer fields, or more */
-        memcpy(&opt, given, given->size < sizeof opt ? given->size : sizeof opt);
+    const int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_loader_options", err) : STOKER_OK;
+    if (rc)
+        return rc;
     return st_loader_open(out, data, pipe, &opt, err);
 }
 
 int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epoch,
                         struct stoker_error *err)
 {
-    return st_loader_start(loader, epoch, 0, err);
+    struct stoker_epoch own = stoker_epoch_defaults();
+    const int rc = epoch ? st_sized_take(&own, sizeof own, epoch, "struct stoker_epoch", err) : STOKER_OK;
+    return rc ? rc : st_loader_start(loader, &own, 0, err);
 }
 
 int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
@@ -78,7 +79,9 @@ int stoker_loader_save(const struct stoker_loader *loader, struct stoker_state *
 int stoker_loader_restore(struct stoker_loader *loader, const struct stoker_state *state,
                           const struct stoker_epoch *epoch, struct stoker_error *err)
 {
-    return st_loader_restore(loader, state, epoch, err);
+    struct stoker_epoch own = stoker_epoch_defaults();
+    const int rc = epoch ? st_sized_take(&own, sizeof own, epoch, "struct stoker_epoch", err) : STOKER_OK;
+    return rc ? rc : st_loader_restore(loader, state, &own, err);
 }
 
 int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out)

@@ -38,15 +38,6 @@ void *st_alloc_aligned(uint64_t size)
     return aligned_alloc(ST_CACHE_LINE, st_align(size ? size : 1, ST_CACHE_LINE));
 }
 
-char *st_strdup(const char *text)
-{
-    const size_t bytes = strlen(text) + 1;
-    char *copy = malloc(bytes);
-    if (copy)
-        memcpy(copy, text, bytes);
-    return copy;
-}
-
 void *st_arena_take(struct st_arena *arena, uint64_t size)
 {
     if (size > SIZE_MAX / 4)

@@ -30,7 +30,6 @@ void *st_calloc(uint64_t count, uint64_t size);
 void *st_grow(void *block, uint64_t count, uint64_t size);
 /* Uninitialised, aligned to a cache line. Freed with free(), like everything else here. */
 void *st_alloc_aligned(uint64_t size);
-char *st_strdup(const char *text);
 
 /* Scratch memory of one worker: taken piece by piece while a sample is made, all given back by one
  * reset. It keeps the largest size it ever needed, so that after the first images nothing allocates. */

@@ -62,7 +62,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     if (rc)
         return rc;
     if (given)
-        memcpy(&epoch, given, given->size < sizeof epoch ? given->size : sizeof epoch);
+        epoch = *given;
     st_loader_stop(loader);
     const uint64_t began = st_now_ns();
     rc = st_order_start(loader->order, epoch.epoch, base, epoch.indices, epoch.index_count, err);

@@ -80,8 +80,7 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
     if (get(bytes + KIND_AT, 2) != (uint64_t)loader->opt.order.kind)
         return st_fail(err, STOKER_EINVAL, "the state was saved with another kind of order");
     if (given)
-        memcpy(&epoch, given, given->size < sizeof epoch ? given->size : sizeof epoch);
-    epoch.size = sizeof epoch;
+        epoch = *given;
     epoch.epoch = get(bytes + EPOCH_AT, 8);
     return st_loader_start(loader, &epoch, get(bytes + CURSOR_AT, 8), err);
 }
