@@ -16,7 +16,8 @@
 #endif
 
 static const char *const level_names[] = {
-    [ST_CPU_C] = "c", [ST_CPU_NEON] = "neon", [ST_CPU_AVX2] = "avx2", [ST_CPU_AVX512] = "avx512"};
+    [ST_CPU_C] = "c", [ST_CPU_NEON] = "neon", [ST_CPU_SSE2] = "sse2", [ST_CPU_AVX2] = "avx2",
+    [ST_CPU_AVX512] = "avx512"};
 
 #if defined(__x86_64__)
 /* Compilers disagree on whether __builtin_cpu_supports knows this one. */
@@ -35,7 +36,7 @@ static enum st_cpu_level detect(void)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
         !__builtin_cpu_supports("bmi2") || !has_f16c())
-        return ST_CPU_C;
+        return ST_CPU_SSE2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))

@@ -10,12 +10,13 @@
 enum st_cpu_level {
     ST_CPU_C,      /* plain C: the specification of every kernel */
     ST_CPU_NEON,   /* aarch64, always there */
+    ST_CPU_SSE2,   /* x86-64, always there */
     ST_CPU_AVX2,   /* x86-64 with AVX2, FMA, BMI2 and F16C */
     ST_CPU_AVX512, /* and AVX-512 F, BW, DQ, VL, VBMI, VNNI (Ice Lake and newer, Zen 4 and newer) */
 };
 
 /* The best level of this CPU, or a lower one named by the environment variable STOKER_CPU
- * (c, neon, avx2, avx512). Asks anew each time: keep the answer. */
+ * (c, neon, sse2, avx2, avx512). Asks anew each time: keep the answer. */
 enum st_cpu_level st_cpu_level(void);
 const char *st_cpu_level_name(enum st_cpu_level level);
 

@@ -53,6 +53,10 @@ int main(void)
     const enum st_cpu_level best = st_cpu_level();
     setenv("STOKER_CPU", "c", 1);
     ok(st_cpu_level() == ST_CPU_C, "STOKER_CPU=c asks for plain C");
+#if defined(__x86_64__)
+    setenv("STOKER_CPU", "sse2", 1);
+    ok(st_cpu_level() == ST_CPU_SSE2 && best >= ST_CPU_SSE2, "every x86-64 has at least SSE2");
+#endif
     setenv("STOKER_CPU", "no such thing", 1);
     ok(st_cpu_level() == best, "an unknown level leaves the best (%s)", st_cpu_level_name(best));
 

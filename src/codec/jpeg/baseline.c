@@ -64,9 +64,11 @@ static enum st_jpeg_reason set_phases(struct st_jpeg *state)
             ac ? st_jpeg_dc_table(&state->tables, &frame->dc[component->dc], &reason) : NULL;
         if (!dc)
             return reason;
+        state->scan.skips = state->scan.skips && ac->has_skip;
         for (uint32_t k = 0; k < (uint32_t)component->h * component->v; k++, block++)
-            state->scan.phase[block] = (struct st_jpeg_phase){
-                ac->look, dc->look, ac, dc, &state->scan.phase[(block + 1) % frame->mcu_blocks], c};
+            state->scan.phase[block] =
+                (struct st_jpeg_phase){ac->look, ac->skip, dc->look, ac, dc,
+                                       &state->scan.phase[(block + 1) % frame->mcu_blocks], c};
     }
     return ST_JPEG_OURS;
 }
@@ -98,6 +100,7 @@ static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *fram
     scan->interval =
         frame->restart_interval ? frame->restart_interval : frame->mcus_across * frame->mcus_down;
     scan->next_interval = 0;
+    scan->skips = true; /* unless a table says otherwise */
     memset(scan->stream, 0, sizeof scan->stream);
 }
 

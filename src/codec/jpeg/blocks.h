@@ -20,6 +20,7 @@
 /* One block of an MCU: its tables, and the block that comes after it. */
 struct st_jpeg_phase {
     const uint64_t *look;
+    const uint16_t *skip;
     const uint16_t *dc_look;
     const struct st_jpeg_ac *ac;
     const struct st_jpeg_dc *dc;
@@ -35,12 +36,26 @@ struct st_jpeg_lane {
     int16_t *coefs;  /* of this block, zigzag; the look-ups store up to 24 values behind its 64 */
     uint8_t *end;    /* where its end (as in st_jpeg_block) goes */
     uint32_t blocks; /* left in this run, this one included */
-    const uint64_t *look; /* of this block */
+    const void *look; /* of this block: of uint64_t, or of uint16_t where it is skipped */
     const struct st_jpeg_phase *phase;
     const uint8_t *stop; /* bits.next at or behind this at a block's beginning: the lane stops */
 };
 
 enum st_jpeg_event { ST_JPEG_GO_ON, ST_JPEG_BLOCK_DONE, ST_JPEG_BAD_CODE, ST_JPEG_BAD_INDEX };
+
+/* Written out: some compilers would rather call for a loop in microcode than store eight times. */
+ST_INLINE void st_jpeg_clear(int16_t block[64])
+{
+#if defined(__aarch64__)
+    for (int k = 0; k < 64; k += 8)
+        vst1q_s16(block + k, vdupq_n_s16(0));
+#elif defined(__SSE2__)
+    for (int k = 0; k < 64; k += 8)
+        _mm_storeu_si128((__m128i *)(block + k), _mm_setzero_si128());
+#else
+    memset(block, 0, 64 * sizeof *block);
+#endif
+}
 
 /* Five values and three zeros: what they overwrite behind the values has not been decoded yet. */
 ST_INLINE void st_jpeg_store_values(int16_t *to, uint64_t entry)
@@ -74,10 +89,22 @@ ST_INLINE void st_jpeg_lane_refill(struct st_jpeg_lane *l)
  * something else must be done before the next look-up: see st_jpeg_lane_event. */
 ST_INLINE uint32_t st_jpeg_lane_step(struct st_jpeg_lane *l, uint64_t *entry)
 {
-    const uint64_t e = l->look[l->bits.word >> (64 - ST_JPEG_LOOK_BITS)];
+    const uint64_t e = ((const uint64_t *)l->look)[l->bits.word >> (64 - ST_JPEG_LOOK_BITS)];
     l->bits.word <<= e & 63;
-    st_jpeg_store_values(l->coefs + (l->sum >> 8 & 255) + (e >> 16 & 255), e);
+    /* Position and run, added in the third byte: those below do not overflow. */
+    const uint32_t at = (l->sum << 8) + (uint32_t)e;
+    st_jpeg_store_values(l->coefs + (at >> 16 & 255), e);
     l->sum += (uint32_t)e;
+    *entry = e;
+    return l->sum;
+}
+
+/* The same in a block that is read over: nothing is stored. */
+ST_INLINE uint32_t st_jpeg_lane_skip(struct st_jpeg_lane *l, uint64_t *entry)
+{
+    const uint32_t e = ((const uint16_t *)l->look)[l->bits.word >> (64 - ST_JPEG_SKIP_BITS)];
+    l->bits.word <<= e & 63;
+    l->sum += e;
     *entry = e;
     return l->sum;
 }
@@ -85,45 +112,50 @@ ST_INLINE uint32_t st_jpeg_lane_step(struct st_jpeg_lane *l, uint64_t *entry)
 /* A single symbol at `position`, which is not the block's end, of which code, run and value size are
  * known. */
 ST_INLINE enum st_jpeg_event st_jpeg_lane_symbol(struct st_jpeg_lane *l, uint32_t position,
-                                                 uint32_t length, uint32_t run, uint32_t size)
+                                                 uint32_t length, uint32_t run, uint32_t size,
+                                                 const bool skip)
 {
     position += run;
     if (ST_UNLIKELY(position > 63))
         return ST_JPEG_BAD_INDEX;
-    st_jpeg_store_value(l->coefs + position, st_jpeg_value(l->bits.word << length, size));
+    if (!skip)
+        st_jpeg_store_value(l->coefs + position, st_jpeg_value(l->bits.word << length, size));
     st_jpeg_drop(&l->bits, length + size);
     position++;
     l->sum = position << 8;
-    *l->end = (uint8_t)position;
+    if (!skip)
+        *l->end = (uint8_t)position;
     return ST_UNLIKELY(position == 64) ? ST_JPEG_BLOCK_DONE : ST_JPEG_GO_ON;
 }
 
 /* After a look-up that found the block's end: false where that lies behind the block's 64 positions. */
-ST_INLINE bool st_jpeg_lane_end(struct st_jpeg_lane *l)
+ST_INLINE bool st_jpeg_lane_end(struct st_jpeg_lane *l, const bool skip)
 {
     const uint32_t position = l->sum >> 8 & 255;
     if (ST_UNLIKELY(position >= ST_JPEG_EOB + 64))
         return false;
     l->bits.count -= l->sum & 255;
-    *l->end = (uint8_t)(position & (ST_JPEG_EOB - 1));
+    if (!skip)
+        *l->end = (uint8_t)(position & (ST_JPEG_EOB - 1));
     return true;
 }
 
 /* After a look-up that said so: the block is complete, or the next symbol does not fit the table, or the
  * look-up ran over the block's end into bits of the next one and must be redone symbol by symbol. */
 ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t entry,
-                                                const uint8_t *base)
+                                                const uint8_t *base, const bool skip)
 {
     uint32_t position = l->sum >> 8 & 255, length;
     l->bits.count -= l->sum & 255;
     l->sum = 0;
-    if (ST_LIKELY((entry & 255) == 0 && entry >> 24)) {
+    if (!skip && ST_LIKELY((entry & 255) == 0 && entry >> 24)) {
         st_jpeg_refill(&l->bits);
         return st_jpeg_lane_symbol(l, position - ST_JPEG_LONG, entry >> 24 & 255, entry >> 16 & 255,
-                                   entry >> 32 & 255);
+                                   entry >> 32 & 255, skip);
     }
     if (position == 64 && (entry & 255)) {
-        *l->end = 64;
+        if (!skip)
+            *l->end = 64;
         return ST_JPEG_BLOCK_DONE;
     }
     position -= entry >> 8 & 255;
@@ -135,14 +167,15 @@ ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t
         return ST_JPEG_BAD_CODE;
     if ((symbol & 15) == 0 && symbol >> 4 != 15) {
         st_jpeg_drop(&l->bits, length);
-        *l->end = (uint8_t)position;
+        if (!skip)
+            *l->end = (uint8_t)position;
         return ST_JPEG_BLOCK_DONE;
     }
-    return st_jpeg_lane_symbol(l, position, length, symbol >> 4, symbol & 15);
+    return st_jpeg_lane_symbol(l, position, length, symbol >> 4, symbol & 15, skip);
 }
 
 /* The beginning of a block: DC. False where no code begins so. */
-ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted)
+ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted, const bool skip)
 {
     const struct st_jpeg_phase *phase = l->phase;
     st_jpeg_refill(&l->bits);
@@ -159,10 +192,14 @@ ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted)
         (uint32_t)predicted[phase->component] + (uint32_t)st_jpeg_value(l->bits.word << length, size);
     st_jpeg_drop(&l->bits, both);
     predicted[phase->component] = (int32_t)dc;
-    l->look = phase->look;
-    memset(l->coefs, 0, 64 * sizeof *l->coefs);
-    l->coefs[0] = (int16_t)dc;
     l->sum = 1 << 8;
+    if (skip) {
+        l->look = phase->skip;
+        return true;
+    }
+    l->look = phase->look;
+    st_jpeg_clear(l->coefs);
+    l->coefs[0] = (int16_t)dc;
     return true;
 }
 

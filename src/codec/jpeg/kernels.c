@@ -14,6 +14,8 @@ const struct st_jpeg_kernels *st_jpeg_kernels_for(enum st_cpu_level level)
         return &st_jpeg_kernels_avx512;
     if (level == ST_CPU_AVX2)
         return &st_jpeg_kernels_avx2;
+    if (level == ST_CPU_SSE2)
+        return &st_jpeg_kernels_sse2;
 #endif
     (void)level;
     return &st_jpeg_kernels_c;

@@ -75,6 +75,8 @@ struct st_jpeg_kernels {
 const struct st_jpeg_kernels *st_jpeg_kernels_for(enum st_cpu_level level);
 
 extern const struct st_jpeg_kernels st_jpeg_kernels_c;
+void st_jpeg_interleave(uint8_t *restrict rgb, const uint8_t *restrict red,
+                        const uint8_t *restrict green, const uint8_t *restrict blue, int32_t width);
 extern const uint8_t st_jpeg_natural[64]; /* where in a block, row by row, a zigzag position lies */
 
 #endif

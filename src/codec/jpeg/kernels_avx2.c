@@ -24,6 +24,16 @@ ST_INLINE __m256i twice(__m128i v) { return _mm256_broadcastsi128_si256(v); }
 
 ST_INLINE void save_half(uint8_t *out, __m128i v) { _mm_storeu_si128((__m128i *)out, v); }
 
+ST_INLINE __m256i three_and_one(__m256i bytes)
+{
+    return _mm256_maddubs_epi16(bytes, _mm256_set1_epi16(1 << 8 | 3));
+}
+
+ST_INLINE __m256i rounded_product(__m256i v, int16_t factor)
+{
+    return _mm256_mulhrs_epi16(v, _mm256_set1_epi16(factor));
+}
+
 /* In each half, value k of colour c belongs to byte 3 k + c of 48: one shuffle of each colour brings all
  * its values to their places, and blends choose. */
 ST_INLINE void save_rgb(uint8_t *rgb, __m256i red, __m256i green, __m256i blue)

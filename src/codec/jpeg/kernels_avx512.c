@@ -22,6 +22,16 @@ ST_INLINE __m512i lower_and_upper(__m512i lower, __m512i upper)
                                      FIRST_OR_SECOND_BUT_NOT_THIRD);
 }
 
+ST_INLINE __m512i three_and_one(__m512i bytes)
+{
+    return _mm512_maddubs_epi16(bytes, _mm512_set1_epi16(1 << 8 | 3));
+}
+
+ST_INLINE __m512i rounded_product(__m512i v, int16_t factor)
+{
+    return _mm512_mulhrs_epi16(v, _mm512_set1_epi16(factor));
+}
+
 /* Byte i of 192 is of pixel i / 3. */
 #define PIXELS_4(i) (i) / 3, ((i) + 1) / 3, ((i) + 2) / 3, ((i) + 3) / 3
 #define PIXELS_16(i) PIXELS_4(i), PIXELS_4((i) + 4), PIXELS_4((i) + 8), PIXELS_4((i) + 12)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 8 };
+enum { BLOCK = 8, CHUNK = 64 };
 
 const uint8_t st_jpeg_natural[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
                                      12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
@@ -55,8 +55,8 @@ static size_t unstuff_c(uint8_t *out, const uint8_t *in, size_t size, size_t *us
 /* In two steps of 16 bits, which compilers turn into vectors of them. */
 static uint8_t clamp(int16_t value)
 {
-    const int16_t least = value < 0 ? 0 : value;
-    return (uint8_t)(least < 255 ? least : 255);
+    const int16_t least = value < 0 ? 0 : value, most = least < 255 ? least : 255;
+    return (uint8_t)most;
 }
 
 /* One pass over the columns of a block. */
@@ -123,53 +123,79 @@ static inline __attribute__((always_inline)) void two_passes(uint8_t *out, size_
         memcpy(out + y * stride, other_pixels + 8 * y, 8);
 }
 
+/* Coefficients by rows. No more than `count` are not zero, a number known to the compiler, which then
+ * writes out one by one where each comes from. */
+static inline __attribute__((always_inline)) void to_rows(int16_t v[64], const int16_t *coefs,
+                                                          const int count)
+{
+    for (int k = 0; k < 64; k++)
+        v[k] = 0;
+#pragma GCC unroll 64
+    for (int k = 0; k < count; k++)
+        v[st_jpeg_natural[k]] = coefs[k];
+}
+
+/* Without a sign, as compilers like it best. */
+static uint16_t size_of(int16_t value)
+{
+    const int16_t opposite = (int16_t)-value;
+    return (uint16_t)(value > opposite ? value : opposite);
+}
+
 /* These return the greatest sum of absolute values of a column; where that is too large, the pixels mean
  * nothing, but nothing overflows: whatever 16 bits go into a pass, its sums fit into 32. */
-static inline __attribute__((always_inline)) int32_t transform_ac(uint8_t *out, size_t stride,
-                                                                  const struct st_jpeg_block *block,
+static inline __attribute__((always_inline)) uint32_t transform_ac(uint8_t *out, size_t stride,
+                                                                  const int16_t *coefs,
                                                                   const struct st_jpeg_quant *quant,
-                                                                  const bool quarter)
+                                                                  const int count)
 {
-    int16_t v[64] = {0};
-    int32_t column[8] = {0}, most = 0;
-    for (uint32_t k = 0; k < block->end; k++)
-        v[st_jpeg_natural[k]] = block->coefs[k];
-    for (int y = 0; y < (quarter ? 32 : 64); y += 8)
-        for (int x = 0; x < 8; x++) {
-            const int32_t value = v[y + x] * quant->natural[y + x];
-            column[x] += value < 0 ? -value : value;
-            v[y + x] = (int16_t)value;
-        }
+    const bool quarter = count <= ST_IDCT_QUARTER;
+    const int used = quarter ? 32 : 64;
+    int16_t v[64];
+    uint16_t size[64];
+    uint32_t column[8] = {0}, product[64], most = 0;
+    to_rows(v, coefs, count);
+    for (int k = 0; k < used; k++)
+        size[k] = size_of(v[k]);
+    for (int k = 0; k < used; k++)
+        product[k] = (uint32_t)size[k] * (uint16_t)quant->natural[k];
+    for (int y = 0; y < used; y += 8)
+        for (int x = 0; x < 8; x++)
+            column[x] += product[y + x];
+    for (int k = 0; k < used; k++)
+        v[k] = (int16_t)((uint16_t)v[k] * (uint16_t)quant->natural[k]);
     for (int x = 0; x < 8; x++)
         most = column[x] > most ? column[x] : most;
     two_passes(out, stride, v, quarter);
     return most;
 }
 
-static int32_t transform_dc(uint8_t *out, size_t stride, int32_t value)
+static uint32_t transform_dc(uint8_t *out, size_t stride, int32_t value)
 {
     const int32_t pixel = ((value + 4) >> 3) + 128;
     for (size_t y = 0; y < BLOCK; y++)
         memset(out + y * stride, pixel < 0 ? 0 : pixel > 255 ? 255 : pixel, BLOCK);
-    return value < 0 ? -value : value;
+    return (uint32_t)(value < 0 ? -value : value);
 }
 
-static int32_t transform_block(uint8_t *out, size_t stride, const struct st_jpeg_block *block,
+static uint32_t transform_block(uint8_t *out, size_t stride, const struct st_jpeg_block *block,
                                const struct st_jpeg_quant *quant)
 {
     if (block->end <= 1)
         return transform_dc(out, stride, block->coefs[0] * quant->zigzag[0]);
     if (block->end <= ST_IDCT_QUARTER)
-        return transform_ac(out, stride, block, quant, true);
-    return transform_ac(out, stride, block, quant, false);
+        return transform_ac(out, stride, block->coefs, quant, ST_IDCT_QUARTER);
+    if (block->end <= 32)
+        return transform_ac(out, stride, block->coefs, quant, 32);
+    return transform_ac(out, stride, block->coefs, quant, 64);
 }
 
 static bool transform_c(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks, int32_t count,
                         const struct st_jpeg_quant *quant)
 {
-    int32_t most = 0;
+    uint32_t most = 0;
     for (int32_t k = 0; k < count; k++) {
-        const int32_t here = transform_block(out + (size_t)k * BLOCK, stride, &blocks[k], quant);
+        const uint32_t here = transform_block(out + (size_t)k * BLOCK, stride, &blocks[k], quant);
         most = here > most ? here : most;
     }
     return most <= ST_JPEG_COLUMN_MAX;
@@ -206,24 +232,43 @@ static void h1v2_c(uint8_t *out, const uint8_t *near, const uint8_t *far, int32_
 /* libjpeg's tables as formulas, factors with 16 bits behind the point: 91881 and 116130 for red and
  * blue, -22554 and -46802 for green. Whole parts are taken out of them, so that vectors of 16 bits can
  * do most of it. */
+static void colours(uint8_t *restrict red, uint8_t *restrict green, uint8_t *restrict blue,
+                    const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
+{
+    for (int k = 0; k < CHUNK; k++) {
+        const int16_t light = y[k], b = (int16_t)(cb[k] - 128), r = (int16_t)(cr[k] - 128);
+        const int16_t r_part = (int16_t)((int16_t)(2 * r) * 26345 >> 16),
+                      b_part = (int16_t)((int16_t)(2 * b) * -14942 >> 16);
+        const int16_t g_part = (int16_t)((-22554 * b + 18734 * r + (1 << 15)) >> 16);
+        red[k] = clamp((int16_t)(light + r + ((r_part + 1) >> 1)));
+        green[k] = clamp((int16_t)(light - r + g_part));
+        blue[k] = clamp((int16_t)(light + 2 * b + ((b_part + 1) >> 1)));
+    }
+}
+
+void st_jpeg_interleave(uint8_t *restrict rgb, const uint8_t *restrict red,
+                        const uint8_t *restrict green, const uint8_t *restrict blue, int32_t width)
+{
+    for (int32_t k = 0; k < width; k++) {
+        rgb[3 * k] = red[k];
+        rgb[3 * k + 1] = green[k];
+        rgb[3 * k + 2] = blue[k];
+    }
+}
+
+/* In two steps: few CPUs can interleave what they compute. */
 static void ycc_c(uint8_t *rgb, const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int32_t width)
 {
-    const int32_t half = 1 << 15;
-    for (int32_t k = 0; k < width; k++) {
-        const int16_t light = y[k], b = (int16_t)(cb[k] - 128), r = (int16_t)(cr[k] - 128);
-        const int16_t red = (int16_t)((26345 * r + half) >> 16),
-                      blue = (int16_t)((-14942 * b + half) >> 16);
-        const int16_t green = (int16_t)((-22554 * b + 18734 * r + half) >> 16);
-        rgb[3 * k] = clamp((int16_t)(light + r + red));
-        rgb[3 * k + 1] = clamp((int16_t)(light - r + green));
-        rgb[3 * k + 2] = clamp((int16_t)(light + 2 * b + blue));
+    uint8_t red[CHUNK], green[CHUNK], blue[CHUNK];
+    for (int32_t k = 0; k < width; k += CHUNK) {
+        colours(red, green, blue, y + k, cb + k, cr + k);
+        st_jpeg_interleave(rgb + 3 * k, red, green, blue, CHUNK);
     }
 }
 
 static void grey_c(uint8_t *rgb, const uint8_t *y, int32_t width)
 {
-    for (int32_t k = 0; k < width; k++)
-        rgb[3 * k] = rgb[3 * k + 1] = rgb[3 * k + 2] = y[k];
+    st_jpeg_interleave(rgb, y, y, y, width);
 }
 
 const struct st_jpeg_kernels st_jpeg_kernels_c = {

@@ -7,7 +7,8 @@
 
 #include "codec/jpeg/kernels.h"
 
-extern const struct st_jpeg_kernels st_jpeg_kernels_neon, st_jpeg_kernels_avx2, st_jpeg_kernels_avx512;
+extern const struct st_jpeg_kernels st_jpeg_kernels_neon, st_jpeg_kernels_sse2, st_jpeg_kernels_avx2,
+    st_jpeg_kernels_avx512;
 
 struct st_jpeg_stream *st_jpeg_run_one(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
 struct st_jpeg_stream *st_jpeg_run_two(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
@@ -18,6 +19,8 @@ struct st_jpeg_stream *st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st
                                             struct st_jpeg_stream *b);
 
 bool st_jpeg_transform_neon(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
+                            int32_t count, const struct st_jpeg_quant *quant);
+bool st_jpeg_transform_sse2(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
                             int32_t count, const struct st_jpeg_quant *quant);
 bool st_jpeg_transform_avx2(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
                             int32_t count, const struct st_jpeg_quant *quant);

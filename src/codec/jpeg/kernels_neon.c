@@ -95,33 +95,45 @@ static void h1v2_neon(uint8_t *out, const uint8_t *near, const uint8_t *far, int
 
 /* ---- colour ------------------------------------------------------------------------------------ */
 
-/* The factors are 65536 + 26345, 131072 - 14942 and -65536 + 18734, so that what remains fits into 16
- * bits: half of twice the product's upper half, rounded, is the product divided by 65536 and rounded. */
-static inline uint8x8x3_t eight_pixels(uint8x8_t y, uint8x8_t cb, uint8x8_t cr)
+/* The factors of libjpeg's colour tables, for chroma values doubled. Red and blue are rounded each on
+ * its own, by a multiplication that keeps 15 bits behind the point; for all 256 values the outcome is
+ * that of the tables' 16 bits. Green has one rounding for two products, which stay whole until then. */
+enum { RED_CR = 22971, BLUE_CB = 29033, GREEN_CB = -11277, GREEN_CR = -23401 };
+
+typedef struct {
+    int16x8_t red, green, blue;
+} colours;
+
+static inline int16x8_t plus_bytes(int16x8_t v, uint8x8_t bytes)
 {
-    const uint8x8_t centre = vdup_n_u8(128);
-    const int16x8_t b = vreinterpretq_s16_u16(vsubl_u8(cb, centre)),
-                    r = vreinterpretq_s16_u16(vsubl_u8(cr, centre));
-    const int16x8_t light = vreinterpretq_s16_u16(vmovl_u8(y));
-    const int16x8_t red = vaddq_s16(vrshrq_n_s16(vqdmulhq_n_s16(r, 26345), 1), r);
-    const int16x8_t blue = vaddq_s16(vrshrq_n_s16(vqdmulhq_n_s16(b, -14942), 1), vaddq_s16(b, b));
-    const int32x4_t low = vmlal_n_s16(vmull_n_s16(vget_low_s16(b), -22554), vget_low_s16(r), 18734);
-    const int32x4_t high = vmlal_high_n_s16(vmull_high_n_s16(b, -22554), r, 18734);
-    const int16x8_t green = vsubq_s16(vrshrn_high_n_s32(vrshrn_n_s32(low, 16), high, 16), r);
-    const uint8x8x3_t rgb = {{vqmovun_s16(vaddq_s16(light, red)), vqmovun_s16(vaddq_s16(light, green)),
-                              vqmovun_s16(vaddq_s16(light, blue))}};
-    return rgb;
+    return vreinterpretq_s16_u16(vaddw_u8(vreinterpretq_u16_s16(v), bytes));
+}
+
+/* Pixels, not yet clipped, of y, cb - 128 and cr - 128. */
+static inline colours eight_pixels(uint8x8_t y, int8x8_t cb, int8x8_t cr)
+{
+    const int16x8_t b = vshll_n_s8(cb, 1), r = vshll_n_s8(cr, 1);
+    const int32x4_t low = vmlal_n_s16(vmull_n_s16(vget_low_s16(b), GREEN_CB), vget_low_s16(r), GREEN_CR);
+    const int32x4_t high = vmlal_high_n_s16(vmull_high_n_s16(b, GREEN_CB), r, GREEN_CR);
+    const int16x8_t part[3] = {vqrdmulhq_n_s16(r, RED_CR),
+                               vrshrn_high_n_s32(vrshrn_n_s32(low, 16), high, 16),
+                               vqrdmulhq_n_s16(b, BLUE_CB)};
+    colours out = {plus_bytes(part[0], y), plus_bytes(part[1], y), plus_bytes(part[2], y)};
+    return out;
 }
 
 static void ycc_neon(uint8_t *rgb, const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int32_t width)
 {
+    const uint8x16_t centre = vdupq_n_u8(128);
     for (int32_t k = 0; k < width; k += 16) {
-        const uint8x16_t light = vld1q_u8(y + k), b = vld1q_u8(cb + k), r = vld1q_u8(cr + k);
-        const uint8x8x3_t low = eight_pixels(vget_low_u8(light), vget_low_u8(b), vget_low_u8(r));
-        const uint8x8x3_t high = eight_pixels(vget_high_u8(light), vget_high_u8(b), vget_high_u8(r));
-        const uint8x16x3_t all = {{vcombine_u8(low.val[0], high.val[0]),
-                                   vcombine_u8(low.val[1], high.val[1]),
-                                   vcombine_u8(low.val[2], high.val[2])}};
+        const uint8x16_t light = vld1q_u8(y + k);
+        const int8x16_t b = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(cb + k), centre)),
+                        r = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(cr + k), centre));
+        const colours low = eight_pixels(vget_low_u8(light), vget_low_s8(b), vget_low_s8(r));
+        const colours high = eight_pixels(vget_high_u8(light), vget_high_s8(b), vget_high_s8(r));
+        const uint8x16x3_t all = {{vqmovun_high_s16(vqmovun_s16(low.red), high.red),
+                                   vqmovun_high_s16(vqmovun_s16(low.green), high.green),
+                                   vqmovun_high_s16(vqmovun_s16(low.blue), high.blue)}};
         vst3q_u8(rgb + 3 * k, all);
     }
 }

@@ -1,4 +1,4 @@
-/* kernels_x86.h - the inner loops of the JPEG decoder as both AVX2 and AVX-512 have them
+/* kernels_x86.h - the inner loops of the JPEG decoder as SSE2, AVX2 and AVX-512 have them
  *
  * A file that includes this defines the functions declared here. Vectors are groups of 128 bits, and
  * packing and unpacking work within each; what was unpacked into a lower and an upper part is in order
@@ -18,6 +18,10 @@ ST_INLINE vector load_words(const uint8_t *in);
 ST_INLINE vector exclusive_or(vector a, vector b);
 /* The upper bytes of the one, and the other, which has lower bytes alone. */
 ST_INLINE vector lower_and_upper(vector lower, vector upper);
+/* Of each 16 bits three times the lower byte and once the upper. */
+ST_INLINE vector three_and_one(vector bytes);
+/* The product with 15 bits behind the point, rounded; the vector's values have at most 9 bits. */
+ST_INLINE vector rounded_product(vector v, int16_t factor);
 /* A vector of each colour, interleaved. */
 ST_INLINE void save_rgb(uint8_t *rgb, vector red, vector green, vector blue);
 /* Copies 64 bytes and says which of them are FF. */
@@ -91,11 +95,11 @@ static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, int32_t 
 
 static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, int32_t bias, int32_t count)
 {
-    const vector add = V(set1_epi16)((int16_t)bias), weights = V(set1_epi16)(1 << 8 | 3);
+    const vector add = V(set1_epi16)((int16_t)bias);
     for (int32_t k = 0; k < count; k += (int32_t)sizeof(vector)) {
         const vector a = load(near + k), b = load(far + k);
-        const vector low = V(maddubs_epi16)(V(unpacklo_epi8)(a, b), weights);
-        const vector high = V(maddubs_epi16)(V(unpackhi_epi8)(a, b), weights);
+        const vector low = three_and_one(V(unpacklo_epi8)(a, b));
+        const vector high = three_and_one(V(unpackhi_epi8)(a, b));
         save(out + k, V(packus_epi16)(V(srli_epi16)(V(add_epi16)(low, add), 2),
                                       V(srli_epi16)(V(add_epi16)(high, add), 2)));
     }
@@ -119,8 +123,8 @@ ST_INLINE colours convert(vector y, vector cb, vector cr)
     const vector low = plus_times(half, V(unpacklo_epi16)(cb, cr), GREEN_CB, GREEN_CR);
     const vector high = plus_times(half, V(unpackhi_epi16)(cb, cr), GREEN_CB, GREEN_CR);
     const vector green = V(packs_epi32)(V(srai_epi32)(low, 16), V(srai_epi32)(high, 16));
-    const vector red = V(mulhrs_epi16)(cr, V(set1_epi16)(RED_CR));
-    const vector blue = V(mulhrs_epi16)(cb, V(set1_epi16)(BLUE_CB));
+    const vector red = rounded_product(cr, RED_CR);
+    const vector blue = rounded_product(cb, BLUE_CB);
     return (colours){V(add_epi16)(y, red), V(add_epi16)(y, green), V(add_epi16)(y, blue)};
 }
 

@@ -142,16 +142,6 @@ static const uint8_t *chroma_row(const struct st_jpeg_pixels *pixels, uint32_t c
     return out + x % h;
 }
 
-static void interleave(uint8_t *rgb, const uint8_t *r, const uint8_t *g, const uint8_t *b,
-                       uint32_t width)
-{
-    for (uint32_t k = 0; k < width; k++) {
-        rgb[3 * k] = r[k];
-        rgb[3 * k + 1] = g[k];
-        rgb[3 * k + 2] = b[k];
-    }
-}
-
 static void write_row(const struct st_jpeg_pixels *pixels, uint32_t y)
 {
     const struct st_jpeg_scan *scan = pixels->scan;
@@ -165,7 +155,7 @@ static void write_row(const struct st_jpeg_pixels *pixels, uint32_t y)
     }
     const uint8_t *second = chroma_row(pixels, 1, y), *third = chroma_row(pixels, 2, y);
     if (scan->frame->rgb)
-        interleave(out, first, second, third, region->width);
+        st_jpeg_interleave(out, first, second, third, (int32_t)region->width);
     else
         pixels->kernels->ycc(out, first, second, third, (int32_t)region->width);
 }

@@ -6,15 +6,25 @@
 
 #include "codec/jpeg/kernels_isa.h"
 
-enum { NONE = UINT32_MAX, LOOKUPS = 5 };
+enum { NONE = UINT32_MAX, LOOKUPS = 5, SKIP_LOOKUPS = 3 };
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* On to the next block, and where a run of blocks ends, to the next run. False: stop here. */
-ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l)
+/* Whether a stream's blocks are read over, and by the tables for that. */
+ST_INLINE bool skips(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
 {
-    l->coefs += l->keep;
-    l->end += l->keep >> 6;
+    return scan->skips && s->lane.keep == 0;
+}
+
+/* On to the next block, and where a run of blocks ends, to the next run. False: stop here. */
+ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l,
+                          const bool skip)
+{
+    if (!skip) {
+        l->coefs += l->keep;
+        l->end += l->keep >> 6;
+        ST_KEEP_WHOLE(l->coefs); /* two pointers are no vector, whatever compilers think */
+    }
     l->phase = l->phase->next;
     l->sum = 0;
     if (ST_UNLIKELY(--l->blocks == 0)) {
@@ -24,10 +34,12 @@ ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, s
         l->end = s->lane.end;
         l->keep = s->lane.keep;
         l->blocks = s->lane.blocks;
+        if (skips(scan, s) != skip)
+            return false;
     }
     if (ST_UNLIKELY(l->bits.next >= l->stop))
         return false;
-    if (ST_LIKELY(st_jpeg_lane_begin(l, s->predicted)))
+    if (ST_LIKELY(st_jpeg_lane_begin(l, s->predicted, skip)))
         return true;
     s->reason = ST_JPEG_CODE;
     return false;
@@ -35,11 +47,11 @@ ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, s
 
 /* What a look-up left to do. False: the stream stops. */
 ST_INLINE bool handle(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l,
-                      uint64_t entry)
+                      uint64_t entry, const bool skip)
 {
-    const enum st_jpeg_event event = st_jpeg_lane_event(l, entry, scan->data.bytes);
+    const enum st_jpeg_event event = st_jpeg_lane_event(l, entry, scan->data.bytes, skip);
     if (ST_LIKELY(event == ST_JPEG_BLOCK_DONE))
-        return next_block(scan, s, l);
+        return next_block(scan, s, l, skip);
     if (ST_LIKELY(event == ST_JPEG_GO_ON))
         return true;
     s->reason = event == ST_JPEG_BAD_CODE ? ST_JPEG_CODE : ST_JPEG_INDEX;
@@ -47,24 +59,30 @@ ST_INLINE bool handle(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struc
 }
 
 /* A stream that stopped between blocks begins its next one. */
-ST_INLINE bool begin(struct st_jpeg_stream *s, struct st_jpeg_lane *l)
+ST_INLINE bool begin(struct st_jpeg_stream *s, struct st_jpeg_lane *l, const bool skip)
 {
-    if (l->sum != 0 || st_jpeg_lane_begin(l, s->predicted))
+    if (l->sum != 0 || st_jpeg_lane_begin(l, s->predicted, skip))
         return true;
     s->reason = ST_JPEG_CODE;
     return false;
 }
 
+ST_INLINE uint32_t step(struct st_jpeg_lane *l, uint64_t *entry, const bool skip)
+{
+    return skip ? st_jpeg_lane_skip(l, entry) : st_jpeg_lane_step(l, entry);
+}
+
 /* The lanes are copied, so that they live in registers. */
 ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_stream *first,
-                                     struct st_jpeg_stream *second, const bool two)
+                                     struct st_jpeg_stream *second, const bool two, const bool skip_a,
+                                     const bool skip_b)
 {
     struct st_jpeg_lane a = first->lane, b = second->lane;
     struct st_jpeg_stream *stopped = NULL;
     uint64_t entry_a = 0, entry_b = 0;
-    if (!begin(first, &a))
+    if (!begin(first, &a, skip_a))
         stopped = first;
-    else if (two && !begin(second, &b))
+    else if (two && !begin(second, &b, skip_b))
         stopped = second;
     while (!stopped) {
         st_jpeg_lane_refill(&a);
@@ -72,14 +90,16 @@ ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_s
             st_jpeg_lane_refill(&b);
 #pragma GCC unroll 5
         for (int k = 0; k < LOOKUPS; k++) {
-            const uint32_t sum_a = st_jpeg_lane_step(&a, &entry_a);
+            if ((skip_a || skip_b) && k == SKIP_LOOKUPS)
+                break;
+            const uint32_t sum_a = step(&a, &entry_a, skip_a);
             if (ST_UNLIKELY(sum_a & ST_JPEG_EOB << 8))
                 goto end_a;
             if (ST_UNLIKELY(sum_a & ST_JPEG_LONG << 8))
                 goto event_a;
             if (!two)
                 continue;
-            const uint32_t sum_b = st_jpeg_lane_step(&b, &entry_b);
+            const uint32_t sum_b = step(&b, &entry_b, skip_b);
             if (ST_UNLIKELY(sum_b & ST_JPEG_EOB << 8))
                 goto end_b;
             if (ST_UNLIKELY(sum_b & ST_JPEG_LONG << 8))
@@ -87,25 +107,25 @@ ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_s
         }
         continue;
     end_a:
-        if (ST_LIKELY(st_jpeg_lane_end(&a))) {
-            if (ST_UNLIKELY(!next_block(scan, first, &a)))
+        if (ST_LIKELY(st_jpeg_lane_end(&a, skip_a))) {
+            if (ST_UNLIKELY(!next_block(scan, first, &a, skip_a)))
                 stopped = first;
             continue;
         }
     event_a:
         ST_KEEP_WHOLE(entry_a);
-        if (ST_UNLIKELY(!handle(scan, first, &a, entry_a)))
+        if (ST_UNLIKELY(!handle(scan, first, &a, entry_a, skip_a)))
             stopped = first;
         continue;
     end_b:
-        if (ST_LIKELY(st_jpeg_lane_end(&b))) {
-            if (ST_UNLIKELY(!next_block(scan, second, &b)))
+        if (ST_LIKELY(st_jpeg_lane_end(&b, skip_b))) {
+            if (ST_UNLIKELY(!next_block(scan, second, &b, skip_b)))
                 stopped = second;
             continue;
         }
     event_b:
         ST_KEEP_WHOLE(entry_b);
-        if (ST_UNLIKELY(!handle(scan, second, &b, entry_b)))
+        if (ST_UNLIKELY(!handle(scan, second, &b, entry_b, skip_b)))
             stopped = second;
     }
     first->lane = a;
@@ -114,28 +134,44 @@ ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_s
     return stopped;
 }
 
+/* A stream also leaves the loop where it begins to skip, or to keep, and goes on in another one. */
+ST_INLINE struct st_jpeg_stream *run_on(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
+                                        struct st_jpeg_stream *b, const bool two)
+{
+    for (;;) {
+        const bool skip_a = skips(scan, a), skip_b = two && skips(scan, b);
+        struct st_jpeg_stream *stopped = skip_a && skip_b ? run(scan, a, b, two, true, two)
+                                         : skip_a         ? run(scan, a, b, two, true, false)
+                                         : skip_b         ? run(scan, a, b, two, false, two)
+                                                          : run(scan, a, b, two, false, false);
+        if (stopped->reason != ST_JPEG_OURS || stopped->lane.blocks == 0 ||
+            stopped->lane.bits.next >= stopped->lane.stop)
+            return stopped;
+    }
+}
+
 struct st_jpeg_stream *st_jpeg_run_one(struct st_jpeg_scan *scan, struct st_jpeg_stream *a)
 {
-    return run(scan, a, a, false);
+    return run_on(scan, a, a, false);
 }
 
 struct st_jpeg_stream *st_jpeg_run_two(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                        struct st_jpeg_stream *b)
 {
-    return run(scan, a, b, true);
+    return run_on(scan, a, b, true);
 }
 
 #if defined(__x86_64__)
 __attribute__((target("avx2,bmi,bmi2"))) struct st_jpeg_stream *
 st_jpeg_run_one_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a)
 {
-    return run(scan, a, a, false);
+    return run_on(scan, a, a, false);
 }
 
 __attribute__((target("avx2,bmi,bmi2"))) struct st_jpeg_stream *
 st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a, struct st_jpeg_stream *b)
 {
-    return run(scan, a, b, true);
+    return run_on(scan, a, b, true);
 }
 #endif
 

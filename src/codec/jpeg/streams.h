@@ -35,6 +35,7 @@ struct st_jpeg_scan {
     struct st_jpeg_data data;
     struct st_jpeg_phase phase[ST_JPEG_MCU_BLOCKS_MAX];
     uint32_t left, right, top, bottom; /* the wanted MCUs, columns and rows, right and bottom outside */
+    bool skips;                        /* there are tables for blocks that are read over */
     uint32_t interval;                 /* MCUs between restart markers, or all there are */
     uint32_t next_interval;
     struct st_jpeg_stream stream[2];

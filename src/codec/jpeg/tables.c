@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 1 << ST_JPEG_LOOK_BITS, MASK = SIZE - 1, SMALL_BITS = 7 };
+enum {
+    SIZE = 1 << ST_JPEG_LOOK_BITS,
+    MASK = SIZE - 1,
+    SMALL_BITS = 7,
+    SKIP_SIZE = 1 << ST_JPEG_SKIP_BITS,
+    SKIP_AFTER = 4, /* times a code was asked for; in one file it is twice, for two colours */
+};
 
 /* ---- one entry --------------------------------------------------------------------------------- */
 
@@ -103,6 +109,8 @@ static bool make_ac(void *memory, const struct st_jpeg_code *code)
     uint32_t at = 0, symbol = 0;
     if (!make_canon(&table->canon, code))
         return false;
+    table->has_skip = false;
+    table->asked = 0;
     for (uint32_t length = 1; length <= ST_JPEG_LOOK_BITS; length++)
         for (uint32_t k = 0; k < code->counts[length - 1]; k++)
             at = fill_symbol(single, at, length, code->symbols[symbol++]);
@@ -118,6 +126,45 @@ static bool make_ac(void *memory, const struct st_jpeg_code *code)
         table->look[i] = four == pair[i] && bits ? join(pair[i], single[rest]) : four;
     }
     return true;
+}
+
+/* The first symbol alone: bits of its code and its value, and positions; 0 where the code is not there,
+ * or too much. */
+static void skip_symbols(uint16_t *single, uint8_t *length, const struct st_jpeg_code *code)
+{
+    uint32_t at = 0, symbol = 0;
+    for (uint32_t bits = 1; bits <= ST_JPEG_SKIP_BITS; bits++)
+        for (uint32_t k = 0; k < code->counts[bits - 1]; k++, symbol++) {
+            const uint32_t run = code->symbols[symbol] >> 4, size = code->symbols[symbol] & 15;
+            const uint32_t advance = size ? run + 1 : run == 15 ? 16 : ST_JPEG_EOB, all = bits + size;
+            const uint32_t end = at + (1u << (ST_JPEG_SKIP_BITS - bits));
+            for (; at < end; at++) {
+                single[at] = all <= ST_JPEG_SKIP_MOST ? (uint16_t)(all | advance << 8) : 0;
+                length[at] = (uint8_t)bits;
+            }
+        }
+    memset(single + at, 0, (SKIP_SIZE - at) * sizeof *single);
+    memset(length + at, 0, SKIP_SIZE - at);
+}
+
+static void make_skip(struct st_jpeg_ac *table, const struct st_jpeg_code *code)
+{
+    uint16_t single[SKIP_SIZE];
+    uint8_t length[SKIP_SIZE];
+    skip_symbols(single, length, code);
+    for (uint32_t i = 0; i < SKIP_SIZE; i++) {
+        uint32_t all = single[i], bits = all & 255;
+        while (bits > 0 && bits < ST_JPEG_SKIP_BITS && all < ST_JPEG_EOB << 8) {
+            const uint32_t rest = i << bits & (SKIP_SIZE - 1), sum = all + single[rest];
+            if (single[rest] == 0 || length[rest] > ST_JPEG_SKIP_BITS - bits ||
+                (sum & 255) > ST_JPEG_SKIP_MOST || (sum >> 8 & (ST_JPEG_EOB - 1)) > 63)
+                break;
+            all = sum;
+            bits = all & 255;
+        }
+        table->skip[i] = (uint16_t)(all ? all : ST_JPEG_LONG << 8);
+    }
+    table->has_skip = true;
 }
 
 static bool make_dc(void *memory, const struct st_jpeg_code *code)
@@ -148,7 +195,7 @@ static bool is_for(const struct st_jpeg_cached *cached, const struct st_jpeg_cod
            memcmp(cached->symbols, code->symbols, code->total) == 0;
 }
 
-static const void *find_or_make(struct st_jpeg_tables *tables, struct st_jpeg_cached *cache, size_t size,
+static void *find_or_make(struct st_jpeg_tables *tables, struct st_jpeg_cached *cache, size_t size,
                                 bool (*make)(void *, const struct st_jpeg_code *),
                                 const struct st_jpeg_code *code, enum st_jpeg_reason *reason)
 {
@@ -181,7 +228,11 @@ static const void *find_or_make(struct st_jpeg_tables *tables, struct st_jpeg_ca
 const struct st_jpeg_ac *st_jpeg_ac_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
                                           enum st_jpeg_reason *reason)
 {
-    return find_or_make(tables, tables->ac, sizeof(struct st_jpeg_ac), make_ac, code, reason);
+    struct st_jpeg_ac *table =
+        find_or_make(tables, tables->ac, sizeof(struct st_jpeg_ac), make_ac, code, reason);
+    if (table && !table->has_skip && ++table->asked == SKIP_AFTER)
+        make_skip(table, code);
+    return table;
 }
 
 const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,

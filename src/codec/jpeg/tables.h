@@ -10,6 +10,8 @@
 enum {
     ST_JPEG_LOOK_BITS = 11, /* five look-ups use at most 55 bits, one refill gives at least 56 */
     ST_JPEG_DC_BITS = 9,
+    ST_JPEG_SKIP_BITS = 12,
+    ST_JPEG_SKIP_MOST = 18, /* bits an entry may use up: three look-ups a refill */
     ST_JPEG_CACHE = 8,
 };
 
@@ -24,6 +26,10 @@ enum {
  * byte 4 the size of the value when the code itself was there, else all are 0. */
 enum { ST_JPEG_LONG = 64, ST_JPEG_EOB = 128, ST_JPEG_VALUES = 5 };
 
+/* For blocks that are read over there is a second table, whose entries are bytes 0 and 1 of the first
+ * one's. Values are not wanted: an entry takes all symbols whose codes are there, even where the bits of
+ * the last value are not. It takes time to make, and is made for a code that comes again. */
+
 /* Codes of increasing length are increasing numbers, so the length of a code is told by comparing. */
 struct st_jpeg_canon {
     uint32_t limit[17]; /* [length]: the first 16-bit number above all codes up to this length */
@@ -33,6 +39,9 @@ struct st_jpeg_canon {
 
 struct st_jpeg_ac {
     _Alignas(64) uint64_t look[1 << ST_JPEG_LOOK_BITS];
+    uint16_t skip[1 << ST_JPEG_SKIP_BITS]; /* when has_skip */
+    bool has_skip;
+    uint32_t asked; /* how often, up to when `skip` was made */
     struct st_jpeg_canon canon;
 };
 

@@ -72,6 +72,8 @@ ST_INLINE __m256i odd_pairs(__m256i a, __m256i b)
 
 ST_INLINE __m256i widen(__m128i v) { return _mm256_zextsi128_si256(v); }
 
+ST_INLINE __m256i greater(__m256i a, __m256i b) { return _mm256_max_epi32(a, b); }
+
 /* ---- the way to memory ------------------------------------------------------------------------- */
 
 /* Four columns of four pixels to four rows of four bytes. */

@@ -73,6 +73,8 @@ ST_INLINE __m512i odd_pairs(__m512i a, __m512i b)
 
 ST_INLINE __m512i widen(__m128i v) { return _mm512_zextsi128_si512(v); }
 
+ST_INLINE __m512i greater(__m512i a, __m512i b) { return _mm512_max_epi32(a, b); }
+
 /* ---- the way to memory ------------------------------------------------------------------------- */
 
 /* Bytes of row 0, then of row 1, across four blocks: of each block four columns of four rows are in one

@@ -10,150 +10,261 @@
 
 #include <arm_neon.h>
 
-enum { BLOCK = 8 };
+#define ST_INLINE static inline __attribute__((always_inline))
 
-/* The place, in bytes of the 128 in zigzag order, of each coefficient in natural order. */
-#define AT(k) 2 * (k), 2 * (k) + 1
-static const uint8_t zigzag_bytes[8][16] = {
-    {AT(0), AT(1), AT(5), AT(6), AT(14), AT(15), AT(27), AT(28)},
-    {AT(2), AT(4), AT(7), AT(13), AT(16), AT(26), AT(29), AT(42)},
-    {AT(3), AT(8), AT(12), AT(17), AT(25), AT(30), AT(41), AT(43)},
-    {AT(9), AT(11), AT(18), AT(24), AT(31), AT(40), AT(44), AT(53)},
-    {AT(10), AT(19), AT(23), AT(32), AT(39), AT(45), AT(52), AT(54)},
-    {AT(20), AT(22), AT(33), AT(38), AT(46), AT(51), AT(55), AT(60)},
-    {AT(21), AT(34), AT(37), AT(47), AT(50), AT(56), AT(59), AT(61)},
-    {AT(35), AT(36), AT(48), AT(49), AT(57), AT(58), AT(62), AT(63)},
+enum {
+    BLOCK = 8,
+    HALF = 32,        /* with at most so many coefficients the second half of the zigzag order is 0 */
+    CENTRE = 128 * 8, /* added to DC: pixels lie around 128 */
 };
 
-typedef struct {
-    int32x4_t v[8];
-} rows32;
+/* ---- the passes -------------------------------------------------------------------------------- */
 
-/* One pass over four columns: the eight outputs before rounding and shifting. */
-static inline rows32 four_columns(const int16x4_t x[8], const bool quarter)
+/* Factors of the passes. The odd part takes four products less by sums of two rows, as the original has
+ * them; within what a column may add up to, those fit into 16 bits in both passes. A37 and A15 are of
+ * rows 3 + 7 and 1 + 5, for outputs 1 and 3, B37 and B15 for outputs 0 and 2; the rest is what single
+ * rows count more or less than that. */
+enum { E2A, E2B, E6B, A37, A15, B15, D01, D13, D15, D25, D31, D37, O01, O13, O23, O31, FACTORS };
+enum { B37 = A15, E6A = E2B, D23 = D15, D07 = D31, O03 = A15, O11 = A15, O21 = B15, O33 = A37 };
+static const int16_t factors[FACTORS] = {
+    [E2A] = ST_IDCT_E2A,
+    [E2B] = ST_IDCT_E2B,
+    [E6B] = ST_IDCT_E6B,
+    [A37] = ST_IDCT_33,
+    [A15] = ST_IDCT_03,
+    [B15] = ST_IDCT_05,
+    [D01] = ST_IDCT_01 - ST_IDCT_05,
+    [D13] = ST_IDCT_13 - ST_IDCT_33,
+    [D15] = ST_IDCT_15 - ST_IDCT_03,
+    [D25] = ST_IDCT_25 - ST_IDCT_05,
+    [D31] = ST_IDCT_31 - ST_IDCT_03,
+    [D37] = ST_IDCT_37 - ST_IDCT_33,
+    [O01] = ST_IDCT_01,
+    [O13] = ST_IDCT_13,
+    [O23] = ST_IDCT_23,
+    [O31] = ST_IDCT_31,
+};
+
+#define PRODUCT(x, k) vmull_laneq_s16(x, (k) < 8 ? f.val[0] : f.val[1], (k) & 7)
+#define PLUS(sum, x, k) vmlal_laneq_s16(sum, x, (k) < 8 ? f.val[0] : f.val[1], (k) & 7)
+
+/* Of four columns; outputs k and 7 - k are even[k] +- odd[k], to be rounded and shifted. */
+typedef struct {
+    int32x4_t even[4], odd[4];
+} halves;
+
+/* How many rows, from the top, are not zero. */
+enum rows { FOUR = 4, SEVEN = 7, EIGHT = 8 };
+
+/* What is refused afterwards may wrap around, which unsigned numbers may. */
+ST_INLINE int16x4_t plus(int16x4_t a, int16x4_t b)
 {
-    rows32 out;
-    const int32x4_t x0 = vshll_n_s16(x[0], ST_IDCT_BITS);
-    const int32x4_t x4 = quarter ? vdupq_n_s32(0) : vshll_n_s16(x[4], ST_IDCT_BITS);
-    const int32x4_t sum = vaddq_s32(x0, x4), difference = vsubq_s32(x0, x4);
-    int32x4_t a = vmull_n_s16(x[2], ST_IDCT_E2A), b = vmull_n_s16(x[2], ST_IDCT_E2B), odd[4];
-    odd[0] = vmlal_n_s16(vmull_n_s16(x[1], ST_IDCT_01), x[3], ST_IDCT_03);
-    odd[1] = vmlal_n_s16(vmull_n_s16(x[1], ST_IDCT_11), x[3], ST_IDCT_13);
-    odd[2] = vmlal_n_s16(vmull_n_s16(x[1], ST_IDCT_21), x[3], ST_IDCT_23);
-    odd[3] = vmlal_n_s16(vmull_n_s16(x[1], ST_IDCT_31), x[3], ST_IDCT_33);
-    if (!quarter) {
-        a = vmlal_n_s16(a, x[6], ST_IDCT_E6A);
-        b = vmlal_n_s16(b, x[6], ST_IDCT_E6B);
-        odd[0] = vmlal_n_s16(vmlal_n_s16(odd[0], x[5], ST_IDCT_05), x[7], ST_IDCT_07);
-        odd[1] = vmlal_n_s16(vmlal_n_s16(odd[1], x[5], ST_IDCT_15), x[7], ST_IDCT_17);
-        odd[2] = vmlal_n_s16(vmlal_n_s16(odd[2], x[5], ST_IDCT_25), x[7], ST_IDCT_27);
-        odd[3] = vmlal_n_s16(vmlal_n_s16(odd[3], x[5], ST_IDCT_35), x[7], ST_IDCT_37);
+    return vreinterpret_s16_u16(vadd_u16(vreinterpret_u16_s16(a), vreinterpret_u16_s16(b)));
+}
+
+ST_INLINE void odd_part(int32x4_t odd[4], const int16x4_t x[8], const enum rows rows, int16x8x2_t f)
+{
+    const int16x4_t x1 = x[1], x3 = x[3], x5 = x[5], x7 = x[7];
+    if (rows == FOUR) {
+        odd[0] = PLUS(PRODUCT(x1, O01), x3, O03);
+        odd[1] = PLUS(PRODUCT(x1, O11), x3, O13);
+        odd[2] = PLUS(PRODUCT(x1, O21), x3, O23);
+        odd[3] = PLUS(PRODUCT(x1, O31), x3, O33);
+        return;
     }
-    const int32x4_t even[4] = {vaddq_s32(sum, a), vaddq_s32(difference, b), vsubq_s32(difference, b),
-                               vsubq_s32(sum, a)};
-    for (int k = 0; k < 4; k++) {
-        out.v[k] = vaddq_s32(even[k], odd[k]);
-        out.v[7 - k] = vsubq_s32(even[k], odd[k]);
+    const int16x4_t x37 = rows == EIGHT ? plus(x3, x7) : x3, x15 = plus(x1, x5);
+    const int32x4_t a = PLUS(PRODUCT(x37, A37), x15, A15), b = PLUS(PRODUCT(x37, B37), x15, B15);
+    odd[0] = PLUS(b, x1, D01);
+    odd[1] = PLUS(PLUS(a, x3, D13), x5, D15);
+    odd[2] = PLUS(PLUS(b, x3, D23), x5, D25);
+    odd[3] = PLUS(a, x1, D31);
+    if (rows == EIGHT) {
+        odd[0] = PLUS(odd[0], x7, D07);
+        odd[3] = PLUS(odd[3], x7, D37);
     }
+}
+
+ST_INLINE halves four_columns(const int16x4_t x[8], const enum rows rows, int16x8x2_t f)
+{
+    halves out;
+    int32x4_t sum = vshll_n_s16(x[0], ST_IDCT_BITS), difference = sum;
+    int32x4_t a = PRODUCT(x[2], E2A), b = PRODUCT(x[2], E2B);
+    if (rows != FOUR) {
+        const int32x4_t x4 = vshll_n_s16(x[4], ST_IDCT_BITS);
+        difference = vsubq_s32(sum, x4);
+        sum = vaddq_s32(sum, x4);
+        a = PLUS(a, x[6], E6A);
+        b = PLUS(b, x[6], E6B);
+    }
+    odd_part(out.odd, x, rows, f);
+    out.even[0] = vaddq_s32(sum, a);
+    out.even[1] = vaddq_s32(difference, b);
+    out.even[2] = vsubq_s32(difference, b);
+    out.even[3] = vsubq_s32(sum, a);
     return out;
 }
 
-static inline rows32 low_columns(const int16x8_t v[8], const bool quarter)
+ST_INLINE halves low_columns(const int16x8_t v[8], const enum rows rows, int16x8x2_t f)
 {
     int16x4_t x[8];
-    for (int k = 0; k < (quarter ? 4 : 8); k++)
-        x[k] = vget_low_s16(v[k]);
-    return four_columns(x, quarter);
+    for (int k = 0; k < 8; k++)
+        x[k] = k < (int)rows ? vget_low_s16(v[k]) : vdup_n_s16(0);
+    return four_columns(x, rows, f);
 }
 
-static inline rows32 high_columns(const int16x8_t v[8], const bool quarter)
+ST_INLINE halves high_columns(const int16x8_t v[8], const enum rows rows, int16x8x2_t f)
 {
     int16x4_t x[8];
-    for (int k = 0; k < (quarter ? 4 : 8); k++)
-        x[k] = vget_high_s16(v[k]);
-    return four_columns(x, quarter);
+    for (int k = 0; k < 8; k++)
+        x[k] = k < (int)rows ? vget_high_s16(v[k]) : vdup_n_s16(0);
+    return four_columns(x, rows, f);
 }
 
-static inline void turn(int16x8_t v[8])
+/* Row k of the first pass. */
+ST_INLINE int32x4_t output(const halves *h, const int k)
 {
-    int16x8_t a[8];
-    int32x4_t b[8];
-    for (int k = 0; k < 8; k += 2) {
-        a[k] = vtrn1q_s16(v[k], v[k + 1]);
-        a[k + 1] = vtrn2q_s16(v[k], v[k + 1]);
-    }
-    for (int k = 0; k < 8; k += 4)
-        for (int j = k; j < k + 2; j++) {
-            const int32x4_t upper = vreinterpretq_s32_s16(a[j]), lower = vreinterpretq_s32_s16(a[j + 2]);
-            b[j] = vtrn1q_s32(upper, lower);
-            b[j + 2] = vtrn2q_s32(upper, lower);
-        }
+    const uint32x4_t even = vreinterpretq_u32_s32(h->even[k < 4 ? k : 7 - k]),
+                     odd = vreinterpretq_u32_s32(h->odd[k < 4 ? k : 7 - k]);
+    return vreinterpretq_s32_u32(k < 4 ? vaddq_u32(even, odd) : vsubq_u32(even, odd));
+}
+
+/* Two rows, or two halves of one, beside each other. */
+ST_INLINE int16x8_t rounded(int32x4_t left, int32x4_t right)
+{
+    return vrshrn_high_n_s32(vrshrn_n_s32(left, ST_IDCT_SHIFT_1), right, ST_IDCT_SHIFT_1);
+}
+
+/* ---- turning ----------------------------------------------------------------------------------- */
+
+/* In each 64 bits, four rows of four to four columns of four: 0 and 2 of the first two, then 1 and 3. */
+ST_INLINE void turn_fours(int16x8_t v[4])
+{
+    const int32x4_t a = vreinterpretq_s32_s16(vtrn1q_s16(v[0], v[1])),
+                    b = vreinterpretq_s32_s16(vtrn2q_s16(v[0], v[1])),
+                    c = vreinterpretq_s32_s16(vtrn1q_s16(v[2], v[3])),
+                    d = vreinterpretq_s32_s16(vtrn2q_s16(v[2], v[3]));
+    v[0] = vreinterpretq_s16_s32(vtrn1q_s32(a, c));
+    v[1] = vreinterpretq_s16_s32(vtrn1q_s32(b, d));
+    v[2] = vreinterpretq_s16_s32(vtrn2q_s32(a, c));
+    v[3] = vreinterpretq_s16_s32(vtrn2q_s32(b, d));
+}
+
+ST_INLINE void turn(int16x8_t v[8])
+{
+    turn_fours(v);
+    turn_fours(v + 4);
     for (int k = 0; k < 4; k++) {
-        const int64x2_t left = vreinterpretq_s64_s32(b[k]), right = vreinterpretq_s64_s32(b[k + 4]);
-        v[k] = vreinterpretq_s16_s64(vtrn1q_s64(left, right));
-        v[k + 4] = vreinterpretq_s16_s64(vtrn2q_s64(left, right));
+        const int64x2_t upper = vreinterpretq_s64_s16(v[k]), lower = vreinterpretq_s64_s16(v[k + 4]);
+        v[k] = vreinterpretq_s16_s64(vtrn1q_s64(upper, lower));
+        v[k + 4] = vreinterpretq_s16_s64(vtrn2q_s64(upper, lower));
+    }
+}
+
+/* Columns k and k + 4 in each vector, to rows in memory. */
+ST_INLINE void save_columns(uint8_t *out, size_t stride, const uint8x16_t v[4])
+{
+    const uint16x8_t a = vreinterpretq_u16_u8(vtrn1q_u8(v[0], v[1])),
+                     b = vreinterpretq_u16_u8(vtrn2q_u8(v[0], v[1])),
+                     c = vreinterpretq_u16_u8(vtrn1q_u8(v[2], v[3])),
+                     d = vreinterpretq_u16_u8(vtrn2q_u8(v[2], v[3]));
+    const uint32x4_t rows[4] = {
+        vreinterpretq_u32_u16(vtrn1q_u16(a, c)), vreinterpretq_u32_u16(vtrn1q_u16(b, d)),
+        vreinterpretq_u32_u16(vtrn2q_u16(a, c)), vreinterpretq_u32_u16(vtrn2q_u16(b, d))};
+    for (int k = 0; k < 4; k += 2) { /* rows k and k + 4, and the next ones */
+        const uint64x2_t upper = vreinterpretq_u64_u32(vuzp1q_u32(rows[k], rows[k + 1])),
+                         lower = vreinterpretq_u64_u32(vuzp2q_u32(rows[k], rows[k + 1]));
+        uint8_t *at = out + (size_t)k * stride;
+        vst1_u8(at, vreinterpret_u8_u64(vget_low_u64(upper)));
+        vst1_u8(at + stride, vreinterpret_u8_u64(vget_high_u64(upper)));
+        vst1_u8(at + 4 * stride, vreinterpret_u8_u64(vget_low_u64(lower)));
+        vst1_u8(at + 5 * stride, vreinterpret_u8_u64(vget_high_u64(lower)));
     }
 }
 
 /* The second pass and the way to memory; v holds the columns of the block. */
-static inline void last_pass(uint8_t *out, size_t stride, const int16x8_t v[8], const bool quarter)
+ST_INLINE void last_pass(uint8_t *out, size_t stride, const int16x8_t v[8], const enum rows rows,
+                         int16x8x2_t f)
 {
-    const rows32 low = low_columns(v, quarter), high = high_columns(v, quarter);
-    int8x8_t column[8];
-    for (int k = 0; k < 8; k++) {
-        const int16x8_t both = vcombine_s16(vshrn_n_s32(low.v[k], 16), vshrn_n_s32(high.v[k], 16));
-        column[k] = vqrshrn_n_s16(both, ST_IDCT_SHIFT_2 - 16);
+    const halves low = low_columns(v, rows, f), high = high_columns(v, rows, f);
+    int16x8_t sums[8]; /* their upper halves */
+    uint8x16_t columns[4];
+    for (int k = 0; k < 4; k++) {
+        sums[k] = vaddhn_high_s32(vaddhn_s32(low.even[k], low.odd[k]), high.even[k], high.odd[k]);
+        sums[7 - k] = vsubhn_high_s32(vsubhn_s32(low.even[k], low.odd[k]), high.even[k], high.odd[k]);
     }
-    int8x16_t a[4], b[4];
-    for (int k = 0; k < 4; k++) /* columns k and k + 4 beside each other */
-        a[k] = vzip1q_s8(vcombine_s8(column[k], column[k]), vcombine_s8(column[k + 4], column[k + 4]));
-    b[0] = vzip1q_s8(a[0], a[2]);
-    b[1] = vzip2q_s8(a[0], a[2]);
-    b[2] = vzip1q_s8(a[1], a[3]);
-    b[3] = vzip2q_s8(a[1], a[3]);
-    const uint8x16_t centre = vdupq_n_u8(128);
-    for (int k = 0; k < 2; k++) {
-        const uint8x16_t upper = vaddq_u8(vreinterpretq_u8_s8(vzip1q_s8(b[k], b[k + 2])), centre);
-        const uint8x16_t lower = vaddq_u8(vreinterpretq_u8_s8(vzip2q_s8(b[k], b[k + 2])), centre);
-        vst1_u8(out, vget_low_u8(upper));
-        vst1_u8(out + stride, vget_high_u8(upper));
-        vst1_u8(out + 2 * stride, vget_low_u8(lower));
-        vst1_u8(out + 3 * stride, vget_high_u8(lower));
-        out += 4 * stride;
-    }
+    for (int k = 0; k < 4; k++)
+        columns[k] = vqrshrun_high_n_s16(vqrshrun_n_s16(sums[k], ST_IDCT_SHIFT_2 - 16), sums[k + 4],
+                                         ST_IDCT_SHIFT_2 - 16);
+    save_columns(out, stride, columns);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------ */
+
+/* Where the coefficients of a row lie, among the sixteen from 16 g on, in bytes; elsewhere is zero. */
+#define AT(g, k) (k) / 16 == (g) ? 2 * ((k) % 16) : 255, (k) / 16 == (g) ? 2 * ((k) % 16) + 1 : 255
+#define PART(g, a, b, c, d, e, f, h, i) \
+    {AT(g, a), AT(g, b), AT(g, c), AT(g, d), AT(g, e), AT(g, f), AT(g, h), AT(g, i)}
+#define PARTS(...) \
+    {PART(0, __VA_ARGS__), PART(1, __VA_ARGS__), PART(2, __VA_ARGS__), PART(3, __VA_ARGS__)}
+static const uint8_t places[8][4][16] = {
+    PARTS(0, 1, 5, 6, 14, 15, 27, 28),     PARTS(2, 4, 7, 13, 16, 26, 29, 42),
+    PARTS(3, 8, 12, 17, 25, 30, 41, 43),   PARTS(9, 11, 18, 24, 31, 40, 44, 53),
+    PARTS(10, 19, 23, 32, 39, 45, 52, 54), PARTS(20, 22, 33, 38, 46, 51, 55, 60),
+    PARTS(21, 34, 37, 47, 50, 56, 59, 61), PARTS(35, 36, 48, 49, 57, 58, 62, 63)};
+static const uint8_t quarter_places[2][16] = {PART(0, 0, 1, 5, 6, 3, 8, 15, 15),
+                                              PART(0, 2, 4, 7, 15, 9, 15, 15, 15)};
+/* The first and the last sixteen in which a row has coefficients. */
+static const uint8_t first_part[8] = {0, 0, 0, 0, 0, 1, 1, 2}, last_part[8] = {1, 2, 2, 3, 3, 3, 3, 3};
+
+ST_INLINE int16x8_t row_of(const uint8x16x2_t *parts, const int row, const int count)
+{
+    uint8x16_t bytes = vdupq_n_u8(0);
+#pragma GCC unroll 4
+    for (int g = 0; g < 4; g++)
+        if (g >= first_part[row] && g <= last_part[row] && g < count) {
+            const uint8x16_t here = vqtbl2q_u8(parts[g], vld1q_u8(places[row][g]));
+            bytes = g == first_part[row] ? here : vorrq_u8(bytes, here);
+        }
+    return vreinterpretq_s16_u8(bytes);
+}
+
+/* Coefficients times steps; adds sizes to the sums of their columns. */
+ST_INLINE int16x8_t multiply(int16x8_t row, int16x8_t steps, uint32x4_t *low, uint32x4_t *high)
+{
+    const uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(row)), by = vreinterpretq_u16_s16(steps);
+    *low = vmlal_u16(*low, vget_low_u16(size), vget_low_u16(by));
+    *high = vmlal_high_u16(*high, size, by);
+    return vreinterpretq_s16_u16(vmulq_u16(vreinterpretq_u16_s16(row), by));
+}
+
+ST_INLINE int16x8_t around_centre(int16x8_t row)
+{
+    static const uint16_t centre[8] = {CENTRE};
+    return vreinterpretq_s16_u16(vaddq_u16(vreinterpretq_u16_s16(row), vld1q_u16(centre)));
 }
 
 /* Each transform returns the sums of absolute values of the columns, or the greatest of some of them; a
- * product has at most 27 bits, so they are right even where the pixels are not.
- *
- * `half`: no more than 32 coefficients, which one table holds. */
-static inline __attribute__((always_inline)) uint32x4_t transform_rows(uint8_t *out, size_t stride,
-                                                                       const int16_t *coefs,
-                                                                       const struct st_jpeg_quant *quant,
-                                                                       const bool half)
+ * product has at most 27 bits, so they are right even where the pixels are not. */
+ST_INLINE uint32x4_t transform_rows(uint8_t *out, size_t stride, const int16_t *coefs,
+                                    const struct st_jpeg_quant *quant, const bool half)
 {
-    const uint8x16x4_t first = vld1q_u8_x4((const uint8_t *)coefs);
-    const uint8x16x4_t second = vld1q_u8_x4((const uint8_t *)(coefs + 32));
-    const uint8x16_t table = vdupq_n_u8(64);
+    const int16x8x2_t f = {{vld1q_s16(factors), vld1q_s16(factors + 8)}};
+    const int parts = half ? 2 : 4;
+    uint8x16x2_t part[4];
     uint32x4_t low = vdupq_n_u32(0), high = low;
     int16x8_t v[8];
-    for (int k = 0; k < 8; k++) {
-        const uint8x16_t at = vld1q_u8(zigzag_bytes[k]);
-        uint8x16_t bytes = k < 7 ? vqtbl4q_u8(first, at) : vdupq_n_u8(0);
-        if (k > 0 && !half)
-            bytes = vqtbx4q_u8(bytes, second, vsubq_u8(at, table));
-        const int16x8_t row = vreinterpretq_s16_u8(bytes);
-        const uint16x8_t steps = vreinterpretq_u16_s16(vld1q_s16(quant->natural + 8 * k));
-        const uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(row));
-        low = vmlal_u16(low, vget_low_u16(size), vget_low_u16(steps));
-        high = vmlal_high_u16(high, size, steps);
-        v[k] = vreinterpretq_s16_u16(vmulq_u16(vreinterpretq_u16_s16(row), steps));
-    }
-    const rows32 left = low_columns(v, false), right = high_columns(v, false);
+    for (int g = 0; g < parts; g++)
+        part[g] = vld1q_u8_x2((const uint8_t *)(coefs + 16 * g));
+#pragma GCC unroll 8
     for (int k = 0; k < 8; k++)
-        v[k] = vrshrn_high_n_s32(vrshrn_n_s32(left.v[k], ST_IDCT_SHIFT_1), right.v[k], ST_IDCT_SHIFT_1);
+        v[k] = multiply(row_of(part, k, parts), vld1q_s16(quant->natural + 8 * k), &low, &high);
+    v[0] = around_centre(v[0]);
+    const halves left = low_columns(v, half ? SEVEN : EIGHT, f),
+                 right = high_columns(v, half ? FOUR : EIGHT, f);
+    for (int k = 0; k < 8; k++)
+        v[k] = rounded(output(&left, k), output(&right, k));
     turn(v);
-    last_pass(out, stride, v, false);
+    last_pass(out, stride, v, EIGHT, f);
     return vmaxq_u32(low, high);
 }
 
@@ -169,34 +280,27 @@ static uint32x4_t transform_half(uint8_t *out, size_t stride, const int16_t *coe
     return transform_rows(out, stride, coefs, quant, true);
 }
 
-/* Four columns of four rows, the rest is 0. */
+/* Four columns of four rows, the rest is 0: rows 0 and 2 are in one vector, 1 and 3 in another. */
 static uint32x4_t transform_quarter(uint8_t *out, size_t stride, const int16_t *coefs,
                                     const struct st_jpeg_quant *quant)
 {
-    static const uint8_t bytes[2][16] = {{AT(0), AT(1), AT(5), AT(6), AT(2), AT(4), AT(7), AT(13)},
-                                         {AT(3), AT(8), AT(12), AT(15), AT(9), AT(11), AT(14), AT(15)}};
+    const int16x8x2_t f = {{vld1q_s16(factors), vld1q_s16(factors + 8)}};
     const uint8x16x2_t first = vld1q_u8_x2((const uint8_t *)coefs);
     uint32x4_t sums = vdupq_n_u32(0);
-    int16x4_t x[8];
+    int16x8_t pair[2], v[8];
     for (int k = 0; k < 2; k++) {
-        const int16x8_t rows = vreinterpretq_s16_u8(vqtbl2q_u8(first, vld1q_u8(bytes[k])));
-        const int16_t *at = quant->natural + 16 * k;
-        const uint16x8_t steps = vreinterpretq_u16_s16(vcombine_s16(vld1_s16(at), vld1_s16(at + 8)));
-        const uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(rows));
-        sums = vmlal_u16(sums, vget_low_u16(size), vget_low_u16(steps));
-        sums = vmlal_high_u16(sums, size, steps);
-        const int16x8_t values = vreinterpretq_s16_u16(vmulq_u16(vreinterpretq_u16_s16(rows), steps));
-        x[2 * k] = vget_low_s16(values);
-        x[2 * k + 1] = vget_high_s16(values);
+        const int16_t *at = quant->natural + 8 * k;
+        const int16x8_t rows = vreinterpretq_s16_u8(vqtbl2q_u8(first, vld1q_u8(quarter_places[k])));
+        pair[k] = multiply(rows, vcombine_s16(vld1_s16(at), vld1_s16(at + 16)), &sums, &sums);
     }
-    const rows32 left = four_columns(x, true);
-    int16x8_t v[8];
-    for (int k = 0; k < 8; k++) {
-        const int16x4_t row = vrshrn_n_s32(left.v[k], ST_IDCT_SHIFT_1);
-        v[k] = vcombine_s16(row, row);
-    }
-    turn(v);
-    last_pass(out, stride, v, true);
+    pair[0] = around_centre(pair[0]);
+    const int16x4_t x[8] = {vget_low_s16(pair[0]), vget_low_s16(pair[1]), vget_high_s16(pair[0]),
+                            vget_high_s16(pair[1])};
+    const halves all = four_columns(x, FOUR, f);
+    for (int k = 0; k < 4; k++)
+        v[k] = rounded(output(&all, k), output(&all, k + 4));
+    turn_fours(v);
+    last_pass(out, stride, v, FOUR, f);
     return sums;
 }
 
@@ -221,7 +325,7 @@ bool st_jpeg_transform_neon(uint8_t *out, size_t stride, const struct st_jpeg_bl
             here = transform_dc(out, stride, coefs[0] * quant->zigzag[0]);
         else if (end <= ST_IDCT_QUARTER)
             here = transform_quarter(out, stride, coefs, quant);
-        else if (end <= 32)
+        else if (end <= HALF)
             here = transform_half(out, stride, coefs, quant);
         else
             here = transform_full(out, stride, coefs, quant);

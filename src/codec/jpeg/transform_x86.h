@@ -1,4 +1,4 @@
-/* transform_x86.h - the inverse DCT as both AVX2 and AVX-512 have it
+/* transform_x86.h - the inverse DCT as SSE2, AVX2 and AVX-512 have it
  *
  * Each group of 128 bits in a vector works on a block of its own. The multiplication of x86 takes pairs
  * of 16-bit numbers and adds the two products. The transform wants rows 0 and 4, 1 and 3, 2 and 6, 5 and
@@ -55,6 +55,8 @@ ST_INLINE void save_rows(uint8_t *out, size_t stride, const vectors *columns);
 /* A row of a block for each of the 32-bit numbers, clipped. */
 ST_INLINE void save_flat(uint8_t *out, size_t stride, __m128i pixels);
 ST_INLINE vector widen(__m128i v);
+/* Of each two 32-bit numbers the greater one. */
+ST_INLINE vector greater(vector a, vector b);
 /* Of each 128 bits, pairs 0 and 2 of a, then of b; pairs 1 and 3. */
 ST_INLINE vector even_pairs(vector a, vector b);
 ST_INLINE vector odd_pairs(vector a, vector b);
@@ -142,7 +144,7 @@ ST_INLINE vector transform_full(uint8_t *out, size_t stride, const int16_t *cons
         const vectors columns = pass(pairs, ROUND_2, ST_IDCT_SHIFT_2);
         save_rows(out + (size_t)k * stride, stride, &columns);
     }
-    return V(max_epi32)(sums, more);
+    return greater(sums, more);
 }
 
 ST_INLINE vector transform_quarter(uint8_t *out, size_t stride, const int16_t *const *coefs,
@@ -164,10 +166,11 @@ ST_INLINE vector transform_quarter(uint8_t *out, size_t stride, const int16_t *c
 
 ST_INLINE vector transform_dc(uint8_t *out, size_t stride, const int16_t *const *coefs, const int step)
 {
-    const __m128i values = _mm_setr_epi32(coefs[0][0] * step, coefs[1][0] * step,
-                                          coefs[BLOCKS - 2][0] * step, coefs[BLOCKS - 1][0] * step);
+    const __m128i values = _mm_setr_epi32(coefs[0][0] * step, coefs[1 % BLOCKS][0] * step,
+                                          coefs[2 % BLOCKS][0] * step, coefs[3 % BLOCKS][0] * step);
+    const __m128i negative = _mm_srai_epi32(values, 31);
     save_flat(out, stride, _mm_srai_epi32(_mm_add_epi32(values, _mm_set1_epi32(4 + 128 * 8)), 3));
-    return widen(_mm_abs_epi32(values));
+    return widen(_mm_sub_epi32(_mm_xor_si128(values, negative), negative));
 }
 
 /* The sums of sizes of all. */
@@ -197,7 +200,7 @@ ST_INLINE vector transform(uint8_t *out, size_t stride, const struct st_jpeg_blo
             sums = transform_full(out, stride, coefs, &steps, true);
         else
             sums = transform_full(out, stride, coefs, &steps, false);
-        most = V(max_epi32)(most, sums);
+        most = greater(most, sums);
     }
     return most;
 }

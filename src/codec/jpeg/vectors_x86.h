@@ -5,19 +5,10 @@
 #ifndef ST_CODEC_JPEG_VECTORS_X86_H
 #define ST_CODEC_JPEG_VECTORS_X86_H
 
+#include "base/vectors_x86.h"
 #include "codec/jpeg/kernels_isa.h"
 
-#include <immintrin.h>
-
 #define ST_INLINE static inline __attribute__((always_inline))
-
-#if defined(__AVX512F__)
-typedef __m512i vector;
-#define V(operation) _mm512_##operation
-#else
-typedef __m256i vector;
-#define V(operation) _mm256_##operation
-#endif
 
 ST_INLINE vector no_bits(void) { return V(set1_epi32)(0); }
 
