@@ -1,30 +1,42 @@
-/* crc32c.c - the checksum of Castagnoli, eight bytes a step
+/* crc32c.c - the checksum of Castagnoli: the choice of the way, and plain C, eight bytes a step
  *
- * The tables are made anew for each call: that takes microseconds, and what is summed here takes more.
+ * The tables are made anew for each long run: that takes microseconds, and what is summed takes more.
+ * Short runs go bit by bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/crc32c.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#ifndef HWCAP_CRC32
+#define HWCAP_CRC32 (1 << 7)
+#endif
+#endif
+
+#define POLYNOMIAL 0x82f63b78u
+enum { SHORT = 256 };
+
+static uint32_t step_bits(uint32_t crc)
+{
+    for (int bit = 0; bit < 8; bit++)
+        crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
+    return crc;
+}
+
 static void make_tables(uint32_t table[8][256])
 {
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        uint32_t crc = byte;
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
-        table[0][byte] = crc;
-    }
+    for (uint32_t byte = 0; byte < 256; byte++)
+        table[0][byte] = step_bits(byte);
     for (uint32_t byte = 0; byte < 256; byte++)
         for (int k = 1; k < 8; k++)
             table[k][byte] = table[k - 1][byte] >> 8 ^ table[0][table[k - 1][byte] & 255];
 }
 
-uint32_t st_crc32c(const void *data, size_t size)
+static uint32_t run_tables(uint32_t crc, const uint8_t *at, size_t size)
 {
     uint32_t table[8][256];
     make_tables(table);
-    const uint8_t *at = data;
-    uint32_t crc = ~0u;
     for (; size >= 8; size -= 8, at += 8) {
         crc ^= at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
         crc = table[7][crc & 255] ^ table[6][crc >> 8 & 255] ^ table[5][crc >> 16 & 255] ^
@@ -33,5 +45,33 @@ uint32_t st_crc32c(const void *data, size_t size)
     }
     for (; size; size--, at++)
         crc = crc >> 8 ^ table[0][(crc ^ *at) & 255];
-    return ~crc;
+    return crc;
 }
+
+uint32_t st_crc32c_run_c(uint32_t crc, const uint8_t *at, size_t size)
+{
+    if (size >= SHORT)
+        return run_tables(crc, at, size);
+    for (; size; size--, at++)
+        crc = step_bits(crc ^ *at);
+    return crc;
+}
+
+st_crc32c_run *st_crc32c_best(void)
+{
+#if defined(__aarch64__)
+    if (getauxval(AT_HWCAP) & HWCAP_CRC32)
+        return st_crc32c_run_arm;
+#elif defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2"))
+        return st_crc32c_run_x86;
+#endif
+    return st_crc32c_run_c;
+}
+
+uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size)
+{
+    return ~st_crc32c_best()(~crc, data, size);
+}
+
+uint32_t st_crc32c(const void *data, size_t size) { return st_crc32c_more(0, data, size); }

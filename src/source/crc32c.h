@@ -8,6 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* By the CPU's own instruction where it has one. */
 uint32_t st_crc32c(const void *data, size_t size);
+/* Goes on from the sum of what stood before; st_crc32c is this from 0. */
+uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size);
+
+/* The ways there are, for tests. Each works on the inverted sum. */
+typedef uint32_t st_crc32c_run(uint32_t inverted, const uint8_t *at, size_t size);
+st_crc32c_run st_crc32c_run_c;
+st_crc32c_run st_crc32c_run_x86; /* x86-64 with SSE 4.2 */
+st_crc32c_run st_crc32c_run_arm; /* aarch64 with the CRC extension */
+/* The one that this CPU runs. */
+st_crc32c_run *st_crc32c_best(void);
 
 #endif

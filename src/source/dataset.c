@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "source/held.h"
 #include "source/kinds.h"
 
 #include <stdio.h>
@@ -37,6 +38,55 @@ static const struct st_source *kind_of(const char *uri, const char **path)
     return NULL;
 }
 
+/* The kind that a path without a scheme looks like; NULL when it looks like none. */
+static const struct st_source *kind_that_suits(const char *path, const uint8_t *head, size_t size)
+{
+    for (const struct st_source *const *kind = st_sources; *kind; kind++)
+        if ((*kind)->suits && (*kind)->suits(path, head, size))
+            return *kind;
+    return NULL;
+}
+
+static const struct st_source *kind_by_look(const char *path)
+{
+    uint8_t head[4096];
+    size_t size = 0;
+    struct st_held file = {0};
+    if (!st_held_open(&file, path, NULL)) {
+        size = file.size < sizeof head ? file.size : sizeof head;
+        if (st_held_read(&file, 0, head, size, NULL))
+            size = 0;
+    }
+    st_held_close(&file);
+    return kind_that_suits(path, head, size);
+}
+
+/* The kind of what a URL names: by its name, for which no server need be asked, or by its first bytes.
+ */
+static int kind_of_remote(const struct st_source **out, const char *url,
+                          const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    char name[PATH_MAX];
+    uint8_t head[4096];
+    struct st_held file = {0};
+    if (snprintf(name, sizeof name, "%.*s", (int)strcspn(url, "?#"), url) >= (int)sizeof name)
+        return st_fail(err, STOKER_EINVAL, "%.300s...: the URL is too long", url);
+    *out = kind_that_suits(name, head, 0);
+    if (*out)
+        return 0;
+    int rc = st_held_open_any(&file, url, NULL, opt, err);
+    const size_t size = file.size < sizeof head ? file.size : sizeof head;
+    if (!rc)
+        rc = st_held_read(&file, 0, head, size, err);
+    st_held_close(&file);
+    if (!rc && !(*out = kind_that_suits(name, head, size)))
+        rc = st_fail(err, STOKER_EUNSUPPORTED,
+                     "%.700s: neither name nor content tell what kind of data set it is; "
+                     "write tar:URL, or another kind",
+                     name);
+    return rc;
+}
+
 static bool looks_like_scheme(const char *uri)
 {
     const size_t size = strspn(uri, "abcdefghijklmnopqrstuvwxyz0123456789+");
@@ -49,6 +99,11 @@ int st_dataset_open(struct stoker_dataset **out, const char *uri,
     const struct stoker_dataset_options defaults = {.size = sizeof defaults};
     const char *path = uri;
     const struct st_source *kind = kind_of(uri, &path);
+    if (!kind && st_remote_is_url(uri)) {
+        const int rc = kind_of_remote(&kind, uri, opt, err);
+        if (rc)
+            return rc;
+    }
     if (!kind && looks_like_scheme(uri)) {
         char known[200] = "";
         for (size_t i = 0, at = 0; st_sources[i] && at < sizeof known; i++)
@@ -59,6 +114,8 @@ int st_dataset_open(struct stoker_dataset **out, const char *uri,
                        "build knows %s",
                        uri, known);
     }
+    if (!kind)
+        kind = kind_by_look(path);
     struct stoker_dataset *data = st_dataset_new(kind ? kind : st_sources[0]);
     if (!data)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", uri);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/reader.h"
+#include "source/remote.h"
 #include "source/ring.h"
 
 #include <errno.h>
@@ -82,10 +83,31 @@ static int read_extent(int fd, const struct st_extent *extent, struct st_buffer 
     return rc;
 }
 
+static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer,
+                        struct stoker_error *err)
+{
+    const uint64_t all = st_remote_size(extent->remote);
+    const uint64_t size = extent->length != ST_WHOLE_FILE ? extent->length
+                          : extent->offset < all          ? all - extent->offset
+                                                          : 0;
+    if (size > SAMPLE_MAX)
+        return too_large(extent->path, err);
+    if (!st_buffer_reserve(buffer, size))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", extent->path,
+                       (unsigned long long)size);
+    const int rc = st_remote_read(extent->remote, extent->offset, buffer->data, size, err);
+    buffer->size = rc ? 0 : size;
+    return rc;
+}
+
 int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct stoker_error *err)
 {
     int fd;
     buffer->size = 0;
+    if (extent->remote)
+        return fetch_remote(extent, buffer, err);
+    if (extent->fd)
+        return read_extent(extent->fd, extent, buffer, err);
     do /* not to wait for ever where somebody put a pipe */
         fd = open(extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
@@ -103,6 +125,8 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
     if (sample >= count)
         return st_fail(err, STOKER_EINVAL, "sample %llu: the data set has only %llu",
                        (unsigned long long)sample, (unsigned long long)count);
+    out->fd = 0;
+    out->remote = NULL;
     return data->source->locate ? data->source->locate(data->self, sample, out, err) : 0;
 }
 

@@ -14,7 +14,7 @@
 #define MAGIC   0x7864692e6b6f7473ull /* "stok.idx", on a machine of the same byte order */
 #define VERSION 1u
 
-static uint32_t checksum(const uint8_t *bytes, uint64_t size)
+uint32_t st_index_sum(const uint8_t *bytes, uint64_t size)
 {
     const size_t skipped = offsetof(struct st_index_header, size);
     return st_crc32c(bytes + skipped, size - skipped);
@@ -22,7 +22,7 @@ static uint32_t checksum(const uint8_t *bytes, uint64_t size)
 
 void st_index_seal(uint8_t *bytes, uint64_t size)
 {
-    const uint32_t crc = checksum(bytes, size);
+    const uint32_t crc = st_index_sum(bytes, size);
     memcpy(bytes + offsetof(struct st_index_header, crc), &crc, sizeof crc);
 }
 
@@ -93,7 +93,7 @@ bool st_index_load(struct st_index *out, uint8_t *bytes, uint64_t size)
     memcpy(&header, bytes, sizeof header);
     if (header.magic != MAGIC || header.version != VERSION || header.size != size ||
         !lay_out(&index, &header, &expected) || expected != size ||
-        header.crc != checksum(bytes, size) || !sound(&index))
+        header.crc != st_index_sum(bytes, size) || !sound(&index))
         return false;
     *out = index;
     return true;

@@ -48,7 +48,9 @@ int st_index_build(struct st_index *out, const struct st_scan *scan, const void 
 bool st_index_load(struct st_index *out, uint8_t *bytes, uint64_t size);
 void st_index_free(struct st_index *index);
 
-/* Puts the checksum into a block of at least a header's size: needed before it is kept in a file. */
+/* The checksum of a block of at least a header's size, and what puts it there: needed before it is kept in a file.
+ * For any block that begins as st_index_header does, up to its size. */
+uint32_t st_index_sum(const uint8_t *bytes, uint64_t size);
 void st_index_seal(uint8_t *bytes, uint64_t size);
 
 #endif

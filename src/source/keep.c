@@ -26,7 +26,8 @@ int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uin
                  struct stoker_error *err)
 {
     struct stat info;
-    if (stat(directory, &info) && (errno != ENOENT || mkdir(directory, 0777) || stat(directory, &info)))
+    if (stat(directory, &info) &&
+        (errno != ENOENT || (mkdir(directory, 0777) && errno != EEXIST) || stat(directory, &info)))
         return st_fail_errno(err, errno, "cannot keep the index in %s", directory);
     if (!S_ISDIR(info.st_mode))
         return st_fail(err, STOKER_EINVAL, "cannot keep the index in %s: not a folder", directory);
@@ -166,18 +167,25 @@ static bool write_all(int fd, const uint8_t *bytes, uint64_t size)
     return true;
 }
 
-void st_keep_store(struct st_index *index, const char *file, int64_t scan_began_ns)
+bool st_keep_replace(const char *file, const void *bytes, uint64_t size, bool durable)
 {
     char temporary[PATH_MAX + 48];
-    if (!settled(index, scan_began_ns))
-        return;
-    st_index_seal(index->bytes, index->size);
     snprintf(temporary, sizeof temporary, "%s.%ld.%llu", file, (long)getpid(),
              (unsigned long long)st_now_ns());
     const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
+        return false;
+    const bool written = write_all(fd, bytes, size) && !(durable && fsync(fd));
+    if (!close(fd) && written && !rename(temporary, file))
+        return true;
+    unlink(temporary);
+    return false;
+}
+
+void st_keep_store(struct st_index *index, const char *file, int64_t scan_began_ns)
+{
+    if (!settled(index, scan_began_ns))
         return;
-    const bool written = write_all(fd, index->bytes, index->size) && !fsync(fd);
-    if (close(fd) || !written || rename(temporary, file))
-        unlink(temporary);
+    st_index_seal(index->bytes, index->size);
+    st_keep_replace(file, index->bytes, index->size, true);
 }

@@ -22,5 +22,8 @@ bool st_keep_load(struct st_index *out, const char *file, const void *key, uint6
  * Replaces the file in one step. A file that cannot be written is no error: the next open scans again.
  */
 void st_keep_store(struct st_index *index, const char *file, int64_t scan_began_ns);
+/* Puts a file of these bytes in the place of the one there, in one step; false: nothing has changed. Durable: it
+ * is on the disk before the old one is gone, which takes its time. */
+bool st_keep_replace(const char *file, const void *bytes, uint64_t size, bool durable);
 
 #endif

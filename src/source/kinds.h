@@ -9,6 +9,15 @@
 
 extern const struct st_source st_source_folder;
 extern const struct st_source st_source_flat;
+extern const struct st_source st_source_csv;
+extern const struct st_source st_source_hdf5;
+extern const struct st_source st_source_jsonl;
+extern const struct st_source st_source_lmdb;
+extern const struct st_source st_source_npy;
+extern const struct st_source st_source_npz;
+extern const struct st_source st_source_tar;
+extern const struct st_source st_source_tfrecord;
+extern const struct st_source st_source_zip;
 
 /* A data set with zeroed state and one holder; NULL when out of memory. */
 struct stoker_dataset *st_dataset_new(const struct st_source *source);

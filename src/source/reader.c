@@ -2,14 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/cpu.h"
 #include "source/ring.h"
 #include "st_config.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 65536, WAKE_MAX = 16 };
+enum { DEPTH_MAX = 65536, WAKE_MAX = 16, CALM = 64 /* reads that tell that the store is in memory */ };
 
 static struct st_berth *berth_of(struct st_reader *reader, uint64_t ticket)
 {
@@ -25,17 +27,24 @@ static bool begun(struct st_reader *reader, uint64_t ticket)
     return berth->ticket > ticket || (berth->ticket == ticket && berth->state != ST_BERTH_FREE);
 }
 
+/* Whether reading ahead pays. */
+static bool reads_ahead(const struct st_reader *reader)
+{
+    return !reader->crowded || reader->calm < CALM;
+}
+
 bool st_ring_ready(struct st_reader *reader)
 {
     while (reader->next < reader->count && begun(reader, reader->next))
         reader->next++; /* a caller of get was faster */
-    return !reader->cancelled && reader->next < reader->count &&
+    return !reader->cancelled && reader->next < reader->count && reads_ahead(reader) &&
            berth_of(reader, reader->next)->state == ST_BERTH_FREE;
 }
 
 static void begin(struct st_reader *reader, struct st_berth *berth, enum st_berth_state state)
 {
     berth->state = state;
+    berth->slept = false;
     reader->free_berths--;
     if (++reader->in_flight > reader->stats.in_flight_max)
         reader->stats.in_flight_max = reader->in_flight;
@@ -50,12 +59,22 @@ struct st_berth *st_ring_take(struct st_reader *reader)
     return berth;
 }
 
+/* A read is through that slept or did not; the engine comes back where the store begins to make wait. */
+static void watch(struct st_reader *reader, bool slept)
+{
+    const bool ahead = reads_ahead(reader);
+    reader->calm = slept ? 0 : reader->calm < CALM ? reader->calm + 1 : CALM;
+    if (!ahead && reader->engine && st_ring_ready(reader))
+        reader->engine->wake(reader);
+}
+
 static void count_read(struct st_reader *reader, struct st_berth *berth, uint64_t bytes)
 {
     reader->stats.reads++;
     reader->stats.bytes += bytes;
     reader->stats.buffer_bytes += berth->buffer.capacity - berth->counted;
     berth->counted = berth->buffer.capacity;
+    watch(reader, berth->slept);
     if (--reader->in_flight == 0)
         pthread_cond_broadcast(&reader->quiet);
 }
@@ -88,8 +107,8 @@ static void set_free(struct st_reader *reader, struct st_berth *berth)
         reader->engine->wake(reader);
 }
 
-/* With the lock held: waits until the berth is the ticket's and the engine is not at work on it; false when
- * cancelled. */
+/* With the lock held: waits until the berth is the ticket's and the engine is not at work on it; false
+ * when cancelled. */
 static bool await(struct st_reader *reader, struct st_berth *berth, uint64_t ticket)
 {
     while (!reader->cancelled && (berth->ticket != ticket || berth->state == ST_BERTH_READING)) {
@@ -124,11 +143,26 @@ static int get_memory(struct st_reader *reader, uint64_t ticket, struct st_bytes
     return rc;
 }
 
+long st_times_slept(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+int st_ring_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
+                 struct stoker_error *err)
+{
+    const long slept = reader->crowded ? st_times_slept() : 0;
+    const int rc = st_read_sample(reader->data, st_ring_sample(reader, berth), &berth->buffer, out, err);
+    berth->slept = reader->crowded && st_times_slept() > slept;
+    return rc;
+}
+
 /* Reads into a berth that this caller has begun. */
 static int read_here(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
                      struct stoker_error *err)
 {
-    const int rc = st_read_sample(reader->data, st_ring_sample(reader, berth), &berth->buffer, out, err);
+    const int rc = st_ring_read(reader, berth, out, err);
     pthread_mutex_lock(&reader->lock);
     count_read(reader, berth, rc ? 0 : out->size);
     if (rc)
@@ -183,6 +217,11 @@ void st_reader_done(struct st_reader *reader, uint64_t ticket)
     if (berth->ticket == ticket && berth->state == ST_BERTH_LENT)
         set_free(reader, berth);
     pthread_mutex_unlock(&reader->lock);
+}
+
+void st_reader_callers(struct st_reader *reader, uint32_t count)
+{
+    reader->crowded = count >= st_cpu_count();
 }
 
 /* ---- epochs ------------------------------------------------------------------------------------ */
@@ -245,11 +284,14 @@ static int wanted_engine(enum st_reader_engine *engine, struct stoker_error *err
     return st_fail(err, STOKER_EINVAL, "STOKER_READER=%s: expected auto, uring, pool or inline", wish);
 }
 
-static bool lies_in_memory(const struct stoker_dataset *data)
+/* In memory, on a server, or (neither) in files: as the first sample is, so are all. */
+static void look_where(const struct stoker_dataset *data, bool *memory, bool *remote)
 {
     struct st_extent extent;
-    return data->source->locate && st_dataset_count(data) && !st_locate(data, 0, &extent, NULL) &&
-           extent.memory;
+    const bool known =
+        data->source->locate && st_dataset_count(data) && !st_locate(data, 0, &extent, NULL);
+    *memory = known && extent.memory;
+    *remote = known && !extent.memory && extent.remote;
 }
 
 static int open_engine(struct st_reader *reader, const struct st_engine *engine,
@@ -273,14 +315,15 @@ static int choose_engine(struct st_reader *reader, enum st_reader_engine engine,
     if (rc)
         return rc;
     reader->name = "inline";
-    if (lies_in_memory(reader->data)) {
-        reader->memory = true;
+    bool remote;
+    look_where(reader->data, &reader->memory, &remote);
+    if (reader->memory) {
         reader->name = "memory";
         return 0;
     }
     if (engine == ST_READER_INLINE)
         return 0;
-    if (engine == ST_READER_POOL || !reader->data->source->locate)
+    if (engine == ST_READER_POOL || !reader->data->source->locate || remote)
         return open_engine(reader, &st_engine_pool, err);
 #if ST_HAVE_URING
     const int failed = open_engine(reader, &st_engine_uring, err);

@@ -23,6 +23,10 @@ typedef uint64_t st_reader_plan(void *context, uint64_t ticket);
  * pool; sources with `read` always by the pool. */
 int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
                    uint32_t depth, struct stoker_error *err);
+/* How many threads will call get. Where that is every CPU, reading ahead of them takes what they need, and
+ * pays only if the store makes readers wait: then the reader reads ahead, else each caller for itself.
+ * Without this, CPUs are taken to be free. */
+void st_reader_callers(struct st_reader *reader, uint32_t count);
 /* Begins an epoch of tickets [0, count). The one before must be stopped. */
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
                     struct stoker_error *err);

@@ -19,9 +19,7 @@ struct pool {
 
 static void read_berth(struct st_reader *reader, struct st_berth *berth)
 {
-    const uint64_t sample = st_ring_sample(reader, berth);
-    st_ring_put(reader, berth,
-                st_read_sample(reader->data, sample, &berth->buffer, &berth->bytes, &berth->err));
+    st_ring_put(reader, berth, st_ring_read(reader, berth, &berth->bytes, &berth->err));
 }
 
 static void *pool_thread(void *argument)

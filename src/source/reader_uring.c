@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,6 +87,16 @@ static void add_close(struct uring *u, uint32_t slot)
     add_step(u, sqe, slot, STEP_CLOSE, 0);
 }
 
+/* A file that the source holds open needs one request alone. */
+static void add_read(struct uring *u, uint32_t slot, const struct st_extent *extent,
+                     const struct st_buffer *buffer)
+{
+    struct io_uring_sqe *sqe = next_entry(u);
+    u->chains[slot] = (struct chain){.wanted = extent->length};
+    io_uring_prep_read(sqe, extent->fd, buffer->data, (unsigned)extent->length, extent->offset);
+    add_step(u, sqe, slot, STEP_READ, u->store_waits ? IOSQE_ASYNC : 0);
+}
+
 /* From the read on the links are hard: whatever becomes of it, the file is closed. */
 static void add_chain(struct uring *u, uint32_t slot, const struct st_extent *extent,
                       const struct st_buffer *buffer)
@@ -145,13 +154,17 @@ static void begin(struct st_reader *reader, struct st_berth *berth, struct st_ex
         return;
     }
     const bool whole = extent->length == ST_WHOLE_FILE;
+    berth->slept = u->store_waits;
     if (extent->memory) {
         berth->bytes = (struct st_bytes){extent->memory, extent->length};
         st_ring_put(reader, berth, 0);
-    } else if ((whole ? extent->offset > 0 || berth->buffer.capacity > ASYNC_ROOM
+    } else if (extent->remote ||
+               (whole ? extent->fd || extent->offset > 0 || berth->buffer.capacity > ASYNC_ROOM
                       : extent->length > ASYNC_ROOM) ||
                !st_buffer_reserve(&berth->buffer, whole ? FIRST_ROOM : extent->length)) {
         finish(reader, berth, st_fetch(extent, &berth->buffer, &berth->err));
+    } else if (extent->fd) {
+        add_read(u, (uint32_t)(berth - reader->berths), extent, &berth->buffer);
     } else {
         add_chain(u, (uint32_t)(berth - reader->berths), extent, &berth->buffer);
     }
@@ -234,20 +247,14 @@ static void submit_all(struct uring *u)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the kernel is short of memory */
 }
 
-static long times_slept(void)
-{
-    struct rusage use;
-    return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nvcsw;
-}
-
 /* Submits a batch, and watches whether that made this thread sleep (not just lose its turn). */
 static void submit_batch(struct uring *u)
 {
-    const long slept = times_slept();
+    const long slept = st_times_slept();
     const uint64_t began = st_now_ns();
     submit_all(u);
     u->batch_limit = u->batch_limit * 4 < BATCH ? u->batch_limit * 4 : BATCH;
-    if (st_now_ns() - began > SLOW_SUBMIT_NS && times_slept() > slept)
+    if (st_now_ns() - began > SLOW_SUBMIT_NS && st_times_slept() > slept)
         u->store_waits = true;
 }
 

@@ -19,6 +19,7 @@ struct st_berth {
     uint64_t ticket; /* the one it holds, or is free for */
     enum st_berth_state state;
     int code;         /* READY: how the reading went */
+    bool slept;       /* the reading had to wait for the store */
     uint32_t waiters; /* for `moved`: who asked for this ticket, and who for one of the next rounds */
     pthread_cond_t moved;
     struct st_bytes bytes;
@@ -55,12 +56,19 @@ struct st_reader {
     st_reader_plan *plan;
     void *plan_context;
     uint32_t in_flight, free_berths, wake_at; /* the engine is woken when so many berths are free */
+    bool crowded;  /* no CPU is free for reading ahead */
+    uint32_t calm; /* reads in a row that did not have to wait */
     struct st_reader_stats stats;
 };
 
 /* For engines. With the lock held: whether there is a berth to read into; that berth, or NULL. */
 bool st_ring_ready(struct st_reader *reader);
 struct st_berth *st_ring_take(struct st_reader *reader);
+/* Without it: reads the berth's sample in this thread. */
+int st_ring_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
+                 struct stoker_error *err);
+/* How often this thread has gone to sleep by itself, not to be confused with losing its CPU. */
+long st_times_slept(void);
 /* Without it: the berth's bytes are there, or its err says why not. */
 void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code);
 static inline uint64_t st_ring_sample(const struct st_reader *reader, const struct st_berth *berth)

@@ -18,9 +18,40 @@
 
 #define ST_WHOLE_FILE UINT64_MAX
 
+/* A sample is a tuple of fields; most data sets have two, an encoded image and a label. */
+enum st_field_kind {
+    ST_FIELD_IMAGE, /* an encoded image, or pixels: uint8 [H, W, C] or [H, W] */
+    ST_FIELD_AUDIO, /* an encoded sound */
+    ST_FIELD_INT, ST_FIELD_FLOAT,
+    ST_FIELD_ARRAY, /* numbers of one type */
+    ST_FIELD_TEXT, ST_FIELD_JSON, ST_FIELD_BYTES,
+};
+enum { ST_FIELDS_MAX = 16, ST_DIMS_MAX = 8 };
+
+struct st_field {
+    const char *name; /* the source's */
+    enum st_field_kind kind;
+    /* ARRAY, and IMAGE of pixels: */
+    enum stoker_dtype dtype;
+    int32_t ndim; /* -1: not known before a sample is read */
+    int64_t shape[ST_DIMS_MAX]; /* -1: differs from sample to sample */
+};
+
+/* One field of one sample. Bytes lie in the sample's raw bytes, in the scratch buffer or in the source. */
+struct st_piece {
+    struct st_bytes bytes;      /* IMAGE, AUDIO, ARRAY (C order, native endian), TEXT, JSON, BYTES */
+    int64_t whole;              /* INT */
+    double real;                /* FLOAT */
+    enum stoker_dtype dtype;    /* ARRAY, IMAGE of pixels */
+    int32_t ndim;               /* ARRAY; IMAGE: 0 when encoded, else 2 or 3 */
+    int64_t shape[ST_DIMS_MAX];
+};
+
 /* Where a sample's bytes lie: in memory, or in a file. */
 struct st_extent {
     const uint8_t *memory; /* not NULL: here, `length` bytes */
+    int fd; /* not 0: this file, which the source holds open; `path` then names it in messages */
+    struct st_remote *remote; /* not NULL: this object on a server, as with fd */
     uint64_t offset, length; /* in the file; ST_WHOLE_FILE: from offset to its end */
     char path[PATH_MAX];
 };
@@ -28,6 +59,9 @@ struct st_extent {
 struct st_source {
     const char *scheme;   /* "folder" in folder:/data/train */
     size_t self_size;     /* the caller zeroes it and frees it */
+    /* Whether a path that names no scheme looks like this kind's, by its name or by the first bytes of the file
+     * there (none for a folder, a pattern, or where nothing is). NULL: never. */
+    bool (*suits)(const char *path, const uint8_t *head, size_t size);
     int (*open)(void *self, const char *path, const struct stoker_dataset_options *opt,
                 struct stoker_error *err);
     uint64_t (*count)(const void *self);
@@ -36,8 +70,15 @@ struct st_source {
     /* One of the two: */
     int (*locate)(const void *self, uint64_t sample, struct st_extent *out, struct stoker_error *err);
     int (*read)(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err);
+    /* NULL: the sample's bytes are an encoded image, and `label` its label. Else the fields, whose pieces
+     * `split` finds in the bytes that were located or read. Any thread. Scratch is the caller's, kept from
+     * sample to sample. */
+    const struct st_field *(*fields)(const void *self, uint32_t *count);
+    int (*split)(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
+                 struct st_piece *pieces, struct stoker_error *err);
     uint32_t (*class_count)(const void *self);                   /* NULL: no classes */
     const char *(*class_name)(const void *self, uint32_t index); /* NULL: no classes */
+    const char *(*note)(const void *self); /* NULL, or what stats() should say: what is slow here, and why */
     void (*close)(void *self);                                   /* safe after a failed open */
 };
 
@@ -48,7 +89,7 @@ struct stoker_dataset {
     atomic_uint holders;
 };
 
-/* Opens "scheme:path" or a plain path (a folder). */
+/* Opens "scheme:path", or a plain path as what it looks like (else as a folder of classes). */
 int st_dataset_open(struct stoker_dataset **out, const char *uri,
                     const struct stoker_dataset_options *opt, struct stoker_error *err);
 int st_dataset_from_memory(struct stoker_dataset **out, const struct stoker_item *items, uint64_t count,
@@ -57,6 +98,13 @@ int st_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
                           uint64_t count, struct stoker_error *err);
 int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,
                               void *cookie, struct stoker_error *err);
+/* Over others, which they hold: concat.c, subset.c, mix.c. */
+int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts, uint32_t count,
+                      struct stoker_error *err);
+int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
+                      uint64_t count, struct stoker_error *err);
+int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts, const double *weights,
+                   uint32_t count, uint64_t samples, uint64_t seed, struct stoker_error *err);
 struct stoker_dataset *st_dataset_hold(struct stoker_dataset *data);
 void st_dataset_drop(struct stoker_dataset *data); /* NULL is fine */
 uint64_t st_dataset_count(const struct stoker_dataset *data);

@@ -151,7 +151,7 @@ static void errors(void)
     ok(!open_as("", at("e"), NULL, &err) && strstr(err.message, "no class folder"),
        "no class folder: %s", err.message);
     ok(!open_as("", "", NULL, &err), "an empty path: %s", err.message);
-    ok(!open_as("tar:", "/x.tar", NULL, &err) && err.code == STOKER_EUNSUPPORTED, "an unknown kind: %s",
+    ok(!open_as("parquet:", "/x", NULL, &err) && err.code == STOKER_EUNSUPPORTED, "an unknown kind: %s",
        err.message);
     tree_file(at("e/full/1.jpg"), 3, 1);
     mkdir(at("e/hollow"), 0777);

@@ -1,0 +1,144 @@
+/* field_list.c - the fields that a user asks for: "images,labels=int"
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/field_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [ST_FIELD_IMAGE] = "image", [ST_FIELD_AUDIO] = "audio", [ST_FIELD_INT] = "int",
+    [ST_FIELD_FLOAT] = "float", [ST_FIELD_ARRAY] = "array", [ST_FIELD_TEXT] = "text",
+    [ST_FIELD_JSON] = "json",   [ST_FIELD_BYTES] = "bytes",
+};
+static const struct {
+    const char *name;
+    uint32_t size;
+} dtypes[] = {
+    [STOKER_U8] = {"u8", 1},     [STOKER_F32] = {"f32", 4}, [STOKER_F16] = {"f16", 2},
+    [STOKER_BF16] = {"bf16", 2}, [STOKER_I64] = {"i64", 8}, [STOKER_I8] = {"i8", 1},
+    [STOKER_I16] = {"i16", 2},   [STOKER_I32] = {"i32", 4}, [STOKER_U16] = {"u16", 2},
+    [STOKER_U32] = {"u32", 4},   [STOKER_U64] = {"u64", 8}, [STOKER_F64] = {"f64", 8},
+    [STOKER_BOOL] = {"bool", 1},
+};
+static const unsigned kind_count = sizeof kind_names / sizeof *kind_names;
+static const unsigned dtype_count = sizeof dtypes / sizeof *dtypes;
+enum { CHANNELS_MAX = 4 };
+
+uint32_t st_dtype_size(enum stoker_dtype dtype) { return dtypes[dtype].size; }
+
+bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out)
+{
+    for (unsigned dtype = 0; dtype < dtype_count; dtype++)
+        if (!strncmp(name, dtypes[dtype].name, size) && !dtypes[dtype].name[size]) {
+            *out = (enum stoker_dtype)dtype;
+            return true;
+        }
+    return false;
+}
+
+bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape)
+{
+    return dtype == STOKER_U8 && (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
+}
+
+const char *st_field_kind_name(enum st_field_kind kind) { return kind_names[kind]; }
+
+static char *without_blanks(char *from, char *end)
+{
+    while (from < end && (*from == ' ' || *from == '\t'))
+        from++;
+    while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    *end = '\0';
+    return from;
+}
+
+/* "f32[3x4]" */
+static bool parse_shape(struct st_field_wish *wish, const char *type)
+{
+    const size_t size = strcspn(type, "[");
+    if (!type[size] || !st_dtype_named(type, size, &wish->dtype))
+        return false;
+    const char *at = type + size;
+    do {
+        char *end;
+        const char *digits = at + 1;
+        if (wish->ndim == ST_DIMS_MAX || *digits < '0' || *digits > '9')
+            return false;
+        wish->shape[wish->ndim] = strtoll(digits, &end, 10);
+        if (wish->shape[wish->ndim++] > UINT32_MAX)
+            return false;
+        at = end;
+    } while (*at == 'x');
+    wish->kind = st_is_pixels(wish->dtype, wish->ndim, wish->shape) ? ST_FIELD_IMAGE : ST_FIELD_ARRAY;
+    return at[0] == ']' && !at[1];
+}
+
+static bool parse_type(struct st_field_wish *wish, const char *type)
+{
+    unsigned kind = 0;
+    while (kind < kind_count && strcmp(type, kind_names[kind]))
+        kind++;
+    if (kind == kind_count)
+        return parse_shape(wish, type);
+    wish->kind = (enum st_field_kind)kind;
+    return true;
+}
+
+static int parse_one(struct st_field_wish *wish, char *from, char *end, const char *text,
+                     struct stoker_error *err)
+{
+    *wish = (struct st_field_wish){.name = without_blanks(from, end)};
+    char *equals = strrchr(wish->name, '=');
+    if (equals) {
+        char *const behind = equals + strlen(equals);
+        const char *kind = without_blanks(equals + 1, behind);
+        wish->name = without_blanks((char *)(uintptr_t)wish->name, equals);
+        if (!parse_type(wish, kind))
+            return st_fail(
+                err, STOKER_EINVAL,
+                "fields=%.300s: no type is called %.100s; there are image, audio, int, float, array, "
+                "text, json, bytes, and arrays of a known shape like u8[32x32x3] or f32[10]",
+                text, kind);
+        wish->typed = true;
+    }
+    return wish->name[0] ? 0 : st_fail(err, STOKER_EINVAL, "fields=%.300s: a name is empty", text);
+}
+
+static int check_twins(const struct st_field_list *list, const char *text, struct stoker_error *err)
+{
+    for (uint32_t i = 1; i < list->count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!strcmp(list->wishes[i].name, list->wishes[k].name))
+                return st_fail(err, STOKER_EINVAL, "fields=%.300s: %.200s stands there twice", text,
+                               list->wishes[i].name);
+    return 0;
+}
+
+int st_field_list_parse(struct st_field_list *list, const char *text, struct stoker_error *err)
+{
+    *list = (struct st_field_list){0};
+    if (!text)
+        return 0;
+    list->text = strdup(text);
+    if (!list->text)
+        return st_fail(err, STOKER_ENOMEM, "fields: out of memory");
+    for (char *from = list->text, *end; from; from = end) {
+        char *const comma = strchrnul(from, ',');
+        end = *comma ? comma + 1 : NULL;
+        if (list->count == ST_FIELDS_MAX)
+            return st_fail(err, STOKER_EINVAL, "fields=%.300s: more than %d", text, ST_FIELDS_MAX);
+        const int rc = parse_one(&list->wishes[list->count++], from, comma, text, err);
+        if (rc)
+            return rc;
+    }
+    return check_twins(list, text, err);
+}
+
+void st_field_list_free(struct st_field_list *list)
+{
+    free(list->text);
+    *list = (struct st_field_list){0};
+}

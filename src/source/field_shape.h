@@ -1,0 +1,27 @@
+/* field_shape.h - fields with a shape behind their type: "label=int,box=float[4],mask=u8[?x224]"
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_FIELD_SHAPE_H
+#define ST_SOURCE_FIELD_SHAPE_H
+
+#include "source/field_list.h"
+
+/* "[2x4]", with "[2,4]" for the same; "[]" is one axis of any length, and "?" an axis of any length: one
+ * at the most. */
+struct st_field_shape {
+    bool given;
+    bool raw; /* the type was one of elements (u8, f32, ...), which lie as they are in memory; the wish
+                 says ARRAY */
+    enum stoker_dtype dtype;
+    int32_t ndim;
+    int64_t shape[ST_DIMS_MAX]; /* -1: any */
+};
+
+/* As st_field_list_parse; shapes[i] belongs to the wish i. */
+int st_field_shapes_parse(struct st_field_list *list, struct st_field_shape shapes[ST_FIELDS_MAX],
+                          const char *text, struct stoker_error *err);
+/* Sets the axis that may be of any length; false when `count` elements do not fit the shape. */
+bool st_field_shape_fit(const struct st_field_shape *shape, uint64_t count, int64_t out[ST_DIMS_MAX]);
+
+#endif

@@ -1,0 +1,250 @@
+/* json_lines.c - one JSON object a line (RFC 8259), as keys and values
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/cells.h"
+#include "source/text.h"
+#include "source/utf8.h"
+
+#include <string.h>
+
+enum { DEPTH_MAX = 64 };
+
+/* One line being read. */
+struct reading {
+    struct st_text text;
+    struct st_cells *out;
+    bool no_memory;
+};
+
+static bool take_digits(struct st_text *text)
+{
+    const char *from = text->at;
+    while (text->at < text->end && *text->at >= '0' && *text->at <= '9')
+        text->at++;
+    return text->at > from;
+}
+
+static bool take_number(struct st_text *text)
+{
+    if (text->at < text->end && *text->at == '-')
+        text->at++;
+    const char *from = text->at;
+    if (!take_digits(text) || (*from == '0' && text->at - from > 1))
+        return false;
+    if (text->at < text->end && *text->at == '.') {
+        text->at++;
+        if (!take_digits(text))
+            return false;
+    }
+    if (text->at < text->end && (*text->at == 'e' || *text->at == 'E')) {
+        text->at++;
+        if (text->at < text->end && (*text->at == '+' || *text->at == '-'))
+            text->at++;
+        return take_digits(text);
+    }
+    return true;
+}
+
+/* ---- strings ------------------------------------------------------------------------------------ */
+
+static bool take_hex(struct st_text *text, uint32_t *out)
+{
+    *out = 0;
+    if (text->end - text->at < 4)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        const char c = *text->at++;
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0)
+            return false;
+        *out = *out << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+/* \uXXXX, two of them for what lies beyond 16 bits; half of such a pair, and zero, are refused. */
+static bool take_escaped_point(struct st_text *text, char **to)
+{
+    uint32_t point, low;
+    if (!take_hex(text, &point) || point == 0 || (point >= 0xdc00 && point < 0xe000))
+        return false;
+    if (point >= 0xd800 && point < 0xdc00) {
+        if (!st_text_take_word(text, "\\u") || !take_hex(text, &low) || low < 0xdc00 || low >= 0xe000)
+            return false;
+        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    }
+    *to = (char *)st_put_utf8((uint8_t *)*to, point);
+    return true;
+}
+
+/* Writes the string without its escapes to `to`, which has room for it as it stands. */
+static char *take_string(struct st_text *text, char *to)
+{
+    static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    while (text->at < text->end && *text->at != '"') {
+        const char c = *text->at++;
+        if ((unsigned char)c < 0x20)
+            return NULL;
+        if (c != '\\') {
+            *to++ = c;
+            continue;
+        }
+        if (text->at == text->end)
+            return NULL;
+        const char kind = *text->at++;
+        const char *known = kind ? strchr(escapes, kind) : NULL;
+        if (known)
+            *to++ = meanings[known - escapes];
+        else if (kind != 'u' || !take_escaped_point(text, &to))
+            return NULL;
+    }
+    return st_text_take(text, '"') ? to : NULL;
+}
+
+/* From its opening quote to behind its closing one. */
+static bool skip_string(struct st_text *text)
+{
+    for (text->at++; text->at < text->end; text->at++) {
+        if (*text->at == '"') {
+            text->at++;
+            return true;
+        }
+        if (*text->at == '\\' && text->at + 1 < text->end)
+            text->at++;
+    }
+    return false;
+}
+
+/* A string at its opening quote, as a cell. */
+static bool add_string(struct reading *line)
+{
+    struct st_text *text = &line->text, behind = *text;
+    struct st_cells *out = line->out;
+    if (!skip_string(&behind))
+        return false;
+    if (!st_cells_add(out, text->at, (uint64_t)(behind.at - text->at))) { /* room, written over below */
+        line->no_memory = true;
+        return false;
+    }
+    text->at++;
+    char *from = out->text + out->at[out->count - 1], *end = take_string(text, from);
+    if (!end)
+        return false;
+    *end = '\0';
+    out->text_size = out->at[out->count - 1] + (uint64_t)(end - from) + 1;
+    return true;
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+static bool skip_value(struct st_text *text, int depth);
+
+static bool skip_members(struct st_text *text, char close, int depth)
+{
+    text->at++;
+    if (st_text_take(text, close))
+        return true;
+    do {
+        st_text_skip_blanks(text);
+        if (close == '}' && (text->at == text->end || *text->at != '"' || !skip_string(text) ||
+                             !st_text_take(text, ':')))
+            return false;
+        if (!skip_value(text, depth + 1))
+            return false;
+    } while (st_text_take(text, ','));
+    return st_text_take(text, close);
+}
+
+static bool skip_value(struct st_text *text, int depth)
+{
+    st_text_skip_blanks(text);
+    if (text->at == text->end || depth > DEPTH_MAX)
+        return false;
+    switch (*text->at) {
+    case '"':
+        return skip_string(text);
+    case '{':
+        return skip_members(text, '}', depth);
+    case '[':
+        return skip_members(text, ']', depth);
+    case 't':
+        return st_text_take_word(text, "true");
+    case 'f':
+        return st_text_take_word(text, "false");
+    case 'n':
+        return st_text_take_word(text, "null");
+    default:
+        return take_number(text);
+    }
+}
+
+static bool add_plain(struct reading *line, const char *word, uint64_t size)
+{
+    line->no_memory = !st_cells_add(line->out, word, size);
+    return !line->no_memory;
+}
+
+/* A value as a cell; for null the key before it goes too. */
+static bool add_value(struct reading *line)
+{
+    struct st_text *text = &line->text;
+    st_text_skip_blanks(text);
+    const char *from = text->at;
+    if (from < text->end && *from == '"')
+        return add_string(line);
+    if (!skip_value(text, 0))
+        return false;
+    if (*from == 'n') {
+        line->out->text_size = line->out->at[--line->out->count];
+        return true;
+    }
+    if (*from == 't' || *from == 'f')
+        return add_plain(line, *from == 't' ? "1" : "0", 1);
+    return add_plain(line, from, (uint64_t)(text->at - from));
+}
+
+static bool add_object(struct reading *line)
+{
+    struct st_text *text = &line->text;
+    if (!st_text_take(text, '{'))
+        return false;
+    if (!st_text_take(text, '}')) {
+        do {
+            st_text_skip_blanks(text);
+            if (text->at == text->end || *text->at != '"' || !add_string(line) ||
+                !st_text_take(text, ':') || !add_value(line))
+                return false;
+        } while (st_text_take(text, ','));
+        if (!st_text_take(text, '}'))
+            return false;
+    }
+    st_text_skip_blanks(text);
+    return text->at == text->end;
+}
+
+int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_error *err)
+{
+    st_cells_clear(out);
+    while (lines->at < lines->end) {
+        const char *begin = lines->at, *end = memchr(begin, '\n', (size_t)(lines->end - begin));
+        struct reading line = {.text = {begin, end ? end : lines->end}, .out = out};
+        lines->began = lines->line++;
+        lines->at = end ? end + 1 : lines->end;
+        st_text_skip_blanks(&line.text);
+        if (line.text.at == line.text.end)
+            continue; /* an empty line */
+        if (add_object(&line))
+            return 0;
+        if (line.no_memory)
+            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lines->name);
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: line %llu: no JSON object, or a damaged one, from column %llu on",
+                       lines->name, (unsigned long long)lines->began,
+                       (unsigned long long)(line.text.at - begin) + 1);
+    }
+    return STOKER_END;
+}

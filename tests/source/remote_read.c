@@ -1,0 +1,185 @@
+/* remote_read.c - reads all samples of a data set, in a shuffled order and by several threads, for
+ * remote.py
+ *
+ *     remote_read URI [fields=..] [index_dir=..] [cache_dir=..] [cache_bytes=..] [remote_ms=..]
+ * [passes=..] [fork=1] [wait=1]
+ *
+ * Prints a line of JSON for each pass: how many samples, a sum over all fields, how many could not be
+ * read and why the first of them, and the note. With fork=1 a child reads once more, after the parent
+ * has. With wait=1 each pass begins when a line comes in.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "base/threads.h"
+#include "source/crc32c.h"
+#include "source/reader.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GETTERS = 4, DEPTH = 32 };
+
+struct pass {
+    struct stoker_dataset *data;
+    struct st_reader *reader;
+    uint64_t count;
+    uint32_t *sums;
+    atomic_ullong next, bad;
+    pthread_mutex_t lock;
+    struct stoker_error first;
+};
+
+/* Far apart one after another: 7919 is a prime, and no test has as many samples. */
+static uint64_t scatter(void *context, uint64_t ticket)
+{
+    const struct pass *pass = context;
+    return ticket * 7919 % pass->count;
+}
+
+/* A sum over the sample's fields: between them the bytes that were read may be anything. */
+static int sum_sample(struct pass *pass, uint64_t ticket, struct st_buffer *scratch,
+                      struct stoker_error *err)
+{
+    const struct st_source *source = pass->data->source;
+    struct st_piece pieces[ST_FIELDS_MAX];
+    struct st_bytes bytes;
+    uint32_t count = 0, sum = 0;
+    int rc = st_reader_get(pass->reader, ticket, &bytes, err);
+    if (rc)
+        return rc;
+    source->fields(pass->data->self, &count);
+    rc = source->split(pass->data->self, scatter(pass, ticket), bytes, scratch, pieces, err);
+    for (uint32_t i = 0; i < count && !rc; i++) {
+        sum = st_crc32c_more(sum, pieces[i].bytes.data, pieces[i].bytes.size);
+        sum = st_crc32c_more(sum, &pieces[i].whole, sizeof pieces[i].whole);
+        sum = st_crc32c_more(sum, &pieces[i].real, sizeof pieces[i].real);
+    }
+    st_reader_done(pass->reader, ticket);
+    pass->sums[scatter(pass, ticket)] = sum;
+    return rc;
+}
+
+static void get(void *context)
+{
+    struct pass *pass = context;
+    struct st_buffer scratch = {0};
+    uint64_t ticket;
+    while ((ticket = atomic_fetch_add(&pass->next, 1)) < pass->count) {
+        struct stoker_error err = {0};
+        if (sum_sample(pass, ticket, &scratch, &err)) {
+            pthread_mutex_lock(&pass->lock);
+            if (!atomic_fetch_add(&pass->bad, 1))
+                pass->first = err;
+            pthread_mutex_unlock(&pass->lock);
+        }
+    }
+    st_buffer_free(&scratch);
+}
+
+static void put_text(const char *name, const char *text)
+{
+    printf(", \"%s\": \"", name);
+    for (; *text; text++)
+        printf(*text == '"' || *text == '\\' || *text < ' ' ? "?" : "%c", *text);
+    putchar('"');
+}
+
+static int fail(const struct stoker_error *err)
+{
+    printf("{\"open\": false");
+    put_text("error", err->message);
+    puts("}");
+    fflush(stdout);
+    return 0;
+}
+
+static int read_all(struct stoker_dataset *data)
+{
+    struct pass pass = {
+        .data = data, .count = st_dataset_count(data), .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct stoker_error err = {0};
+    const uint64_t began = st_now_ns();
+    pass.sums = calloc(pass.count, sizeof *pass.sums);
+    if (!pass.sums || st_reader_open(&pass.reader, data, ST_READER_AUTO, DEPTH, &err) ||
+        st_reader_start(pass.reader, pass.count, scatter, &pass, &err))
+        return fail(&err);
+    st_threads_run(GETTERS, get, &pass);
+    st_reader_stop(pass.reader);
+    st_reader_close(pass.reader);
+    const char *note = data->source->note ? data->source->note(data->self) : NULL;
+    printf(
+        "{\"open\": true, \"kind\": \"%s\", \"count\": %llu, \"sum\": %u, \"bad\": %llu, \"ms\": %llu",
+        data->source->scheme, (unsigned long long)pass.count,
+        st_crc32c(pass.sums, pass.count * sizeof *pass.sums), (unsigned long long)pass.bad,
+        (unsigned long long)(st_now_ns() - began) / 1000000);
+    put_text("error", pass.first.message);
+    put_text("note", note ? note : "");
+    puts("}");
+    fflush(stdout);
+    free(pass.sums);
+    return 0;
+}
+
+static const char *value_of(int argc, char **argv, const char *name)
+{
+    const size_t size = strlen(name);
+    for (int i = 2; i < argc; i++)
+        if (!strncmp(argv[i], name, size) && argv[i][size] == '=')
+            return argv[i] + size + 1;
+    return NULL;
+}
+
+static uint64_t number_of(int argc, char **argv, const char *name, uint64_t otherwise)
+{
+    const char *value = value_of(argc, argv, name);
+    return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    char line[16];
+    struct stoker_dataset *data;
+    struct stoker_error err = {0};
+    if (argc < 2)
+        return 2;
+    const struct stoker_dataset_options opt = {
+        .size = sizeof opt,
+        .fields = value_of(argc, argv, "fields"),
+        .index_dir = value_of(argc, argv, "index_dir"),
+        .cache_dir = value_of(argc, argv, "cache_dir"),
+        .cache_bytes = number_of(argc, argv, "cache_bytes", 0),
+        .remote_ms = (uint32_t)number_of(argc, argv, "remote_ms", 0),
+    };
+    const bool waits = value_of(argc, argv, "wait") != NULL;
+    if (st_dataset_open(&data, argv[1], &opt, &err))
+        return fail(&err);
+    for (uint64_t pass = number_of(argc, argv, "passes", 1); pass; pass--) {
+        if (waits) {
+            puts("ready");
+            fflush(stdout);
+            if (!fgets(line, sizeof line, stdin))
+                return 1;
+        }
+        read_all(data);
+    }
+    if (value_of(argc, argv, "fork")) {
+        const pid_t child = fork();
+        if (child == 0) {
+            read_all(data);
+            st_dataset_drop(data);
+            _exit(0);
+        }
+        int status = 1;
+        if (child < 0 || waitpid(child, &status, 0) < 0 || status)
+            return 1;
+        read_all(data);
+    }
+    st_dataset_drop(data);
+    return 0;
+}
