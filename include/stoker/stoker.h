@@ -99,17 +99,52 @@ struct stoker_dataset; /* immutable once open: any number of threads and loaders
 
 struct stoker_dataset_options {
     size_t size;
-    const char *index_dir;          /* keep the index here and reuse it while the tree is unchanged;
-                                       NULL (default): scan each time */
+    const char *index_dir;          /* keep the index here and reuse it while the data are unchanged;
+                                       NULL (default): scan folders each time, and keep the index of an
+                                       archive beside it (PATH.stoker-index), where that can be written */
     const char *const *extensions;  /* NULL-terminated, lower case, with the dot; NULL (default): the
                                        nine of torchvision's ImageFolder */
     uint32_t threads;               /* for scanning; 0 (default): the CPUs this process may use */
     bool allow_empty;               /* a class folder without images is no error (default false) */
+    const char *fields;             /* which fields a sample has, separated by commas, as its kind of data
+                                       set names them: "jpg,cls"; with a type where the data does not say:
+                                       "image/encoded=image,image/class/label=int"; NULL (default): the
+                                       kind's own choice */
+    const char *cache_dir;          /* keep what is read by URL here, and read it from here again; several
+                                       processes may share it; NULL (default): no cache */
+    uint64_t cache_bytes;           /* no more than this in cache_dir; 0 (default): 64 GiB */
+    uint32_t remote_ms;             /* time for one request by URL, retries included; 0 (default): 60000 */
 };
 STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
 
 /* Opens "DIR" or "folder:DIR" (one sub-folder a class, as torchvision's ImageFolder) or "flat:DIR"
- * (all images below DIR in sorted order, label 0). `opt` may be NULL. */
+ * (all images below DIR in sorted order, label 0). `opt` may be NULL. Other data sets by their path alone, if
+ * name or first bytes tell what they are, or as "kind:path":
+ *
+ *   tar:       samples as the Python package webdataset reads them. Fields are suffixes ("jpg;jpeg;png,cls",
+ *              "__key__" for the name), decoded by the last part of the suffix unless "=type" says otherwise.
+ *   tfrecord:  records of tf.train.Example or SequenceExample. Fields are features, "name=type": image, audio,
+ *              text, json or bytes for one value of bytes, int or float for one number, int[2x?] or float[] for
+ *              many, u8[32x32x3] for elements that lie in bytes as they are.
+ *
+ *   hdf5:      row i of data sets, whose names are the fields ("images,train/labels"); by default all at the
+ *              file's root.
+ *   lmdb:      entries in the order of their keys. Fields: image (or a Datum's), label (a Datum's), key, value.
+ *   npy:, npz: row i of arrays; fields of an npz are its arrays' names (all by default).
+ *   zip:       images with the classes of their folders. Fields: image, label, name.
+ *   csv:, jsonl: files named in a table whose first line names its columns, or in one object a line. Fields
+ *              are columns, that of the files first, or the first with "=image" or "=audio".
+ *
+ * In arrays of numbers uint8 rows of [H, W] and [H, W, C <= 4] are images, and single numbers int or float;
+ * "=type" says otherwise where that can be.
+ *
+ * The path of tar and tfrecord may be a list ("a.tar::b.tar"), have braces ("a-{000..127}.tar") or be a pattern
+ * ("*.tar").
+ * Each of these but csv and jsonl may be an http://, https:// or s3://BUCKET/KEY URL, and is then read by ranges:
+ * tar, tfrecord and zip sample by sample; npy and npz are brought into memory, hdf5 and lmdb copied to a file
+ * first. See cache_dir.
+ * An archive that is packed as a whole (.tar.gz, .tar.zst) cannot be read at random: it is unpacked into memory
+ * where that is small enough, and refused otherwise. */
 STOKER_API int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
                                    const struct stoker_dataset_options *opt,
                                    struct stoker_error *err);
@@ -144,6 +179,28 @@ STOKER_API int stoker_dataset_from_callbacks(struct stoker_dataset **out,
                                              const struct stoker_callbacks *callbacks, void *cookie,
                                              struct stoker_error *err);
 
+/* Data sets over others, which they hold: the parts may be closed at once. All parts must have the same
+ * fields. One behind the other: */
+STOKER_API int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts,
+                                     uint32_t count, struct stoker_error *err);
+/* Some samples, in any order, any of them more than once; the indices are copied: */
+STOKER_API int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data,
+                                     const uint64_t *indices, uint64_t count, struct stoker_error *err);
+/* Mixed: of any run of samples each part has its share by weight, and all its samples come once before any
+ * comes again, in an order that depends on the seed. `samples` 0: until all of all parts have come. */
+STOKER_API int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts,
+                                  const double *weights, uint32_t count, uint64_t samples, uint64_t seed,
+                                  struct stoker_error *err);
+
+/* Its kind, as in "kind:path"; NULL for one that was not opened by a path. */
+STOKER_API const char *stoker_dataset_kind(const struct stoker_dataset *data);
+struct stoker_field {
+    const char *name; /* these live as long as the data set */
+    const char *type; /* image, audio, int, float, array, text, json or bytes */
+};
+/* What a sample has, in this order; false past the last. */
+STOKER_API bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index,
+                                     struct stoker_field *out);
 STOKER_API uint64_t stoker_dataset_count(const struct stoker_dataset *data);
 STOKER_API int64_t stoker_dataset_label(const struct stoker_dataset *data, uint64_t sample);
 /* What messages call the sample: its path, or "sample 17". Writes at most `size` bytes, terminated;
@@ -212,7 +269,10 @@ STOKER_API void stoker_order_close(struct stoker_order *order);
 
 /* ---- loaders ----------------------------------------------------------------------------------- */
 
-enum stoker_dtype { STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16, STOKER_I64 };
+enum stoker_dtype {
+    STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16, /* of images */
+    STOKER_I64, STOKER_I8, STOKER_I16, STOKER_I32, STOKER_U16, STOKER_U32, STOKER_U64, STOKER_F64, STOKER_BOOL,
+};
 enum stoker_layout { STOKER_NCHW, STOKER_NHWC }; /* NHWC: torch's channels_last, shape still N,C,H,W */
 enum stoker_on_error {
     STOKER_ON_ERROR_RAISE,   /* next answers with the sample's error when its batch is due */
@@ -225,6 +285,13 @@ enum stoker_fidelity { STOKER_EXACT, STOKER_FAST };
 enum stoker_ragged {
     STOKER_RAGGED_LIST, /* images of different shapes are handed out one by one */
     STOKER_RAGGED_PAD,  /* padded right and below with zeros to the largest of the batch */
+};
+
+/* Where images are resized, coloured and finished once they are decoded. */
+enum stoker_place {
+    STOKER_PLACE_AUTO,   /* on the loader's device where there is one that can, else by the workers */
+    STOKER_PLACE_CPU,    /* by the workers */
+    STOKER_PLACE_DEVICE, /* on the device, or the loader is not opened */
 };
 
 struct stoker_loader_options {
@@ -243,13 +310,23 @@ struct stoker_loader_options {
     uint64_t error_limit;              /* bad samples an epoch before next fails all the same; default
                                           UINT64_MAX: none */
     enum stoker_fidelity fidelity;     /* default exact; fast: JPEGs at least twice too large are decoded
-                                          at a half, a quarter or an eighth */
+                                          at a half, a quarter or an eighth; on a device with JPEG engines
+                                          these decode part of each batch, whatever is free first, so that a
+                                          run cannot be repeated bit for bit */
     uint32_t pillow;                   /* whose resize to match: 13 (default) or 12 */
     bool exif_rotate;                  /* turn images as their EXIF orientation says (default false) */
     uint64_t pixel_limit;              /* refuse larger images; default 178956970, as Pillow's error */
     uint64_t max_memory;               /* bytes in slots before next fails because all are lent out;
                                           0 (default): a quarter of the machine's or cgroup's memory */
     uint32_t timeout_ms;               /* how long next may wait; 0 (default): for ever */
+    const char *device;                /* whose memory batches are handed out in: "cuda", "cuda:1"; NULL
+                                          (default) or "cpu": the CPU's. The images must then all be of one
+                                          size; nothing but the speed and the place of the bytes differs */
+    enum stoker_place augment_on;      /* default auto */
+    bool pin_memory;                   /* without a device: batches lie in memory that a GPU copies from by
+                                          itself, if that can be had (default false) */
+    uint64_t pinned_limit;             /* bytes of such memory, here and for a device; what is beyond is
+                                          pageable; 0 (default): as much as max_memory */
 };
 STOKER_API struct stoker_loader_options stoker_loader_defaults(void);
 
@@ -281,14 +358,43 @@ struct stoker_tensor {
     int64_t stride[4]; /* in elements */
 };
 
+/* A field of the samples that is not their image. Arrays of one shape are stacked; text and the like, and
+ * arrays of several shapes, lie one behind the other. */
+enum stoker_column_kind {
+    STOKER_COLUMN_INT,   /* int64 [count] */
+    STOKER_COLUMN_FLOAT, /* float64 [count] */
+    STOKER_COLUMN_ARRAY, /* [count, ...], or all values in one row and `offsets` */
+    STOKER_COLUMN_TEXT, STOKER_COLUMN_JSON, STOKER_COLUMN_BYTES, /* uint8, and `offsets` */
+    STOKER_COLUMN_AUDIO, /* encoded: as BYTES */
+};
+enum { STOKER_COLUMN_DIMS = 9 };
+struct stoker_column {
+    const char *name;                  /* the field's */
+    enum stoker_column_kind kind;
+    enum stoker_dtype dtype;
+    const void *data;                  /* in the CPU's memory, in C order */
+    int32_t ndim;
+    int64_t shape[STOKER_COLUMN_DIMS];
+    const uint64_t *offsets;           /* not NULL: which elements of `data` are each sample's; count + 1 */
+    const int64_t (*shapes)[STOKER_COLUMN_DIMS - 1]; /* arrays with offsets: of each sample; -1 behind the last */
+};
+
 struct stoker_batch {
     uint64_t epoch, index;            /* the how manyth batch of which epoch */
     uint32_t count;                   /* samples in it */
     bool ragged;                      /* images.data is NULL and `items` counts */
-    struct stoker_tensor images;      /* [count, C, H, W] */
+    struct stoker_tensor images;      /* [count, C, H, W]; of sounds [count, C, T] or [count, C, F, T], zeros
+                                         behind the shorter ones; ndim 0 where the data set has no images */
     const struct stoker_tensor *items; /* ragged: count tensors [C, H, W] */
-    struct stoker_tensor labels;      /* int64 [count] */
-    const uint64_t *samples;          /* which samples these are */
+    struct stoker_tensor labels;      /* int64 [count]; of samples with fields the first that is an int */
+    const uint64_t *samples;          /* which samples these are; in the CPU's memory */
+    int32_t device_type;              /* where images and labels lie, in DLPack's numbers: 1 CPU, 2 CUDA,
+                                         3 pinned by CUDA */
+    int32_t device_id;                /* which of several devices; 0 for the CPU */
+    uint32_t column_count;            /* of data sets whose samples have fields: all but the image */
+    const struct stoker_column *columns;
+    struct stoker_tensor lengths;     /* sounds whose lengths differ: int64 [count], frames of each, in the CPU's
+                                         memory; else ndim 0 */
 };
 
 /* The next batch, in order; it is the caller's until released. STOKER_END after the last. After a bad
@@ -297,13 +403,37 @@ STOKER_API int stoker_loader_next(struct stoker_loader *loader, const struct sto
                                   struct stoker_error *err);
 /* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. */
 STOKER_API void stoker_loader_interrupt(struct stoker_loader *loader);
-/* Gives a batch's memory back. Any thread, any time, also after the loader is closed. */
+/* Gives a batch's memory back. Any thread, any time, also after the loader is closed. What streams that
+ * joined the batch hold at this moment may still read it; later work may not. */
 STOKER_API void stoker_batch_release(const struct stoker_batch *batch);
+
+/* A batch on a device may still be on its way when next hands it out. Work put into `stream` (a CUstream;
+ * 0: the default stream) from now on comes after it is there; the CPU does not wait. The stream must live
+ * until the batch is released. Nothing to do, and STOKER_OK, for a batch in the CPU's memory. */
+STOKER_API int stoker_batch_join(const struct stoker_batch *batch, uintptr_t stream,
+                                 struct stoker_error *err);
+/* The CPU waits until the batch is there. */
+STOKER_API int stoker_batch_sync(const struct stoker_batch *batch, struct stoker_error *err);
+/* As stoker_batch_release, but what `stream` holds now, a copy that is still under way, may read the batch
+ * to the end: its memory is not written to before. */
+STOKER_API void stoker_batch_release_on(const struct stoker_batch *batch, uintptr_t stream);
 
 STOKER_API uint64_t stoker_loader_batches(const struct stoker_loader *loader); /* of this epoch, rank */
 STOKER_API uint32_t stoker_loader_workers(const struct stoker_loader *loader);
 /* Stops the threads (within one sample's time) and frees the loader. */
 STOKER_API void stoker_loader_close(struct stoker_loader *loader);
+
+/* ---- chance for whole batches ------------------------------------------------------------------ */
+
+/* What an op that mixes the samples of a batch draws for it (MixUp, CutMix): a function of the arguments
+ * alone. `batch` is its place among those of all ranks, `op` the op's place in the list of such ops (below
+ * 252), `alpha` finite and above 0. Any thread. */
+struct stoker_mix {
+    double lambda;       /* Beta(alpha, alpha) */
+    double choice, x, y; /* even in [0, 1): of several ops, and of a box's centre */
+};
+STOKER_API struct stoker_mix stoker_mix_draw(uint64_t seed, uint64_t epoch, uint64_t batch, uint32_t op,
+                                             double alpha);
 
 /* ---- resume ------------------------------------------------------------------------------------ */
 
@@ -339,6 +469,17 @@ struct stoker_stats {
     uint32_t slots, slots_lent, workers;
     uint64_t reads_in_flight_max;
     const char *reader;                 /* "io_uring", "pread pool", "memory", "inline" */
+    enum stoker_place augment_on;       /* CPU or DEVICE: what auto came to */
+    uint64_t copied_bytes;              /* handed to the device */
+    uint64_t raw_rows, resized_rows;    /* samples the device resizes; those too large for its share of a
+                                           slot, which a worker resized for it */
+    uint64_t pinned_bytes;              /* of slot_bytes */
+    uint64_t engine_rows;               /* samples whose files the device's JPEG engines decoded */
+    uint64_t engine_failures;           /* those that they were given in vain: the CPU decoded them */
+    const char *engine_note;            /* why engines that should decode do not; NULL: nothing is amiss. As
+                                           long as the loader lives */
+    const char *pinned_note;            /* why slots that should be pinned are pageable; NULL: none is. As
+                                           long as the loader lives */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);
@@ -385,7 +526,7 @@ STOKER_API void stoker_image_free(struct stoker_image *image);
 
 STOKER_API const char *stoker_version(void);
 struct stoker_feature {
-    const char *kind;   /* "codec", "library", "kernels", "reader" */
+    const char *kind;   /* "codec", "audio", "library", "kernels", "reader", "gpu" */
     const char *name;
     const char *detail; /* version, or why it is missing */
     bool present;
@@ -393,6 +534,34 @@ struct stoker_feature {
 STOKER_API bool stoker_feature_at(uint32_t index, struct stoker_feature *out);
 /* CPUs this process may really use: affinity and cgroup quota, at least 1. */
 STOKER_API uint32_t stoker_cpus(void);
+
+/* ---- how busy a GPU is -------------------------------------------------------------------------- */
+
+/* Numbers that the GPU or its driver does not give are negative; shares are 0 to 1. */
+struct stoker_gpu_sample {
+    size_t size;                     /* set by the caller */
+    double busy;                     /* of the time since the last sample, the share with any kernel at all:
+                                        one thread of one kernel makes it 1 */
+    double sm_active, sm_occupancy;  /* multiprocessors at work; their warps in use. These and the next six
+                                        are of an interval of `seconds`, at least 0.1, that ended with this
+                                        sample or, if that came too soon, with the one before; Hopper and
+                                        later */
+    double tensor_active, dram_active;
+    double jpeg_engines;             /* how many of the JPEG engines were at work, on average */
+    double pcie_in, pcie_out;        /* bytes a second, to the GPU and from it */
+    double seconds;
+    double watts;                    /* now */
+    uint64_t memory_used, memory_total;
+};
+struct stoker_gpu_watch;
+/* Watches one GPU through the driver's management library; makes no CUDA context. `which`: a PCI address
+ * ("0000:17:00.0"), an identifier ("GPU-..."), or a number in the driver's own order ("1"), which is not CUDA's;
+ * NULL: "0". STOKER_EUNSUPPORTED where there is no driver or no such GPU. */
+STOKER_API int stoker_gpu_watch_open(struct stoker_gpu_watch **out, const char *which,
+                                     struct stoker_error *err);
+STOKER_API int stoker_gpu_watch_sample(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *out,
+                                       struct stoker_error *err);
+STOKER_API void stoker_gpu_watch_close(struct stoker_gpu_watch *watch);
 
 #ifdef __cplusplus
 }

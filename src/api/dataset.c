@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
-#include "source/source.h"
+#include "source/field_list.h"
 
 struct stoker_dataset_options stoker_dataset_defaults(void)
 {
@@ -49,6 +49,56 @@ int stoker_dataset_from_callbacks(struct stoker_dataset **out, const struct stok
     *out = NULL;
     const int rc = st_sized_take(&own, sizeof own, callbacks, "struct stoker_callbacks", err);
     return rc ? rc : st_dataset_from_callbacks(out, &own, cookie, err);
+}
+
+static bool all_given(struct stoker_dataset *const *parts, uint32_t count)
+{
+    uint32_t i = 0;
+    while (parts && i < count && parts[i])
+        i++;
+    return i == count;
+}
+
+int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts, uint32_t count,
+                          struct stoker_error *err)
+{
+    if (!out || !all_given(parts, count))
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_concat: a data set is missing");
+    *out = NULL;
+    return st_dataset_concat(out, parts, count, err);
+}
+
+int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
+                          uint64_t count, struct stoker_error *err)
+{
+    if (!out || !data || (!indices && count))
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_subset: no data set or no indices given");
+    *out = NULL;
+    return st_dataset_subset(out, data, indices, count, err);
+}
+
+int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts, const double *weights,
+                       uint32_t count, uint64_t samples, uint64_t seed, struct stoker_error *err)
+{
+    if (!out || !all_given(parts, count) || (!weights && count))
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_mix: a data set is missing, or no weights are given");
+    *out = NULL;
+    return st_dataset_mix(out, parts, weights, count, samples, seed, err);
+}
+
+const char *stoker_dataset_kind(const struct stoker_dataset *data) { return data->source->scheme; }
+
+bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, struct stoker_field *out)
+{
+    static const struct st_field image_and_label[] = {{.name = "image", .kind = ST_FIELD_IMAGE},
+                                                      {.name = "label", .kind = ST_FIELD_INT}};
+    uint32_t count = 2;
+    const struct st_field *field =
+        data->source->fields ? data->source->fields(data->self, &count) : image_and_label;
+    if (index >= count)
+        return false;
+    *out = (struct stoker_field){field[index].name, st_field_kind_name(field[index].kind)};
+    return true;
 }
 
 uint64_t stoker_dataset_count(const struct stoker_dataset *data) { return st_dataset_count(data); }

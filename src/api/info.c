@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/cpu.h"
+#include "codec/audio.h"
 #include "codec/codec.h"
+#include "gpu/gpu.h"
 #include "pipe/spec.h"
 #include "st_config.h"
 
@@ -66,6 +68,12 @@ bool stoker_feature_at(uint32_t index, struct stoker_feature *out)
             *out = (struct stoker_feature){"codec", none->name, none->library, false};
             return true;
         }
+    struct st_audio_format format;
+    for (uint32_t k = 0; st_audio_format_at(k, &format); k++)
+        if (at++ == index) {
+            *out = (struct stoker_feature){"audio", format.name, format.detail, format.present};
+            return true;
+        }
     if (at++ == index) {
         *out = (struct stoker_feature){"kernels", st_cpu_level_name(st_cpu_level()),
                                        "the best this CPU and STOKER_CPU allow", true};
@@ -78,5 +86,5 @@ bool stoker_feature_at(uint32_t index, struct stoker_feature *out)
                                        ST_HAVE_URING};
         return true;
     }
-    return false;
+    return index >= at && st_gpu_info(index - at, out);
 }

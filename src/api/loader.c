@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
+#include "gpu/gpu.h"
 #include "pipe/loader.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +29,25 @@ struct stoker_epoch stoker_epoch_defaults(void)
     return (struct stoker_epoch){.size = sizeof(struct stoker_epoch)};
 }
 
+/* "cuda" or "cuda:1"; NULL and "cpu": none. */
+static int find_device(const char *name, struct st_devices *out, struct stoker_error *err)
+{
+    *out = (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_engine_nvjpeg};
+    if (!name || strcmp(name, "cpu") == 0)
+        return STOKER_OK;
+    const size_t kind = strlen(st_device_cuda.name);
+    const char *rest = name + kind;
+    if (strncmp(name, st_device_cuda.name, kind) == 0 && (*rest == '\0' || *rest == ':')) {
+        char *end = NULL;
+        const long number = *rest ? strtol(rest + 1, &end, 10) : -1;
+        out->kind = &st_device_cuda;
+        out->ordinal = (int32_t)number;
+        if (!*rest || (rest[1] >= '0' && rest[1] <= '9' && *end == '\0' && number <= INT16_MAX))
+            return STOKER_OK;
+    }
+    return st_fail(err, STOKER_EINVAL, "device is \"%.100s\"; it may be \"cpu\", \"cuda\" or \"cuda:1\"", name);
+}
+
 int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                        const struct stoker_loader_options *given, struct stoker_error *err)
 {
@@ -34,10 +55,11 @@ int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, 
     if (!out || !data || !pipe)
         return st_fail(err, STOKER_EINVAL, "stoker_loader_open: out, data and pipe must not be NULL");
     *out = NULL;
-    const int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_loader_options", err) : STOKER_OK;
-    if (rc)
-        return rc;
-    return st_loader_open(out, data, pipe, &opt, err);
+    struct st_devices devices;
+    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_loader_options", err) : STOKER_OK;
+    if (!rc)
+        rc = find_device(opt.device, &devices, err);
+    return rc ? rc : st_loader_open(out, data, pipe, &opt, &devices, err);
 }
 
 int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epoch,
@@ -56,7 +78,22 @@ int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch *
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
 
-void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch); }
+void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch, NULL); }
+
+void stoker_batch_release_on(const struct stoker_batch *batch, uintptr_t stream)
+{
+    st_batch_release(batch, &stream);
+}
+
+int stoker_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct stoker_error *err)
+{
+    return st_batch_join(batch, stream, err);
+}
+
+int stoker_batch_sync(const struct stoker_batch *batch, struct stoker_error *err)
+{
+    return st_batch_sync(batch, err);
+}
 
 uint64_t stoker_loader_batches(const struct stoker_loader *loader) { return loader->epoch.batches; }
 

@@ -4,9 +4,15 @@
  */
 #include "base/threads.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-enum { THREADS_MAX = 64 };
+enum {
+    THREADS_MAX = 64,
+    STAND_BACK = 5, /* steps of niceness: a third of the share of a thread that has none */
+};
 
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name)
 {
@@ -19,6 +25,15 @@ int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const
     if (!failed)
         pthread_setname_np(*out, name); /* only for those who look on: no matter when it fails */
     return failed;
+}
+
+void st_thread_stand_back(void)
+{
+    const id_t self = (id_t)gettid();
+    errno = 0;
+    const int now = getpriority(PRIO_PROCESS, self);
+    if (errno == 0)
+        (void)setpriority(PRIO_PROCESS, self, now + STAND_BACK); /* a wish: it may be refused */
 }
 
 struct shared_work {

@@ -12,6 +12,9 @@
  * error number. */
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name);
 
+/* The calling thread stands back behind others of the process that want a CPU at the same time. */
+void st_thread_stand_back(void);
+
 /* Runs work(context) in up to `threads` threads, this one among them, and returns when all have. */
 void st_threads_run(uint32_t threads, void (*work)(void *), void *context);
 

@@ -61,7 +61,7 @@ void st_colour_saturation(const struct st_colour_rows *rows, const struct st_vie
 
 void st_colour_hue(const struct st_colour_rows *rows, const struct st_view *pixels, float factor)
 {
-    const uint8_t shift = (uint8_t)(int32_t)((double)factor * 255);
+    const uint8_t shift = st_hue_shift(factor);
     for (int32_t y = 0; pixels->channels == 3 && y < pixels->height; y++)
         rows->hue(st_row(pixels, y), (size_t)pixels->width, shift);
 }

@@ -28,6 +28,9 @@ struct st_colour_rows {
 /* The table for a level, or for the nearest one below it that this build has. */
 const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
 
+/* By how much of 256 a hue factor turns the colour circle. */
+static inline uint8_t st_hue_shift(float factor) { return (uint8_t)(int32_t)((double)factor * 255); }
+
 /* On whole images of 1 or 3 channels. */
 void st_colour_brightness(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);
 void st_colour_contrast(const struct st_colour_rows *rows, const struct st_view *pixels, float factor);

@@ -45,6 +45,38 @@ void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view 
         (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
 }
 
+int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
+                 int64_t height, int64_t channels, struct stoker_error *err)
+{
+    const uint64_t limit = work->decoder.pixel_limit;
+    uint64_t pixels = 0, size;
+    struct st_view rgb;
+    if (width < 1 || height < 1 || width > INT32_MAX / 4 || height > INT32_MAX || channels < 1 ||
+        channels > 4 || !st_mul((uint64_t)width, (uint64_t)height, &pixels) ||
+        !st_mul(pixels, (uint64_t)channels, &size) || size != bytes.size)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%zu bytes are no image of %lld x %lld pixels of %lld channels", bytes.size,
+                       (long long)width, (long long)height, (long long)channels);
+    if (limit && pixels > limit)
+        return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds the limit of %llu pixels",
+                       (long long)width, (long long)height, (unsigned long long)limit);
+    if (!st_view_take(&rgb, &work->arena, (int32_t)width, (int32_t)height, 3))
+        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %lld x %lld pixels",
+                       (long long)width, (long long)height);
+    if (channels == 3)
+        memcpy(rgb.data, bytes.data, bytes.size);
+    const int green = channels > 2 ? 1 : 0, blue = channels > 2 ? 2 : 0;
+    const uint8_t *from = bytes.data;
+    for (uint8_t *to = rgb.data; channels != 3 && pixels > 0; pixels--, from += channels, to += 3) {
+        to[0] = from[0];
+        to[1] = from[green];
+        to[2] = from[blue];
+    }
+    st_image_wrap(image, work, rgb);
+    image->owned = true;
+    return STOKER_OK;
+}
+
 static struct st_region whole_crop(const struct st_image *image)
 {
     return (struct st_region){0, 0, image->crop.width, image->crop.height};
@@ -73,22 +105,6 @@ int32_t st_image_channels(const struct st_image *image)
 void st_image_mirror(struct st_image *image) { image->mirror = !image->mirror; }
 
 void st_image_flip(struct st_image *image) { image->flip = !image->flip; }
-
-int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err)
-{
-    struct st_region *now = visible(image);
-    if (!region.width || !region.height || region.x > now->width || region.y > now->height ||
-        region.width > now->width - region.x || region.height > now->height - region.y)
-        return st_fail(err, STOKER_EINVAL,
-                       "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
-                       region.height, region.x, region.y, now->width, now->height);
-    const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
-    region = st_turn_back(noted, region, now->width, now->height);
-    region.x += now->x;
-    region.y += now->y;
-    *now = region;
-    return STOKER_OK;
-}
 
 static int no_memory(int32_t width, int32_t height, struct stoker_error *err)
 {
@@ -196,8 +212,8 @@ static int resize_input(const struct st_image *image, struct st_resize *job, str
     return decode(image, st_resize_needs(job), stored, scale, pixels, err);
 }
 
-/* All but mirroring and flipping is carried out; the image is then its pixels. */
-static int make(struct st_image *image, struct stoker_error *err)
+/* The crop and the resize are carried out; the image is then its pixels. */
+static int settle_size(struct st_image *image, struct stoker_error *err)
 {
     struct st_work *work = image->work;
     struct st_view pixels;
@@ -232,6 +248,22 @@ static int copy_turned(struct st_image *image, struct st_turn turn, struct stoke
     return STOKER_OK;
 }
 
+/* All but mirroring and flipping is carried out. */
+static int make(struct st_image *image, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    int rc = settle_size(image, err);
+    if (rc < 0 || !image->deed_count)
+        return rc;
+    if (!image->owned)
+        rc = copy_turned(image, (struct st_turn){0}, err);
+    if (rc >= 0 && st_deeds_run(image->deed, image->deed_count, st_colour_rows_of(work), &work->arena,
+                                &image->pixels) < 0)
+        rc = no_memory(st_image_width(image), st_image_height(image), err);
+    image->deed_count = 0;
+    return rc;
+}
+
 int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct st_view *out,
                     struct stoker_error *err)
 {
@@ -256,8 +288,39 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
     image->owned = true;
     image->encoded = image->resized = false;
     image->crop = whole(pixels.width, pixels.height);
+    image->deed_count = 0;
     if (!any_side)
         image->mirror = image->flip = false;
+}
+
+int st_image_do(struct st_image *image, struct st_deed deed, struct stoker_error *err)
+{
+    const int rc = image->deed_count == ST_DEEDS_MAX ? make(image, err) : STOKER_OK;
+    if (rc >= 0)
+        image->deed[image->deed_count++] = deed;
+    return rc;
+}
+
+int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err)
+{
+    struct st_region *now = visible(image);
+    if (!region.width || !region.height || region.x > now->width || region.y > now->height ||
+        region.width > now->width - region.x || region.height > now->height - region.y)
+        return st_fail(err, STOKER_EINVAL,
+                       "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
+                       region.height, region.x, region.y, now->width, now->height);
+    if (image->deed_count && (region.width < now->width || region.height < now->height)) {
+        const int rc = make(image, err);
+        if (rc < 0)
+            return rc;
+        now = visible(image);
+    }
+    const struct st_turn noted = {.mirror = image->mirror, .flip = image->flip};
+    region = st_turn_back(noted, region, now->width, now->height);
+    region.x += now->x;
+    region.y += now->y;
+    *now = region;
+    return STOKER_OK;
 }
 
 /* A resize of a mirrored image is not the mirrored resize: rounding has a left and a right. So what was
@@ -292,7 +355,7 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
     if (width == st_image_width(image) && height == st_image_height(image))
         return STOKER_OK;
     int rc = STOKER_OK;
-    if (image->resized)
+    if (image->resized || image->deed_count)
         rc = make(image, err);
     if (rc >= 0 && (image->mirror || image->flip))
         rc = settle_turn(image, err);
@@ -311,6 +374,27 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
     return STOKER_OK;
 }
 
+int st_image_rest(const struct st_image *image, struct st_view *pixels, bool *resized,
+                  struct st_resize *resize, struct stoker_error *err)
+{
+    *resized = image->resized;
+    return image->resized ? resize_input(image, resize, pixels, err)
+                          : crop_pixels(image, whole_crop(image), pixels, err);
+}
+
+bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
+                     struct st_resize *resize)
+{
+    if (!image->encoded || st_turn_needed(image->turn))
+        return false;
+    *resized = image->resized;
+    *resize = image->resize;
+    *window = image->resized ? st_resize_needs(resize) : whole_crop(image);
+    window->x += image->crop.x;
+    window->y += image->crop.y;
+    return true;
+}
+
 int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
                     struct stoker_error *err)
 {
@@ -319,7 +403,9 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
         return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
                        st_image_channels(image), finish->channels);
     struct st_view pixels;
-    int rc;
+    int rc = image->deed_count ? make(image, err) : STOKER_OK;
+    if (rc < 0)
+        return rc;
     if (!image->resized) {
         rc = crop_pixels(image, whole_crop(image), &pixels, err);
         if (rc >= 0)

@@ -1,10 +1,11 @@
 /* image.h - an image that is not made until someone needs its pixels
  *
- * Ops that only say where pixels come from (crops, one resize, flips) are noted down; pixels are made
- * when an op wants to see them, or at the end, straight into the slot. So a crop before decoding shrinks
- * the decode, a crop after a resize shrinks the resize, and a flip costs nothing.
+ * Ops that only say where pixels come from (crops, one resize, flips), or what is done to each of them once
+ * the size is settled (deeds), are noted down; pixels are made when an op wants to see them, or at the end,
+ * straight into the slot. So a crop before decoding shrinks the decode, a crop after a resize shrinks the
+ * resize, a flip costs nothing, and what is noted can be left to a device.
  *
- *     encoded or pixels -> crop -> resize, window -> mirror, flip
+ *     encoded or pixels -> crop -> resize, window -> deeds -> mirror, flip
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +14,7 @@
 
 #include "codec/codec.h"
 #include "op/colour.h"
+#include "op/deed.h"
 #include "op/resize.h"
 #include "op/turn.h"
 
@@ -46,6 +48,8 @@ struct st_image {
     struct st_region crop; /* of the image as turned */
     bool resized;
     struct st_resize resize; /* of `crop`; its window is what is left of the result */
+    struct st_deed deed[ST_DEEDS_MAX];
+    uint32_t deed_count;
     bool mirror, flip;
 };
 
@@ -55,6 +59,10 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
 /* An image of pixels that are there already, with 64 readable bytes behind the last row. They stay as
  * they are, and must outlive the image. */
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
+/* An image of pixels that somebody has in memory: rows of `channels` (1 to 4) interleaved bytes without gaps.
+ * They become RGB, as Pillow's convert("RGB") has it: grey is tripled, transparency dropped. */
+int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width, int64_t height,
+                 int64_t channels, struct stoker_error *err);
 int32_t st_image_width(const struct st_image *image);
 int32_t st_image_height(const struct st_image *image);
 int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
@@ -62,6 +70,8 @@ int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */
 int st_image_crop(struct st_image *image, struct st_region region, struct stoker_error *err);
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                     struct stoker_error *err);
+/* Deeds see the whole image: a crop or resize that comes after one has them carried out first. */
+int st_image_do(struct st_image *image, struct st_deed deed, struct stoker_error *err);
 void st_image_mirror(struct st_image *image);
 void st_image_flip(struct st_image *image);
 /* Makes the pixels. With `writable` they may be changed in place. Mirroring and flipping stay noted when
@@ -71,6 +81,14 @@ int st_image_pixels(struct st_image *image, bool writable, bool any_side, struct
 /* Puts other pixels (from the arena) in their place; what was noted down is dropped, except mirror and
  * flip when `any_side`. */
 void st_image_set(struct st_image *image, struct st_view pixels, bool any_side);
+/* The end, for a device: the pixels that what is still noted begins with. `*resize` is then what becomes of
+ * them (of which they are the part that it needs), if `*resized`; deeds, mirroring and flipping follow. */
+int st_image_rest(const struct st_image *image, struct st_view *pixels, bool *resized,
+                  struct st_resize *resize, struct stoker_error *err);
+/* The same where someone else decodes the file, whole and upright: `*window` is the part of it that the pixels
+ * are. False where that will not do, because pixels have been made already or the image is turned. */
+bool st_image_window(const struct st_image *image, struct st_region *window, bool *resized,
+                     struct st_resize *resize);
 /* The end: everything that is left, into the slot. */
 int st_image_finish(struct st_image *image, const struct st_finish *finish, const struct st_place *place,
                     struct stoker_error *err);

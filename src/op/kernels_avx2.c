@@ -2,10 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/kernels_x86.h"
-
-#include <immintrin.h>
-#include <string.h>
+#include "op/down_x86.h"
 
 enum { ROWS = ST_ROWS };
 static const struct st_cut cut = {.values = 8, .table = 4, .reach = 16};
@@ -21,9 +18,9 @@ static void across_plan(void *plan, const struct st_taps *taps, int32_t channels
 }
 
 ST_INLINE __m256i load(const void *from) { return _mm256_loadu_si256((const __m256i *)from); }
+ST_INLINE void save(void *to, __m256i v) { _mm256_storeu_si256((__m256i *)to, v); }
 ST_INLINE __m128i load16(const void *from) { return _mm_loadu_si128((const __m128i *)from); }
 
-/* Sums of low and high parts to whole numbers, not yet clipped. */
 ST_INLINE __m256i settle(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, ST_LOW_BITS)),
@@ -160,52 +157,6 @@ void st_across_wide_avx2(const struct st_pairs *plan, uint8_t *const *out, const
             wide_row1(plan, out[y], in[y]);
         else
             wide_row3(plan, out[y], in[y]);
-}
-
-/* ---- vertical ---------------------------------------------------------------------------------- */
-
-/* 32 bytes. Unpacking leaves the bytes out of order in a way that packing undoes. */
-ST_INLINE __m256i down32(const struct st_down_pair *pairs, int32_t count, size_t x)
-{
-    const __m256i zero = _mm256_setzero_si256();
-    __m256i low[4], high[4];
-    for (int i = 0; i < 4; i++) {
-        low[i] = _mm256_set1_epi32(ST_HALF);
-        high[i] = zero;
-    }
-    for (int32_t p = 0; p < count; p++) {
-        const __m256i a = load(pairs[p].rows[0] + x), b = load(pairs[p].rows[1] + x);
-        const __m256i first = _mm256_unpacklo_epi8(a, b), second = _mm256_unpackhi_epi8(a, b);
-        const __m256i taps[4] = {_mm256_unpacklo_epi8(first, zero), _mm256_unpackhi_epi8(first, zero),
-                                 _mm256_unpacklo_epi8(second, zero), _mm256_unpackhi_epi8(second, zero)};
-        const __m256i low_weight = _mm256_set1_epi32(pairs[p].low);
-        const __m256i high_weight = _mm256_set1_epi32(pairs[p].high);
-        for (int i = 0; i < 4; i++) {
-            low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(taps[i], low_weight));
-            high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(taps[i], high_weight));
-        }
-    }
-    const __m256i words0 = _mm256_packs_epi32(settle(low[0], high[0]), settle(low[1], high[1]));
-    const __m256i words1 = _mm256_packs_epi32(settle(low[2], high[2]), settle(low[3], high[3]));
-    return _mm256_packus_epi16(words0, words1);
-}
-
-ST_INLINE void down_pairs(uint8_t *out, const struct st_down_pair *pairs, int32_t count, size_t bytes)
-{
-    size_t x = 0;
-    for (; x + 32 <= bytes; x += 32)
-        _mm256_storeu_si256((__m256i *)(out + x), down32(pairs, count, x));
-    if (x < bytes) {
-        uint8_t last[32];
-        _mm256_storeu_si256((__m256i *)last, down32(pairs, count, x));
-        memcpy(out + x, last, bytes - x);
-    }
-}
-
-static void down(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
-                 size_t bytes)
-{
-    st_down_with(down_pairs, out, rows, weight, taps, bytes);
 }
 
 const struct st_kernels st_kernels_avx2 = {

@@ -103,7 +103,7 @@ void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, 
     }
 }
 
-static void mirror(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels)
+void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels)
 {
     out += (ptrdiff_t)width * channels;
     for (int32_t x = 0; x < width; x++, in += channels) {
@@ -150,7 +150,7 @@ const struct st_kernels st_kernels_c = {
     .across_plan = across_plan,
     .across = across,
     .down = st_down_c,
-    .mirror = mirror,
+    .mirror = st_mirror_c,
     .finish = st_finish_c,
 };
 
@@ -159,8 +159,11 @@ const struct st_kernels *st_kernels_for(enum st_cpu_level level)
 #if defined(__aarch64__)
     return level >= ST_CPU_NEON ? &st_kernels_neon : &st_kernels_c;
 #elif defined(__x86_64__)
-    return level >= ST_CPU_AVX512 ? &st_kernels_avx512 : level >= ST_CPU_AVX2 ? &st_kernels_avx2
-                                                                             : &st_kernels_c;
+    if (level >= ST_CPU_AVX512)
+        return &st_kernels_avx512;
+    if (level >= ST_CPU_AVX2)
+        return &st_kernels_avx2;
+    return level == ST_CPU_SSE2 ? &st_kernels_sse2 : &st_kernels_c;
 #else
     (void)level;
     return &st_kernels_c;

@@ -7,11 +7,13 @@
 
 #include "op/finish.h"
 
-extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_avx2, st_kernels_avx512;
+extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_sse2, st_kernels_avx2,
+    st_kernels_avx512;
 
 /* Vector variants hand over what they do not treat: very many taps, types and formulas of their own. */
 void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
                size_t bytes);
+void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels);
 void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
                  int32_t width);
 

@@ -8,6 +8,7 @@
 #ifndef ST_OP_OP_H
 #define ST_OP_OP_H
 
+#include "op/erase.h"
 #include "op/image.h"
 #include "order/rng.h"
 
@@ -47,6 +48,9 @@ struct st_shape {
     bool erased;           /* after random_erasing: pixels may not move any more */
 };
 
+struct st_audio;
+struct st_audio_shape;
+
 struct st_op {
     const char *name, *help;
     size_t self_size;
@@ -57,12 +61,20 @@ struct st_op {
                 struct stoker_error *err);
     /* Does it to one image; NULL where the plan said it all. May be called by many threads. */
     int (*run)(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err);
-    /* Runs after the image is in its place, in its final type; NULL for all but random_erasing. */
-    void (*late)(const void *self, struct st_rng *rng, const struct st_finish_spec *spec,
-                 const struct st_finish *finish, const struct st_place *place);
+    /* NULL for all but random_erasing: draws a box of the finished image that is to be overwritten; of
+     * width 0: none is. */
+    int (*erase)(const void *self, struct st_rng *rng, const struct st_erase_into *into,
+                 struct st_erase *out, struct stoker_error *err);
+    /* The most bytes that its values can take. */
+    uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
+    bool deeds; /* may note deeds */
     bool holds; /* random_apply: has ops of its own; the pipeline runs them */
     /* holds: whether the inner ops run for this sample */
     bool (*chosen)(const void *self, struct st_rng *rng);
+    /* Ops on sounds have these in place of `plan` and `run`; no plan: nothing to settle. (op/audio.h) */
+    int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
+    int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio, struct stoker_error *err);
+    void (*drop)(void *self); /* frees what `plan` made; safe without it. NULL: nothing */
 };
 
 extern const struct st_op *const st_ops[]; /* NULL at the end */

@@ -5,6 +5,8 @@
 #include "op/op.h"
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };
+static const enum st_deed_kind deed_of[CHANGES] = {ST_DEED_BRIGHTNESS, ST_DEED_CONTRAST,
+                                                   ST_DEED_SATURATION, ST_DEED_HUE};
 
 struct color_jitter {
     struct st_list range[CHANGES];
@@ -55,50 +57,24 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     return rc;
 }
 
-static void apply(int which, const struct st_colour_rows *rows, const struct st_view *pixels,
-                  float factor)
-{
-    switch (which) {
-    case BRIGHTNESS:
-        st_colour_brightness(rows, pixels, factor);
-        break;
-    case CONTRAST:
-        st_colour_contrast(rows, pixels, factor);
-        break;
-    case SATURATION:
-        st_colour_saturation(rows, pixels, factor);
-        break;
-    default:
-        st_colour_hue(rows, pixels, factor);
-        break;
-    }
-}
-
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
 {
     const struct color_jitter *j = self;
     int order[CHANGES] = {BRIGHTNESS, CONTRAST, SATURATION, HUE};
     float factor[CHANGES] = {0};
-    bool any = false;
     for (int i = CHANGES - 1; i > 0; i--) {
         const int other = (int)st_rng_below(rng, (uint64_t)i + 1), kept = order[i];
         order[i] = order[other];
         order[other] = kept;
     }
     for (int i = 0; i < CHANGES; i++)
-        if (j->active[i]) {
+        if (j->active[i])
             factor[i] = (float)st_rng_range(rng, j->range[i].value[0], j->range[i].value[1]);
-            any = true;
-        }
-    if (!any)
-        return STOKER_OK;
-
-    const struct st_colour_rows *rows = st_colour_rows_of(image->work);
-    struct st_view pixels;
-    const int rc = st_image_pixels(image, true, true, &pixels, err);
+    int rc = STOKER_OK;
     for (int i = 0; rc >= 0 && i < CHANGES; i++)
         if (j->active[order[i]])
-            apply(order[i], rows, &pixels, factor[order[i]]);
+            rc = st_image_do(
+                image, (struct st_deed){.kind = deed_of[order[i]], .factor = factor[order[i]]}, err);
     return rc;
 }
 
@@ -109,4 +85,5 @@ const struct st_op st_op_color_jitter = {
     .params = params,
     .plan = plan,
     .run = run,
+    .deeds = true,
 };

@@ -32,22 +32,18 @@ static const struct st_param random_params[] = {
 
 static int make_grey(struct st_image *image, int32_t channels, struct stoker_error *err)
 {
-    const struct st_colour_rows *rows = st_colour_rows_of(image->work);
     struct st_view pixels, out;
-    if (st_image_channels(image) == channels && channels == 1)
-        return STOKER_OK;
-    const int rc = st_image_pixels(image, channels == 3, true, &pixels, err);
+    if (st_image_channels(image) == channels)
+        return channels == 3 ? st_image_do(image, (struct st_deed){.kind = ST_DEED_GREY}, err)
+                             : STOKER_OK;
+    const int rc = st_image_pixels(image, false, true, &pixels, err);
     if (rc < 0)
         return rc;
-    if (pixels.channels == 3 && channels == 3) {
-        st_colour_grey3(rows, &pixels);
-        return STOKER_OK;
-    }
     if (!st_view_take(&out, &image->work->arena, pixels.width, pixels.height, channels))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d pixels", pixels.width,
                        pixels.height);
     if (channels == 1)
-        st_colour_grey(rows, &pixels, &out);
+        st_colour_grey(st_colour_rows_of(image->work), &pixels, &out);
     else
         st_colour_triple(&pixels, &out);
     st_image_set(image, out, true);
@@ -95,6 +91,7 @@ const struct st_op st_op_grayscale = {
     .params = always_params,
     .plan = plan_always,
     .run = run_always,
+    .deeds = true,
 };
 
 const struct st_op st_op_random_grayscale = {
@@ -104,4 +101,5 @@ const struct st_op st_op_random_grayscale = {
     .params = random_params,
     .plan = plan_random,
     .run = run_random,
+    .deeds = true,
 };

@@ -4,8 +4,6 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
 struct random_erasing {
     double p;
     struct st_list scale, ratio, value;
@@ -86,53 +84,71 @@ static uint32_t final_bits(const struct random_erasing *e, const struct st_finis
     return st_finish_value(spec, e->first, dtype, channel, v);
 }
 
-static void put(void *data, size_t element, size_t index, uint32_t bits)
+static uint64_t value_bytes(const struct st_erase_into *into, uint64_t width, uint64_t height)
 {
-    uint8_t *to = (uint8_t *)data + index * element;
-    if (element == 4)
-        memcpy(to, &bits, 4);
-    else if (element == 2)
-        memcpy(to, &(uint16_t){(uint16_t)bits}, 2);
-    else
-        *to = (uint8_t)bits;
+    return width * height * (uint64_t)into->finish->channels * into->finish->element;
 }
 
-static void erase(const struct random_erasing *e, struct st_rng *rng, const struct st_finish_spec *spec,
-                  const struct st_finish *finish, const struct st_place *place, struct st_region box)
-{
-    const size_t width = (size_t)place->width, plane = width * (size_t)place->height;
-    const size_t channels = (size_t)finish->channels;
-    const bool planar = finish->layout == STOKER_NCHW;
-    for (size_t c = 0; c < channels; c++) {
-        const double given = e->value.count ? e->value.value[e->value.count > 1 ? c : 0] : 0;
-        uint32_t bits = final_bits(e, spec, finish->dtype, (int32_t)c, given);
-        for (size_t y = box.y; y < box.y + box.height; y++)
-            for (size_t x = box.x; x < box.x + box.width; x++) {
-                if (e->value.word)
-                    bits = final_bits(e, spec, finish->dtype, (int32_t)c, st_rng_normal(rng));
-                const size_t at = planar ? c * plane + y * width + x : (y * width + x) * channels + c;
-                put(place->data, finish->element, at, bits);
-            }
-    }
-}
-
-static void late(const void *self, struct st_rng *rng, const struct st_finish_spec *spec,
-                 const struct st_finish *finish, const struct st_place *place)
+static uint64_t erase_most(const void *self, const struct st_erase_into *into)
 {
     const struct random_erasing *e = self;
+    return e->value.word ? value_bytes(into, (uint64_t)into->width, (uint64_t)into->height) : 0;
+}
+
+/* Each value of the box is drawn for itself. */
+static int draw_values(const struct random_erasing *e, struct st_rng *rng,
+                       const struct st_erase_into *into, struct st_erase *out, struct stoker_error *err)
+{
+    const struct st_finish *finish = into->finish;
+    const size_t plane = (size_t)out->box.width * out->box.height;
+    out->bytes = value_bytes(into, out->box.width, out->box.height);
+    uint8_t *values = st_arena_take(into->arena, out->bytes), *to = values;
+    if (!values)
+        return st_fail(err, STOKER_ENOMEM, "no memory for the values of a random box");
+    for (int32_t c = 0; c < finish->channels; c++)
+        for (size_t k = 0; k < plane; k++, to += finish->element) {
+            const uint32_t bits = final_bits(e, into->spec, finish->dtype, c, st_rng_normal(rng));
+            st_put_bits(to, finish->element, bits);
+        }
+    out->values = values;
+    return STOKER_OK;
+}
+
+static int fill(const struct random_erasing *e, struct st_rng *rng, const struct st_erase_into *into,
+                struct st_erase *out, struct stoker_error *err)
+{
+    if (e->value.word)
+        return draw_values(e, rng, into, out, err);
+    for (int32_t c = 0; c < into->finish->channels; c++) {
+        const double given = e->value.count ? e->value.value[e->value.count > 1 ? c : 0] : 0;
+        out->bits[c] = final_bits(e, into->spec, into->finish->dtype, c, given);
+    }
+    return STOKER_OK;
+}
+
+static int erase(const void *self, struct st_rng *rng, const struct st_erase_into *into,
+                 struct st_erase *out, struct stoker_error *err)
+{
+    const struct random_erasing *e = self;
+    *out = (struct st_erase){0};
     if (!(st_rng_f64(rng) < e->p))
-        return;
+        return STOKER_OK;
     for (int tries = 0; tries < 10; tries++) {
         double h, w;
-        st_draw_box(rng, (double)place->width * place->height, e->scale.value, e->ratio.value, &h, &w);
-        if (!(h < place->height && w < place->width))
+        st_draw_box(rng, (double)into->width * into->height, e->scale.value, e->ratio.value, &h, &w);
+        if (!(h < into->height && w < into->width))
             continue;
-        struct st_region box = {.width = (uint32_t)w, .height = (uint32_t)h};
-        box.y = (uint32_t)st_rng_below(rng, (uint64_t)place->height - box.height + 1);
-        box.x = (uint32_t)st_rng_below(rng, (uint64_t)place->width - box.width + 1);
-        erase(e, rng, spec, finish, place, box);
-        return;
+        struct st_region *box = &out->box;
+        box->width = (uint32_t)w;
+        box->height = (uint32_t)h;
+        box->y = (uint32_t)st_rng_below(rng, (uint64_t)into->height - box->height + 1);
+        box->x = (uint32_t)st_rng_below(rng, (uint64_t)into->width - box->width + 1);
+        if (box->width && box->height)
+            return fill(e, rng, into, out, err);
+        break;
     }
+    *out = (struct st_erase){0};
+    return STOKER_OK;
 }
 
 const struct st_op st_op_random_erasing = {
@@ -141,5 +157,6 @@ const struct st_op st_op_random_erasing = {
     .self_size = sizeof(struct random_erasing),
     .params = params,
     .plan = plan,
-    .late = late,
+    .erase = erase,
+    .erase_most = erase_most,
 };

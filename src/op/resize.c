@@ -42,19 +42,19 @@ static struct st_side side(const struct st_resize *job, int32_t in, int32_t out,
     return (struct st_side){job->filter, in, out, (int32_t)from, (int32_t)count, span};
 }
 
-static struct st_side side_x(const struct st_resize *job)
+struct st_side st_resize_side_x(const struct st_resize *job)
 {
     return side(job, job->in_width, job->out_width, job->window.x, job->window.width, job->span_x);
 }
 
-static struct st_side side_y(const struct st_resize *job)
+struct st_side st_resize_side_y(const struct st_resize *job)
 {
     return side(job, job->in_height, job->out_height, job->window.y, job->window.height, job->span_y);
 }
 
 struct st_region st_resize_needs(const struct st_resize *job)
 {
-    const struct st_side x = side_x(job), y = side_y(job);
+    const struct st_side x = st_resize_side_x(job), y = st_resize_side_y(job);
     int32_t left, right, top, bottom;
     st_side_needs(&x, &left, &right);
     st_side_needs(&y, &top, &bottom);
@@ -63,7 +63,7 @@ struct st_region st_resize_needs(const struct st_resize *job)
 }
 
 /* Pillow 13 begins with the vertical pass where that shrinks much more than the horizontal one. */
-static bool vertical_first(const struct st_resize *job)
+bool st_resize_vertical_first(const struct st_resize *job)
 {
     const int64_t rows = (int64_t)job->in_height - job->out_height;
     const int64_t columns = (int64_t)job->in_width - job->out_width;
@@ -220,7 +220,7 @@ static int across_then_down(const struct run *run)
 
 static int nearest(const struct st_resize *job, struct run *run)
 {
-    const struct st_side sx = side_x(job), sy = side_y(job);
+    const struct st_side sx = st_resize_side_x(job), sy = st_resize_side_y(job);
     const int32_t channels = run->sink.channels;
     int32_t *x, *y;
     if (!st_side_nearest(&sx, run->sink.mirror, run->arena, &x) ||
@@ -243,7 +243,7 @@ static int nearest(const struct st_resize *job, struct run *run)
 
 static int resample(const struct st_resize *job, struct run *run)
 {
-    const struct st_side sx = side_x(job), sy = side_y(job);
+    const struct st_side sx = st_resize_side_x(job), sy = st_resize_side_y(job);
     const bool across = !st_side_stays(&sx), down = !st_side_stays(&sy);
     if (across) {
         if (!st_side_taps(&sx, run->sink.mirror, run->arena, &run->x))
@@ -260,7 +260,7 @@ static int resample(const struct st_resize *job, struct run *run)
         return across_only(run);
     if (!across)
         return down_only(run);
-    return vertical_first(job) ? down_then_across(run) : across_then_down(run);
+    return st_resize_vertical_first(job) ? down_then_across(run) : across_then_down(run);
 }
 
 static int resize(const struct st_resize *job, struct run *run)
@@ -272,7 +272,7 @@ static int resize(const struct st_resize *job, struct run *run)
 
 static bool all_stays(const struct st_resize *job)
 {
-    const struct st_side x = side_x(job), y = side_y(job);
+    const struct st_side x = st_resize_side_x(job), y = st_resize_side_y(job);
     return st_side_stays(&x) && st_side_stays(&y);
 }
 

@@ -30,4 +30,9 @@ bool st_side_taps(const struct st_side *side, bool mirror, struct st_arena *aren
 /* Nearest: the one input pixel of each wanted output, likewise. */
 bool st_side_nearest(const struct st_side *side, bool mirror, struct st_arena *arena, int32_t **source);
 
+/* The sides of a resize, and which pass comes first where both are done. */
+struct st_side st_resize_side_x(const struct st_resize *job);
+struct st_side st_resize_side_y(const struct st_resize *job);
+bool st_resize_vertical_first(const struct st_resize *job);
+
 #endif

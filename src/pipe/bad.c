@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SUBSTITUTES = 64, /* tries before giving up: if so many are bad, the data set is */
-    LABEL_IGNORED = -100
-};
+enum { SUBSTITUTES = 64 }; /* tries before giving up: if so many are bad, the data set is */
 
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {
@@ -36,9 +33,8 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
         struct st_bytes bytes;
         struct stoker_error ignored;
         if (other != bad && !st_read_sample(loader->data, other, &worker->bytes, &bytes, &ignored) &&
-            !st_run_sample(worker, bytes, bad, slot, row, &ignored)) {
+            !st_run_sample(worker, bytes, other, bad, slot, row, &ignored)) {
             slot->samples[row] = other;
-            slot->labels[row] = st_dataset_label(loader->data, other);
             return 0;
         }
     }
@@ -57,7 +53,6 @@ static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
     case STOKER_ON_ERROR_REPLACE:
-        slot->labels[row] = LABEL_IGNORED;
         return st_slot_blank(slot, row) ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for a blank sample");
     default:
         return err->code;

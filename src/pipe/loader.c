@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "pipe/loader.h"
+#include "pipe/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +35,7 @@ void st_loader_stop(struct stoker_loader *loader)
     const bool was = loader->epoch.running;
     loader->epoch.running = false;
     pthread_cond_broadcast(&loader->work);
+    st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (!was)
         return;
@@ -45,7 +46,7 @@ void st_loader_stop(struct stoker_loader *loader)
         pthread_cond_wait(&loader->ready, &loader->lock);
     for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
         if (slot->state == ST_SLOT_FILLING || slot->state == ST_SLOT_READY) {
-            slot->state = ST_SLOT_FREE;
+            st_pool_give(loader, slot);
             st_slot_forget_failures(slot);
         }
     loader->filling = NULL;
@@ -80,11 +81,12 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->next_ticket = loader->next_batch = loader->next_row = 0;
     loader->delivered = loader->delivered_samples = 0;
     loader->count.epoch_bad = 0;
-    loader->broken.code = 0;
+    loader->broken.code = loader->no_more.code = 0;
     loader->interrupted = false;
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
     pthread_cond_broadcast(&loader->work);
+    st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     return 0;
 }
@@ -105,15 +107,30 @@ static bool all_lent(const struct stoker_loader *loader)
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         if (slot->state != ST_SLOT_LENT)
             return false;
-    return !st_pool_can_give(loader);
+    return !loader->taking && !st_pool_can_give(loader);
+}
+
+static int all_lent_error(const struct stoker_loader *loader, struct stoker_error *err)
+{
+    const double megabytes = (double)st_pool_memory(loader) / 1e6;
+    if (loader->no_more.code)
+        return st_fail(err, STOKER_ELIMIT,
+                       "all %u slots (%.1f MB) are lent out, and no more can be had: release batches or copy what "
+                       "is kept (%.800s)",
+                       loader->slot_count, megabytes, loader->no_more.message);
+    return st_fail(err, STOKER_ELIMIT,
+                   "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
+                   "max_memory (%.1f MB)",
+                   loader->slot_count, megabytes, (double)loader->opt.max_memory / 1e6);
 }
 
 /* Waits a while for the batch that is due. Lock held. */
 static int wait_ready(struct stoker_loader *loader, const struct timespec *until, struct stoker_error *err)
 {
     if (loader->worker_count == 0)
-        return st_worker_step(&loader->worker[0]) ? 0
-                                                  : st_fail(err, STOKER_EINVAL, "no work is left in this epoch");
+        return st_worker_step(&loader->worker[0]) || loader->broken.code || all_lent(loader)
+                   ? 0
+                   : st_fail(err, STOKER_EINVAL, "no work is left in this epoch");
     if (!until) {
         pthread_cond_wait(&loader->ready, &loader->lock);
         return 0;
@@ -139,17 +156,13 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             loader->interrupted = false;
             return st_fail(err, STOKER_ECANCELED, "interrupted while waiting for a batch");
         }
-        if (loader->broken.code) {
+        if (loader->broken.code && !loader->busy) { /* what is being made is still delivered */
             if (err)
                 *err = loader->broken;
             return loader->broken.code;
         }
         if (all_lent(loader))
-            return st_fail(err, STOKER_ELIMIT,
-                           "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
-                           "max_memory (%.1f MB)",
-                           loader->slot_count, (double)st_pool_memory(loader) / 1e6,
-                           (double)loader->opt.max_memory / 1e6);
+            return all_lent_error(loader, err);
         if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
             return rc;
     }
@@ -166,7 +179,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.first_batch_ns = st_now_ns() - loader->epoch.started_ns;
     loader->delivered_samples += slot->batch.count;
     if (rc) {
-        slot->state = ST_SLOT_FREE;
+        st_pool_give(loader, slot);
     } else {
         slot->state = ST_SLOT_LENT;
         loader->lent++;
@@ -174,7 +187,8 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.samples += slot->batch.count;
         *out = &slot->batch;
     }
-    pthread_cond_broadcast(&loader->work); /* one batch less is ready: another may be begun */
+    pthread_cond_signal(&loader->work); /* one batch less is ready: another may be begun */
+    st_engines_wake(loader);
     return rc;
 }
 
@@ -197,6 +211,31 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     pthread_mutex_unlock(&loader->lock);
     return rc;
 }
+
+/* ---- batches on a device ------------------------------------------------------------------------- */
+
+static const struct st_slot *slot_of(const struct stoker_batch *batch)
+{
+    return (const struct st_slot *)(const void *)batch; /* the batch is the slot's first member */
+}
+
+int st_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct stoker_error *err)
+{
+    const struct st_slot *slot = slot_of(batch);
+    struct st_device *device = slot->shape.device;
+    const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
+    return rc || !device ? rc : device->kind->join(device, slot->on_device, stream, err);
+}
+
+int st_batch_sync(const struct stoker_batch *batch, struct stoker_error *err)
+{
+    const struct st_slot *slot = slot_of(batch);
+    struct st_device *device = slot->shape.device;
+    const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
+    return rc || !device ? rc : device->kind->sync(device, slot->on_device, err);
+}
+
+/* -------------------------------------------------------------------------------------------------- */
 
 void st_loader_interrupt(struct stoker_loader *loader)
 {
@@ -222,6 +261,11 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->slots_lent = loader->lent;
     out->workers = loader->worker_count;
     out->slot_bytes = st_pool_memory(loader);
+    out->pinned_bytes = st_pool_pinned(loader);
+    out->pinned_note = loader->pinned_note.code ? loader->pinned_note.message : NULL;
+    out->copied_bytes = loader->count.copied;
+    out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
+    st_engines_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->bytes = reader.bytes;
     out->reads_in_flight_max = reader.in_flight_max;
@@ -230,6 +274,8 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {
         struct st_worker *worker = &loader->worker[k];
         out->scratch_bytes += atomic_load_explicit(&worker->scratch, memory_order_relaxed);
+        out->raw_rows += atomic_load_explicit(&worker->raw_rows, memory_order_relaxed);
+        out->resized_rows += atomic_load_explicit(&worker->resized_rows, memory_order_relaxed);
         for (int stage = 0; stage < STOKER_STAGES; stage++)
             out->stage_ns[stage] += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
     }

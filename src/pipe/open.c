@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/threads.h"
-#include "pipe/loader.h"
+#include "pipe/audio.h"
+#include "pipe/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,16 @@ static void free_loader(struct stoker_loader *loader)
 {
     while (loader->slots)
         st_pool_remove(loader, loader->slots);
+    if (loader->device)
+        loader->device->kind->close(loader->device);
+    st_columns_plan_free(&loader->columns);
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->ready);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
 }
 
-void st_batch_release(const struct stoker_batch *batch)
+void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
 {
     if (!batch)
         return;
@@ -39,13 +43,13 @@ void st_batch_release(const struct stoker_batch *batch)
     struct stoker_loader *loader = slot->loader;
     if (loader->owner != getpid())
         return; /* a forked child: the memory is the parent's, and so is the lock's state */
+    st_slot_let_go(slot, stream);
     pthread_mutex_lock(&loader->lock);
-    slot->state = ST_SLOT_FREE;
     loader->lent--;
-    if (st_pool_has_surplus(loader))
-        st_pool_remove(loader, slot);
+    st_pool_return(loader, slot);
     const bool last = loader->closed && loader->lent == 0;
-    pthread_cond_broadcast(&loader->work);
+    pthread_cond_signal(&loader->work);
+    st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (last)
         free_loader(loader);
@@ -59,9 +63,11 @@ void st_loader_close(struct stoker_loader *loader)
     pthread_mutex_lock(&loader->lock);
     loader->closing = true;
     pthread_cond_broadcast(&loader->work);
+    st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->threads; k++)
         pthread_join(loader->worker[k].thread, NULL);
+    st_engines_close(loader);
     st_reader_close(loader->reader);
     for (uint32_t k = 0; loader->worker && (k < loader->worker_count || k == 0); k++)
         st_worker_free(&loader->worker[k]);
@@ -92,12 +98,14 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
         return st_fail(err, STOKER_EINVAL, "pillow is %u; the resizes of 12 and 13 are known", opt->pillow);
     if ((unsigned)opt->on_error > STOKER_ON_ERROR_REPLACE || (unsigned)opt->fidelity > STOKER_FAST ||
         (unsigned)opt->layout > STOKER_NHWC || (unsigned)opt->ragged > STOKER_RAGGED_PAD ||
-        (unsigned)opt->dtype > STOKER_BF16)
+        (unsigned)opt->dtype > STOKER_BF16 || (unsigned)opt->augment_on > STOKER_PLACE_DEVICE)
         return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
     if (opt->prefetch == 0)
         opt->prefetch = 1;
     if (opt->max_memory == 0)
         opt->max_memory = st_memory_limit() / 4;
+    if (opt->pinned_limit == 0)
+        opt->pinned_limit = opt->max_memory;
     return 0;
 }
 
@@ -113,56 +121,31 @@ static bool threads_would_not_pay(struct stoker_loader *loader)
         return false;
     const uint64_t began = st_now_ns();
     if (st_read_sample(loader->data, 0, &worker->bytes, &bytes, &ignored) == 0)
-        (void)st_run_sample(worker, bytes, 0, loader->slots, 0, &ignored);
+        (void)st_run_sample(worker, bytes, 0, 0, loader->slots, 0, &ignored);
     return (st_now_ns() - began) * loader->dataset_count < TINY_EPOCH_NS;
 }
 
+/* With a device the first two: memory that it takes long to pin is added while batches are made already. */
 static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
 {
-    const struct st_shape *shape = &loader->pipe->shape;
-    const bool ragged = shape->width < 0 || shape->height < 0;
-    uint64_t pixels, bytes;
-
-    loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
-                                           .width = ragged ? -1 : shape->width,
-                                           .height = ragged ? -1 : shape->height,
-                                           .channels = shape->channels,
-                                           .finish = &loader->finish,
-                                           .ragged = loader->opt.ragged};
-    if (!ragged && (!st_mul((uint64_t)shape->width * (uint64_t)shape->height,
-                            (uint64_t)shape->channels * loader->finish.element, &pixels) ||
-                    !st_mul(pixels, loader->opt.batch_size, &bytes) || bytes > loader->opt.max_memory / 2))
-        return st_fail(err, STOKER_ELIMIT,
-                       "two batches of %u images of %d x %d do not fit into max_memory (%.1f MB): take smaller "
-                       "batches or raise it",
-                       loader->opt.batch_size, shape->width, shape->height, (double)loader->opt.max_memory / 1e6);
-    const uint32_t wanted = loader->opt.workers ? loader->opt.prefetch + 3 : 2;
-    for (uint32_t k = 0; k < wanted && st_pool_has_room(loader); k++)
-        if (!st_pool_add(loader))
-            return st_fail(err, STOKER_ENOMEM, "no memory for %u batches of %.1f MB", wanted,
-                           (double)st_slot_bytes(&loader->shape) / 1e6);
-    return 0;
+    const uint32_t wanted = loader->device || loader->shape.pinned ? 2 : st_loader_slots_wanted(loader);
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < wanted && st_pool_has_room(loader); k++)
+        rc = st_pool_add(loader, err);
+    return rc;
 }
 
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 {
     const uint32_t cpus = st_cpu_count();
     uint32_t count = loader->opt.workers >= 0 ? (uint32_t)loader->opt.workers : cpus > 1 ? cpus - 1 : 1;
-    const enum st_cpu_level level = st_cpu_level();
 
     loader->worker = st_calloc(count ? count : 1, sizeof *loader->worker);
     if (!loader->worker)
         return st_fail(err, STOKER_ENOMEM, "no memory for %u workers", count);
     loader->worker_count = count;
-    for (uint32_t k = 0; k < count || k == 0; k++) {
-        struct st_worker *worker = &loader->worker[k];
-        worker->loader = loader;
-        worker->work.kernels = st_kernels_for(level);
-        worker->work.colour = st_colour_rows_for(level);
-        worker->work.pillow = loader->opt.pillow;
-        worker->work.fast = loader->opt.fidelity == STOKER_FAST;
-        worker->work.decoder.pixel_limit = loader->opt.pixel_limit;
-    }
+    for (uint32_t k = 0; k < count || k == 0; k++)
+        st_worker_equip(&loader->worker[k], loader);
     if (loader->opt.workers < 0 && threads_would_not_pay(loader))
         loader->worker_count = 0;
     return 0;
@@ -173,8 +156,13 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : READ_AHEAD_MIN;
     if (depth < READ_AHEAD_EACH * loader->worker_count)
         depth = READ_AHEAD_EACH * loader->worker_count;
-    return st_reader_open(&loader->reader, loader->data,
-                          loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth, err);
+    depth += 2 * st_engines_tickets(loader);
+    const int rc = st_reader_open(&loader->reader, loader->data,
+                                  loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth,
+                                  err);
+    if (!rc && !loader->engines.kind) /* engines take many at once, and must find them read */
+        st_reader_callers(loader->reader, loader->worker_count);
+    return rc;
 }
 
 static int start_threads(struct stoker_loader *loader, struct stoker_error *err)
@@ -204,7 +192,8 @@ static int open_locks(struct stoker_loader *loader)
 }
 
 int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
-                   const struct stoker_loader_options *opt, struct stoker_error *err)
+                   const struct stoker_loader_options *opt, const struct st_devices *devices,
+                   struct stoker_error *err)
 {
     *out = NULL;
     struct stoker_loader *loader = st_calloc(1, sizeof *loader);
@@ -219,12 +208,20 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     loader->dataset_count = st_dataset_count(data);
 
     int rc = check_options(&loader->opt, err);
+    if (!rc && pipe->sounds)
+        rc = st_audio_check(opt, err);
     if (!rc)
         rc = st_finish_init(&loader->finish, &pipe->finish,
                             opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,
                             pipe->shape.channels, err);
     if (!rc)
         rc = st_order_open(&loader->order, loader->dataset_count, &loader->opt.order, err);
+    if (!rc)
+        rc = st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
+    if (!rc)
+        rc = st_loader_place(loader, devices, err);
+    if (!rc)
+        rc = st_engines_open(loader, devices ? devices->engine : NULL, err);
     if (!rc)
         rc = open_slots(loader, err);
     if (!rc)
@@ -233,6 +230,8 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc = open_reader(loader, err);
     if (!rc)
         rc = start_threads(loader, err);
+    if (!rc)
+        st_engines_start(loader);
     if (rc) {
         st_loader_close(loader);
         return rc;

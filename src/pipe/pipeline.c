@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/spec.h"
+#include "pipe/audio.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,13 +39,32 @@ static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_
 {
     for (uint32_t k = 0; k < steps->count; k++) {
         struct st_step *step = &steps->step[k];
-        int rc = step->op->plan ? step->op->plan(step->self, shape, finish, err) : 0;
+        int rc = 0;
+        if (step->op->run_audio)
+            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on sounds, and cannot follow an op on images",
+                         step->op->name);
+        else if (step->op->plan)
+            rc = step->op->plan(step->self, shape, finish, err);
         if (!rc && step->op->holds)
             rc = plan_holder(step, shape, finish, err);
         if (rc)
             return rc;
     }
     return 0;
+}
+
+static uint32_t count_erases(const struct st_steps *steps)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < steps->count; k++)
+        count += steps->step[k].op->erase ? 1 : count_erases(&steps->step[k].inner);
+    return count;
+}
+
+/* Whether the first op is one on sounds. */
+static bool on_sounds(const struct st_steps *steps)
+{
+    return steps->count && (steps->step[0].op->run_audio || on_sounds(&steps->step[0].inner));
 }
 
 int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stoker_error *err)
@@ -59,12 +78,15 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
     atomic_init(&pipe->holders, 1);
 
     int rc = st_spec_parse(&pipe->steps, text, err);
+    pipe->sounds = !rc && on_sounds(&pipe->steps);
     if (!rc)
-        rc = plan_steps(&pipe->steps, &pipe->shape, &pipe->finish, err);
+        rc = pipe->sounds ? st_audio_plan(pipe, err)
+                          : plan_steps(&pipe->steps, &pipe->shape, &pipe->finish, err);
     if (rc) {
         st_pipeline_drop(pipe);
         return rc;
     }
+    pipe->erases = count_erases(&pipe->steps);
     *out = pipe;
     return 0;
 }

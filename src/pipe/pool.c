@@ -2,13 +2,21 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/loader.h"
+#include "pipe/engine.h"
 
 uint64_t st_pool_memory(const struct stoker_loader *loader)
 {
     uint64_t bytes = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         bytes += slot->bytes;
+    return bytes;
+}
+
+uint64_t st_pool_pinned(const struct stoker_loader *loader)
+{
+    uint64_t bytes = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        bytes += slot->pinned ? slot->bytes : 0;
     return bytes;
 }
 
@@ -21,17 +29,20 @@ static uint32_t slots_active(const struct stoker_loader *loader)
     return active;
 }
 
+/* The one that is free for the longest time: what still reads it is done soonest. */
 static struct st_slot *free_slot(const struct stoker_loader *loader)
 {
-    struct st_slot *slot = loader->slots;
-    while (slot && slot->state != ST_SLOT_FREE)
-        slot = slot->next;
-    return slot;
+    struct st_slot *first = NULL;
+    for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        if (slot->state == ST_SLOT_FREE && (!first || slot->freed < first->freed))
+            first = slot;
+    return first;
 }
 
 bool st_pool_has_room(const struct stoker_loader *loader)
 {
-    return st_pool_memory(loader) + st_slot_bytes(&loader->shape) <= loader->opt.max_memory;
+    return !loader->no_more.code &&
+           st_pool_memory(loader) + st_slot_bytes(&loader->shape) <= loader->opt.max_memory;
 }
 
 bool st_pool_can_give(const struct stoker_loader *loader)
@@ -39,34 +50,71 @@ bool st_pool_can_give(const struct stoker_loader *loader)
     return free_slot(loader) || st_pool_has_room(loader);
 }
 
-struct st_slot *st_pool_add(struct stoker_loader *loader)
+/* Slots whose memory a device may still read, and which it takes long to make and to give back. */
+static bool is_slow(const struct stoker_loader *loader)
 {
-    struct st_slot *slot = st_slot_new(&loader->shape);
-    if (slot) {
-        slot->loader = loader;
-        slot->next = loader->slots;
-        loader->slots = slot;
-        loader->slot_count++;
-    }
-    return slot;
+    return loader->device || loader->shape.pinned;
 }
 
-struct st_slot *st_pool_take(struct stoker_loader *loader)
+static int new_slot(struct stoker_loader *loader, bool pin, struct st_slot **out,
+                    struct stoker_error *note, struct stoker_error *err)
 {
-    if (slots_active(loader) > (loader->worker_count ? loader->opt.prefetch : 0))
-        return NULL;
-    struct st_slot *slot = free_slot(loader);
-    if (slot || !st_pool_has_room(loader))
-        return slot;
-    slot = st_pool_add(loader);
-    if (!slot)
-        st_fail(&loader->broken, STOKER_ENOMEM, "no memory for another slot of %.1f MB; %u exist, %u are lent out",
-                (double)st_slot_bytes(&loader->shape) / 1e6, loader->slot_count, loader->lent);
-    return slot;
+    note->code = 0;
+    const int rc = st_slot_new(out, &loader->shape, pin, note, err);
+    if (!rc)
+        (*out)->loader = loader;
+    return rc;
+}
+
+static bool may_pin(const struct stoker_loader *loader)
+{
+    return is_slow(loader) &&
+           st_pool_pinned(loader) + st_slot_bytes(&loader->shape) <= loader->opt.pinned_limit;
+}
+
+static void link_slot(struct stoker_loader *loader, struct st_slot *slot,
+                      const struct stoker_error *note)
+{
+    slot->next = loader->slots;
+    loader->slots = slot;
+    loader->slot_count++;
+    if (note->code && !loader->pinned_note.code)
+        loader->pinned_note = *note;
+}
+
+static void unlink_slot(struct stoker_loader *loader, const struct st_slot *slot)
+{
+    struct st_slot **at = &loader->slots;
+    while (*at != slot)
+        at = &(*at)->next;
+    *at = slot->next;
+    loader->slot_count--;
+}
+
+int st_pool_add(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct stoker_error note;
+    struct st_slot *slot;
+    const int rc = new_slot(loader, may_pin(loader), &slot, &note, err);
+    if (!rc)
+        link_slot(loader, slot, &note);
+    return rc;
+}
+
+void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot)
+{
+    unlink_slot(loader, slot);
+    st_slot_free(slot);
+}
+
+void st_pool_give(struct stoker_loader *loader, struct st_slot *slot)
+{
+    slot->state = ST_SLOT_FREE;
+    slot->freed = ++loader->freed;
 }
 
 /* Slots beyond those in regular use, made for a consumer that kept batches, are given back. */
-bool st_pool_has_surplus(const struct stoker_loader *loader)
+static bool has_surplus(const struct stoker_loader *loader)
 {
     uint32_t unused = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
@@ -74,12 +122,75 @@ bool st_pool_has_surplus(const struct stoker_loader *loader)
     return unused > loader->opt.prefetch + 3;
 }
 
-void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot)
+void st_pool_return(struct stoker_loader *loader, struct st_slot *slot)
 {
-    struct st_slot **at = &loader->slots;
-    while (*at != slot)
-        at = &(*at)->next;
-    *at = slot->next;
-    loader->slot_count--;
-    st_slot_free(slot);
+    st_pool_give(loader, slot);
+    if (!is_slow(loader) && has_surplus(loader))
+        st_pool_remove(loader, slot); /* else a worker does it, who has the time */
+}
+
+/* No more slots can be had: those that exist have to do, and a consumer that has them all is told why.
+ */
+static void stop_growing(struct stoker_loader *loader, const struct stoker_error *err)
+{
+    loader->no_more = *err;
+    pthread_cond_broadcast(&loader->ready);
+}
+
+/* What may take long, done without the lock: a slot that is still read is waited for, a new one made,
+ * one too many given back. Nobody else takes a slot meanwhile. */
+static struct st_slot *take_slowly(struct stoker_loader *loader, struct st_slot *slot)
+{
+    struct stoker_error note, err;
+    struct st_slot *surplus = NULL, *made = NULL;
+    const bool pin = may_pin(loader);
+    int rc = 0;
+    if (slot)
+        slot->state = ST_SLOT_FILLING;
+    if (slot && has_surplus(loader)) {
+        surplus = free_slot(loader);
+        unlink_slot(loader, surplus);
+    }
+    loader->taking = true;
+    loader->busy++;
+    pthread_mutex_unlock(&loader->lock);
+    if (surplus)
+        st_slot_free(surplus);
+    if (slot)
+        st_slot_wait(slot);
+    else
+        rc = new_slot(loader, pin, &made, &note, &err);
+    pthread_mutex_lock(&loader->lock);
+    loader->taking = false;
+    if (rc)
+        stop_growing(loader, &err);
+    if (made)
+        link_slot(loader, slot = made, &note);
+    if (slot && !loader->epoch.running) {
+        st_pool_give(loader, slot);
+        slot = NULL;
+    }
+    st_worker_rests(loader);
+    pthread_cond_broadcast(&loader->work);
+    st_engines_wake(loader);
+    return slot;
+}
+
+struct st_slot *st_pool_take(struct stoker_loader *loader)
+{
+    struct stoker_error err;
+    if (loader->taking || slots_active(loader) > (loader->worker_count ? loader->opt.prefetch : 0))
+        return NULL;
+    struct st_slot *slot = free_slot(loader);
+    if (!slot && !st_pool_has_room(loader))
+        return NULL;
+    if (is_slow(loader))
+        return take_slowly(loader, slot);
+    if (slot)
+        return slot;
+    if (st_pool_add(loader, &err)) {
+        stop_growing(loader, &err);
+        return NULL;
+    }
+    return loader->slots;
 }

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "pipe/loader.h"
+#include "pipe/audio.h"
+#include "pipe/stage.h"
 
 /* Whose chance it is. */
 struct chance {
@@ -42,64 +43,200 @@ static int run_steps(const struct st_steps *steps, const struct chance *chance, 
     return 0;
 }
 
-/* What is done to the finished tensor (erasing). */
-static void run_late(const struct st_steps *steps, const struct chance *chance,
-                     const struct st_finish_spec *spec, const struct st_finish *finish,
-                     const struct st_place *place)
+/* The boxes of the finished image that are to be overwritten, in their order, added to `list`. */
+static int draw_erases(const struct st_steps *steps, const struct chance *chance,
+                       const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
+                       struct stoker_error *err)
 {
-    for (uint32_t k = 0; k < steps->count; k++) {
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
         if (step->op->holds) {
             if (inner_chosen(chance, step))
-                run_late(&step->inner, chance, spec, finish, place);
-        } else if (step->op->late) {
+                rc = draw_erases(&step->inner, chance, into, list, count, err);
+        } else if (step->op->erase) {
             struct st_rng rng = rng_for(chance, step);
-            step->op->late(step->self, &rng, spec, finish, place);
+            rc = step->op->erase(step->self, &rng, into, &list[*count], err);
+            *count += !rc && list[*count].box.width > 0;
         }
     }
+    return rc;
 }
 
-static int make(struct st_worker *worker, struct st_bytes bytes, const struct chance *chance,
-                struct st_slot *slot, uint32_t row, struct stoker_error *err)
+/* The boxes that are to be overwritten, in memory of the arena. */
+static int make_erases(const struct stoker_loader *loader, const struct chance *chance,
+                       struct st_arena *arena, int32_t width, int32_t height, struct st_erases *out,
+                       struct stoker_error *err)
 {
-    const struct stoker_loader *loader = worker->loader;
     const struct stoker_pipeline *pipe = loader->pipe;
-    struct st_image image;
-    struct st_place place;
+    const struct st_erase_into into = {&pipe->finish, &loader->finish, width, height, arena};
+    *out = (struct st_erases){0};
+    if (!pipe->shape.erased)
+        return 0;
+    struct st_erase *list = st_arena_take(arena, pipe->erases * sizeof *list);
+    if (!list)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %u boxes", pipe->erases);
+    out->list = list;
+    return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
+}
 
-    int rc = st_image_open(&image, &worker->work, bytes, loader->opt.exif_rotate, err);
+/* All of it is left to be done by the device. */
+static int stage(struct st_worker *worker, struct st_image *image, struct st_erases erases,
+                 struct st_slot *slot, uint32_t row, struct stoker_error *err)
+{
+    bool resized;
+    const int rc = st_stage_row(slot, row, image, erases, &resized, err);
     if (!rc)
-        rc = run_steps(&pipe->steps, chance, &image, err);
+        atomic_fetch_add_explicit(resized ? &worker->resized_rows : &worker->raw_rows, 1,
+                                  memory_order_relaxed);
+    return rc;
+}
+
+/* All of it is done here. */
+static int finish(const struct stoker_loader *loader, struct st_image *image, struct st_erases erases,
+                  struct st_slot *slot, uint32_t row, struct stoker_error *err)
+{
+    const int32_t width = st_image_width(image), height = st_image_height(image);
+    struct st_place place;
+    if (!st_slot_place(slot, row, width, height, &place))
+        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
+    const int rc = st_image_finish(image, &loader->finish, &place, err);
+    for (uint32_t k = 0; !rc && k < erases.count; k++)
+        st_erase_write(&erases.list[k], &loader->finish, &place);
+    return rc;
+}
+
+/* What was drawn for the image, checked against the plan. */
+static int run_to_size(const struct stoker_loader *loader, const struct chance *chance,
+                       struct st_image *image, struct stoker_error *err)
+{
+    const int rc = run_steps(&loader->pipe->steps, chance, image, err);
     if (rc)
         return rc;
-    const int32_t width = st_image_width(&image), height = st_image_height(&image);
+    const int32_t width = st_image_width(image), height = st_image_height(image);
     if (loader->shape.width >= 0 && (width != loader->shape.width || height != loader->shape.height))
         return st_fail(err, STOKER_EINVAL, "the pipeline gave %d x %d where it planned %d x %d", width,
                        height, loader->shape.width, loader->shape.height);
-    if (!st_slot_place(slot, row, width, height, &place))
-        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
-    if ((rc = st_image_finish(&image, &loader->finish, &place, err)))
-        return rc;
-    run_late(&pipe->steps, chance, &pipe->finish, &loader->finish, &place);
     return 0;
 }
 
-int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_slot *slot,
-                  uint32_t row, struct stoker_error *err)
+/* Label and columns of a sample with fields; *image is its image, if it has one. */
+static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, struct st_slot *slot,
+                 uint32_t row, struct st_piece *image, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    const struct chance chance = {loader->opt.order.seed, loader->epoch.number, key};
+    const struct st_columns_plan *plan = &loader->columns;
+    const struct stoker_dataset *data = loader->data;
+    struct st_piece pieces[ST_FIELDS_MAX] = {0};
+    int rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
+    if (!rc)
+        rc = st_columns_put(slot->columns, row, pieces, err);
+    if (plan->image >= 0)
+        *image = pieces[plan->image];
+    slot->labels[row] = plan->label >= 0 ? pieces[plan->label].whole : st_dataset_label(data, sample);
+    return rc;
+}
+
+static int open_image(struct st_worker *worker, const struct st_piece *piece, struct st_image *image,
+                      struct stoker_error *err)
+{
+    if (!piece->ndim)
+        return st_image_open(image, &worker->work, piece->bytes, worker->loader->opt.exif_rotate, err);
+    if (piece->dtype != STOKER_U8 || piece->ndim < 2 || piece->ndim > 3)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "an image of pixels is uint8 [H, W] or [H, W, C], not another array");
+    return st_image_raw(image, &worker->work, piece->bytes, piece->shape[1], piece->shape[0],
+                        piece->ndim == 3 ? piece->shape[2] : 1, err);
+}
+
+static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
+                const struct chance *chance, struct st_slot *slot, uint32_t row,
+                struct stoker_error *err)
+{
+    const struct stoker_loader *loader = worker->loader;
+    struct st_piece piece = {.bytes = bytes};
+    struct st_image image;
+    struct st_erases erases;
+
+    int rc = loader->columns.fields ? split(worker, bytes, sample, slot, row, &piece, err) : 0;
+    if (rc || slot->shape.imageless)
+        return rc;
+    if (loader->pipe->sounds) {
+        if (!loader->columns.fields)
+            slot->labels[row] = st_dataset_label(loader->data, sample);
+        return st_audio_make(worker, piece.bytes, chance->key, slot, row, err);
+    }
+    rc = open_image(worker, &piece, &image, err);
+    if (!rc)
+        rc = run_to_size(loader, chance, &image, err);
+    if (!rc)
+        rc = make_erases(loader, chance, &worker->work.arena, st_image_width(&image),
+                         st_image_height(&image), &erases, err);
+    if (rc)
+        return rc;
+    if (!loader->columns.fields)
+        slot->labels[row] = st_dataset_label(loader->data, sample);
+    return slot->shape.raw ? stage(worker, &image, erases, slot, row, err)
+                           : finish(loader, &image, erases, slot, row, err);
+}
+
+static struct chance chance_of(const struct stoker_loader *loader, uint64_t key)
+{
+    return (struct chance){loader->opt.order.seed, loader->epoch.number, key};
+}
+
+bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
+                 struct st_bytes *file)
+{
+    struct st_piece piece = {.bytes = bytes};
+    if (worker->loader->columns.fields &&
+        (slot->shape.imageless || split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) ||
+         piece.ndim))
+        return false;
+    const uintptr_t at = (uintptr_t)piece.bytes.data, scratch = (uintptr_t)worker->pieces.data;
+    *file = piece.bytes;
+    return at < scratch ||
+           at >= scratch + worker->pieces.capacity; /* the next sample's pieces go there */
+}
+
+int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_image *image,
+                  struct stoker_error *err)
+{
+    const struct chance chance = chance_of(worker->loader, key);
+    st_arena_reset(&worker->work.arena);
+    const int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
+    return rc ? rc : run_to_size(worker->loader, &chance, image, err);
+}
+
+bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
+                    struct st_slot *slot, uint32_t row, const struct st_engine_image *decoded)
+{
+    const struct chance chance = chance_of(worker->loader, key);
+    struct st_erases erases;
+    st_arena_reset(&worker->work.arena);
+    if (!worker->loader->columns.fields)
+        slot->labels[row] = st_dataset_label(worker->loader->data, key);
+    return !make_erases(worker->loader, &chance, &worker->work.arena, st_image_width(image),
+                        st_image_height(image), &erases, NULL) &&
+           st_stage_decoded(slot, row, image, erases, decoded);
+}
+
+int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
+                  struct st_slot *slot, uint32_t row, struct stoker_error *err)
+{
+    const struct chance chance = chance_of(worker->loader, key);
     const uint64_t began = st_now_ns();
 
     st_arena_reset(&worker->work.arena);
     worker->work.decode_ns = 0;
-    const int rc = make(worker, bytes, &chance, slot, row, err);
+    const int rc = make(worker, bytes, sample, &chance, slot, row, err);
 
     const uint64_t took = st_now_ns() - began, decode = worker->work.decode_ns;
     atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_DECODE], decode, memory_order_relaxed);
     atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_AUGMENT], took > decode ? took - decode : 0,
                               memory_order_relaxed);
-    atomic_store_explicit(&worker->scratch, worker->work.arena.size + worker->bytes.capacity,
+    atomic_store_explicit(&worker->scratch,
+                          worker->work.arena.size + worker->bytes.capacity + worker->pieces.capacity,
                           memory_order_relaxed);
     return rc;
 }

@@ -15,12 +15,24 @@ static uint64_t row_bytes(const struct st_slot_shape *s)
     return (uint64_t)s->width * (uint64_t)s->height * (uint64_t)s->channels * s->finish->element;
 }
 
-uint64_t st_slot_bytes(const struct st_slot_shape *shape)
+uint64_t st_slot_host_bytes(const struct st_slot_shape *s)
 {
-    return shape->width < 0 ? 0 : row_bytes(shape) * shape->rows;
+    if (s->raw)
+        return st_host_heap(s->rows) + s->rows * s->reserve + s->share;
+    return st_host_finished_labels(s->rows, row_bytes(s)) + s->rows * sizeof(int64_t);
 }
 
-/* Batches are large: whole pages, and huge ones where the system gives them, save thousands of faults. */
+uint64_t st_slot_bytes(const struct st_slot_shape *shape)
+{
+    if (shape->width < 0)
+        return 0;
+    return shape->device ? st_slot_host_bytes(shape) : row_bytes(shape) * shape->rows;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------- */
+
+/* Batches are large: whole pages, and huge ones where the system gives them, save thousands of faults.
+ */
 static uint8_t *pages_new(uint64_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -30,44 +42,136 @@ static uint8_t *pages_new(uint64_t bytes)
     return pages;
 }
 
-struct st_slot *st_slot_new(const struct st_slot_shape *shape)
+static void note_budget(struct stoker_error *note)
+{
+    st_fail(note, STOKER_ELIMIT, "pinned_limit is used up: further slots are in pageable memory");
+}
+
+/* Memory for rows of one size: the device's, pinned, or plain. */
+static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, struct stoker_error *err)
+{
+    const struct st_slot_shape *shape = &slot->shape;
+    struct st_device *device = shape->device;
+    const uint64_t bytes = st_slot_host_bytes(shape);
+    void *host = NULL;
+    if (device) {
+        slot->pinned = pin;
+        const int rc = device->kind->slot_new(device, &slot->on_device, &host, &slot->pinned, err);
+        if (rc)
+            return rc;
+        if (pin && !slot->pinned)
+            st_fail(
+                note, STOKER_ENOMEM,
+                "the system gave no pinned memory for a slot of %.1f MB; it is pageable, and copies are "
+                "slower",
+                (double)bytes / 1e6);
+    } else if (shape->pinned && pin) {
+        host = shape->pinned->take(bytes, note);
+        slot->pinned = host != NULL;
+    }
+    if ((device || shape->pinned) && !pin)
+        note_budget(note);
+    slot->host = host ? host : pages_new(bytes);
+    if (!slot->host)
+        return st_fail(err, STOKER_ENOMEM, "no memory for a batch of %.1f MB", (double)bytes / 1e6);
+    slot->labels =
+        (int64_t *)(void *)(slot->host + (shape->raw
+                                              ? st_host_raw_labels(shape->rows)
+                                              : st_host_finished_labels(shape->rows, row_bytes(shape))));
+    return 0;
+}
+
+static void host_free(struct st_slot *slot)
+{
+    const struct st_slot_shape *shape = &slot->shape;
+    if (slot->on_device) {
+        shape->device->kind->slot_free(shape->device, slot->on_device);
+        if (slot->engine_memory)
+            shape->engine->give(shape->device, slot->engine_memory);
+    } else if (slot->host && slot->pinned) {
+        st_slot_wait(slot);
+        shape->pinned->give(slot->host);
+    } else if (slot->host)
+        munmap(slot->host, st_slot_host_bytes(shape));
+    if (slot->mark)
+        shape->pinned->mark_free(slot->mark);
+}
+
+int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pin,
+                struct stoker_error *pinned_note, struct stoker_error *err)
 {
     struct st_slot *slot = st_calloc(1, sizeof *slot);
+    *out = NULL;
     if (!slot)
-        return NULL;
+        return st_fail(err, STOKER_ENOMEM, "no memory for a slot");
     slot->shape = *shape;
-    slot->labels = st_calloc(shape->rows, sizeof *slot->labels);
     slot->samples = st_calloc(shape->rows, sizeof *slot->samples);
-    bool whole = slot->labels && slot->samples;
-    if (is_ragged(slot)) {
+    int rc =
+        slot->samples ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
+    if (!rc && !is_ragged(slot)) {
+        slot->bytes = st_slot_bytes(shape);
+        rc = host_new(slot, pin, pinned_note, err);
+    } else if (!rc) {
+        slot->labels = st_calloc(shape->rows, sizeof *slot->labels);
         slot->item = st_calloc(shape->rows, sizeof *slot->item);
         slot->tensor = st_calloc(shape->rows, sizeof *slot->tensor);
-        whole = whole && slot->item && slot->tensor;
-    } else {
-        slot->bytes = st_slot_bytes(shape);
-        slot->pixels = pages_new(slot->bytes);
-        whole = whole && slot->pixels;
+        if (!slot->labels || !slot->item || !slot->tensor)
+            rc = st_fail(err, STOKER_ENOMEM, "no memory for %u tensors", shape->rows);
     }
-    if (!whole) {
+    if (!rc && shape->sound && shape->sound->frames < 0 &&
+        !(slot->lengths = st_calloc(shape->rows, sizeof *slot->lengths)))
+        rc = st_fail(err, STOKER_ENOMEM, "no memory for %u lengths", shape->rows);
+    if (!rc && shape->columns && !(slot->columns = st_columns_new(shape->columns, shape->rows)))
+        rc = st_fail(err, STOKER_ENOMEM, "no memory for the columns of %u samples", shape->rows);
+    if (rc) {
         st_slot_free(slot);
-        return NULL;
+        return rc;
     }
-    return slot;
+    *out = slot;
+    return 0;
 }
 
 void st_slot_free(struct st_slot *slot)
 {
-    if (slot->pixels)
-        munmap(slot->pixels, st_slot_bytes(&slot->shape));
     for (uint32_t row = 0; slot->item && row < slot->shape.rows; row++)
         st_buffer_free(&slot->item[row]);
     st_buffer_free(&slot->stacked);
+    st_columns_free(slot->columns);
     st_slot_forget_failures(slot);
+    if (is_ragged(slot))
+        free(slot->labels);
+    else
+        host_free(slot);
     free(slot->item);
     free(slot->tensor);
-    free(slot->labels);
+    free(slot->lengths);
     free(slot->samples);
     free(slot);
+}
+
+/* ---- who reads it still -------------------------------------------------------------------------- */
+
+void st_slot_wait(struct st_slot *slot)
+{
+    struct st_device *device = slot->shape.device;
+    if (device)
+        (void)device->kind->idle(device, slot->on_device, true);
+    else if (slot->marked)
+        (void)slot->shape.pinned->marked_done(slot->mark, true);
+    slot->marked = false;
+}
+
+void st_slot_let_go(struct st_slot *slot, const uintptr_t *stream)
+{
+    struct st_device *device = slot->shape.device;
+    if (device) {
+        if (stream)
+            (void)device->kind->join(device, slot->on_device, *stream, NULL);
+        device->kind->release(device, slot->on_device);
+    } else if (slot->pinned && stream) {
+        slot->shape.pinned->mark(&slot->mark, *stream);
+        slot->marked = slot->mark != NULL;
+    }
 }
 
 void st_slot_forget_failures(struct st_slot *slot)
@@ -85,12 +189,12 @@ static struct stoker_tensor describe(const struct st_finish *finish, void *data,
 {
     const int64_t c = finish->channels;
     const bool nchw = finish->layout == STOKER_NCHW;
-    return (struct stoker_tensor){.data = data,
-                                  .dtype = finish->dtype,
-                                  .ndim = 3,
-                                  .shape = {c, height, width},
-                                  .stride = {nchw ? height * width : 1, nchw ? width : width * c,
-                                             nchw ? 1 : c}};
+    return (struct stoker_tensor){
+        .data = data,
+        .dtype = finish->dtype,
+        .ndim = 3,
+        .shape = {c, height, width},
+        .stride = {nchw ? height * width : 1, nchw ? width : width * c, nchw ? 1 : c}};
 }
 
 /* [N, C, H, W] of such. */
@@ -113,7 +217,7 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
 {
     *out = (struct st_place){.width = width, .height = height};
     if (!is_ragged(slot)) {
-        out->data = slot->pixels + row * row_bytes(&slot->shape);
+        out->data = slot->host + row * row_bytes(&slot->shape);
         return true;
     }
     const struct st_finish *finish = slot->shape.finish;
@@ -127,9 +231,29 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
     return true;
 }
 
+struct st_job *st_slot_job(struct st_slot *slot, uint32_t row)
+{
+    return (struct st_job *)(void *)slot->host + row;
+}
+
 bool st_slot_blank(struct st_slot *slot, uint32_t row)
 {
+    enum { LABEL_IGNORED = -100 };
     struct st_place place;
+    slot->labels[row] = LABEL_IGNORED;
+    if (slot->columns)
+        st_columns_blank(slot->columns, row, LABEL_IGNORED);
+    if (slot->shape.imageless)
+        return true;
+    if (slot->shape.raw) {
+        *st_slot_job(slot, row) = (struct st_job){.from = ST_JOB_BLANK,
+                                                  .width = slot->shape.width,
+                                                  .height = slot->shape.height,
+                                                  .channels = slot->shape.channels};
+        return true;
+    }
+    if (slot->shape.sound && is_ragged(slot))
+        return st_slot_place_sound(slot, row, 0, slot->shape.sound->bins, 0) != NULL;
     const int32_t width = is_ragged(slot) ? 1 : slot->shape.width;
     const int32_t height = is_ragged(slot) ? 1 : slot->shape.height;
     if (!st_slot_place(slot, row, width, height, &place))
@@ -190,20 +314,58 @@ static bool complete_ragged(struct st_slot *slot, uint32_t count)
     uint64_t bytes = slot->stacked.capacity;
     for (uint32_t row = 0; row < slot->shape.rows; row++)
         bytes += slot->item[row].capacity;
-    slot->bytes = bytes;
+    slot->bytes = bytes + (slot->columns ? st_columns_bytes(slot->columns) : 0);
     return done;
 }
 
-bool st_slot_complete(struct st_slot *slot, uint32_t count)
+void st_slot_begin(struct st_slot *slot)
 {
+    atomic_store_explicit(&slot->heap_used, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->heap_share, slot->shape.share, memory_order_relaxed);
+    atomic_store_explicit(&slot->engine_used, 0, memory_order_relaxed);
+}
+
+/* Starts the batch's way to the device; the consumer sees where it will be. */
+static int send(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err)
+{
+    const struct st_slot_shape *shape = &slot->shape;
+    struct st_device *device = shape->device;
+    const uint64_t used = shape->raw ? st_host_heap(shape->rows) + atomic_load(&slot->heap_used)
+                                     : st_slot_host_bytes(shape);
+    void *images, *labels;
+    device->kind->where(slot->on_device, &images, &labels);
+    slot->batch.images.data = images;
+    slot->batch.labels.data = labels;
+    *copied = used;
+    return device->kind->submit(device, slot->on_device, count, used, err);
+}
+
+int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err)
+{
+    enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3 };
+    const struct st_slot_shape *shape = &slot->shape;
     struct stoker_batch *batch = &slot->batch;
+    *copied = 0;
     batch->count = count;
     batch->samples = slot->samples;
+    batch->device_type = shape->device  ? shape->device->kind->type
+                         : slot->pinned ? DLPACK_CUDA_HOST
+                                        : DLPACK_CPU;
+    batch->device_id = shape->device ? shape->device->ordinal : 0;
     batch->labels = (struct stoker_tensor){
         .data = slot->labels, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
+    const int rc = slot->columns ? st_columns_complete(slot->columns, count, batch, err) : 0;
+    if (rc || shape->imageless)
+        return rc;
+    if (shape->sound && is_ragged(slot))
+        return st_slot_complete_sounds(slot, count, err);
     if (is_ragged(slot))
-        return complete_ragged(slot, count);
-    batch->images =
-        describe_batch(slot->shape.finish, slot->pixels, count, slot->shape.width, slot->shape.height);
-    return true;
+        return complete_ragged(slot, count)
+                   ? 0
+                   : st_fail(err, STOKER_ENOMEM, "no memory to stack a batch of %u samples", count);
+    slot->bytes = st_slot_bytes(shape) + (slot->columns ? st_columns_bytes(slot->columns) : 0);
+    batch->images = describe_batch(shape->finish, slot->host, count, shape->width, shape->height);
+    if (shape->sound)
+        st_slot_describe_sounds(slot, count);
+    return shape->device ? send(slot, count, copied, err) : 0;
 }

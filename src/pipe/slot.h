@@ -4,13 +4,20 @@
  * READY (the consumer may have it), LENT (the consumer has it). All states are guarded by the loader's
  * lock; the contents of a FILLING slot are written by workers, each to rows of its own.
  *
+ * With a device the workers write to the slot's host half, and the consumer sees the device's. A FREE slot
+ * may then still be read by the device, as may pinned memory whose copy is under way: whoever takes it waits
+ * for that first (st_slot_wait).
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ST_PIPE_SLOT_H
 #define ST_PIPE_SLOT_H
 
 #include "base/mem.h"
+#include "op/audio.h"
 #include "op/finish.h"
+#include "pipe/columns.h"
+#include "pipe/device.h"
 
 #include <stdatomic.h>
 
@@ -31,6 +38,15 @@ struct st_slot_shape {
     int32_t width, height, channels; /* width -1: differs from sample to sample */
     const struct st_finish *finish;
     enum stoker_ragged ragged;
+    const struct st_columns_plan *columns; /* NULL: samples are an image and a label */
+    const struct st_audio_shape *sound;  /* NULL: samples are images */
+    bool imageless;                      /* samples have no image; width is -1 */
+    struct st_device *device;            /* NULL: batches stay on the CPU */
+    const struct st_pinned_kind *pinned; /* for those: NULL where they need not be pinned */
+    bool raw;                            /* the device gets raw rows */
+    uint64_t reserve, share;             /* raw: bytes of the heap for each row, and for all together */
+    const struct st_engine_kind *engine; /* NULL: none that decode by themselves */
+    uint64_t engine_bytes;               /* of the device's memory for what they decode */
 };
 
 struct st_slot {
@@ -38,35 +54,67 @@ struct st_slot {
     struct stoker_loader *loader;
     struct st_slot *next; /* all slots of the loader */
     enum st_slot_state state;
+    uint64_t freed;  /* the how manyth slot that became free this was */
     uint64_t number; /* of the batch, in the epoch */
     uint32_t todo;   /* rows not finished yet */
     struct st_failure *failures;
     _Atomic uint64_t bytes; /* memory of pixels held now; a worker that stacks changes it without the lock */
 
     struct st_slot_shape shape;
-    uint8_t *pixels; /* rows of one size, one behind the other */
-    int64_t *labels;
     uint64_t *samples;
+    int64_t *labels;
+    int64_t *lengths;           /* sounds whose lengths differ: frames of each; else NULL */
+    struct st_columns *columns; /* NULL: none */
+    /* samples of one size: */
+    uint8_t *host; /* rows and labels; with raw rows as device.h says */
+    bool pinned;
+    struct st_device_slot *on_device;
+    void *mark; /* when pinned memory was let go of, if `marked` */
+    bool marked;
+    _Atomic uint64_t heap_used, heap_share; /* raw: taken so far; left of what all rows share */
+    uint64_t engine_memory; /* where engines decode to; 0: not taken yet, or not to be had if engine_full */
+    bool engine_full;
+    _Atomic uint64_t engine_used;
     /* samples of different sizes: */
     struct st_buffer *item;
     struct stoker_tensor *tensor;
     struct st_buffer stacked;
 };
 
-/* Bytes of pixels that a slot takes when it is made. */
+/* Bytes that a slot takes when it is made: of pixels, or of its host half. */
 uint64_t st_slot_bytes(const struct st_slot_shape *shape);
-/* NULL when out of memory. */
-struct st_slot *st_slot_new(const struct st_slot_shape *shape);
+/* Of the memory that a device or its pinned memory is asked for. */
+uint64_t st_slot_host_bytes(const struct st_slot_shape *shape);
+/* `*pinned_note` is told why memory that should be pinned is not; its code stays 0 otherwise. With `pin` false
+ * the budget is used up. */
+int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pin,
+                struct stoker_error *pinned_note, struct stoker_error *err);
 void st_slot_free(struct st_slot *slot);
+
+/* Until nobody reads the slot's memory any more. */
+void st_slot_wait(struct st_slot *slot);
+/* The consumer lets go; with `stream` not NULL after what it holds now. */
+void st_slot_let_go(struct st_slot *slot, const uintptr_t *stream);
 
 /* Where the sample of this row goes; false when out of memory. */
 bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t height,
                    struct st_place *out);
-/* Fills the row with zeros. */
+/* The job of a row, raw rows. */
+struct st_job *st_slot_job(struct st_slot *slot, uint32_t row);
+/* What stands for a sample that could not be made: zeros, and the label that torch's losses ignore. */
 bool st_slot_blank(struct st_slot *slot, uint32_t row);
+/* A batch is begun: all of its heap is free again. */
+void st_slot_begin(struct st_slot *slot);
 /* All rows are there: sets up `batch` for `count` of them, stacking samples of different sizes where their
- * shapes agree or padding is asked for. False when out of memory. */
-bool st_slot_complete(struct st_slot *slot, uint32_t count);
+ * shapes agree or padding is asked for, and sends it to the device: `*copied` bytes. */
+int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err);
 void st_slot_forget_failures(struct st_slot *slot);
+
+/* Sounds; slot_sound.c. Where that of this row goes, channel by channel; NULL when out of memory. */
+uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channels, int32_t bins, uint64_t frames);
+/* Sounds of different sizes in one tensor, zeros behind the shorter ones. */
+int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_error *err);
+/* Gives the batch's tensor the axes of sounds, and the lengths. */
+void st_slot_describe_sounds(struct st_slot *slot, uint32_t count);
 
 #endif

@@ -294,7 +294,10 @@ int st_spec_parse(struct st_steps *out, const char *text, struct stoker_error *e
 void st_steps_free(struct st_steps *steps)
 {
     for (uint32_t k = 0; k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
         st_steps_free(&steps->step[k].inner);
+        if (step->self && step->op->drop)
+            step->op->drop(step->self);
         free(steps->step[k].self);
     }
     free(steps->step);

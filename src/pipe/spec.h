@@ -9,6 +9,7 @@
 #ifndef ST_PIPE_SPEC_H
 #define ST_PIPE_SPEC_H
 
+#include "op/audio.h"
 #include "op/op.h"
 
 #include <stdatomic.h>
@@ -30,6 +31,9 @@ struct stoker_pipeline {
     struct st_steps steps;
     struct st_shape shape;        /* of the finished images */
     struct st_finish_spec finish; /* what is left to do when they are written */
+    bool sounds;                  /* the ops are those on sounds; and what these are like behind the last */
+    struct st_audio_shape sound;
+    uint32_t erases;              /* boxes of them that may be overwritten in the end */
     atomic_uint holders;
 };
 

@@ -3,52 +3,77 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "pipe/loader.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "pipe/engine.h"
 
 static void add_time(struct st_worker *worker, enum stoker_stage stage, uint64_t began)
 {
     atomic_fetch_add_explicit(&worker->stage_ns[stage], st_now_ns() - began, memory_order_relaxed);
 }
 
-/* Reads and makes the ticket's sample. Only cancelling leaves the row unmade. */
-static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
+int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
+                    struct st_bytes *bytes, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
-    const uint64_t sample = st_order_at(loader->order, ticket);
     const uint64_t began = st_now_ns();
-    struct stoker_error err;
-    struct st_bytes bytes;
-
-    slot->samples[row] = sample;
-    int rc = st_reader_get(loader->reader, ticket, &bytes, &err);
+    slot->samples[row] = st_order_at(loader->order, ticket);
+    const int rc = st_reader_get(loader->reader, ticket, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
-    if (rc == STOKER_ECANCELED)
-        return;
-    if (!rc) {
-        rc = st_run_sample(worker, bytes, sample, slot, row, &err);
-        st_reader_done(loader->reader, ticket);
-        if (rc)
-            st_bad_name(loader, sample, &err);
-    }
+    return rc;
+}
+
+void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t row, int rc,
+                      const struct stoker_error *err)
+{
     if (rc)
-        st_bad_sample(worker, slot, row, sample, &err);
-    else
-        slot->labels[row] = st_dataset_label(loader->data, sample);
+        st_bad_sample(worker, slot, row, slot->samples[row], err);
     atomic_fetch_add_explicit(&worker->samples, 1, memory_order_relaxed);
 }
 
-/* The last row of a batch is done. Lock held, and dropped while samples are stacked. */
+void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
+                    struct st_bytes bytes)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct stoker_error err;
+    const uint64_t sample = slot->samples[row];
+    const int rc = st_run_sample(worker, bytes, sample, sample, slot, row, &err);
+    st_reader_done(loader->reader, ticket);
+    if (rc)
+        st_bad_name(loader, sample, &err);
+    st_worker_settle(worker, slot, row, rc, &err);
+}
+
+/* Reads and makes the ticket's sample. Only cancelling leaves the row unmade. */
+static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
+{
+    struct stoker_error err;
+    struct st_bytes bytes;
+    const int rc = st_worker_fetch(worker, slot, row, ticket, &bytes, &err);
+    if (!rc)
+        st_worker_make(worker, slot, row, ticket, bytes);
+    else if (rc != STOKER_ECANCELED)
+        st_worker_settle(worker, slot, row, rc, &err);
+}
+
+/* The last row of a batch is done. Lock held, and dropped while samples are stacked or sent. */
 static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
 {
     const uint32_t count = st_epoch_batch_size(loader, slot->number);
     slot->batch.epoch = loader->epoch.number;
     slot->batch.index = loader->epoch.first_batch + slot->number;
+    struct stoker_error err;
+    uint64_t copied;
     pthread_mutex_unlock(&loader->lock);
-    const bool whole = st_slot_complete(slot, count);
+    const int rc = st_slot_complete(slot, count, &copied, &err);
     pthread_mutex_lock(&loader->lock);
-    if (!whole)
-        st_fail(&loader->broken, STOKER_ENOMEM, "no memory to stack a batch of %u samples", count);
-    slot->state = ST_SLOT_READY;
+    if (rc) { /* batches before this one are still delivered */
+        loader->broken = err;
+        st_pool_give(loader, slot);
+    } else {
+        slot->state = ST_SLOT_READY;
+        loader->count.copied += copied;
+    }
     pthread_cond_broadcast(&loader->ready);
 }
 
@@ -60,6 +85,7 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
         if (!slot)
             return NULL;
         slot->state = ST_SLOT_FILLING;
+        st_slot_begin(slot);
         slot->number = loader->next_batch;
         slot->todo = st_epoch_batch_size(loader, slot->number);
         loader->filling = slot;
@@ -68,31 +94,56 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
     return loader->filling;
 }
 
-bool st_worker_step(struct st_worker *worker)
+void st_worker_rests(struct stoker_loader *loader)
 {
-    struct stoker_loader *loader = worker->loader;
-    if (!loader->epoch.running || loader->broken.code || loader->next_ticket == loader->epoch.tickets)
-        return false;
-    struct st_slot *slot = slot_for_ticket(loader);
-    if (!slot)
-        return false;
+    if (--loader->busy == 0 && (!loader->epoch.running || loader->broken.code))
+        pthread_cond_broadcast(&loader->ready); /* stop waits for this, and next for the last it may get */
+}
 
-    const uint64_t ticket = loader->next_ticket++;
-    const uint32_t row = loader->next_row++;
+uint32_t st_tickets_left(struct stoker_loader *loader)
+{
+    if (!loader->epoch.running || loader->broken.code || loader->next_ticket == loader->epoch.tickets)
+        return 0;
+    const struct st_slot *slot = slot_for_ticket(loader);
+    return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
+}
+
+void st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out)
+{
+    struct st_slot *slot = loader->filling;
+    *out = (struct st_tickets){slot, loader->next_ticket, loader->next_row, count};
+    loader->next_ticket += count;
+    loader->next_row += count;
     if (loader->next_row == st_epoch_batch_size(loader, slot->number)) {
         loader->filling = NULL;
         loader->next_batch++;
     }
     loader->busy++;
+    /* Whoever finds work wakes the next: the consumer, who must not be kept, wakes only the first. */
+    if (loader->next_ticket < loader->epoch.tickets) {
+        pthread_cond_signal(&loader->work);
+        st_engines_wake(loader);
+    }
+}
+
+void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
+{
+    if ((tickets->slot->todo -= tickets->count) == 0 && loader->epoch.running)
+        batch_done(loader, tickets->slot);
+    st_worker_rests(loader);
+}
+
+bool st_worker_step(struct st_worker *worker)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_tickets ticket;
+    if (!st_tickets_left(loader))
+        return false;
+    st_tickets_take(loader, 1, &ticket);
     pthread_mutex_unlock(&loader->lock);
-
-    make_sample(worker, slot, row, ticket);
-
+    make_sample(worker, ticket.slot, ticket.row, ticket.ticket);
     pthread_mutex_lock(&loader->lock);
-    if (--slot->todo == 0 && loader->epoch.running)
-        batch_done(loader, slot);
-    if (--loader->busy == 0 && !loader->epoch.running)
-        pthread_cond_broadcast(&loader->ready); /* stop waits for this */
+    st_tickets_done(loader, &ticket);
     return true;
 }
 
@@ -101,6 +152,9 @@ void *st_worker_main(void *argument)
     struct st_worker *worker = argument;
     struct stoker_loader *loader = worker->loader;
 
+    /* Workers fill every CPU there is. The thread that trains, and those that keep a device's engines busy,
+     * want one rarely and at once. */
+    st_thread_stand_back();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
         if (st_worker_step(worker))
@@ -115,9 +169,22 @@ void *st_worker_main(void *argument)
     return NULL;
 }
 
+void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
+{
+    const enum st_cpu_level level = st_cpu_level();
+    worker->loader = loader;
+    worker->work.kernels = st_kernels_for(level);
+    worker->work.colour = st_colour_rows_for(level);
+    worker->work.pillow = loader->opt.pillow;
+    worker->work.fast = loader->opt.fidelity == STOKER_FAST;
+    worker->work.decoder.pixel_limit = loader->opt.pixel_limit;
+}
+
 void st_worker_free(struct st_worker *worker)
 {
     st_decoder_close(&worker->work.decoder);
+    st_audio_work_free(&worker->sound);
     st_arena_free(&worker->work.arena);
     st_buffer_free(&worker->bytes);
+    st_buffer_free(&worker->pieces);
 }

@@ -84,6 +84,35 @@ static void nulls(struct stoker_dataset *data, struct stoker_pipeline *pipe)
        err.message);
 }
 
+static void devices(struct stoker_dataset *data, struct stoker_pipeline *pipe)
+{
+    static const char *const wrong[] = {"", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cudas", "tpu", "cuda:99999999999"};
+    struct stoker_loader_options opt = stoker_loader_defaults();
+    struct stoker_loader *loader;
+    struct stoker_error err;
+    const struct stoker_batch *batch;
+    bool refused = true;
+    for (uint32_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        opt.device = wrong[k];
+        refused = refused && stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader &&
+                  strstr(err.message, "device is");
+    }
+    ok(refused, "names that no device has are refused (%s)", err.message);
+    opt.device = "cpu";
+    opt.batch_size = 3;
+    if (!ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == 0, "the CPU has a name too"))
+        return;
+    stoker_loader_start(loader, NULL, &err);
+    stoker_loader_next(loader, &batch, &err);
+    ok(batch->device_type == 1 && batch->device_id == 0 && batch->column_count == 0 &&
+           stoker_batch_join(batch, 0, &err) == 0 && stoker_batch_sync(batch, &err) == 0,
+       "there, nothing has to be waited for");
+    stoker_batch_release_on(batch, 0);
+    ok(stoker_loader_next(loader, &batch, &err) == 0, "and streams keep nothing back");
+    stoker_batch_release(batch);
+    stoker_loader_close(loader);
+}
+
 static void decode(const struct stoker_item *item)
 {
     struct stoker_error err;
@@ -125,6 +154,7 @@ int main(void)
     words();
     sizes(data, pipe);
     nulls(data, pipe);
+    devices(data, pipe);
     decode(&items[0]);
     stoker_pipeline_close(pipe);
     stoker_dataset_close(data);

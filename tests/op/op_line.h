@@ -120,7 +120,7 @@ static inline int line_plan(struct op_line *line, int32_t width, int32_t height,
     return STOKER_OK;
 }
 
-/* All ops but those that come late. */
+/* All ops but erasing. */
 static inline int line_run(const struct op_line *line, struct st_image *image, uint64_t seed,
                            struct stoker_error *err)
 {
@@ -134,7 +134,7 @@ static inline int line_run(const struct op_line *line, struct st_image *image, u
     return rc;
 }
 
-/* Into `data`, whatever is left, and the late ops. */
+/* Into `data`, whatever is left, and erasing. */
 static inline int line_finish(const struct op_line *line, struct st_image *image,
                               enum stoker_dtype dtype, enum stoker_layout layout, void *data,
                               uint64_t seed, struct stoker_error *err)
@@ -144,12 +144,14 @@ static inline int line_finish(const struct op_line *line, struct st_image *image
     if (rc < 0)
         return rc;
     const struct st_place place = {data, st_image_width(image), st_image_height(image)};
+    const struct st_erase_into into = {&line->spec, &finish, place.width, place.height, &image->work->arena};
     rc = st_image_finish(image, &finish, &place, err);
     for (uint32_t i = 0; rc >= 0 && i < line->count; i++) {
         struct st_rng rng;
+        struct st_erase erase;
         st_rng_init(&rng, seed, 0, 0, i);
-        if (line->op[i]->late)
-            line->op[i]->late(line->self[i], &rng, &line->spec, &finish, &place);
+        if (line->op[i]->erase && (rc = line->op[i]->erase(line->self[i], &rng, &into, &erase, err)) >= 0)
+            st_erase_write(&erase, &finish, &place);
     }
     return rc;
 }

@@ -5,6 +5,7 @@
 #ifndef ST_TESTS_PIPE_HARNESS_H
 #define ST_TESTS_PIPE_HARNESS_H
 
+#include "base/clock.h"
 #include "images.h"
 #include "pipe/loader.h"
 #include "tap.h"
@@ -26,23 +27,32 @@ static struct stoker_loader_options harness_options(uint32_t batch, int32_t work
                                           .pixel_limit = 1 << 20};
 }
 
-/* Opens data, pipeline and loader in one go; the loader keeps the others. NULL and a note on failure. */
+/* Opens data, pipeline and loader in one go; the loader keeps the others. NULL on failure. */
+static inline struct stoker_loader *harness_open_on(const struct st_devices *devices, const struct stoker_item *items,
+                                                    uint32_t count, const char *text,
+                                                    const struct stoker_loader_options *opt, struct stoker_error *err)
+{
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    int rc = st_dataset_from_memory(&data, items, count, err);
+    if (!rc)
+        rc = st_pipeline_open(&pipe, text, err);
+    if (!rc)
+        (void)st_loader_open(&loader, data, pipe, opt, devices, err);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
+/* The same without a device, with a note on failure. */
 static inline struct stoker_loader *harness_open(const struct stoker_item *items, uint32_t count, const char *text,
                                                  const struct stoker_loader_options *opt)
 {
     struct stoker_error err = {0};
-    struct stoker_dataset *data = NULL;
-    struct stoker_pipeline *pipe = NULL;
-    struct stoker_loader *loader = NULL;
-    int rc = st_dataset_from_memory(&data, items, count, &err);
-    if (!rc)
-        rc = st_pipeline_open(&pipe, text, &err);
-    if (!rc)
-        rc = st_loader_open(&loader, data, pipe, opt, &err);
-    if (rc)
+    struct stoker_loader *loader = harness_open_on(NULL, items, count, text, opt, &err);
+    if (!loader)
         note("open: %s", err.message);
-    st_pipeline_drop(pipe);
-    st_dataset_drop(data);
     return loader;
 }
 
@@ -83,14 +93,34 @@ static inline uint32_t harness_take(struct stoker_loader *loader, uint64_t *dige
     uint32_t taken = 0;
     int rc = STOKER_OK;
     while (taken < most && (rc = st_loader_next(loader, &batch, &err)) == STOKER_OK) {
+        st_batch_sync(batch, NULL);
         digests[taken++] = digest_batch(batch);
-        st_batch_release(batch);
+        st_batch_release(batch, NULL);
     }
     if (rc < 0)
         note("next: %s", err.message);
     if (status)
         *status = rc;
     return taken;
+}
+
+/* Starts, takes a few batches, perhaps starts again, and closes with one batch still lent out; `k` says how. The
+ * nanoseconds that closing took. */
+static inline uint64_t harness_abandon(struct stoker_loader *loader, uint32_t k)
+{
+    const struct stoker_batch *batch = NULL;
+    st_loader_start(loader, NULL, 0, NULL);
+    for (uint32_t taken = 0; taken < k % 7; taken++) {
+        st_batch_release(batch, NULL);
+        st_loader_next(loader, &batch, NULL);
+    }
+    if (k % 5 == 0)
+        st_loader_start(loader, NULL, 0, NULL);
+    const uint64_t began = st_now_ns();
+    st_loader_close(loader);
+    const uint64_t took = st_now_ns() - began;
+    st_batch_release(batch, NULL);
+    return took;
 }
 
 #endif

@@ -46,7 +46,7 @@ static uint32_t run_epoch(struct stoker_loader *loader, uint64_t number)
     uint32_t batches = 0;
     st_loader_start(loader, &which, 0, NULL);
     while (st_loader_next(loader, &batch, NULL) == 0) {
-        st_batch_release(batch);
+        st_batch_release(batch, NULL);
         batches++;
     }
     return batches;
@@ -86,12 +86,12 @@ static void failing(const struct stoker_item *items)
         if (!rc)
             rc = st_pipeline_open(&pipe, "random_apply(p=0.5){random_horizontal_flip}; center_crop(size=16)", &err);
         if (!rc)
-            rc = st_loader_open(&loader, data, pipe, &opt, &err);
+            rc = st_loader_open(&loader, data, pipe, &opt, NULL, &err);
         if (!rc)
             rc = st_loader_start(loader, NULL, 0, &err);
         for (int k = 0; !rc && k < 2; k++) {
             rc = st_loader_next(loader, &batch, &err);
-            st_batch_release(batch);
+            st_batch_release(batch, NULL);
         }
         st_loader_close(loader);
         st_pipeline_drop(pipe);

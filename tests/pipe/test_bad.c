@@ -36,7 +36,7 @@ static void raise_policy(void)
     while ((rc = st_loader_next(loader, &batch, &err)) != STOKER_END) {
         if (rc == 0) {
             good++;
-            st_batch_release(batch);
+            st_batch_release(batch, NULL);
         } else {
             failed++;
             named = named && rc == STOKER_ECORRUPT && strstr(err.message, "sample ");
@@ -60,7 +60,7 @@ static void skip_policy(void)
             const int64_t label = ((const int64_t *)batch->labels.data)[k];
             seen_bad += is_bad(batch->samples[k]) || label != items[batch->samples[k]].label;
         }
-        st_batch_release(batch);
+        st_batch_release(batch, NULL);
     }
     ok(batches == BATCHES && rows == COUNT && seen_bad == 0, "batches stay whole, with good samples and labels only");
     struct stoker_bad_sample entry;
@@ -102,7 +102,7 @@ static void replace_policy(void)
             blank += zero && label == -100;
             wrong += is_bad(batch->samples[k]) != zero;
         }
-        st_batch_release(batch);
+        st_batch_release(batch, NULL);
     }
     ok(blank == BAD && wrong == 0, "bad samples become zeros with the label -100");
     st_loader_close(loader);

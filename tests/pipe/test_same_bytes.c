@@ -71,7 +71,7 @@ static uint32_t mark(uint32_t rank, uint32_t world, const struct stoker_state *f
         for (uint32_t row = 0; row < batch->count; row++)
             seen[batch->samples[row]]++;
         samples += batch->count;
-        st_batch_release(batch);
+        st_batch_release(batch, NULL);
     }
     if (to)
         st_loader_save(loader, to, NULL);

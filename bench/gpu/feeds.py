@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a training loop gets its batches from: data that is on the GPU already, torch's ways, and Stoker's.
+
+A feed is an iterator without end over (images, labels) on the device, normalised, channels_last. All read the
+same files, in random order with replacement, so that no epoch ends while something is measured.
+"""
+from __future__ import annotations
+
+import gc
+import itertools
+import time
+
+import torch
+
+MEAN = [0.485, 0.456, 0.406]
+STD = [0.229, 0.224, 0.225]
+SIZE = 224
+DRAWS = 1_000_000  # samples in an epoch: more than any measurement takes
+
+
+class Setting:
+    """What all feeds of a run share."""
+
+    def __init__(self, folder, device, batch, workers, size=SIZE):
+        self.folder, self.device, self.batch, self.workers, self.size = folder, device, batch, workers, size
+
+
+class Feed:
+    """``period``: batches that come in one go where workers make whole batches; a measurement is a multiple of it."""
+
+    period = 1
+
+    def __iter__(self):
+        return self
+
+    def about(self):
+        """What the loader says of itself, for the record."""
+        return {}
+
+    def close(self):
+        pass
+
+
+def sampler(dataset):
+    return torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=DRAWS)
+
+
+class Stoker(Feed):
+    def __init__(self, setting, fidelity, workers=None, prefetch=4, augment_on="auto"):
+        import stoker
+        from stoker import transforms as T
+
+        data = stoker.datasets.ImageFolder(setting.folder, transform=T.Compose([
+            T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
+        where = {"device": setting.device, "augment_on": augment_on} if setting.device != "cpu" else {}
+        self.loader = stoker.DataLoader(
+            data, batch_size=setting.batch, sampler=sampler(data), drop_last=True, prefetch_factor=prefetch,
+            num_workers=setting.workers if workers is None else workers, dtype="bfloat16",
+            memory_format="channels_last", fidelity=fidelity, pillow=12, **where)
+        self.batches = iter(self.loader)
+        if fidelity == "fast" and setting.device != "cpu":
+            self._await_engines()
+
+    def _await_engines(self, seconds=4):
+        """The GPU's JPEG engines take about a second to open; until then the CPU decodes alone."""
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            device = self.about()["device"]
+            if device["files_decoded_there"] or device["engines_note"]:
+                break
+            next(self)
+
+    def __next__(self):
+        try:
+            return next(self.batches)
+        except StopIteration:
+            self.batches = iter(self.loader)
+            return next(self.batches)
+
+    def about(self):
+        return self.loader.stats()
+
+    def close(self):
+        self.batches = self.loader = None  # the last reference ends the threads
+        gc.collect()
+
+
+class Resident(Feed):
+    """The ceiling: a few real batches, made before and kept on the device, again and again."""
+
+    def __init__(self, setting, batches=8):
+        source = Stoker(setting, "exact")
+        kept = [tuple(part.clone(memory_format=torch.preserve_format) for part in next(source))
+                for _ in range(batches)]
+        source.close()
+        self.kept = itertools.cycle(kept)
+
+    def __next__(self):
+        return next(self.kept)
+
+
+class _Torch(Feed):
+    def _open(self, setting, dataset, workers, **more):
+        self.setting, self.period = setting, max(1, workers)
+        cuda = setting.device != "cpu"
+        busy = {"persistent_workers": True, "prefetch_factor": 4} if workers else {}
+        self.loader = torch.utils.data.DataLoader(
+            dataset, batch_size=setting.batch, sampler=sampler(dataset), drop_last=True, num_workers=workers,
+            pin_memory=cuda, **busy, **more)
+        self.batches = iter(self.loader)
+
+    def close(self):
+        # Without this torch waits 5 seconds for each worker that is blocked in its queue.
+        for worker in getattr(self.batches, "_workers", []):
+            worker.terminate()
+        self.batches = self.loader = None
+        gc.collect()
+
+
+class TorchPil(_Torch):
+    """torch's DataLoader with torchvision's transforms on PIL images: what most people run."""
+
+    def __init__(self, setting, workers):
+        from torchvision import transforms as T
+        from torchvision.datasets import ImageFolder
+
+        self._open(setting, ImageFolder(setting.folder, transform=T.Compose([
+            T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])),
+            workers)
+
+    def __next__(self):
+        images, labels = next(self.batches)
+        device = self.setting.device
+        return (images.to(device, non_blocking=True, memory_format=torch.channels_last),
+                labels.to(device, non_blocking=True))
+
+
+class _Bytes(torch.utils.data.Dataset):
+    """Files as they are."""
+
+    def __init__(self, folder):
+        from torchvision.datasets import ImageFolder
+        self.samples = ImageFolder(folder).samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        path, label = self.samples[index]
+        with open(path, "rb") as file:
+            return file.read(), label
+
+
+def _joined(samples):
+    """One tensor for all files of a batch: a tensor each would cost a file descriptor each."""
+    sizes = [len(data) for data, _ in samples]
+    everything = torch.frombuffer(bytearray(b"".join(data for data, _ in samples)), dtype=torch.uint8)
+    return everything, sizes, torch.tensor([label for _, label in samples])
+
+
+class TorchvisionCuda(_Torch):
+    """torchvision.io.decode_jpeg on the GPU (nvJPEG), then torchvision.transforms.v2 there."""
+
+    def __init__(self, setting, workers):
+        from torchvision.transforms import v2
+
+        self._open(setting, _Bytes(setting.folder), workers, collate_fn=_joined)
+        self.each = v2.Compose([v2.RandomResizedCrop(setting.size, antialias=True), v2.RandomHorizontalFlip()])
+        self.all = v2.Compose([v2.ToDtype(torch.bfloat16, scale=True), v2.Normalize(MEAN, STD)])
+
+    def __next__(self):
+        from torchvision.io import ImageReadMode, decode_jpeg
+
+        everything, sizes, labels = next(self.batches)
+        device = self.setting.device
+        files = list(everything.split(sizes))
+        images = decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
+        stacked = torch.stack([self.each(image) for image in images])
+        return (self.all(stacked).to(memory_format=torch.channels_last), labels.to(device, non_blocking=True))
+
+
+CEILING = "resident data (the ceiling)"
+EXACT, FAST = "Stoker, exact", "Stoker, fast"
+
+
+def makers(setting, torch_workers):
+    """name: how to open it. In the order in which they are measured."""
+    found = {CEILING: lambda: Resident(setting)}
+    for workers in torch_workers:
+        found[f"torch DataLoader, {workers} workers"] = lambda n=workers: TorchPil(setting, n)
+    if setting.device != "cpu":
+        most = max(torch_workers, default=8)
+        found[f"torchvision v2, CUDA decode, {most} workers"] = lambda: TorchvisionCuda(setting, most)
+    found[EXACT] = lambda: Stoker(setting, "exact")
+    found[FAST] = lambda: Stoker(setting, "fast")
+    return found
+
+
+def is_peer(name):
+    return name.startswith("torch")

@@ -1,0 +1,226 @@
+/* audio.c - WAV, FLAC, Ogg/Vorbis, Opus and MP3 by libsndfile, from memory
+ *
+ * libsndfile's own error texts are kept in variables that all threads share when a file does not open;
+ * only what belongs to an open file is asked for.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/audio_kinds.h"
+
+#include "base/mem.h"
+
+#include <sndfile.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHANNELS_MAX = 64, RATE_MAX = 1 << 20 };
+static const sf_count_t frames_max = (sf_count_t)1 << 40;
+
+struct st_audio_file {
+    SNDFILE *sound;
+    struct st_bytes in;
+    sf_count_t at; /* of the next byte that the library reads */
+    uint32_t channels;
+    uint64_t run_up; /* frames to decode, and drop, before those that are wanted */
+};
+
+/* Frames of MP3 use bits of earlier ones, up to 511 bytes back: that many of the smallest. Who begins in
+ * the middle hears silence or worse first. */
+enum { MP3_RUN_UP = 32 * 1152 };
+
+/* ---- bytes in memory as a file ------------------------------------------------------------------- */
+
+static sf_count_t file_size(void *cookie)
+{
+    return (sf_count_t)((struct st_audio_file *)cookie)->in.size;
+}
+
+static sf_count_t file_seek(sf_count_t offset, int whence, void *cookie)
+{
+    struct st_audio_file *file = cookie;
+    const sf_count_t size = (sf_count_t)file->in.size;
+    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file->at : size;
+    sf_count_t to;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0)
+        return -1;
+    return file->at = to > size ? size : to;
+}
+
+static sf_count_t file_read(void *out, sf_count_t count, void *cookie)
+{
+    struct st_audio_file *file = cookie;
+    const sf_count_t left = (sf_count_t)file->in.size - file->at;
+    if (count > left)
+        count = left;
+    if (count <= 0)
+        return 0;
+    memcpy(out, file->in.data + file->at, (size_t)count);
+    file->at += count;
+    return count;
+}
+
+static sf_count_t file_write(const void *data, sf_count_t count, void *cookie)
+{
+    (void)data;
+    (void)count;
+    (void)cookie;
+    return 0;
+}
+
+static sf_count_t file_tell(void *cookie) { return ((struct st_audio_file *)cookie)->at; }
+
+/* ---- which kinds the library reads --------------------------------------------------------------- */
+
+/* Whether one of the library's lists, major formats or subtypes, has this one. */
+static bool listed(int count_command, int item_command, int wanted)
+{
+    int count = 0;
+    if (sf_command(NULL, count_command, &count, (int)sizeof count))
+        return false;
+    for (int k = 0; k < count; k++) {
+        SF_FORMAT_INFO info = {.format = k};
+        if (!sf_command(NULL, item_command, &info, (int)sizeof info) && info.format == wanted)
+            return true;
+    }
+    return false;
+}
+
+static bool has_major(int format)
+{
+    return listed(SFC_GET_FORMAT_MAJOR_COUNT, SFC_GET_FORMAT_MAJOR, format);
+}
+
+static bool has_subtype(int format)
+{
+    return listed(SFC_GET_FORMAT_SUBTYPE_COUNT, SFC_GET_FORMAT_SUBTYPE, format);
+}
+
+/* The headers may be older than the library: the numbers of formats that came late stand here. */
+enum { MAJOR_MPEG = 0x230000, SUBTYPE_OPUS = 0x64 };
+
+static bool library_reads(enum st_audio_kind kind)
+{
+    switch (kind) {
+    case ST_AUDIO_FLAC:
+        return has_major(SF_FORMAT_FLAC);
+    case ST_AUDIO_VORBIS:
+        return has_major(SF_FORMAT_OGG) && has_subtype(SF_FORMAT_VORBIS);
+    case ST_AUDIO_OPUS:
+        return has_major(SF_FORMAT_OGG) && has_subtype(SUBTYPE_OPUS);
+    case ST_AUDIO_MP3:
+        return has_major(MAJOR_MPEG);
+    default:
+        return true;
+    }
+}
+
+bool st_audio_format_at(uint32_t index, struct st_audio_format *out)
+{
+    static const char *const since[ST_AUDIO_KINDS] = {
+        [ST_AUDIO_WAV] = "any libsndfile",
+        [ST_AUDIO_FLAC] = "wants libsndfile built with libFLAC",
+        [ST_AUDIO_VORBIS] = "wants libsndfile built with libvorbis",
+        [ST_AUDIO_OPUS] = "wants libsndfile 1.0.29 or newer, built with libopus",
+        [ST_AUDIO_MP3] = "wants libsndfile 1.1 or newer, built with libmpg123",
+    };
+    if (index >= ST_AUDIO_KINDS)
+        return false;
+    const bool present = library_reads((enum st_audio_kind)index);
+    *out = (struct st_audio_format){st_audio_names[index], present ? sf_version_string() : since[index],
+                                    present};
+    return true;
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static int refuse(struct st_bytes in, struct stoker_error *err)
+{
+    const int32_t kind = st_audio_probe(in);
+    struct st_audio_format format;
+    if (kind < 0)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "these %zu bytes are no sound that %s reads (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
+                       in.size, sf_version_string());
+    if (st_audio_format_at((uint32_t)kind, &format) && !format.present)
+        return st_fail(err, STOKER_EUNSUPPORTED, "a sound of kind %s, which %s does not read: %s",
+                       format.name, sf_version_string(), format.detail);
+    return st_fail(err, STOKER_ECORRUPT, "the header of this %s sound is damaged or cut off (%zu bytes)",
+                   st_audio_names[kind], in.size);
+}
+
+int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,
+                       struct stoker_error *err)
+{
+    SF_VIRTUAL_IO io = {file_size, file_seek, file_read, file_write, file_tell};
+    SF_INFO info = {0};
+    *out = NULL;
+    if (in.size > INT64_MAX)
+        return st_fail(err, STOKER_ELIMIT, "a sound of %zu bytes is too large", in.size);
+    struct st_audio_file *file = st_calloc(1, sizeof *file);
+    if (!file)
+        return st_fail(err, STOKER_ENOMEM, "no memory to open a sound");
+    file->in = in;
+    /* Only what we know: other formats of the library see fewer hostile bytes. */
+    file->sound = st_audio_probe(in) < 0 ? NULL : sf_open_virtual(&io, SFM_READ, &info, file);
+    if (!file->sound) {
+        free(file);
+        return refuse(in, err);
+    }
+    if (info.channels < 1 || info.channels > CHANNELS_MAX || info.samplerate < 1 ||
+        info.samplerate > RATE_MAX || info.frames < 0 || info.frames > frames_max) {
+        st_audio_file_close(file);
+        return st_fail(err, STOKER_ECORRUPT,
+                       "a sound of %d channels, %d samples a second and %lld frames makes no sense",
+                       info.channels, info.samplerate, (long long)info.frames);
+    }
+    file->channels = (uint32_t)info.channels;
+    file->run_up = st_audio_probe(in) == ST_AUDIO_MP3 ? MP3_RUN_UP : 0;
+    *header = (struct st_audio_header){(uint32_t)info.samplerate, file->channels, (uint64_t)info.frames};
+    *out = file;
+    return 0;
+}
+
+/* Goes to frame `to`, by decoding what lies before it where that matters. */
+static bool go_to(struct st_audio_file *file, uint64_t to)
+{
+    float dropped[2048];
+    const uint64_t most = sizeof dropped / sizeof *dropped / file->channels;
+    const uint64_t from = to > file->run_up ? to - file->run_up : 0;
+    if (from && sf_seek(file->sound, (sf_count_t)from, SEEK_SET) != (sf_count_t)from)
+        return false;
+    if (file->run_up == 0)
+        return true;
+    for (uint64_t at = from; at < to;) {
+        const uint64_t count = to - at < most ? to - at : most;
+        if (sf_readf_float(file->sound, dropped, (sf_count_t)count) != (sf_count_t)count)
+            return false;
+        at += count;
+    }
+    return true;
+}
+
+int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t frames, float *out,
+                       struct stoker_error *err)
+{
+    if (frames == 0)
+        return 0;
+    if (!go_to(file, first))
+        return st_fail(err, STOKER_ECORRUPT,
+                       "the sound has no frame %llu: its file is damaged or cut off",
+                       (unsigned long long)first);
+    const sf_count_t got = sf_readf_float(file->sound, out, (sf_count_t)frames);
+    if (got == (sf_count_t)frames)
+        return 0;
+    return st_fail(err, STOKER_ECORRUPT,
+                   "the sound ends after frame %lld, where its header promises more",
+                   (long long)first + (got > 0 ? got : 0));
+}
+
+void st_audio_file_close(struct st_audio_file *file)
+{
+    if (!file)
+        return;
+    if (file->sound)
+        sf_close(file->sound);
+    free(file);
+}

@@ -1,0 +1,39 @@
+/* audio.h - encoded sounds to samples
+ *
+ * Content decides what a file is, never its name. Samples are float32, full scale is 1.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CODEC_AUDIO_H
+#define ST_CODEC_AUDIO_H
+
+#include "base/err.h"
+#include "base/pixels.h"
+
+struct st_audio_header {
+    uint32_t rate, channels; /* samples a second; neither is 0 */
+    uint64_t frames;         /* one sample of each channel is a frame */
+};
+
+struct st_audio_file;
+
+/* Reads the header. The bytes must outlive the file. */
+int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,
+                       struct stoker_error *err);
+/* Decodes these frames alone, channels interleaved. */
+int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t frames, float *out,
+                       struct stoker_error *err);
+void st_audio_file_close(struct st_audio_file *file); /* NULL is fine */
+
+/* The kinds of sound we know of, and whether this build reads them; false past the last. */
+struct st_audio_format {
+    const char *name;   /* "FLAC" */
+    const char *detail; /* the library that reads it, or what is missing */
+    bool present;
+};
+bool st_audio_format_at(uint32_t index, struct st_audio_format *out);
+
+/* What the bytes are, by their beginning: an index for st_audio_format_at, or -1. */
+int32_t st_audio_probe(struct st_bytes in);
+
+#endif

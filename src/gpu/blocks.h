@@ -1,0 +1,119 @@
+/* blocks.h - the kernels: what one block does, phase by phase
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_GPU_BLOCKS_H
+#define ST_GPU_BLOCKS_H
+
+#include "gpu/stage.h"
+
+/* Where pixel `x`, `y` of the tile lies in tile->out: that is as the output will be. */
+ST_BOTH uint32_t *st_out_at(struct st_tile *tile, const struct st_spot *spot, int32_t x, int32_t y)
+{
+    x = spot->mirror ? spot->width - 1 - x : x;
+    y = spot->flip ? spot->height - 1 - y : y;
+    return tile->out + y * ST_TILE + x;
+}
+
+ST_BOTH void st_make_strip(struct st_tile *tile, const struct st_spot *spot,
+                           const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    if (lane >= spot->width)
+        return;
+    const struct st_column column = st_column_of(in, spot->x + lane);
+    ST_ROLLED
+    for (int32_t r = warp; r < strip->rows; r += ST_GPU_WARPS)
+        *st_out_at(tile, spot, lane, strip->y - spot->y + r) =
+            !strip->kept        ? st_lone_pixel(*in, column, strip->y + r, strip->down_first)
+            : strip->down_first ? st_second_across(tile, column, in->x.taps, *strip, r)
+                                : st_second_down(tile, in, strip, lane, r);
+}
+
+ST_BOTH void st_make_blurred(struct st_tile *tile, const struct st_spot *spot,
+                             const struct st_blur *blur, const struct st_blur_strip *strip,
+                             uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    if (lane >= spot->width)
+        return;
+    ST_ROLLED
+    for (int32_t r = warp; r < strip->rows; r += ST_GPU_WARPS)
+        *st_out_at(tile, spot, lane, strip->y - spot->y + r) =
+            strip->kept ? st_blur_kept(tile, blur, strip, lane, r)
+                        : st_blur_lone(*blur, spot->x + lane, strip->y + r);
+}
+
+/* Pixels as the stage before left them. */
+ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *tile,
+                            const struct st_spot *spot, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    const uint32_t *plane = st_plane(batch, spot->row, batch->stage - 1);
+    if (lane >= spot->width)
+        return;
+    ST_ROLLED
+    for (int32_t y = warp; y < spot->height; y += ST_GPU_WARPS)
+        *st_out_at(tile, spot, lane, y) =
+            st_load(plane + (int64_t)(spot->y + y) * batch->width + spot->x + lane);
+}
+
+/* The rest of a block, once its pixels are made: deeds, then the sum handed on or the tile finished. */
+ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot)
+{
+    if (tile->plan.from < tile->plan.to || !tile->plan.last)
+        ST_PHASE(st_deeds_tile(batch, tile, spot, thread));
+    if (tile->plan.last) {
+        ST_PHASE(st_finish_tile(batch, tile, spot, thread));
+        if (spot->job->erase_count)
+            ST_PHASE(st_erase_tile(batch, spot, thread));
+    } else if (tile->plan.summed) {
+        ST_PHASE(if (thread == 0) st_add_global(
+            batch->sums + spot->row * ST_DEEDS_MAX + batch->stage, tile->plan.sum));
+    }
+}
+
+ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+{
+    const struct st_spot spot = st_spot_of(batch, block);
+    if (spot.job->from == ST_JOB_BLANK) {
+        ST_PHASE(st_blank_tile(batch, &spot, thread));
+        return;
+    }
+    const struct st_region_in in = st_region_of(batch, spot.job);
+    ST_PHASE(st_begin(batch, tile, &spot, thread); st_load_weights(tile, &spot, &in, thread));
+    ST_ROLLED
+    for (int32_t y = spot.y; y < spot.y + spot.height;) {
+        const struct st_strip strip = st_strip_at(&spot, &in, y);
+        if (strip.kept)
+            ST_PHASE(st_first_pass(tile, &spot, &in, &strip, thread));
+        ST_PHASE(st_make_strip(tile, &spot, &in, &strip, thread));
+        y += strip.rows;
+    }
+    st_end(batch, tile, &spot);
+}
+
+ST_BOTH void st_deeds_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+{
+    const struct st_spot spot = st_spot_of(batch, block);
+    ST_PHASE(st_begin(batch, tile, &spot, thread));
+    if (tile->plan.idle)
+        return;
+    const struct st_job_deed *deed = st_deeds_of(batch, spot.job) + tile->plan.from;
+    if (deed->kind == ST_DEED_BLUR) {
+        const struct st_blur blur = st_blur_of(batch, &spot, deed);
+        ST_ROLLED
+        for (int32_t y = spot.y; y < spot.y + spot.height;) {
+            const struct st_blur_strip strip = st_blur_strip_at(&spot, &blur, y);
+            if (strip.kept)
+                ST_PHASE(st_blur_first(tile, &spot, &blur, &strip, thread));
+            ST_PHASE(st_make_blurred(tile, &spot, &blur, &strip, thread));
+            y += strip.rows;
+        }
+    } else {
+        ST_PHASE(st_make_copies(batch, tile, &spot, thread));
+    }
+    st_end(batch, tile, &spot);
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* both.h - code that is compiled twice: by nvcc for GPUs, by the C compiler for tests without one
+ *
+ * A kernel is written as phases. A phase is a function of one thread; on a GPU all threads of a block go
+ * through it at once and then wait for each other, on a CPU one after the other does.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_GPU_BOTH_H
+#define ST_GPU_BOTH_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / ST_GPU_WARP };
+
+/* ST_UNROLL, ST_ROLLED, ST_BY_FOUR: how the loop that follows is to be unrolled: left to itself, nvcc
+ * makes sixteen of most. ST_RARE: not worth the registers and the room that inlining would cost the
+ * rest. */
+#if defined(__CUDACC__)
+#define ST_BOTH static __host__ __device__ __forceinline__
+#define ST_RARE static __host__ __device__ __noinline__
+#else
+#define ST_BOTH static inline
+#define ST_RARE static inline
+#endif
+
+#if defined(__CUDA_ARCH__)
+#define ST_UNROLL _Pragma("unroll")
+#define ST_ROLLED _Pragma("unroll 1")
+#define ST_BY_FOUR _Pragma("unroll 4")
+#define ST_PHASE(call)                                                                                  \
+    do {                                                                                                \
+        const uint32_t thread = threadIdx.x;                                                            \
+        call;                                                                                           \
+        __syncthreads();                                                                                \
+    } while (0)
+#else
+#define ST_UNROLL
+#define ST_ROLLED
+#define ST_BY_FOUR
+#define ST_PHASE(call)                                                                                  \
+    for (uint32_t thread = 0; thread < ST_GPU_THREADS; thread++) {                                      \
+        call;                                                                                           \
+    }
+#endif
+
+/* What no kernel writes while this one runs: by the read-only cache. `at` is aligned. */
+ST_BOTH uint32_t st_load(const void *at)
+{
+#if defined(__CUDA_ARCH__)
+    return __ldg((const uint32_t *)at);
+#else
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+#endif
+}
+
+ST_BOTH uint32_t st_load_byte(const uint8_t *at)
+{
+#if defined(__CUDA_ARCH__)
+    return __ldg(at);
+#else
+    return *at;
+#endif
+}
+
+ST_BOTH float st_load_float(const void *at)
+{
+    const uint32_t bits = st_load(at);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Four bytes that begin `shift` bits (0, 8, 16 or 24) into the first of two words. */
+ST_BOTH uint32_t st_straddle(uint32_t low, uint32_t high, uint32_t shift)
+{
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_r(low, high, shift);
+#else
+    return (uint32_t)(((uint64_t)high << 32 | low) >> shift);
+#endif
+}
+
+/* *sum += value, while others do the same: the threads of a block, or of all. */
+ST_BOTH void st_add_shared(uint32_t *sum, uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    atomicAdd(sum, value);
+#else
+    *sum += value;
+#endif
+}
+
+ST_BOTH void st_add_global(uint64_t *sum, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    atomicAdd((unsigned long long *)sum, (unsigned long long)value);
+#else
+    *sum += value;
+#endif
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* kernels.c - loads the kernels, and launches those that a batch needs
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu/kernels.h"
+#include "gpu/batch.h"
+#include "gpu/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct st_gpu_kernels {
+    const struct st_cuda *cuda;
+    int device;
+    struct CUmod_st *module;
+    struct CUfunc_st *rows, *deeds;
+    uint64_t lut;
+    uint64_t plane_bytes;      /* of all rows */
+    uint64_t scratch;
+    struct st_gpu_batch batch; /* all that stays the same from batch to batch */
+};
+
+static int load(struct st_gpu_kernels *k, struct stoker_error *err)
+{
+    char what[300];
+    snprintf(what, sizeof what, "loading the kernels, built for %s", st_gpu_image_about);
+    int result = k->cuda->ModuleLoadData(&k->module, st_gpu_image);
+    if (result) {
+        k->module = NULL;
+        return st_cuda_fail(k->cuda, k->device, result, err, what);
+    }
+    result = k->cuda->ModuleGetFunction(&k->rows, k->module, "st_gpu_rows");
+    if (!result)
+        result = k->cuda->ModuleGetFunction(&k->deeds, k->module, "st_gpu_deeds");
+    return result ? st_cuda_fail(k->cuda, k->device, result, err, what) : STOKER_OK;
+}
+
+/* The table of finished values, to stay on the device. It outlives us on the host, too, so nobody waits.
+ */
+static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, struct CUstream_st *stream,
+                  struct stoker_error *err)
+{
+    const size_t bytes = sizeof finish->lut;
+    int result = k->cuda->MemAlloc(&k->lut, bytes);
+    if (result) {
+        k->lut = 0;
+        return st_cuda_fail_memory(k->cuda, k->device, result, bytes, "a table of values", err);
+    }
+    result = k->cuda->MemcpyHtoDAsync(k->lut, finish->lut, bytes, stream);
+    return result ? st_cuda_fail(k->cuda, k->device, result, err, "copying a table of values")
+                  : STOKER_OK;
+}
+
+/* The sizes that kernels count with. */
+static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, struct stoker_error *err)
+{
+    struct st_gpu_batch *b = &k->batch;
+    uint64_t pixels, blocks, sums;
+    b->rows = want->rows;
+    b->width = want->width;
+    b->height = want->height;
+    b->channels = want->channels;
+    b->element = (uint32_t)want->finish->element;
+    b->planar = want->finish->layout == STOKER_NCHW;
+    b->tiles_across = (want->width + ST_TILE - 1) / ST_TILE;
+    b->tiles = b->tiles_across * ((want->height + ST_TILE - 1) / ST_TILE);
+    const bool fits = st_mul((uint64_t)want->width * (uint64_t)want->height, want->rows, &pixels) &&
+                      st_mul(pixels, sizeof(uint32_t), &k->plane_bytes) &&
+                      k->plane_bytes < UINT64_MAX / 4 &&
+                      st_mul(want->rows, sizeof(uint64_t) * ST_DEEDS_MAX, &sums) &&
+                      st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
+    if (!fits || (want->channels != 1 && want->channels != 3))
+        return st_fail(err, STOKER_EINVAL, "%u rows of %d x %d x %d values are more than kernels count",
+                       want->rows, want->width, want->height, want->channels);
+    k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + sums;
+    return STOKER_OK;
+}
+
+int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda, int device,
+                        const struct st_device_want *want, struct CUstream_st *stream,
+                        struct stoker_error *err)
+{
+    struct st_gpu_kernels *k = st_calloc(1, sizeof *k);
+    if (!k)
+        return st_fail(err, STOKER_ENOMEM, "out of memory while kernels were loaded");
+    k->cuda = cuda;
+    k->device = device;
+    int status = settle(k, want, err);
+    if (!status)
+        status = load(k, err);
+    if (!status)
+        status = upload(k, want->finish, stream, err);
+    if (status) {
+        st_gpu_kernels_close(k);
+        return status;
+    }
+    k->batch.lut = (const uint32_t *)(uintptr_t)k->lut;
+    *out = k;
+    return STOKER_OK;
+}
+
+void st_gpu_kernels_close(struct st_gpu_kernels *kernels)
+{
+    if (!kernels)
+        return;
+    if (kernels->lut)
+        kernels->cuda->MemFree(kernels->lut);
+    if (kernels->module)
+        kernels->cuda->ModuleUnload(kernels->module);
+    free(kernels);
+}
+
+uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels) { return kernels->scratch; }
+
+/* Kernels that come after the first one: those of the row that has most deeds of the kind that wait for
+ * a whole image. */
+static uint32_t stages_after(const struct st_gpu_launch *launch)
+{
+    const struct st_job *jobs = (const struct st_job *)(const void *)launch->host;
+    uint32_t most = 0;
+    for (uint32_t row = 0; row < launch->count; row++) {
+        const struct st_job_deed *deeds =
+            (const struct st_job_deed *)(const void *)(launch->host + jobs[row].deeds);
+        uint32_t stages = 0;
+        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].deed_count; i++)
+            stages += st_deed_begins(deeds[i].kind);
+        most = stages > most ? stages : most;
+    }
+    return most;
+}
+
+int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *launch,
+                       struct stoker_error *err)
+{
+    struct st_gpu_batch batch = k->batch;
+    void *arguments[] = {&batch};
+    const unsigned blocks = launch->count * (unsigned)batch.tiles;
+    const uint32_t stages = stages_after(launch);
+    const uint64_t sums = launch->scratch + st_align(2 * k->plane_bytes, 8);
+    int result = ST_CU_SUCCESS;
+    if (stages > ST_DEEDS_MAX || (stages && !k->scratch))
+        return st_fail(err, STOKER_EINVAL, "a row has more to be done than its loader said");
+    batch.raw = (const uint8_t *)(uintptr_t)launch->raw;
+    batch.images = (uint8_t *)(uintptr_t)launch->images;
+    batch.planes = (uint32_t *)(uintptr_t)launch->scratch;
+    batch.sums = (uint64_t *)(uintptr_t)sums;
+    if (stages)
+        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_DEEDS_MAX * sizeof(uint64_t),
+                                        launch->stream);
+    for (uint32_t stage = 0; !result && stage <= stages; stage++) {
+        batch.stage = stage;
+        result = k->cuda->LaunchKernel(stage ? k->deeds : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
+                                       launch->stream, arguments, NULL);
+    }
+    return result ? st_cuda_fail(k->cuda, k->device, result, err, "launching the kernels") : STOKER_OK;
+}
+
+const char *st_gpu_kernels_about(bool *there)
+{
+    *there = true;
+    return st_gpu_image_about;
+}

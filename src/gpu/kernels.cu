@@ -1,0 +1,19 @@
+/* kernels.cu - the kernels that the driver launches; what they do is in blocks.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu/blocks.h"
+
+extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
+    st_gpu_rows(const struct st_gpu_batch batch)
+{
+    __shared__ struct st_tile tile;
+    st_rows_block(&batch, &tile, blockIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
+    st_gpu_deeds(const struct st_gpu_batch batch)
+{
+    __shared__ struct st_tile tile;
+    st_deeds_block(&batch, &tile, blockIdx.x);
+}

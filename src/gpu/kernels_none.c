@@ -1,0 +1,37 @@
+/* kernels_none.c - in place of kernels.c where a build found no nvcc
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu/kernels.h"
+
+static const char why[] = "built without nvcc: the CPU makes the batches and the GPU gets copies; build "
+                          "Stoker anew with nvcc on PATH";
+
+int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda, int device,
+                        const struct st_device_want *want, struct CUstream_st *stream,
+                        struct stoker_error *err)
+{
+    (void)out, (void)cuda, (void)device, (void)want, (void)stream;
+    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no kernels for GPUs: %s", why);
+}
+
+void st_gpu_kernels_close(struct st_gpu_kernels *kernels) { (void)kernels; }
+
+uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels)
+{
+    (void)kernels;
+    return 0;
+}
+
+int st_gpu_kernels_run(struct st_gpu_kernels *kernels, const struct st_gpu_launch *launch,
+                       struct stoker_error *err)
+{
+    (void)kernels, (void)launch;
+    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no kernels for GPUs: %s", why);
+}
+
+const char *st_gpu_kernels_about(bool *there)
+{
+    *there = false;
+    return why;
+}

@@ -1,0 +1,65 @@
+/* nvjpeg.h - nvJPEG, opened at run time: the JPEG engines of a GPU
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_GPU_NVJPEG_H
+#define ST_GPU_NVJPEG_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct CUstream_st;
+struct nvjpegHandle;
+struct nvjpegJpegState;
+
+/* Statuses, backends and formats as the library numbers them: an ABI, so they do not change. */
+enum {
+    ST_NVJPEG_SUCCESS = 0,
+    ST_NVJPEG_BACKEND_HARDWARE = 3,
+    ST_NVJPEG_OUTPUT_RGBI = 5,
+};
+
+struct st_nvjpeg_image {
+    unsigned char *channel[4];
+    size_t pitch[4];
+};
+
+/* X(name, symbol, arguments): all return a status. GetHardwareDecoderInfo alone may be absent. */
+#define ST_NVJPEG_MAP(X)                                                                                \
+    X(GetProperty, nvjpegGetProperty, (int which, int *value))                                          \
+    X(CreateEx, nvjpegCreateEx,                                                                         \
+      (int backend, void *device_memory, void *pinned_memory, unsigned flags,                           \
+       struct nvjpegHandle **handle))                                                                   \
+    X(Destroy, nvjpegDestroy, (struct nvjpegHandle * handle))                                           \
+    X(GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo,                                             \
+      (struct nvjpegHandle * handle, unsigned *engines, unsigned *cores))                               \
+    X(JpegStateCreate, nvjpegJpegStateCreate,                                                           \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * *state))                                  \
+    X(JpegStateDestroy, nvjpegJpegStateDestroy, (struct nvjpegJpegState * state))                       \
+    X(DecodeBatchedInitialize, nvjpegDecodeBatchedInitialize,                                           \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int cpu_threads,        \
+       int format))                                                                                     \
+    X(DecodeBatched, nvjpegDecodeBatched,                                                               \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
+       const size_t *length, struct st_nvjpeg_image *to, struct CUstream_st *stream))
+
+/* The library's functions by name, without the prefix: nvjpeg->DecodeBatched(...). */
+struct st_nvjpeg {
+    void *library;
+    int version[3];
+#define X(name, symbol, arguments) int(*name) arguments;
+    ST_NVJPEG_MAP(X)
+#undef X
+};
+
+/* Finds the library: `path`, or where that is NULL one that is loaded already, the system's, the one
+ * that lies beside the CUDA runtime in use (as in PyPI's packages), or the toolkit's. The message names
+ * all that was tried. */
+int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error *err);
+void st_nvjpeg_unload(struct st_nvjpeg *nvjpeg); /* safe on a zeroed one */
+
+const char *st_nvjpeg_status(int status);
+
+#endif

@@ -1,0 +1,254 @@
+/* slots.c - the two halves of a slot, and who may touch them when
+ *
+ * Host half: written by workers once `copied` has passed. Device half: written by the device's stream
+ * once every reader's event has passed. The CPU waits for neither unless it is told to.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu/slots.h"
+
+#include <stdlib.h>
+
+enum { READERS_AT_FIRST = 2 };
+
+/* The CPU sleeps while it waits for these two; it never waits for readers' events. */
+enum { SLEEPING_EVENT = ST_CU_EVENT_BLOCKING_SYNC | ST_CU_EVENT_DISABLE_TIMING };
+
+static bool make_reader_room(const struct st_cuda *cuda, struct st_device_slot *slot, uint32_t room)
+{
+    struct st_gpu_reader *reader = st_grow(slot->reader, room, sizeof *reader);
+    if (!reader)
+        return false;
+    slot->reader = reader;
+    while (slot->reader_room < room) {
+        if (cuda->EventCreate(&reader[slot->reader_room].event, ST_CU_EVENT_DISABLE_TIMING))
+            return false;
+        slot->reader_room++;
+    }
+    return true;
+}
+
+/* Pinned, or ordinary pages: then the driver copies in steps, slower and with the CPU's help. */
+static int make_host_half(struct st_gpu_device *device, struct st_device_slot *slot, bool may_pin,
+                          struct stoker_error *err)
+{
+    const uint64_t bytes = device->want.host_bytes;
+    slot->pinned = may_pin && !device->cuda->MemHostAlloc(&slot->host, bytes, ST_CU_HOST_PORTABLE);
+    if (!slot->pinned)
+        slot->host = st_alloc_aligned(bytes);
+    if (!slot->host)
+        return st_fail(
+            err, STOKER_ENOMEM,
+            "out of memory: %.1f MiB of host memory were wanted for a batch; use smaller or fewer "
+            "batches",
+            (double)bytes / (1 << 20));
+    return STOKER_OK;
+}
+
+static int make_device_half(struct st_gpu_device *device, struct st_device_slot *slot,
+                            struct stoker_error *err)
+{
+    const struct st_cuda *cuda = device->cuda;
+    const uint64_t labels_at = st_align(device->images_bytes, ST_CACHE_LINE);
+    const uint64_t bytes = labels_at + device->want.rows * sizeof(int64_t);
+    int result = cuda->MemAlloc(&slot->images, bytes);
+    if (result) {
+        slot->images = 0;
+        return st_cuda_fail_memory(cuda, device->base.ordinal, result, bytes, "a batch", err);
+    }
+    slot->labels = slot->images + labels_at;
+    result = cuda->EventCreate(&slot->copied, SLEEPING_EVENT);
+    if (!result)
+        result = cuda->EventCreate(&slot->done, SLEEPING_EVENT);
+    if (result)
+        return st_cuda_fail(cuda, device->base.ordinal, result, err, "making an event");
+    if (!make_reader_room(cuda, slot, READERS_AT_FIRST))
+        return st_fail(err, STOKER_ENOMEM, "out of memory while a batch's slot was made");
+    return STOKER_OK;
+}
+
+/* Everything given back; the context is current, and the device is through with the slot. */
+static void unmake(struct st_gpu_device *device, struct st_device_slot *slot)
+{
+    const struct st_cuda *cuda = device->cuda;
+    for (uint32_t k = 0; k < slot->reader_room; k++)
+        cuda->EventDestroy(slot->reader[k].event);
+    free(slot->reader);
+    if (slot->copied)
+        cuda->EventDestroy(slot->copied);
+    if (slot->done)
+        cuda->EventDestroy(slot->done);
+    if (slot->images)
+        cuda->MemFree(slot->images);
+    if (slot->pinned)
+        cuda->MemFreeHost(slot->host);
+    else
+        free(slot->host);
+    free(slot);
+}
+
+int st_gpu_slot_new(struct st_device *base, struct st_device_slot **out, void **host, bool *pinned,
+                    struct stoker_error *err)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct st_cuda_inside inside;
+    struct st_device_slot *slot = st_calloc(1, sizeof *slot);
+    if (!slot)
+        return st_fail(err, STOKER_ENOMEM, "out of memory while a batch's slot was made");
+    const int result = st_cuda_enter(&inside, device->cuda, device->context);
+    if (result) {
+        free(slot);
+        return st_cuda_fail(device->cuda, base->ordinal, result, err, "making room for a batch");
+    }
+    int status = make_host_half(device, slot, *pinned, err);
+    if (!status)
+        status = make_device_half(device, slot, err);
+    if (status) {
+        unmake(device, slot);
+    } else {
+        *out = slot;
+        *host = slot->host;
+        *pinned = slot->pinned;
+    }
+    st_cuda_leave(&inside);
+    return status;
+}
+
+static void mark_readers(const struct st_cuda *cuda, struct st_device_slot *slot)
+{
+    const uint32_t end = slot->marked + slot->joined;
+    for (uint32_t k = slot->marked; k < end; k++) {
+        const struct st_gpu_reader reader = slot->reader[k];
+        bool recorded;
+        /* A stream of another context takes no event of ours: wait for it here.
+         * One that is captured since takes none either, and cannot be waited for; whoever captures must
+         * have waited for earlier work in it, as torch does. */
+        if (st_cuda_record(cuda, reader.event, reader.stream, &recorded) &&
+            cuda->StreamSynchronize(reader.stream))
+            cuda->CtxSynchronize();
+        if (recorded) { /* swapped to the front, so that the marked ones lie together */
+            slot->reader[k] = slot->reader[slot->marked];
+            slot->reader[slot->marked++] = reader;
+        }
+    }
+    slot->joined = 0;
+}
+
+int st_gpu_slot_after_readers(struct st_gpu_device *device, struct st_device_slot *slot)
+{
+    mark_readers(device->cuda, slot);
+    for (uint32_t k = 0; k < slot->marked; k++) {
+        const int result = device->cuda->StreamWaitEvent(device->stream, slot->reader[k].event, 0);
+        if (result)
+            return result;
+    }
+    slot->marked = 0;
+    return ST_CU_SUCCESS;
+}
+
+void st_gpu_slot_free(struct st_device *base, struct st_device_slot *slot)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    const struct st_cuda *cuda = device->cuda;
+    struct st_cuda_inside inside;
+    if (!slot)
+        return;
+    const bool entered = !st_cuda_enter(&inside, cuda, device->context);
+    /* Readers still at work are waited for by the stream and the stream by us, asleep. Whatever fails
+     * here, fails because the context is lost, and with it all work that could touch the slot. */
+    if (entered && !st_gpu_slot_after_readers(device, slot) &&
+        !cuda->EventRecord(slot->done, device->stream))
+        cuda->EventSynchronize(slot->done);
+    unmake(device, slot);
+    if (entered)
+        st_cuda_leave(&inside);
+}
+
+void st_gpu_slot_where(const struct st_device_slot *slot, void **images, void **labels)
+{
+    *images = (void *)(uintptr_t)slot->images;
+    *labels = (void *)(uintptr_t)slot->labels;
+}
+
+bool st_gpu_slot_idle(struct st_device *base, struct st_device_slot *slot, bool wait)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct st_cuda_inside inside;
+    if (st_cuda_enter(&inside, device->cuda, device->context))
+        return true; /* the next submission finds the same and can say so */
+    const int result =
+        wait ? device->cuda->EventSynchronize(slot->copied) : device->cuda->EventQuery(slot->copied);
+    st_cuda_leave(&inside);
+    return result != ST_CU_NOT_READY;
+}
+
+static bool remember(const struct st_cuda *cuda, struct st_device_slot *slot, struct CUstream_st *stream)
+{
+    /* Each thread has a stream of this name, and who releases may be another. The legacy stream waits
+     * for all of them. */
+    if (stream == ST_CU_STREAM_PER_THREAD)
+        stream = ST_CU_STREAM_LEGACY;
+    const uint32_t end = slot->marked + slot->joined;
+    for (uint32_t k = slot->marked; k < end; k++)
+        if (slot->reader[k].stream == stream)
+            return true;
+    if (end == slot->reader_room && !make_reader_room(cuda, slot, 2 * slot->reader_room))
+        return false;
+    slot->reader[end].stream = stream;
+    slot->joined++;
+    return true;
+}
+
+/* What a captured stream is given runs later, as a graph; so it is enough, and all that can be done,
+ * that the batch is there now. */
+static int come_after_batch(const struct st_cuda *cuda, struct st_device_slot *slot,
+                            struct CUstream_st *stream)
+{
+    bool capturing;
+    const int result = st_cuda_capturing(cuda, stream, &capturing);
+    if (result)
+        return result;
+    return capturing ? cuda->EventSynchronize(slot->done) : cuda->StreamWaitEvent(stream, slot->done, 0);
+}
+
+int st_gpu_slot_join(struct st_device *base, struct st_device_slot *slot, uintptr_t handle,
+                     struct stoker_error *err)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct CUstream_st *stream = (struct CUstream_st *)handle;
+    struct st_cuda_inside inside;
+    int result = st_cuda_enter(&inside, device->cuda, device->context);
+    if (result)
+        return st_cuda_fail(device->cuda, base->ordinal, result, err, "handing out a batch");
+    int status = STOKER_OK;
+    if (!remember(device->cuda, slot, stream))
+        status = st_fail(err, STOKER_ENOMEM, "out of memory while one more stream joined a batch");
+    else if ((result = come_after_batch(device->cuda, slot, stream)))
+        status = st_cuda_fail(device->cuda, base->ordinal, result, err,
+                              "making the consumer's stream wait for the batch");
+    st_cuda_leave(&inside);
+    return status;
+}
+
+int st_gpu_slot_sync(struct st_device *base, struct st_device_slot *slot, struct stoker_error *err)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct st_cuda_inside inside;
+    int result = st_cuda_enter(&inside, device->cuda, device->context);
+    if (!result) {
+        result = device->cuda->EventSynchronize(slot->done);
+        st_cuda_leave(&inside);
+    }
+    return result ? st_cuda_fail(device->cuda, base->ordinal, result, err, "waiting for a batch")
+                  : STOKER_OK;
+}
+
+void st_gpu_slot_release(struct st_device *base, struct st_device_slot *slot)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct st_cuda_inside inside;
+    if (st_cuda_enter(&inside, device->cuda, device->context))
+        return; /* lost, as the next submission will say */
+    mark_readers(device->cuda, slot);
+    st_cuda_leave(&inside);
+}

@@ -1,0 +1,397 @@
+/* stage.h - from a tile's pixels to the output: deeds, blur, the final type and layout, erased boxes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_GPU_STAGE_H
+#define ST_GPU_STAGE_H
+
+#include "gpu/resample.h"
+
+ST_BOTH const struct st_job_deed *st_deeds_of(const struct st_gpu_batch *batch, const struct st_job *job)
+{
+    return (const struct st_job_deed *)(const void *)(batch->raw + job->deeds);
+}
+
+ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t block)
+{
+    struct st_spot spot;
+    spot.row = block / (uint32_t)batch->tiles;
+    const int32_t at = (int32_t)(block - spot.row * (uint32_t)batch->tiles);
+    spot.job = (const struct st_job *)(const void *)batch->raw + spot.row;
+    spot.y = at / batch->tiles_across * ST_TILE;
+    spot.x = at % batch->tiles_across * ST_TILE;
+    spot.width = batch->width - spot.x < ST_TILE ? batch->width - spot.x : ST_TILE;
+    spot.height = batch->height - spot.y < ST_TILE ? batch->height - spot.y : ST_TILE;
+    /* Images in scratch are as they will be. */
+    spot.mirror = batch->stage == 0 && spot.job->mirror;
+    spot.flip = batch->stage == 0 && spot.job->flip;
+    spot.out_x = spot.mirror ? batch->width - spot.x - spot.width : spot.x;
+    spot.out_y = spot.flip ? batch->height - spot.y - spot.height : spot.y;
+    return spot;
+}
+
+/* ---- the beginning of a block ------------------------------------------------------------------ */
+
+ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan,
+                     const struct st_spot *spot)
+{
+    const struct st_job_deed *deeds = st_deeds_of(batch, spot->job);
+    const uint32_t count = spot->job->from == ST_JOB_BLANK ? 0 : spot->job->deed_count;
+    uint32_t stage = 0, from = 0;
+    while (stage < batch->stage && from < count)
+        if (st_deed_begins(deeds[from++].kind))
+            stage++;
+    plan->idle = stage < batch->stage;
+    plan->sum = 0;
+    if (plan->idle)
+        return;
+    plan->from = batch->stage ? from - 1 : 0; /* the deed that began the stage included */
+    plan->to = from;
+    while (plan->to < count && !st_deed_begins(deeds[plan->to].kind))
+        plan->to++;
+    plan->last = plan->to == count;
+    plan->summed = !plan->last && deeds[plan->to].kind == ST_DEED_CONTRAST;
+    if (batch->stage && deeds[plan->from].kind == ST_DEED_CONTRAST)
+        plan->level = st_mean_level(batch->sums[spot->row * ST_DEEDS_MAX + batch->stage - 1],
+                                    batch->width, batch->height);
+}
+
+ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot,
+                      uint32_t thread)
+{
+    if (thread == 0)
+        st_plan(batch, &tile->plan, spot);
+    ST_ROLLED
+    for (uint32_t i = thread; i < (uint32_t)batch->channels * 256; i += ST_GPU_THREADS)
+        tile->lut[i] = st_load(batch->lut + i);
+}
+
+/* ---- the changes of one pixel ------------------------------------------------------------------ */
+
+ST_BOTH uint32_t st_deed_done(const struct st_job_deed *deed, uint32_t px, float level, int32_t channels)
+{
+    switch (deed->kind) {
+    case ST_DEED_BRIGHTNESS: return st_px_blend(px, 0, deed->factor);
+    case ST_DEED_CONTRAST: return st_px_blend(px, level, deed->factor);
+    case ST_DEED_SATURATION: return channels == 3 ? st_px_saturate(px, deed->factor) : px;
+    case ST_DEED_HUE: return channels == 3 ? st_px_hue(px, deed->factor) : px;
+    case ST_DEED_GREY: return channels == 3 ? st_px_grey(px) : px;
+    default: return px; /* blur: done when the pixel was made */
+    }
+}
+
+ST_BOTH uint32_t *st_plane(const struct st_gpu_batch *batch, uint32_t row, uint32_t stage)
+{
+    return batch->planes + ((uint64_t)(stage % 2) * batch->rows + row) * (uint64_t)batch->width *
+                               (uint64_t)batch->height;
+}
+
+/* The deeds of all pixels of the tile, in place; before another stage they go on to the plane and the
+ * sum. */
+ST_BOTH void st_deeds_tile(const struct st_gpu_batch *batch, struct st_tile *tile,
+                           const struct st_spot *spot, uint32_t thread)
+{
+    const int32_t x = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    const struct st_job_deed *deeds = st_deeds_of(batch, spot->job);
+    const struct st_tile_plan *plan = &tile->plan; /* all but its sum stay as they are */
+    const uint32_t from = plan->from, to = plan->to, last = plan->last, summed = plan->summed;
+    const float level = plan->level;
+    uint32_t *plane = st_plane(batch, spot->row, batch->stage);
+    uint32_t sum = 0;
+    if (x >= spot->width)
+        return;
+    ST_ROLLED
+    for (int32_t y = warp; y < spot->height; y += ST_GPU_WARPS) {
+        uint32_t px = tile->out[y * ST_TILE + x];
+        ST_ROLLED
+        for (uint32_t i = from; i < to; i++)
+            px = st_deed_done(&deeds[i], px, level, batch->channels);
+        if (last) {
+            tile->out[y * ST_TILE + x] = px;
+            continue;
+        }
+        plane[(int64_t)(spot->out_y + y) * batch->width + spot->out_x + x] = px;
+        sum += batch->channels == 3 ? st_px_luma(px) : st_byte(px, 0);
+    }
+    if (summed)
+        st_add_shared(&tile->plan.sum, sum);
+}
+
+/* ---- blur -------------------------------------------------------------------------------------- */
+
+struct st_blur {
+    const uint32_t *plane;
+    const float *across, *down; /* half kernels */
+    int32_t half_across, half_down, width, height;
+};
+
+struct st_rgb {
+    float r, g, b;
+};
+
+ST_BOTH struct st_blur st_blur_of(const struct st_gpu_batch *batch, const struct st_spot *spot,
+                                  const struct st_job_deed *deed)
+{
+    struct st_blur blur;
+    blur.plane = st_plane(batch, spot->row, batch->stage - 1);
+    blur.across = (const float *)(const void *)(batch->raw + deed->weights);
+    blur.half_across = deed->across / 2;
+    blur.half_down = deed->down / 2;
+    blur.down = blur.across + blur.half_across + 1;
+    blur.width = batch->width;
+    blur.height = batch->height;
+    return blur;
+}
+
+/* Inside, or as far inside as it lies outside. */
+ST_BOTH int32_t st_reflected(int32_t i, int32_t count)
+{
+    return i < 0 ? -i : i >= count ? 2 * (count - 1) - i : i;
+}
+
+/* Additions in the order of op/: the middle, then outwards, both sides first added to each other. */
+ST_BOTH struct st_rgb st_blur_down(const struct st_blur *blur, int32_t x, int32_t y)
+{
+    const uint32_t *column = blur->plane + st_reflected(x, blur->width);
+    const uint32_t middle = st_load(column + (int64_t)y * blur->width);
+    const float w0 = st_load_float(blur->down);
+    struct st_rgb sum = {w0 * (float)st_byte(middle, 0), w0 * (float)st_byte(middle, 1),
+                         w0 * (float)st_byte(middle, 2)};
+    ST_BY_FOUR
+    for (int32_t k = 1; k <= blur->half_down; k++) {
+        const uint32_t above =
+            st_load(column + (int64_t)st_reflected(y - k, blur->height) * blur->width);
+        const uint32_t below =
+            st_load(column + (int64_t)st_reflected(y + k, blur->height) * blur->width);
+        const float w = st_load_float(blur->down + k);
+        sum.r += w * (float)(st_byte(above, 0) + st_byte(below, 0));
+        sum.g += w * (float)(st_byte(above, 1) + st_byte(below, 1));
+        sum.b += w * (float)(st_byte(above, 2) + st_byte(below, 2));
+    }
+    return sum;
+}
+
+/* Rows of a tile that are blurred at once. Their columns and those to the sides, blurred downwards, are
+ * kept: [rows][3][columns]. */
+struct st_blur_strip {
+    int32_t y, rows, columns;
+    uint32_t kept; /* there is room for one row at least */
+};
+
+ST_BOTH struct st_blur_strip st_blur_strip_at(const struct st_spot *spot, const struct st_blur *blur,
+                                              int32_t y)
+{
+    struct st_blur_strip strip;
+    strip.y = y;
+    strip.rows = spot->y + spot->height - y;
+    strip.columns = spot->width + 2 * blur->half_across;
+    const int32_t room = ST_TILE_MID / (3 * strip.columns);
+    strip.kept = room > 0;
+    strip.rows = strip.kept && room < strip.rows ? room : strip.rows;
+    return strip;
+}
+
+ST_BOTH void st_blur_first(struct st_tile *tile, const struct st_spot *spot, const struct st_blur *blur,
+                           const struct st_blur_strip *strip, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    const int32_t n = strip->columns;
+    ST_ROLLED
+    for (int32_t r = warp; r < strip->rows; r += ST_GPU_WARPS)
+        ST_ROLLED
+        for (int32_t i = lane; i < n; i += ST_GPU_WARP) {
+            const struct st_rgb sum = st_blur_down(blur, spot->x - blur->half_across + i, strip->y + r);
+            float *to = tile->blurred + 3 * r * n + i;
+            to[0] = sum.r;
+            to[n] = sum.g;
+            to[2 * n] = sum.b;
+        }
+}
+
+/* Blurred downwards, now sideways. */
+ST_BOTH struct st_rgb st_rgb_times(struct st_rgb a, float weight)
+{
+    const struct st_rgb product = {weight * a.r, weight * a.g, weight * a.b};
+    return product;
+}
+
+ST_BOTH void st_rgb_add(struct st_rgb *sum, float weight, struct st_rgb left, struct st_rgb right)
+{
+    sum->r += weight * (left.r + right.r);
+    sum->g += weight * (left.g + right.g);
+    sum->b += weight * (left.b + right.b);
+}
+
+ST_BOTH uint32_t st_rgb_pixel(struct st_rgb sum)
+{
+    const uint32_t r = (uint8_t)(int32_t)(sum.r + 0.5f), g = (uint8_t)(int32_t)(sum.g + 0.5f);
+    return r | g << 8 | (uint32_t)(uint8_t)(int32_t)(sum.b + 0.5f) << 16;
+}
+
+ST_BOTH struct st_rgb st_rgb_kept(const float *from, int32_t columns)
+{
+    const struct st_rgb sum = {from[0], from[columns], from[2 * columns]};
+    return sum;
+}
+
+/* A pixel of a strip that is kept, `r` rows into it. */
+ST_BOTH uint32_t st_blur_kept(const struct st_tile *tile, const struct st_blur *blur,
+                              const struct st_blur_strip *strip, int32_t lane, int32_t r)
+{
+    const int32_t n = strip->columns;
+    const float *at = tile->blurred + 3 * r * n + lane + blur->half_across;
+    const float *left = at, *right = at, *weight = blur->across;
+    struct st_rgb sum = st_rgb_times(st_rgb_kept(at, n), st_load_float(weight));
+    ST_BY_FOUR
+    for (int32_t k = blur->half_across; k > 0; k--) {
+        left--, right++, weight++;
+        st_rgb_add(&sum, st_load_float(weight), st_rgb_kept(left, n), st_rgb_kept(right, n));
+    }
+    return st_rgb_pixel(sum);
+}
+
+/* A pixel for which nothing is kept. */
+ST_RARE uint32_t st_blur_lone(const struct st_blur blur, int32_t x, int32_t y)
+{
+    struct st_rgb sum = st_rgb_times(st_blur_down(&blur, x, y), st_load_float(blur.across));
+    ST_ROLLED
+    for (int32_t k = 1; k <= blur.half_across; k++)
+        st_rgb_add(&sum, st_load_float(blur.across + k), st_blur_down(&blur, x - k, y),
+                   st_blur_down(&blur, x + k, y));
+    return st_rgb_pixel(sum);
+}
+
+/* ---- output ------------------------------------------------------------------------------------ */
+
+/* A stretch of the output that is contiguous in memory and in the tile: one row, of one channel or all.
+ */
+struct st_run {
+    uint8_t *to;
+    const uint32_t *pixels;
+    const uint32_t *lut;
+    int32_t count;    /* values */
+    int32_t channels; /* that take turns in it */
+};
+
+ST_BOTH uint32_t st_run_bits(const struct st_run *run, int32_t channel, int32_t i)
+{
+    /* Three channels take turns, or one is taken: value i is byte i % 3 of word i / 3, or byte `channel`
+     * of word i. */
+    const int32_t pixel = run->channels == 3 ? (int32_t)((uint32_t)i / 3) : i;
+    const int32_t c = run->channels == 3 ? i - 3 * pixel : channel;
+    return run->lut[c * 256 + ((const uint8_t *)run->pixels)[4 * pixel + c]];
+}
+
+ST_BOTH void st_put(uint8_t *to, uint32_t element, uint32_t bits)
+{
+    if (element == 4)
+        *(uint32_t *)(void *)to = bits;
+    else if (element == 2)
+        *(uint16_t *)(void *)to = (uint16_t)bits;
+    else
+        *to = (uint8_t)bits;
+}
+
+/* Words, one a lane, where the run lies on them; else values. `element` is a constant. */
+ST_BOTH void st_run_put(const struct st_run *run, int32_t channel, int32_t element, int32_t lane)
+{
+    const int32_t each = 4 / element;
+    const uint32_t aligned = ((uintptr_t)run->to & 3) == 0;
+    ST_ROLLED
+    for (int32_t i = lane * each; i < run->count; i += ST_GPU_WARP * each) {
+        uint8_t *to = run->to + i * element;
+        if (aligned && i + each <= run->count) {
+            uint32_t word = 0;
+            ST_UNROLL
+            for (int32_t k = 0; k < each; k++)
+                word |= st_run_bits(run, channel, i + k) << (8 * element * k);
+            *(uint32_t *)(void *)to = word;
+            continue;
+        }
+        ST_ROLLED
+        for (int32_t k = 0; k < each && i + k < run->count; k++)
+            st_put(to + k * element, (uint32_t)element, st_run_bits(run, channel, i + k));
+    }
+}
+
+/* Where a value of the batch lies. */
+ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
+                             int32_t x)
+{
+    const uint64_t plane = (uint64_t)batch->width * (uint64_t)batch->height;
+    const uint64_t pixel = (uint64_t)y * (uint64_t)batch->width + (uint64_t)x;
+    const uint64_t channels = (uint64_t)batch->channels;
+    const uint64_t at = batch->planar ? (uint64_t)c * plane + pixel : pixel * channels + (uint64_t)c;
+    return batch->images + (row * channels * plane + at) * batch->element;
+}
+
+ST_BOTH void st_finish_tile(const struct st_gpu_batch *batch, const struct st_tile *tile,
+                            const struct st_spot *spot, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    const int32_t runs = batch->planar ? batch->channels : 1, each = batch->planar ? 1 : batch->channels;
+    ST_ROLLED
+    for (int32_t y = warp; y < spot->height; y += ST_GPU_WARPS)
+        ST_ROLLED
+        for (int32_t c = 0; c < runs; c++) {
+            const struct st_run run = {
+                st_place_of(batch, spot->row, c, spot->out_y + y, spot->out_x), tile->out + y * ST_TILE,
+                tile->lut, spot->width * each, each};
+            if (batch->element == 2)
+                st_run_put(&run, c, 2, lane);
+            else if (batch->element == 4)
+                st_run_put(&run, c, 4, lane);
+            else
+                st_run_put(&run, c, 1, lane);
+        }
+}
+
+ST_BOTH uint32_t st_erase_bits(const struct st_gpu_batch *batch, const struct st_job_erase *box,
+                               int32_t c, int32_t y, int32_t x)
+{
+    if (!box->values)
+        return box->bits[c];
+    const int64_t at = ((int64_t)c * box->height + (y - box->y)) * box->width + (x - box->x);
+    const uint8_t *value = batch->raw + box->values + (uint64_t)at * batch->element;
+    if (batch->element == 4)
+        return st_load(value);
+    if (batch->element == 2)
+        return st_load_byte(value) | st_load_byte(value + 1) << 8;
+    return st_load_byte(value);
+}
+
+/* Each thread has its own pixels, so that of boxes that overlap the last one wins. */
+ST_BOTH void st_erase_tile(const struct st_gpu_batch *batch, const struct st_spot *spot, uint32_t thread)
+{
+    const int32_t x = spot->out_x + (int32_t)(thread % ST_GPU_WARP),
+                  warp = (int32_t)(thread / ST_GPU_WARP);
+    const struct st_job_erase *boxes =
+        (const struct st_job_erase *)(const void *)(batch->raw + spot->job->erases);
+    if (x >= spot->out_x + spot->width)
+        return;
+    ST_ROLLED
+    for (int32_t y = spot->out_y + warp; y < spot->out_y + spot->height; y += ST_GPU_WARPS)
+        ST_ROLLED
+        for (uint32_t i = 0; i < spot->job->erase_count; i++) {
+            const struct st_job_erase *box = &boxes[i];
+            if (x < box->x || x >= box->x + box->width || y < box->y || y >= box->y + box->height)
+                continue;
+            ST_ROLLED
+            for (int32_t c = 0; c < batch->channels; c++)
+                st_put(st_place_of(batch, spot->row, c, y, x), batch->element,
+                       st_erase_bits(batch, box, c, y, x));
+        }
+}
+
+ST_BOTH void st_blank_tile(const struct st_gpu_batch *batch, const struct st_spot *spot, uint32_t thread)
+{
+    const int32_t x = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    ST_ROLLED
+    for (int32_t y = warp; x < spot->width && y < spot->height; y += ST_GPU_WARPS)
+        ST_ROLLED
+        for (int32_t c = 0; c < batch->channels; c++)
+            st_put(st_place_of(batch, spot->row, c, spot->out_y + y, spot->out_x + x), batch->element,
+                   0);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* deed.c - what is done to an image's values once its size is settled, carried out
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "op/deed.h"
+
+#include "op/colour.h"
+#include "op/turn.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- blur --------------------------------------------------------------------------------------- */
+
+void st_blur_weights(int32_t taps, double sigma, float *weight)
+{
+    const int32_t half = taps / 2;
+    double sum = 0;
+    for (int32_t i = half; i >= 0; i--) {
+        weight[i] = (float)exp(-0.5 * (i / sigma) * (i / sigma));
+        sum += i ? 2 * weight[i] : weight[i];
+    }
+    for (int32_t i = 0; i <= half; i++)
+        weight[i] = (float)(weight[i] / sum);
+}
+
+static float *half_kernel(int32_t taps, double sigma, struct st_arena *arena)
+{
+    float *weight = st_arena_take(arena, (uint64_t)(taps / 2 + 1) * sizeof *weight);
+    if (weight)
+        st_blur_weights(taps, sigma, weight);
+    return weight;
+}
+
+/* Inside, or as far inside as it lies outside. */
+static int32_t reflected(int32_t i, int32_t count)
+{
+    return i < 0 ? -i : i >= count ? 2 * (count - 1) - i : i;
+}
+
+/* One row, blurred downwards. */
+static void blur_down(float *restrict out, const struct st_view *in, int32_t y, const float *weight,
+                      int32_t half)
+{
+    const ptrdiff_t count = (ptrdiff_t)in->width * in->channels;
+    const uint8_t *middle = st_row(in, y);
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = weight[0] * middle[i];
+    for (int32_t k = 1; k <= half; k++) {
+        const uint8_t *above = st_row(in, reflected(y - k, in->height));
+        const uint8_t *below = st_row(in, reflected(y + k, in->height));
+        const float w = weight[k];
+        for (ptrdiff_t i = 0; i < count; i++)
+            out[i] += w * (float)(above[i] + below[i]);
+    }
+}
+
+/* And sideways: `row` is continued on both ends. */
+static void blur_across(uint8_t *restrict out, float *restrict sum, const float *restrict row,
+                        ptrdiff_t count, int32_t channels, const float *weight, int32_t half)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        sum[i] = weight[0] * row[i];
+    for (int32_t k = 1; k <= half; k++) {
+        const float *left = row - (ptrdiff_t)k * channels, *right = row + (ptrdiff_t)k * channels;
+        const float w = weight[k];
+        for (ptrdiff_t i = 0; i < count; i++)
+            sum[i] += w * (left[i] + right[i]);
+    }
+    for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = (uint8_t)(int32_t)(sum[i] + 0.5f);
+}
+
+static void continue_ends(float *row, int32_t width, int32_t channels, int32_t half)
+{
+    const size_t pixel = (size_t)channels * sizeof *row;
+    for (int32_t k = 1; k <= half; k++) {
+        memcpy(row - (ptrdiff_t)k * channels, row + (ptrdiff_t)k * channels, pixel);
+        memcpy(row + (ptrdiff_t)(width - 1 + k) * channels, row + (ptrdiff_t)(width - 1 - k) * channels,
+               pixel);
+    }
+}
+
+static int blur(const struct st_deed *deed, struct st_arena *arena, struct st_view *pixels)
+{
+    const struct st_view in = *pixels;
+    const int32_t half_across = deed->across / 2, half_down = deed->down / 2;
+    const ptrdiff_t count = (ptrdiff_t)in.width * in.channels;
+    const ptrdiff_t border = (ptrdiff_t)half_across * in.channels;
+    const float *across = half_kernel(deed->across, deed->sigma, arena);
+    const float *down = half_kernel(deed->down, deed->sigma, arena);
+    float *row = st_arena_take(arena, (uint64_t)(count + 2 * border) * sizeof *row);
+    float *sum = st_arena_take(arena, (uint64_t)count * sizeof *sum);
+    if (!across || !down || !row || !sum ||
+        !st_view_take(pixels, arena, in.width, in.height, in.channels))
+        return STOKER_ENOMEM;
+    for (int32_t y = 0; y < in.height; y++) {
+        blur_down(row + border, &in, y, down, half_down);
+        continue_ends(row + border, in.width, in.channels, half_across);
+        blur_across(st_row(pixels, y), sum, row + border, count, in.channels, across, half_across);
+    }
+    return STOKER_OK;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+int st_deeds_run(const struct st_deed *deeds, uint32_t count, const struct st_colour_rows *rows,
+                 struct st_arena *arena, struct st_view *pixels)
+{
+    int rc = STOKER_OK;
+    for (uint32_t k = 0; rc >= 0 && k < count; k++) {
+        const struct st_deed *deed = &deeds[k];
+        switch (deed->kind) {
+        case ST_DEED_BRIGHTNESS: st_colour_brightness(rows, pixels, deed->factor); break;
+        case ST_DEED_CONTRAST: st_colour_contrast(rows, pixels, deed->factor); break;
+        case ST_DEED_SATURATION: st_colour_saturation(rows, pixels, deed->factor); break;
+        case ST_DEED_HUE: st_colour_hue(rows, pixels, deed->factor); break;
+        case ST_DEED_BLUR: rc = blur(deed, arena, pixels); break;
+        default:
+            if (pixels->channels == 3)
+                st_colour_grey3(rows, pixels);
+        }
+    }
+    return rc;
+}

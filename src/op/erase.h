@@ -1,0 +1,43 @@
+/* erase.h - a box of a finished image that is overwritten, drawn apart from being written
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_OP_ERASE_H
+#define ST_OP_ERASE_H
+
+#include "base/mem.h"
+#include "op/finish.h"
+
+#include <string.h>
+
+/* What the finished image is like, for those who draw a box of it, and memory for their values. */
+struct st_erase_into {
+    const struct st_finish_spec *spec;
+    const struct st_finish *finish;
+    int32_t width, height;
+    struct st_arena *arena;
+};
+
+struct st_erase {
+    struct st_region box;
+    uint32_t bits[4];   /* of each channel; or: */
+    const void *values; /* not NULL: one for each channel, row and column, in this order, of the output's
+                           type */
+    uint64_t bytes;     /* of values */
+};
+
+/* One value of the output's type, whose size is `element`. */
+static inline void st_put_bits(void *to, size_t element, uint32_t bits)
+{
+    if (element == 4)
+        memcpy(to, &bits, 4);
+    else if (element == 2)
+        memcpy(to, &(uint16_t){(uint16_t)bits}, 2);
+    else
+        *(uint8_t *)to = (uint8_t)bits;
+}
+
+void st_erase_write(const struct st_erase *erase, const struct st_finish *finish,
+                    const struct st_place *place);
+
+#endif

@@ -1,0 +1,124 @@
+/* audio.c - pipelines whose samples are sounds
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/audio.h"
+
+#include <string.h>
+
+/* ---- the plan ------------------------------------------------------------------------------------ */
+
+static int plan_steps(struct st_steps *steps, struct st_audio_shape *shape, struct stoker_error *err);
+
+/* Inner ops run for some sounds and not for others: they may not change what comes out. */
+static int plan_holder(struct st_step *step, const struct st_audio_shape *shape,
+                       struct stoker_error *err)
+{
+    struct st_audio_shape after = *shape;
+    const int rc = plan_steps(&step->inner, &after, err);
+    if (rc)
+        return rc;
+    if (after.channels != shape->channels || after.rate != shape->rate ||
+        after.frames != shape->frames || after.bins != shape->bins)
+        return st_fail(err, STOKER_EINVAL,
+                       "pipeline: the ops in %s change the shape of some sounds only", step->op->name);
+    return 0;
+}
+
+static int plan_steps(struct st_steps *steps, struct st_audio_shape *shape, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        struct st_step *step = &steps->step[k];
+        if (step->op->holds)
+            rc = plan_holder(step, shape, err);
+        else if (!step->op->run_audio)
+            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on images, and cannot follow %s",
+                         step->op->name, "an op on sounds");
+        else if (step->op->plan_audio)
+            rc = step->op->plan_audio(step->self, shape, err);
+    }
+    return rc;
+}
+
+int st_audio_plan(struct stoker_pipeline *pipe, struct stoker_error *err)
+{
+    struct st_audio_shape *sound = &pipe->sound;
+    *sound = (struct st_audio_shape){.channels = -1, .rate = -1, .frames = -1};
+    const int rc = plan_steps(&pipe->steps, sound, err);
+    const bool one_size = sound->channels > 0 && sound->frames > 0 && sound->frames <= INT32_MAX;
+    pipe->shape = (struct st_shape){.width = one_size ? (int32_t)sound->frames : -1,
+                                    .height = one_size ? (sound->bins ? sound->bins : 1) : -1,
+                                    .channels = 1,
+                                    .tensor = true};
+    pipe->finish = (struct st_finish_spec){.scaled = true, .dtype = STOKER_F32};
+    return rc;
+}
+
+int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error *err)
+{
+    if ((opt->dtype_given && opt->dtype != STOKER_F32) || opt->layout != STOKER_NCHW)
+        return st_fail(err, STOKER_EINVAL,
+                       "sounds come as float32, channels first: leave dtype and layout out");
+    return 0;
+}
+
+/* ---- one sound ----------------------------------------------------------------------------------- */
+
+struct run {
+    uint64_t seed, epoch, key;
+};
+
+static int run_steps(const struct st_steps *steps, const struct run *run, struct st_audio *audio,
+                     struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
+        struct st_rng rng;
+        st_rng_init(&rng, run->seed, run->epoch, run->key, step->number);
+        if (!step->op->holds)
+            rc = step->op->run_audio(step->self, &rng, audio, err);
+        else if (step->op->chosen(step->self, &rng))
+            rc = run_steps(&step->inner, run, audio, err);
+    }
+    return rc;
+}
+
+static int place(const struct st_audio *audio, struct st_slot *slot, uint32_t row,
+                 struct stoker_error *err)
+{
+    const uint64_t each = st_audio_values(audio) * sizeof(float);
+    uint8_t *to = st_slot_place_sound(slot, row, audio->channels, audio->bins, audio->frames);
+    if (!to)
+        return st_fail(err, STOKER_ENOMEM, "no memory for a sound of %llu frames",
+                       (unsigned long long)audio->frames);
+    for (uint32_t c = 0; c < audio->channels; c++)
+        memcpy(to + c * each, audio->data + c * audio->stride, each);
+    return 0;
+}
+
+int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_slot *slot,
+                  uint32_t row, struct stoker_error *err)
+{
+    const struct stoker_loader *loader = worker->loader;
+    const struct run run = {loader->opt.order.seed, loader->epoch.number, key};
+    const struct st_audio_shape *plan = &loader->pipe->sound;
+    struct st_audio audio;
+    worker->sound.arena = &worker->work.arena;
+    worker->sound.limit = loader->opt.pixel_limit;
+    worker->sound.decode_ns = 0;
+    int rc = st_audio_open(&audio, &worker->sound, bytes, err);
+    if (!rc)
+        rc = run_steps(&loader->pipe->steps, &run, &audio, err);
+    if (!rc)
+        rc = st_audio_load(&audio, err);
+    st_audio_close(&audio);
+    worker->work.decode_ns += worker->sound.decode_ns;
+    if (rc)
+        return rc;
+    if (plan->frames >= 0 && (uint64_t)plan->frames != audio.frames)
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frames where it planned %lld",
+                       (unsigned long long)audio.frames, (long long)plan->frames);
+    return place(&audio, slot, row, err);
+}

@@ -1,0 +1,163 @@
+/* place.c - where a loader's images are finished, and what its slots are like
+ *
+ * Without a device the workers finish images in the slot itself. With one, the workers decode and the
+ * device does the rest (raw rows), unless the user or the device wants finished rows, which are then
+ * only copied.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/loader.h"
+#include "pipe/stage.h"
+
+enum { ROW_BYTES = 512 << 10 }; /* of a raw row's heap: regions of photographs for training, with room */
+
+uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
+{
+    return loader->opt.workers ? loader->opt.prefetch + 3 : 2;
+}
+
+/* The most bytes that the values of erased boxes take. */
+static uint64_t erased_values(const struct st_steps *steps, const struct st_erase_into *into)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
+        bytes +=
+            step->op->erase ? step->op->erase_most(step->self, into) : erased_values(&step->inner, into);
+    }
+    return bytes;
+}
+
+static bool has_deeds(const struct st_steps *steps)
+{
+    for (uint32_t k = 0; k < steps->count; k++)
+        if (steps->step[k].op->deeds || has_deeds(&steps->step[k].inner))
+            return true;
+    return false;
+}
+
+static int too_large(const struct stoker_loader *loader, struct stoker_error *err)
+{
+    return st_fail(
+        err, STOKER_ELIMIT,
+        "two batches of %u images of %d x %d do not fit into max_memory (%.1f MB): take smaller "
+        "batches or raise it",
+        loader->opt.batch_size, loader->shape.width, loader->shape.height,
+        (double)loader->opt.max_memory / 1e6);
+}
+
+static bool fits(const struct stoker_loader *loader, uint64_t each)
+{
+    uint64_t bytes;
+    return st_mul(each, loader->opt.batch_size, &bytes) && bytes <= loader->opt.max_memory / 2;
+}
+
+/* Raw rows: as much heap as regions usually take, as far as all slots fit into the budgets. */
+static int plan_raw(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct st_slot_shape *shape = &loader->shape;
+    const struct st_erase_into into = {&loader->pipe->finish, &loader->finish, shape->width,
+                                       shape->height, NULL};
+    const uint64_t limit = loader->opt.pinned_limit < loader->opt.max_memory ? loader->opt.pinned_limit
+                                                                             : loader->opt.max_memory;
+    const uint64_t row = limit / st_loader_slots_wanted(loader) / shape->rows;
+    const uint64_t values = erased_values(&loader->pipe->steps, &into);
+    if (!st_stage_reserve(shape, loader->pipe->erases, values, &shape->reserve) ||
+        !fits(loader, shape->reserve + sizeof(struct st_job) + sizeof(int64_t)))
+        return too_large(loader, err);
+    uint64_t heap = 2 * shape->reserve > ROW_BYTES ? 2 * shape->reserve : ROW_BYTES;
+    const uint64_t fixed = sizeof(struct st_job) + sizeof(int64_t) + ST_CACHE_LINE;
+    if (row < heap + fixed)
+        heap = row > fixed ? row - fixed : 0;
+    shape->share = heap > shape->reserve ? (heap - shape->reserve) * shape->rows : 0;
+    shape->raw = true;
+    return 0;
+}
+
+static int open_device(struct stoker_loader *loader, const struct st_devices *devices,
+                       struct stoker_error *err)
+{
+    struct st_slot_shape *shape = &loader->shape;
+    const struct st_device_want want = {.ordinal = devices->ordinal,
+                                        .rows = shape->rows,
+                                        .width = shape->width,
+                                        .height = shape->height,
+                                        .channels = shape->channels,
+                                        .finish = &loader->finish,
+                                        .raw = shape->raw,
+                                        .plain = !has_deeds(&loader->pipe->steps),
+                                        .host_bytes = st_slot_host_bytes(shape)};
+    const int rc = devices->kind->open(&loader->device, &want, err);
+    shape->device = rc ? NULL : loader->device;
+    return rc;
+}
+
+static int place_on_device(struct stoker_loader *loader, const struct st_devices *devices,
+                           struct stoker_error *err)
+{
+    const enum stoker_place place = loader->opt.augment_on;
+    struct st_slot_shape *shape = &loader->shape;
+    if (shape->width < 0)
+        return st_fail(
+            err, STOKER_EINVAL,
+            "this pipeline's images differ in size, and a batch on a device (%s) is one tensor: end "
+            "it with a fixed size (resize(size=[h,w]), center_crop, random_resized_crop), or leave "
+            "device out",
+            devices->kind->name);
+    if (place == STOKER_PLACE_CPU || shape->sound)
+        return open_device(loader, devices, err);
+    int rc = plan_raw(loader, err);
+    if (!rc)
+        rc = open_device(loader, devices, err);
+    if (rc != STOKER_EUNSUPPORTED || place == STOKER_PLACE_DEVICE)
+        return rc;
+    shape->raw = false;
+    return open_device(loader, devices, err);
+}
+
+static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *devices,
+                        struct stoker_error *err)
+{
+    if (loader->opt.augment_on == STOKER_PLACE_DEVICE)
+        return st_fail(err, STOKER_EINVAL, "augment_on asks for the device, but no device was given");
+    if (!loader->opt.pin_memory)
+        return 0;
+    if (loader->shape.width < 0)
+        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED,
+                "batches of images that differ in size are not pinned");
+    else if (!devices || !devices->pinned)
+        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED, "this build cannot pin memory");
+    else
+        loader->shape.pinned = devices->pinned;
+    return 0;
+}
+
+int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices,
+                    struct stoker_error *err)
+{
+    const struct st_shape *shape = &loader->pipe->shape;
+    const struct st_columns_plan *columns = loader->columns.fields ? &loader->columns : NULL;
+    const bool imageless = columns && columns->image < 0;
+    const bool ragged = shape->width < 0 || shape->height < 0 || imageless;
+    uint64_t pixels;
+
+    if (imageless && (loader->pipe->steps.count || (devices && devices->kind)))
+        return st_fail(err, STOKER_EINVAL,
+                       "the samples of this data set have no image that transforms or a device "
+                       "could work on: leave these out, or choose fields with an image");
+    loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
+                                           .width = ragged ? -1 : shape->width,
+                                           .height = ragged ? -1 : shape->height,
+                                           .channels = shape->channels,
+                                           .finish = &loader->finish,
+                                           .ragged = loader->opt.ragged,
+                                           .columns = columns,
+                                           .sound = loader->pipe->sounds ? &loader->pipe->sound : NULL,
+                                           .imageless = imageless};
+    if (!ragged && (!st_mul((uint64_t)shape->width * (uint64_t)shape->height,
+                            (uint64_t)shape->channels * loader->finish.element, &pixels) ||
+                    !fits(loader, pixels)))
+        return too_large(loader, err);
+    return devices && devices->kind ? place_on_device(loader, devices, err)
+                                    : place_on_cpu(loader, devices, err);
+}

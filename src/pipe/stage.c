@@ -1,0 +1,289 @@
+/* stage.c - one row for a device: what is left to do, written into the slot's host half
+ *
+ * A row takes one piece of the heap, with everything that belongs to it. Each row may take as much as
+ * its reserve; what is more comes out of a share that all rows of the batch draw from, first come, first
+ * served. A row that gets nothing from it is made smaller by its worker, until it fits into its reserve.
+ * The bytes that come out of the device are the same.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/stage.h"
+
+#include "op/resize_taps.h"
+
+#include <string.h>
+
+enum {
+    REGION_MAX = 4 << 20, /* beyond, the copy costs more than a worker's resize */
+    WEIGHTS_ROOM = 1024,  /* for usual blurs */
+};
+
+/* A row's things, and where they lie in its piece. */
+struct parts {
+    struct st_view pixels;
+    uint64_t pixels_at;
+    uint64_t decoded; /* not 0: their address on the device, where they are already */
+    uint32_t stride;
+    bool nearest, vertical_first;
+    struct st_taps x, y; /* width 0: that side stays; nearest: `first` alone */
+    uint64_t x_at, y_at;
+    const struct st_deed *deed;
+    uint32_t deed_count;
+    uint64_t deeds_at, weights_at;
+    struct st_erases erases;
+    uint64_t erases_at, values_at;
+    uint64_t bytes;
+};
+
+/* ---- how much room ------------------------------------------------------------------------------- */
+
+static uint64_t add_part(uint64_t *bytes, uint64_t size)
+{
+    const uint64_t at = *bytes;
+    *bytes = st_align(at + size, ST_CACHE_LINE);
+    return at;
+}
+
+static uint64_t side_bytes(const struct st_taps *taps, bool nearest)
+{
+    const uint64_t each = nearest ? 1 : 1 + (uint64_t)taps->width;
+    return taps->width ? (uint64_t)taps->count * each * sizeof(int32_t) : 0;
+}
+
+static uint64_t weights_bytes(const struct st_deed *deed)
+{
+    return deed->kind == ST_DEED_BLUR ? (uint64_t)(deed->across / 2 + deed->down / 2 + 2) * sizeof(float)
+                                      : 0;
+}
+
+static void measure(struct parts *p)
+{
+    uint64_t weights = 0, values = 0;
+    p->bytes = 0;
+    if (!p->decoded)
+        p->stride = (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
+    p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
+    p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
+    for (uint32_t k = 0; k < p->deed_count; k++)
+        weights += weights_bytes(&p->deed[k]);
+    p->deeds_at = add_part(&p->bytes, p->deed_count * sizeof(struct st_job_deed));
+    p->weights_at = add_part(&p->bytes, weights);
+    for (uint32_t k = 0; k < p->erases.count; k++)
+        values += p->erases.list[k].bytes;
+    p->erases_at = add_part(&p->bytes, p->erases.count * sizeof(struct st_job_erase));
+    p->values_at = add_part(&p->bytes, values);
+    p->pixels_at = add_part(&p->bytes, p->decoded ? 0 : p->stride * (uint64_t)p->pixels.height);
+}
+
+bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64_t values, uint64_t *out)
+{
+    uint64_t bytes = 0, pixels;
+    const uint64_t stride = st_align((uint64_t)shape->width * (uint64_t)shape->channels, 4);
+    if (!st_mul(stride, (uint64_t)shape->height, &pixels) || pixels > UINT32_MAX || values > UINT32_MAX)
+        return false;
+    add_part(&bytes, ST_DEEDS_MAX * sizeof(struct st_job_deed));
+    add_part(&bytes, WEIGHTS_ROOM);
+    add_part(&bytes, erases * sizeof(struct st_job_erase));
+    add_part(&bytes, values);
+    add_part(&bytes, pixels);
+    *out = bytes;
+    return true;
+}
+
+/* A piece of the heap; false where the row's reserve and what is left of the share do not hold it. */
+static bool take(struct st_slot *slot, uint64_t bytes, uint64_t *at)
+{
+    const uint64_t reserve = slot->shape.reserve, more = bytes > reserve ? bytes - reserve : 0;
+    uint64_t left = atomic_load_explicit(&slot->heap_share, memory_order_relaxed);
+    do {
+        if (more > left)
+            return false;
+    } while (more && !atomic_compare_exchange_weak_explicit(&slot->heap_share, &left, left - more,
+                                                            memory_order_relaxed, memory_order_relaxed));
+    *at = st_host_heap(slot->shape.rows) +
+          atomic_fetch_add_explicit(&slot->heap_used, bytes, memory_order_relaxed);
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------- */
+
+static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
+                                   const struct st_taps *taps, bool nearest)
+{
+    if (!taps->width)
+        return (struct st_job_side){0};
+    const size_t firsts = (size_t)taps->count * sizeof *taps->first;
+    memcpy(piece + at, taps->first, firsts);
+    if (!nearest)
+        memcpy(piece + at + firsts, taps->weight, firsts * (size_t)taps->width);
+    return (struct st_job_side){.at = base + at, .width = nearest ? -1 : taps->width};
+}
+
+static void put_deeds(uint8_t *piece, uint64_t base, const struct parts *p)
+{
+    struct st_job_deed *to = (struct st_job_deed *)(void *)(piece + p->deeds_at);
+    uint64_t at = p->weights_at;
+    for (uint32_t k = 0; k < p->deed_count; k++) {
+        const struct st_deed *deed = &p->deed[k];
+        to[k] = (struct st_job_deed){.kind = deed->kind, .factor = deed->factor};
+        if (deed->kind == ST_DEED_HUE)
+            to[k].factor = st_hue_shift(deed->factor);
+        if (deed->kind != ST_DEED_BLUR)
+            continue;
+        float *weight = (float *)(void *)(piece + at);
+        st_blur_weights(deed->across, deed->sigma, weight);
+        st_blur_weights(deed->down, deed->sigma, weight + deed->across / 2 + 1);
+        to[k].weights = base + at;
+        to[k].across = deed->across;
+        to[k].down = deed->down;
+        at += weights_bytes(deed);
+    }
+}
+
+static void put_erases(uint8_t *piece, uint64_t base, const struct parts *p)
+{
+    struct st_job_erase *to = (struct st_job_erase *)(void *)(piece + p->erases_at);
+    uint64_t at = p->values_at;
+    for (uint32_t k = 0; k < p->erases.count; k++) {
+        const struct st_erase *erase = &p->erases.list[k];
+        to[k] = (struct st_job_erase){(int32_t)erase->box.x,         (int32_t)erase->box.y,
+                                      (int32_t)erase->box.width,     (int32_t)erase->box.height,
+                                      erase->values ? base + at : 0, {0}};
+        memcpy(to[k].bits, erase->bits, sizeof to[k].bits);
+        if (erase->values)
+            memcpy(piece + at, erase->values, erase->bytes);
+        at += erase->bytes;
+    }
+}
+
+static void put_pixels(uint8_t *to, const struct parts *p)
+{
+    const size_t row = (size_t)p->pixels.width * (size_t)p->pixels.channels;
+    for (int32_t y = 0; y < p->pixels.height; y++, to += p->stride)
+        memcpy(to, st_row(&p->pixels, y), row);
+}
+
+/* All of it, if there is room. */
+static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
+{
+    uint64_t base;
+    measure(p);
+    if (!take(slot, p->bytes, &base))
+        return false;
+    uint8_t *piece = slot->host + base;
+    if (!p->decoded)
+        put_pixels(piece + p->pixels_at, p);
+    put_deeds(piece, base, p);
+    put_erases(piece, base, p);
+    *st_slot_job(slot, row) = (struct st_job){
+        .pixels = p->decoded ? p->decoded : base + p->pixels_at,
+        .from = p->decoded ? ST_JOB_DEVICE : ST_JOB_HEAP,
+        .stride = p->stride,
+        .in_width = p->pixels.width,
+        .in_height = p->pixels.height,
+        .width = slot->shape.width,
+        .height = slot->shape.height,
+        .channels = p->pixels.channels,
+        .vertical_first = p->vertical_first,
+        .x = put_side(piece, base, p->x_at, &p->x, p->nearest),
+        .y = put_side(piece, base, p->y_at, &p->y, p->nearest),
+        .mirror = image->mirror,
+        .flip = image->flip,
+        .deeds = base + p->deeds_at,
+        .erases = base + p->erases_at,
+        .deed_count = p->deed_count,
+        .erase_count = p->erases.count,
+    };
+    return true;
+}
+
+/* ---- one row ------------------------------------------------------------------------------------- */
+
+static bool side_taps(const struct st_side *side, struct st_arena *arena, struct st_taps *taps)
+{
+    int32_t *first;
+    if (st_side_stays(side))
+        return true;
+    if (side->filter != ST_FILTER_NEAREST)
+        return st_side_taps(side, false, arena, taps);
+    if (!st_side_nearest(side, false, arena, &first))
+        return false;
+    *taps = (struct st_taps){.count = side->count, .width = -1, .first = first};
+    return true;
+}
+
+/* The tables of a resize that the device is to do; false when out of memory. */
+static bool plan_resize(const struct st_resize *resize, struct st_arena *arena, struct parts *p)
+{
+    const struct st_side x = st_resize_side_x(resize), y = st_resize_side_y(resize);
+    p->nearest = resize->filter == ST_FILTER_NEAREST;
+    p->vertical_first = st_resize_vertical_first(resize);
+    return side_taps(&x, arena, &p->x) && side_taps(&y, arena, &p->y);
+}
+
+static int no_memory(const struct st_slot *slot, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM, "no memory to make an image of %d x %d", slot->shape.width,
+                   slot->shape.height);
+}
+
+/* There is no room for the deeds' weights either: all but the erasing is done here. */
+static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
+                    struct stoker_error *err)
+{
+    struct parts p = {.erases = erases};
+    const int rc = st_image_pixels(image, false, true, &p.pixels, err);
+    if (rc < 0)
+        return rc;
+    return put(slot, row, image, &p)
+               ? 0
+               : st_fail(err, STOKER_EINVAL,
+                         "the reserve of a row is too small: a fault of this library");
+}
+
+int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
+                 bool *resized, struct stoker_error *err)
+{
+    struct st_work *work = image->work;
+    struct st_resize resize;
+    bool resizes;
+    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    *resized = false;
+    if (st_image_channels(image) != slot->shape.channels)
+        return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
+                       st_image_channels(image), slot->shape.channels);
+    int rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
+    if (rc < 0)
+        return rc;
+    const uint64_t region =
+        (uint64_t)p.pixels.width * (uint64_t)p.pixels.height * (uint64_t)p.pixels.channels;
+    if (!resizes || region <= REGION_MAX) {
+        if (resizes && !plan_resize(&resize, &work->arena, &p))
+            return no_memory(slot, err);
+        if (put(slot, row, image, &p))
+            return 0;
+    }
+    *resized = true;
+    if (!resizes)
+        return put_made(slot, row, image, erases, err);
+    struct parts small = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0)
+        return no_memory(slot, err);
+    return put(slot, row, image, &small) ? 0 : put_made(slot, row, image, erases, err);
+}
+
+bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
+                      struct st_erases erases, const struct st_engine_image *decoded)
+{
+    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct st_resize resize;
+    struct st_region window;
+    bool resizes;
+    if (!st_image_window(image, &window, &resizes, &resize) || slot->shape.channels != 3)
+        return false;
+    p.pixels = (struct st_view){
+        .width = (int32_t)window.width, .height = (int32_t)window.height, .channels = 3};
+    p.decoded = decoded->pixels + (uint64_t)window.y * decoded->stride + 3 * (uint64_t)window.x;
+    p.stride = decoded->stride;
+    return (!resizes || plan_resize(&resize, &image->work->arena, &p)) && put(slot, row, image, &p);
+}

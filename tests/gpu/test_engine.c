@@ -1,0 +1,265 @@
+/* The JPEG engines by nvJPEG: found, asked, and refused files told from good ones. The library and the
+ * driver are made up here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "codec/jpeg/baseline.h"
+#include "codec/jpeg/headers.h"
+#include "codec/jpeg_encode.h"
+#include "gpu/gpu.h"
+#include "gpu/nvjpeg.h"
+#include "gpu/slots.h"
+
+#include "tap.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum { COUNT = 6, WIDTH = 61, HEIGHT = 47, STRIDE = 192 };
+
+/* ---- a driver of plain memory --------------------------------------------------------------------- */
+
+static int entered, left_inside, events, streams, allocated;
+
+static int ctx_push(struct CUctx_st *context)
+{
+    (void)context;
+    entered++;
+    return 0;
+}
+static int ctx_pop(struct CUctx_st **context)
+{
+    (void)context;
+    entered--;
+    return 0;
+}
+static int exchange(int *mode)
+{
+    (void)mode;
+    return 0;
+}
+static int stream_new(struct CUstream_st **stream, unsigned flags)
+{
+    streams++;
+    *stream = (struct CUstream_st *)(uintptr_t)64;
+    left_inside += entered != 1 || flags != ST_CU_STREAM_NON_BLOCKING;
+    return 0;
+}
+static int stream_free(struct CUstream_st *stream)
+{
+    (void)stream;
+    streams--;
+    return 0;
+}
+static int stream_sync(struct CUstream_st *stream)
+{
+    (void)stream;
+    left_inside += entered != 1;
+    return 0;
+}
+static int event_new(struct CUevent_st **event, unsigned flags)
+{
+    (void)flags;
+    events++;
+    *event = (struct CUevent_st *)(uintptr_t)64;
+    return 0;
+}
+static int event_free(struct CUevent_st *event)
+{
+    (void)event;
+    events--;
+    return 0;
+}
+static int event_record(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    (void)event, (void)stream;
+    return 0;
+}
+static int event_sync(struct CUevent_st *event)
+{
+    (void)event;
+    left_inside += entered != 1;
+    return 0;
+}
+static int mem_alloc(uint64_t *address, size_t bytes)
+{
+    allocated++;
+    *address = (uint64_t)(uintptr_t)malloc(bytes);
+    return 0;
+}
+static int mem_free(uint64_t address)
+{
+    allocated--;
+    free((void *)(uintptr_t)address);
+    return 0;
+}
+
+static struct st_cuda driver = {
+    .version = 13000,
+    .CtxPushCurrent = ctx_push,
+    .CtxPopCurrent = ctx_pop,
+    .ThreadExchangeStreamCaptureMode = exchange,
+    .StreamCreate = stream_new,
+    .StreamDestroy = stream_free,
+    .StreamSynchronize = stream_sync,
+    .EventCreate = event_new,
+    .EventDestroy = event_free,
+    .EventRecord = event_record,
+    .EventSynchronize = event_sync,
+    .MemAlloc = mem_alloc,
+    .MemFree = mem_free,
+};
+static struct st_gpu_device device = {.base = {.ordinal = 0}, .cuda = &driver};
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static struct st_bytes file(struct jpeg_kind kind)
+{
+    size_t size;
+    kind.width = kind.width ? kind.width : WIDTH;
+    kind.height = kind.height ? kind.height : HEIGHT;
+    uint8_t *data = jpeg_make(&kind, &size);
+    return (struct st_bytes){data, size};
+}
+
+static bool takes(struct st_bytes bytes)
+{
+    struct st_jpeg_frame frame;
+    const bool taken = st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && st_engine_nvjpeg.takes(&frame);
+    free((void *)(uintptr_t)bytes.data);
+    return taken;
+}
+
+static void kinds_of_file(void)
+{
+    ok(takes(file((struct jpeg_kind){.components = 3})), "4:4:4 is taken");
+    ok(takes(file((struct jpeg_kind){.components = 3, .h = {2}})), "4:2:2 is taken");
+    ok(takes(file((struct jpeg_kind){.components = 3, .v = {2}})), "4:4:0 is taken");
+    ok(takes(file((struct jpeg_kind){.components = 3, .h = {2}, .v = {2}, .restart = 3})),
+       "4:2:0 with restarts is taken");
+    ok(!takes(file((struct jpeg_kind){.components = 3, .h = {4}})), "4:1:1 is not");
+    ok(!takes(file((struct jpeg_kind){.components = 1})), "grey is not");
+    ok(!takes(file((struct jpeg_kind){.components = 4})), "CMYK is not");
+    ok(!takes(file((struct jpeg_kind){.components = 3, .progressive = true})), "progressive is not");
+    ok(!takes(file((struct jpeg_kind){.components = 3, .separate = true})), "nor are three scans");
+    ok(!takes(file((struct jpeg_kind){.components = 3, .space = JCS_RGB})),
+       "nor components that are red, green, blue");
+    ok(!takes(file((struct jpeg_kind){.components = 3, .width = 20000, .height = 8})),
+       "nor sides beyond 16384");
+    struct st_jpeg_frame frame;
+    const struct st_bytes bytes = file((struct jpeg_kind){.components = 3});
+    st_jpeg_headers(bytes, &frame);
+    frame.steps[frame.component[1].quant][5] = 256;
+    ok(!st_engine_nvjpeg.takes(&frame), "nor quantisation beyond 8 bits");
+    frame.steps[frame.component[1].quant][5] = 255;
+    frame.component[2].ac = 2;
+    ok(!st_engine_nvjpeg.takes(&frame), "nor a third Huffman table");
+    free((void *)(uintptr_t)bytes.data);
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------- */
+
+static bool is_right(struct st_jpeg *own, const struct st_engine_image *image)
+{
+    struct st_arena arena = {0};
+    struct st_view view;
+    bool same = st_jpeg_decode(own, image->bytes, (struct st_region){0, 0, WIDTH, HEIGHT}, &arena,
+                               &view) == ST_JPEG_OURS;
+    for (int y = 0; same && y < HEIGHT; y++)
+        same = !memcmp((const uint8_t *)(uintptr_t)image->pixels + (size_t)y * image->stride,
+                       st_row(&view, y), 3 * WIDTH);
+    st_arena_free(&arena);
+    return same;
+}
+
+static void decoding(const int *open, const int *calls)
+{
+    struct stoker_error err = {0};
+    struct st_engine *engine = NULL;
+    struct st_engine_image image[COUNT];
+    struct st_jpeg *own = st_jpeg_new();
+    int rc = st_engine_nvjpeg.open(&engine, &device.base, COUNT, &err);
+    if (!ok(rc == 0, "the engines open: %s", err.message))
+        return;
+    const uint64_t memory = st_engine_nvjpeg.take(&device.base, COUNT * STRIDE * HEIGHT);
+    for (int k = 0; k < COUNT; k++)
+        image[k] = (struct st_engine_image){
+            .bytes = file((struct jpeg_kind){.components = 3, .h = {1 + k % 2}, .quality = 60 + k}),
+            .width = WIDTH,
+            .height = HEIGHT,
+            .stride = STRIDE,
+            .pixels = memory + (uint64_t)k * STRIDE * HEIGHT};
+    st_engine_nvjpeg.start(engine, image, COUNT);
+    st_engine_nvjpeg.finish(engine, image, COUNT);
+    int right = 0;
+    for (int k = 0; k < COUNT; k++)
+        right += image[k].there && is_right(own, &image[k]);
+    ok(right == COUNT && *calls == 1, "%d of %d images are right, in one call", right, COUNT);
+
+    memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
+    uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
+    refused[0] = 0;
+    st_engine_nvjpeg.start(engine, image, COUNT);
+    st_engine_nvjpeg.finish(engine, image, COUNT);
+    refused[0] = 0xFF;
+    right = 0;
+    for (int k = 0; k < COUNT; k++)
+        right += image[k].there && is_right(own, &image[k]);
+    ok(right == COUNT - 1 && !image[2].there, "one that the library refuses costs no other (%d right)",
+       right);
+
+    memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
+    st_engine_nvjpeg.start(engine, image + 1, 3);
+    st_engine_nvjpeg.finish(engine, image + 1, 3);
+    ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
+           !is_right(own, &image[4]),
+       "fewer the next time");
+    st_engine_nvjpeg.give(&device.base, memory);
+    st_engine_nvjpeg.close(engine);
+    for (int k = 0; k < COUNT; k++)
+        free((void *)(uintptr_t)image[k].bytes.data);
+    st_jpeg_free(own);
+    ok(*open == 0 && events == 0 && streams == 0 && allocated == 0 && entered == 0 && left_inside == 0,
+       "everything was given back, and the context left as it was");
+}
+
+static void absent(int *no_engines, int *no_hardware)
+{
+    struct stoker_error err = {0};
+    struct st_engine *engine = NULL;
+    struct st_nvjpeg nvjpeg;
+    ok(st_nvjpeg_load(&nvjpeg, "libno-such-library.so", &err) == STOKER_EUNSUPPORTED &&
+           strstr(err.message, "libno-such-library.so"),
+       "a library that is not there: %s", err.message);
+    ok(st_nvjpeg_load(&nvjpeg, "libc.so.6", &err) == STOKER_EUNSUPPORTED &&
+           strstr(err.message, "nvjpeg"),
+       "one that is another: %s", err.message);
+    *no_hardware = 1;
+    ok(st_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+       "a GPU without engines: %s", err.message);
+    *no_hardware = 0;
+    *no_engines = 1;
+    ok(st_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+       "or that says so later: %s", err.message);
+    *no_engines = 0;
+}
+
+int main(int argc, char **argv)
+{
+    char path[4096];
+    (void)argc;
+    const char *slash = strrchr(argv[0], '/');
+    snprintf(path, sizeof path, "%.*s/gpu/libfake_nvjpeg.so", slash ? (int)(slash - argv[0]) : 1,
+             slash ? argv[0] : ".");
+    kinds_of_file();
+    /* Once it is loaded it is found by its name, as torch's is. */
+    void *fake = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!ok(fake != NULL, "the made-up library opens: %s", fake ? "" : dlerror()))
+        return done_testing();
+    int *open = dlsym(fake, "fake_open");
+    decoding(open, dlsym(fake, "fake_calls"));
+    absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
+    ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
+       "also after these everything was given back");
+    return done_testing();
+}

@@ -1,0 +1,309 @@
+/* random_batch.c - for tests of the GPU's kernels: batches of any jobs, and what the CPU makes of them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu_host/random_batch.h"
+#include "op/colour.h"
+#include "op/erase.h"
+#include "op/resize_taps.h"
+#include "op/turn.h"
+#include "op/variants.h"
+
+/* ---- the host half ----------------------------------------------------------------------------- */
+
+static struct st_job *jobs(const struct random_batch *b) { return (struct st_job *)(void *)b->host; }
+
+/* Room in the heap: its offset. What `b->host` was may move. */
+static uint64_t take(struct random_batch *b, uint64_t bytes)
+{
+    const uint64_t at = st_align(b->used, ST_CACHE_LINE);
+    b->used = at + bytes;
+    if (b->used > b->capacity) {
+        const uint64_t capacity = b->used * 3 / 2;
+        b->host = st_grow(b->host, capacity, 1);
+        if (!b->host)
+            abort();
+        memset(b->host + b->capacity, 0, capacity - b->capacity);
+        b->capacity = capacity;
+    }
+    return at;
+}
+
+void batch_begin(struct random_batch *b, const struct st_device_want *want,
+                 const struct st_finish_spec *spec, enum stoker_dtype dtype, enum stoker_layout layout)
+{
+    struct stoker_error err;
+    b->want = *want;
+    b->spec = *spec;
+    b->want.finish = &b->finish;
+    b->want.raw = true;
+    if (st_finish_init(&b->finish, spec, dtype, layout, want->channels, &err))
+        abort();
+    b->bytes = (uint64_t)want->rows * (uint64_t)want->width * (uint64_t)want->height *
+               (uint64_t)want->channels * b->finish.element;
+    b->expected = exactly(b->bytes);
+    memset(b->expected, 0, b->bytes);
+    take(b, (uint64_t)want->rows * (sizeof(struct st_job) + sizeof(int64_t)));
+}
+
+void random_batch_free(struct random_batch *b)
+{
+    free(b->host);
+    free(b->expected);
+    st_arena_free(&b->arena);
+}
+
+void random_batch_place(struct random_batch *b, uint64_t raw)
+{
+    for (uint32_t row = 0; row < b->want.rows; row++)
+        if (jobs(b)[row].from == ST_JOB_DEVICE)
+            jobs(b)[row].pixels += raw;
+}
+
+static struct st_job_side put_side(struct random_batch *b, const struct st_side *side)
+{
+    const uint64_t list = (uint64_t)side->count * sizeof(int32_t);
+    struct st_job_side out = {0};
+    if (side->filter == ST_FILTER_NEAREST) {
+        int32_t *source;
+        if (!st_side_nearest(side, false, &b->arena, &source))
+            abort();
+        out = (struct st_job_side){take(b, list), -1, 0};
+        memcpy(b->host + out.at, source, list);
+    } else if (!st_side_stays(side)) {
+        struct st_taps taps;
+        if (!st_side_taps(side, false, &b->arena, &taps))
+            abort();
+        out = (struct st_job_side){take(b, list * (1 + (uint64_t)taps.width)), taps.width, 0};
+        memcpy(b->host + out.at, taps.first, list);
+        memcpy(b->host + out.at + list, taps.weight, list * (uint64_t)taps.width);
+    }
+    return out;
+}
+
+static uint64_t put_blur(struct random_batch *b, const struct st_deed *deed)
+{
+    const int32_t across = deed->across / 2 + 1, down = deed->down / 2 + 1;
+    const uint64_t at = take(b, (uint64_t)(across + down) * sizeof(float));
+    float *weights = (float *)(void *)(b->host + at);
+    st_blur_weights(deed->across, deed->sigma, weights);
+    st_blur_weights(deed->down, deed->sigma, weights + across);
+    return at;
+}
+
+static uint64_t put_deeds(struct random_batch *b, const struct row_wish *wish)
+{
+    const uint64_t at = take(b, wish->deed_count * sizeof(struct st_job_deed));
+    for (uint32_t i = 0; i < wish->deed_count; i++) {
+        const struct st_deed *deed = &wish->deeds[i];
+        struct st_job_deed job = {.kind = deed->kind, .factor = deed->factor};
+        if (deed->kind == ST_DEED_HUE)
+            job.factor = st_hue_shift(deed->factor);
+        if (deed->kind == ST_DEED_BLUR) {
+            job.weights = put_blur(b, deed);
+            job.across = deed->across;
+            job.down = deed->down;
+        }
+        memcpy(b->host + at + i * sizeof job, &job, sizeof job);
+    }
+    return at;
+}
+
+/* ---- the two sides of a row -------------------------------------------------------------------- */
+
+static struct st_view put_pixels(struct random_batch *b, const struct row_wish *wish, struct st_job *job)
+{
+    const struct st_region needs = st_resize_needs(&wish->resize);
+    const int32_t channels = b->want.channels;
+    struct st_view view;
+    if (!st_view_take(&view, &b->arena, (int32_t)needs.width, (int32_t)needs.height, channels))
+        abort();
+    const uint32_t kind = chance(&b->seed) % 4;
+    if (b->fill)
+        b->fill(view.data);
+    for (size_t i = 0; !b->fill && i < (size_t)view.height * (size_t)view.stride; i++)
+        view.data[i] = kind == 0 ? (chance(&b->seed) & 1 ? 255 : 0) : (uint8_t)chance(&b->seed);
+    job->in_width = view.width;
+    job->in_height = view.height;
+    job->channels = channels;
+    job->stride = (uint32_t)view.stride + (uint32_t)between(&b->seed, 0, 5);
+    /* The device's own need not be aligned. */
+    const uint32_t off = wish->device ? chance(&b->seed) % 4 : 0;
+    const uint64_t last = (uint64_t)job->stride * (uint64_t)(view.height - 1) + (uint64_t)view.stride;
+    job->pixels = take(b, off + last) + off;
+    job->from = wish->device ? ST_JOB_DEVICE : ST_JOB_HEAP;
+    for (int32_t y = 0; y < view.height; y++)
+        memcpy(b->host + job->pixels + (uint64_t)y * job->stride, st_row(&view, y), (size_t)view.stride);
+    return view;
+}
+
+/* Boxes anywhere: in the job, and in the place. */
+static uint64_t erase_both(struct random_batch *b, const struct row_wish *wish,
+                           const struct st_place *place)
+{
+    const uint64_t at = take(b, wish->erase_count * sizeof(struct st_job_erase));
+    for (uint32_t i = 0; i < wish->erase_count; i++) {
+        struct st_erase box = {.box = {.x = (uint32_t)between(&b->seed, 0, place->width - 1),
+                                       .y = (uint32_t)between(&b->seed, 0, place->height - 1)}};
+        box.box.width = (uint32_t)between(&b->seed, 1, place->width - (int32_t)box.box.x);
+        box.box.height = (uint32_t)between(&b->seed, 1, place->height - (int32_t)box.box.y);
+        struct st_job_erase job = {.x = (int32_t)box.box.x, .y = (int32_t)box.box.y,
+                                   .width = (int32_t)box.box.width, .height = (int32_t)box.box.height};
+        for (int c = 0; c < 4; c++)
+            box.bits[c] = job.bits[c] = chance(&b->seed);
+        if (wish->random_values) {
+            box.bytes = (uint64_t)box.box.width * box.box.height * (uint64_t)b->want.channels *
+                        b->finish.element;
+            job.values = take(b, box.bytes);
+            for (uint64_t k = 0; k < box.bytes; k++)
+                b->host[job.values + k] = (uint8_t)chance(&b->seed);
+            box.values = b->host + job.values;
+        }
+        memcpy(b->host + at + i * sizeof job, &job, sizeof job);
+        st_erase_write(&box, &b->finish, place);
+    }
+    return at;
+}
+
+void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish)
+{
+    const struct st_kernels *kernels = st_kernels_for(st_cpu_level());
+    const struct st_side x = st_resize_side_x(&wish->resize), y = st_resize_side_y(&wish->resize);
+    struct st_job job = {.width = b->want.width, .height = b->want.height, .mirror = wish->mirror,
+                         .flip = wish->flip, .deed_count = wish->deed_count,
+                         .erase_count = wish->erase_count};
+    struct st_view out;
+    const struct st_view in = put_pixels(b, wish, &job);
+    const struct st_place place = {b->expected + row * (b->bytes / b->want.rows), b->want.width,
+                                   b->want.height};
+    job.x = put_side(b, &x);
+    job.y = put_side(b, &y);
+    job.vertical_first = st_resize_vertical_first(&wish->resize);
+    job.deeds = put_deeds(b, wish);
+    if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
+        st_deeds_run(wish->deeds, wish->deed_count, st_colour_rows_for(st_cpu_level()), &b->arena, &out))
+        abort();
+    st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
+    job.erases = erase_both(b, wish, &place);
+    jobs(b)[row] = job;
+    st_arena_reset(&b->arena);
+}
+
+/* ---- by chance --------------------------------------------------------------------------------- */
+
+static double share(uint64_t *seed) { return chance(seed) / 4294967296.0; }
+
+/* An input side: of the output's order, the same, tiny, or much larger. */
+static int32_t input_side(struct random_batch *b, int32_t out)
+{
+    switch (chance(&b->seed) % 8) {
+    case 0: return out;
+    case 1: return between(&b->seed, 1, 9);
+    case 2: return between(&b->seed, 1, 700);
+    default: return between(&b->seed, 1, 2 * out + 20);
+    }
+}
+
+static struct st_span any_span(struct random_batch *b, int32_t in)
+{
+    if (chance(&b->seed) % 4)
+        return (struct st_span){0};
+    const double begin = share(&b->seed) * in * 0.4;
+    return (struct st_span){begin, (in - begin) * (0.3 + 0.7 * share(&b->seed))};
+}
+
+static struct st_resize any_resize(struct random_batch *b)
+{
+    const int32_t width = b->want.width, height = b->want.height;
+    struct st_resize r = {.filter = (enum st_filter)between(&b->seed, 0, ST_FILTERS - 1),
+                          .pillow = chance(&b->seed) & 1 ? 12 : 13,
+                          .out_width = width + between(&b->seed, 0, 9),
+                          .out_height = height + between(&b->seed, 0, 9),
+                          .window = {.width = (uint32_t)width, .height = (uint32_t)height}};
+    r.window.x = (uint32_t)between(&b->seed, 0, r.out_width - width);
+    r.window.y = (uint32_t)between(&b->seed, 0, r.out_height - height);
+    r.in_width = input_side(b, r.out_width);
+    r.in_height = input_side(b, r.out_height);
+    r.span_x = any_span(b, r.in_width);
+    r.span_y = any_span(b, r.in_height);
+    return r;
+}
+
+static struct st_deed any_deed(struct random_batch *b)
+{
+    struct st_deed deed = {.kind = (enum st_deed_kind)between(&b->seed, 0, ST_DEEDS - 1)};
+    deed.factor =
+        deed.kind == ST_DEED_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
+    if (deed.kind == ST_DEED_BLUR) {
+        const int32_t most = 12;
+        const int32_t across = b->want.width < most ? b->want.width : most;
+        const int32_t down = b->want.height < most ? b->want.height : most;
+        deed.across = 2 * between(&b->seed, 0, across - 1) + 1;
+        deed.down = 2 * between(&b->seed, 0, down - 1) + 1;
+        deed.sigma = 0.1 + 4 * share(&b->seed);
+    }
+    return deed;
+}
+
+static void any_row(struct random_batch *b, uint32_t row, bool with_deeds)
+{
+    struct st_deed deeds[ST_DEEDS_MAX];
+    struct row_wish wish = {.resize = any_resize(b), .deeds = deeds};
+    const uint32_t bits = chance(&b->seed);
+    if (bits % 16 == 0)
+        return; /* blank */
+    wish.mirror = bits & 32;
+    wish.flip = bits & 64;
+    wish.device = bits & 128;
+    wish.random_values = bits & 256;
+    wish.erase_count = bits & 512 ? 0 : bits >> 10 & 3;
+    if (with_deeds && bits & 4096)
+        wish.deed_count = bits & 0xe000 ? bits >> 16 & 7 : ST_DEEDS_MAX;
+    for (uint32_t i = 0; i < wish.deed_count; i++)
+        deeds[i] = any_deed(b);
+    batch_row(b, row, &wish);
+}
+
+void random_batch_make(struct random_batch *b, uint64_t seed, const struct batch_limits *limits)
+{
+    static const enum stoker_dtype types[] = {STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16};
+    *b = (struct random_batch){.seed = seed};
+    const enum stoker_dtype dtype = types[chance(&b->seed) % 4];
+    struct st_finish_spec spec = {.scaled = dtype != STOKER_U8,
+                                  .dtype = dtype == STOKER_U8 ? STOKER_U8 : STOKER_F32,
+                                  .steps = dtype != STOKER_U8 && chance(&b->seed) & 1};
+    for (int c = 0; c < 4; c++) {
+        spec.step[0].mean[c] = (float)share(&b->seed);
+        spec.step[0].std[c] = (float)(0.1 + share(&b->seed));
+    }
+    struct st_device_want want = {.rows = limits->rows};
+    const int32_t most = limits->out_most;
+    want.width = limits->width ? limits->width : between(&b->seed, 1, most);
+    want.height = limits->height ? limits->height : between(&b->seed, 1, most);
+    want.channels = limits->channels ? limits->channels : chance(&b->seed) % 4 ? 3 : 1;
+    batch_begin(b, &want, &spec, dtype, chance(&b->seed) & 1 ? STOKER_NHWC : STOKER_NCHW);
+    for (uint32_t row = 0; row < want.rows; row++)
+        any_row(b, row, limits->deeds);
+}
+
+const char *random_batch_differs(const struct random_batch *b, const uint8_t *images)
+{
+    static _Thread_local char text[300];
+    const uint64_t row_bytes = b->bytes / b->want.rows;
+    for (uint64_t i = 0; i < b->bytes; i++) {
+        if (images[i] == b->expected[i])
+            continue;
+        const struct st_job *job = &jobs(b)[i / row_bytes];
+        snprintf(text, sizeof text,
+                 "row %u, byte %llu is %u, not %u: from %u, %d x %d to %d x %d x %d, taps %d %d, "
+                 "vertical first "
+                 "%u, mirror %u, flip %u, %u deeds, %u erased, type %d, layout %d",
+                 (unsigned)(i / row_bytes), (unsigned long long)(i % row_bytes), images[i],
+                 b->expected[i], job->from, job->in_width, job->in_height, b->want.width, b->want.height,
+                 b->want.channels, job->x.width, job->y.width, job->vertical_first, job->mirror,
+                 job->flip, job->deed_count, job->erase_count, (int)b->finish.dtype,
+                 (int)b->finish.layout);
+        return text;
+    }
+    return NULL;
+}

@@ -1,0 +1,150 @@
+/* The GPU's kernels, compiled for the CPU, give the bytes of op/ for any job. */
+#include "gpu/arith.h"
+#include "gpu_host/host_kernels.h"
+#include "gpu_host/random_batch.h"
+#include "op/colour.h"
+#include "op/variants.h"
+
+/* The batch, made by the kernels in memory of exactly its size. NULL when it is as expected. */
+static const char *wrong(struct random_batch *b)
+{
+    struct stoker_error err = {0};
+    const uint64_t words = st_align(b->used, 4); /* the kernels read whole words */
+    uint8_t *raw = exactly(words), *images = guarded(b->bytes);
+    random_batch_place(b, (uint64_t)(uintptr_t)raw);
+    memcpy(raw, b->host, words);
+    const struct st_gpu_launch launch = {.host = b->host,
+                                         .raw = (uint64_t)(uintptr_t)raw,
+                                         .used = b->used,
+                                         .count = b->want.rows,
+                                         .images = (uint64_t)(uintptr_t)images};
+    const char *what = st_gpu_host_run(&b->want, &launch, &err) ? "the run fails" : NULL;
+    if (!what && !unharmed(images, b->bytes))
+        what = "bytes around the output were written";
+    if (!what)
+        what = random_batch_differs(b, images);
+    free(raw);
+    guarded_free(images);
+    return what;
+}
+
+static void many(const char *what, int count, const struct batch_limits *limits)
+{
+    int failed = 0;
+    for (int i = 0; i < count; i++) {
+        struct random_batch b;
+        random_batch_make(&b, (uint64_t)(i + 1) * 0x9e3779b97f4a7c15, limits);
+        const char *why = wrong(&b);
+        if (why && failed++ < 5)
+            note("batch %d: %s", i, why);
+        random_batch_free(&b);
+    }
+    ok(!failed, "%d batches %s", count, what);
+}
+
+/* Every colour there is, against the loops of op/: a rounding that goes wrong once in a million is
+ * found. */
+static void test_colours(void)
+{
+    const struct st_colour_rows *rows = st_colour_rows_for(st_cpu_level());
+    uint8_t turned[3 * 256], saturated[3 * 256], grey[256];
+    uint32_t wrong_hues = 0, wrong_saturations = 0, wrong_greys = 0;
+    for (uint32_t high = 0; high < 1 << 16; high++) {
+        for (uint32_t i = 0; i < 256; i++) {
+            const uint32_t px = high << 8 | i;
+            turned[3 * i] = saturated[3 * i] = (uint8_t)px;
+            turned[3 * i + 1] = saturated[3 * i + 1] = (uint8_t)(px >> 8);
+            turned[3 * i + 2] = saturated[3 * i + 2] = (uint8_t)(px >> 16);
+        }
+        const uint8_t shift = (uint8_t)(high * 7);
+        const float factor = (float)(high % 251) / 100;
+        rows->grey(grey, turned, 256);
+        rows->hue(turned, 256, shift);
+        rows->saturate(saturated, 256, factor);
+        for (uint32_t i = 0; i < 256; i++) {
+            const uint32_t px = high << 8 | i, hue = st_px_hue(px, shift),
+                           sat = st_px_saturate(px, factor);
+            wrong_greys += st_px_luma(px) != grey[i];
+            for (int32_t c = 0; c < 3; c++) {
+                wrong_hues += st_byte(hue, c) != turned[3 * i + (uint32_t)c];
+                wrong_saturations += st_byte(sat, c) != saturated[3 * i + (uint32_t)c];
+            }
+        }
+    }
+    ok(!wrong_hues, "the hue of every colour (%u differ)", wrong_hues);
+    ok(!wrong_saturations, "the saturation of every colour (%u differ)", wrong_saturations);
+    ok(!wrong_greys, "the grey of every colour (%u differ)", wrong_greys);
+}
+
+/* One row by hand; the output's size is the window's. */
+static void one(const char *what, int32_t channels, const struct row_wish *wish)
+{
+    const struct st_device_want want = {.rows = 1, .width = (int32_t)wish->resize.window.width,
+                                        .height = (int32_t)wish->resize.window.height,
+                                        .channels = channels};
+    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    struct random_batch b = {.seed = 77};
+    batch_begin(&b, &want, &spec, STOKER_U8, STOKER_NHWC);
+    batch_row(&b, 0, wish);
+    const char *why = wrong(&b);
+    if (why)
+        note("%s", why);
+    ok(!why, "%s", what);
+    random_batch_free(&b);
+}
+
+static struct st_resize resize_to(int32_t in_width, int32_t in_height, int32_t width, int32_t height)
+{
+    return (struct st_resize){in_width, in_height, width, height,
+                              {0, 0, (uint32_t)width, (uint32_t)height}, ST_FILTER_BILINEAR, 13};
+}
+
+/* What does not fit into shared memory. */
+static void test_extremes(void)
+{
+    const struct st_deed blur = {ST_DEED_BLUR, 0, 2 * 870 + 1, 3, 300.0};
+    one("a column of 9000 pixels to 3", 3,
+        &(struct row_wish){.resize = resize_to(3, 9000, 2, 3)});
+    one("a row of 9000 pixels to 3", 3, &(struct row_wish){.resize = resize_to(9000, 3, 3, 2)});
+    one("vertical first, with more columns than are kept", 1,
+        &(struct row_wish){.resize = resize_to(5200, 10500, 1, 1)});
+    one("a blur wider than what is kept", 3,
+        &(struct row_wish){.resize = resize_to(900, 3, 900, 3), .deeds = &blur, .deed_count = 1});
+}
+
+/* Deeds for which no room was asked are refused, not carried out in memory that is not there. */
+static void test_refused(void)
+{
+    struct random_batch b = {.seed = 5};
+    struct stoker_error err = {0};
+    const struct st_deed deed = {.kind = ST_DEED_CONTRAST, .factor = 2};
+    const struct st_device_want want = {
+        .rows = 1, .width = 8, .height = 8, .channels = 3, .plain = true};
+    batch_begin(&b, &want, &(struct st_finish_spec){.dtype = STOKER_U8}, STOKER_U8, STOKER_NCHW);
+    batch_row(&b, 0,
+              &(struct row_wish){.resize = resize_to(8, 8, 8, 8), .deeds = &deed, .deed_count = 1});
+    const struct st_gpu_launch launch = {.host = b.host,
+                                         .raw = (uint64_t)(uintptr_t)b.host,
+                                         .used = b.used,
+                                         .count = 1,
+                                         .images = (uint64_t)(uintptr_t)b.expected};
+    ok(st_gpu_host_run(&b.want, &launch, &err) == STOKER_EINVAL, "deeds without room for them: %s",
+       err.message);
+    random_batch_free(&b);
+}
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1;
+    many("of small images", 700 * rounds, &(struct batch_limits){.rows = 3, .out_most = 40});
+    many("of small images with deeds", 700 * rounds,
+         &(struct batch_limits){.rows = 3, .out_most = 40, .deeds = true});
+    many("of images up to 100 pixels", 60 * rounds,
+         &(struct batch_limits){.rows = 4, .out_most = 100, .deeds = true});
+    many("of 224 x 224", 2 * rounds,
+         &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .deeds = true});
+    test_colours();
+    test_extremes();
+    test_refused();
+    return done_testing();
+}

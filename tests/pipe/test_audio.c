@@ -1,0 +1,180 @@
+/* test_audio.c - sounds through a loader: one size or many, bad ones, threads
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/harness.h"
+#include "pipe/host_device.h"
+
+#include <string.h>
+
+enum { SOUNDS = 13, FRAMES_MAX = 5000, HEADER = 44 };
+
+static uint8_t files[SOUNDS][HEADER + FRAMES_MAX * 2 * sizeof(int16_t)];
+
+static void put(uint8_t *at, uint32_t value, int bytes)
+{
+    for (int k = 0; k < bytes; k++)
+        at[k] = (uint8_t)(value >> (8 * k));
+}
+
+static int16_t value_at(uint32_t sound, uint32_t frame, uint32_t channel)
+{
+    return (int16_t)(frame * 5 + sound * 100 + channel * 1000);
+}
+
+/* A WAV of 16 bits; returns its size. */
+static size_t write_wav(uint8_t *to, uint32_t sound, uint32_t frames, uint32_t channels)
+{
+    const uint32_t bytes = frames * channels * 2, rate = 8000;
+    memcpy(to, "RIFF....WAVEfmt ....................data....", HEADER);
+    put(to + 4, 36 + bytes, 4);
+    put(to + 16, 16, 4);
+    put(to + 20, 1, 2);
+    put(to + 22, channels, 2);
+    put(to + 24, rate, 4);
+    put(to + 28, rate * channels * 2, 4);
+    put(to + 32, channels * 2, 2);
+    put(to + 34, 16, 2);
+    put(to + 40, bytes, 4);
+    for (uint32_t k = 0; k < frames * channels; k++)
+        put(to + HEADER + 2 * k, (uint16_t)value_at(sound, k / channels, k % channels), 2);
+    return HEADER + bytes;
+}
+
+static uint32_t frames_of(uint32_t sound) { return 1000 + 300 * sound; }
+
+static void make(struct stoker_item *items, uint32_t channels)
+{
+    for (uint32_t k = 0; k < SOUNDS; k++)
+        items[k] = (struct stoker_item){files[k], write_wav(files[k], k, frames_of(k), channels), k};
+}
+
+static struct stoker_loader_options options(uint32_t batch, int32_t workers)
+{
+    struct stoker_loader_options opt = harness_options(batch, workers);
+    opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+    return opt;
+}
+
+static const struct stoker_batch *first_batch(struct stoker_loader *loader)
+{
+    const struct stoker_batch *batch = NULL;
+    struct stoker_error err;
+    if (!loader || st_loader_start(loader, NULL, 0, &err) || st_loader_next(loader, &batch, &err))
+        note("%s", loader ? err.message : "no loader");
+    return batch;
+}
+
+static void check_lengths(const struct stoker_item *items, uint32_t channels)
+{
+    const struct stoker_loader_options opt = options(SOUNDS, 2);
+    struct stoker_loader *loader = harness_open(items, SOUNDS, "audio_decode", &opt);
+    const struct stoker_batch *batch = first_batch(loader);
+    if (!ok(batch != NULL, "a batch of sounds of %u channels", channels))
+        return;
+    const struct stoker_tensor *t = &batch->images;
+    const int64_t most = frames_of(SOUNDS - 1);
+    ok(t->ndim == 3 && t->shape[0] == SOUNDS && t->shape[1] == channels && t->shape[2] == most &&
+           !batch->ragged,
+       "is one tensor, as long as the longest");
+    bool lengths = batch->lengths.ndim == 1, same = true;
+    for (uint32_t k = 0; k < SOUNDS; k++) {
+        lengths = lengths && ((const int64_t *)batch->lengths.data)[k] == frames_of(k);
+        for (uint32_t c = 0; c < channels; c++)
+            for (uint32_t f = 0; f < most; f++) {
+                const float want = f < frames_of(k) ? (float)value_at(k, f, c) / 32768 : 0;
+                same = same && ((const float *)t->data)[(k * channels + c) * (uint64_t)most + f] == want;
+            }
+    }
+    ok(lengths, "with the lengths beside it");
+    ok(same, "the samples of each channel, and zeros behind them");
+    st_batch_release(batch, NULL);
+    st_loader_close(loader);
+}
+
+static void check_one_size(const struct stoker_item *items)
+{
+    const char *text = "audio_mono; audio_crop(frames=500)";
+    uint64_t digest[2];
+    for (int k = 0; k < 2; k++) {
+        const struct stoker_loader_options opt = options(4, 3 * k);
+        struct stoker_loader *loader = harness_open(items, SOUNDS, text, &opt);
+        const struct stoker_batch *batch = first_batch(loader);
+        if (!ok(batch && batch->images.ndim == 3 && batch->images.shape[2] == 500 &&
+                    batch->lengths.ndim == 0,
+                "sounds of one size need no lengths"))
+            return;
+        digest[k] = digest_bytes(0, batch->images.data, 4 * 500 * sizeof(float));
+        st_batch_release(batch, NULL);
+        st_loader_close(loader);
+    }
+    ok(digest[0] == digest[1], "the same bytes with no thread and with three");
+}
+
+static void check_device(const struct stoker_item *items)
+{
+    const struct stoker_loader_options opt = options(4, 2);
+    const char *text = "audio_mono; audio_crop(frames=400, random=false); audio_spectrogram(n_fft=100)";
+    uint64_t digest[2][4] = {{0}};
+    uint32_t taken[2];
+    for (int k = 0; k < 2; k++) {
+        struct stoker_error err;
+        struct stoker_loader *loader =
+            harness_open_on(k ? &host_devices : NULL, items, SOUNDS, text, &opt, &err);
+        taken[k] = loader && !st_loader_start(loader, NULL, 0, NULL)
+                       ? harness_take(loader, digest[k], 4, NULL)
+                       : 0;
+        st_loader_close(loader);
+    }
+    ok(taken[0] == 4 && taken[1] == 4 && !memcmp(digest[0], digest[1], sizeof digest[0]),
+       "sounds of one size go to a device");
+}
+
+static void check_bad(struct stoker_item *items)
+{
+    static const uint8_t noise[100] = "this is no sound";
+    struct stoker_loader_options opt = options(3, 0);
+    items[1].data = noise;
+    items[1].size = sizeof noise;
+    opt.on_error = STOKER_ON_ERROR_REPLACE;
+    struct stoker_loader *loader = harness_open(items, SOUNDS, "audio_spectrogram(n_fft=100)", &opt);
+    const struct stoker_batch *batch = first_batch(loader);
+    if (!ok(batch && batch->images.ndim == 4 && batch->images.shape[2] == 51,
+            "a batch with a bad sound in it"))
+        return;
+    ok(((const int64_t *)batch->labels.data)[1] == -100 &&
+           ((const int64_t *)batch->lengths.data)[1] == 0,
+       "which has the label -100 and the length 0");
+    st_batch_release(batch, NULL);
+    st_loader_close(loader);
+}
+
+static void check_refusals(struct stoker_item *items)
+{
+    struct stoker_loader_options opt = options(4, 0);
+    struct stoker_error err;
+    opt.dtype_given = true;
+    opt.dtype = STOKER_U8;
+    ok(!harness_open_on(NULL, items, SOUNDS, "audio_mono", &opt, &err) && strstr(err.message, "float32"),
+       "%s", err.message);
+    opt.dtype_given = false;
+    ok(!harness_open_on(NULL, items, SOUNDS, "audio_mono; to_tensor", &opt, &err), "%s", err.message);
+    ok(!harness_open_on(NULL, items, SOUNDS, "to_tensor; audio_mono", &opt, &err), "%s", err.message);
+    ok(!harness_open_on(NULL, items, SOUNDS, "audio_mono; random_apply{audio_crop(frames=5)}", &opt,
+                        &err),
+       "%s", err.message);
+}
+
+int main(void)
+{
+    struct stoker_item items[SOUNDS];
+    make(items, 1);
+    check_lengths(items, 1);
+    make(items, 2);
+    check_lengths(items, 2);
+    check_one_size(items);
+    check_device(items);
+    check_refusals(items);
+    check_bad(items);
+    return done_testing();
+}

@@ -1,0 +1,199 @@
+/* Whatever a pipeline does, a device that is given raw rows ends with the bytes of the workers. */
+#include "pipe/harness.h"
+#include "pipe/host_device.h"
+
+enum { COUNT = 23, BATCH = 5, BATCHES = (COUNT + BATCH - 1) / BATCH };
+
+static struct stoker_item *items;
+static struct stoker_stats stats; /* of the loader that ran last */
+
+static uint32_t epoch_on(const struct st_devices *devices, const char *text, const struct stoker_loader_options *opt,
+                         uint64_t digests[BATCHES + 1])
+{
+    struct stoker_error err = {0};
+    const struct stoker_epoch which = {.size = sizeof which, .epoch = 2};
+    struct stoker_loader *loader = harness_open_on(devices, items, COUNT, text, opt, &err);
+    uint32_t taken = 0;
+    stats = (struct stoker_stats){.size = sizeof stats};
+    if (!loader)
+        note("%s", err.message);
+    if (loader && st_loader_start(loader, &which, 0, NULL) == 0)
+        taken = harness_take(loader, digests, BATCHES + 1, NULL);
+    if (loader)
+        st_loader_stats(loader, &stats);
+    st_loader_close(loader);
+    return taken;
+}
+
+static bool same(const char *text, const struct stoker_loader_options *opt)
+{
+    uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
+    const uint32_t wanted = epoch_on(NULL, text, opt, cpu);
+    const uint32_t before = host.wrong;
+    const uint32_t got = epoch_on(&host_devices, text, opt, device);
+    return wanted == BATCHES && got == BATCHES && !memcmp(cpu, device, BATCHES * sizeof *cpu) &&
+           host.wrong == before;
+}
+
+static const char *const texts[] = {
+    "resize(size=[24,31], interpolation=nearest)",
+    "resize(size=[24,31], interpolation=box)",
+    "resize(size=[24,31], interpolation=bilinear)",
+    "resize(size=[24,31], interpolation=hamming)",
+    "resize(size=[24,31], interpolation=bicubic)",
+    "resize(size=[24,31], interpolation=lanczos)",
+    "resize(size=[12,80])",
+    "resize(size=[90,12])",
+    "resize(size=[120,131], interpolation=bicubic)",
+    "resize(size=[90,90], interpolation=nearest); random_horizontal_flip; random_vertical_flip",
+    "resize(size=40); center_crop(size=32); to_tensor",
+    "resize(size=37, max_size=60); center_crop(size=[33,50]); to_tensor",
+    "center_crop(size=100); color_jitter(hue=0.2)",
+    "center_crop(size=20)",
+    "random_crop(size=32, padding=4); random_horizontal_flip; to_tensor; normalize(mean=[0.5,0.4,0.3],std=[0.2,0.3,0.4])",
+    "pad(padding=3, padding_mode=reflect); random_resized_crop(size=24); random_vertical_flip",
+    "random_resized_crop(size=32, interpolation=bicubic); random_horizontal_flip; "
+    "color_jitter(brightness=0.4,contrast=0.4,saturation=0.4,hue=0.1); random_grayscale(p=0.3); "
+    "random_apply(p=0.7){gaussian_blur(kernel_size=9)}; to_tensor; random_erasing(p=0.8, value=random)",
+    "random_resized_crop(size=[20,44]); random_vertical_flip; gaussian_blur(kernel_size=[3,7], sigma=1.5); to_tensor; "
+    "random_erasing(p=1, value=[0.1,0.2,0.3]); random_erasing(p=0.5, value=random); random_erasing(p=0.5)",
+    "random_apply(p=0.5){color_jitter(contrast=0.9)}; random_resized_crop(size=30); to_tensor",
+    "resize(size=50); color_jitter(contrast=[1.5,1.5]); resize(size=[31,29]); color_jitter(saturation=0.5)",
+    "resize(size=50); color_jitter(contrast=[1.5,1.5]); random_crop(size=24); random_grayscale(p=0.5)",
+    "random_horizontal_flip; color_jitter(brightness=0.5); resize(size=[20,20])",
+    "grayscale; resize(size=[21,22]); color_jitter(brightness=0.4,contrast=0.4,saturation=0.4,hue=0.1); to_tensor",
+    "random_resized_crop(size=25); grayscale; gaussian_blur(kernel_size=5); to_tensor; normalize(mean=0.5,std=0.25)",
+    "grayscale; grayscale(num_output_channels=3); center_crop(size=30); random_grayscale(p=0.5)",
+    "resize(size=[24,24]); grayscale(num_output_channels=3); color_jitter(brightness=0.9)",
+    "center_crop(size=30); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
+    "color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2); "
+    "color_jitter(saturation=0.2,hue=0.2); color_jitter(brightness=0.2,contrast=0.2,saturation=0.2,hue=0.2); "
+    "gaussian_blur(kernel_size=3)",
+};
+
+static void pipelines(void)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    for (uint32_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        for (opt.pillow = 12; opt.pillow <= 13; opt.pillow++) {
+            const bool equal = same(texts[k], &opt);
+            ok(equal && stats.raw_rows == COUNT && stats.resized_rows == 0, "pillow %u: %s", opt.pillow, texts[k]);
+        }
+}
+
+static void types(void)
+{
+    static const char *const name[] = {"u8", "f32", "f16", "bf16"};
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    opt.dtype_given = true;
+    for (int dtype = STOKER_U8; dtype <= STOKER_BF16; dtype++)
+        for (int layout = STOKER_NCHW; layout <= STOKER_NHWC; layout++) {
+            opt.dtype = (enum stoker_dtype)dtype;
+            opt.layout = (enum stoker_layout)layout;
+            ok(same(dtype == STOKER_U8 ? "random_resized_crop(size=32); random_horizontal_flip; pil_to_tensor; "
+                                         "random_erasing(p=0.9, value=random); random_erasing(p=0.9, value=7)"
+                                       : "random_resized_crop(size=32); random_horizontal_flip; to_tensor; "
+                                         "random_erasing(p=0.9, value=random); "
+                                         "normalize(mean=[0.485,0.456,0.406],std=[0.229,0.224,0.225])",
+                    &opt),
+               "%s, %s", name[dtype], layout == STOKER_NCHW ? "NCHW" : "NHWC");
+        }
+}
+
+static void reduced(void)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    opt.fidelity = STOKER_FAST;
+    ok(same("random_resized_crop(size=12, scale=[0.5,1]); random_horizontal_flip", &opt), "reduced decoding, with crops "
+       "that end between two pixels");
+    ok(same("resize(size=[9,13], interpolation=nearest)", &opt), "and nearest");
+}
+
+/* What does not fit is made by its worker, with the same bytes. */
+static void overflow(void)
+{
+    static const char text[] = "random_resized_crop(size=16, scale=[0.8,1]); color_jitter(contrast=0.5); to_tensor";
+    static const char blurs[] = "resize(size=[30,30]); gaussian_blur(kernel_size=59); gaussian_blur(kernel_size=59); "
+                                "gaussian_blur(kernel_size=59); gaussian_blur(kernel_size=59); gaussian_blur(kernel_size=59); "
+                                "gaussian_blur(kernel_size=59)";
+    struct stoker_loader_options opt = harness_options(BATCH, 3);
+    opt.pinned_limit = 1;
+    bool equal = same(text, &opt);
+    ok(equal && stats.resized_rows == COUNT && stats.raw_rows == 0, "no room beyond the reserves: workers resize %llu",
+       (unsigned long long)stats.resized_rows);
+    ok(same(blurs, &opt) && stats.resized_rows == COUNT, "and colour, where not even the weights find room");
+    opt.pinned_limit = 5 * BATCH * 9000;
+    equal = same(text, &opt);
+    ok(equal && stats.resized_rows > 0 && stats.raw_rows > 0, "some room: %llu rows raw, %llu resized",
+       (unsigned long long)stats.raw_rows, (unsigned long long)stats.resized_rows);
+    struct stoker_item kept = items[7];
+    items[7] = test_ppm(7, 1300, 1200);
+    opt.pinned_limit = 0;
+    opt.pixel_limit = 1 << 24;
+    equal = same("resize(size=[24,24])", &opt);
+    ok(equal && stats.resized_rows == 1, "a region of more than 4 MiB is resized by its worker");
+    free((void *)(uintptr_t)items[7].data);
+    items[7] = kept;
+}
+
+static void finished(void)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    opt.augment_on = STOKER_PLACE_CPU;
+    ok(same(train_text, &opt) && stats.augment_on == STOKER_PLACE_CPU && stats.raw_rows == 0 && stats.copied_bytes > 0,
+       "augment_on=cpu: finished rows are copied");
+    opt.augment_on = STOKER_PLACE_AUTO;
+    ok(same(train_text, &opt) && stats.augment_on == STOKER_PLACE_DEVICE, "auto: the device does it");
+    host.no_raw = true;
+    ok(same(train_text, &opt) && stats.augment_on == STOKER_PLACE_CPU, "unless it cannot");
+    opt.augment_on = STOKER_PLACE_DEVICE;
+    struct stoker_error err = {0};
+    ok(!harness_open_on(&host_devices, items, COUNT, train_text, &opt, &err) && strstr(err.message, "raw rows"),
+       "which is an error where it must (%s)", err.message);
+    host.no_raw = false;
+}
+
+static void bad_samples(void)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 3);
+    static const uint32_t bad[] = {2, 11, 20};
+    char kept[3][8];
+    for (int k = 0; k < 3; k++) {
+        memcpy(kept[k], items[bad[k]].data, sizeof kept[k]);
+        memset((char *)(uintptr_t)items[bad[k]].data, 0, sizeof kept[k]);
+    }
+    opt.on_error = STOKER_ON_ERROR_SKIP;
+    ok(same(train_text, &opt) && stats.bad == 3, "bad samples skipped as on the CPU");
+    opt.on_error = STOKER_ON_ERROR_REPLACE;
+    ok(same(train_text, &opt) && stats.bad == 3, "or replaced by zeros");
+    opt.on_error = STOKER_ON_ERROR_RAISE;
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(&host_devices, items, COUNT, train_text, &opt, &err);
+    const struct stoker_batch *batch;
+    uint32_t good = 0, failed = 0;
+    int rc;
+    st_loader_start(loader, NULL, 0, NULL);
+    while ((rc = st_loader_next(loader, &batch, &err)) != STOKER_END) {
+        good += rc == 0;
+        failed += rc == STOKER_ECORRUPT && strstr(err.message, "sample ");
+        st_batch_release(batch, NULL);
+    }
+    ok(good + failed == BATCHES && failed > 0 && failed <= 3, "or raised: %u of %u batches", failed, BATCHES);
+    st_loader_close(loader);
+    for (int k = 0; k < 3; k++)
+        memcpy((char *)(uintptr_t)items[bad[k]].data, kept[k], sizeof kept[k]);
+}
+
+int main(void)
+{
+    items = test_items(COUNT);
+    pipelines();
+    types();
+    reduced();
+    overflow();
+    finished();
+    bad_samples();
+    ok(host.wrong == 0 && host.slots == 0 && host.open == 0, "the device saw nothing wrong, and got all back");
+    test_items_free(items, COUNT);
+    return done_testing();
+}
