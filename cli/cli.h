@@ -22,7 +22,7 @@ struct command {
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct command cmd_bench, cmd_demo, cmd_info;
+extern const struct command cmd_bench, cmd_demo, cmd_info, cmd_pack, cmd_verify;
 
 /* Prints "stoker: ..." on standard error and returns the exit code given. */
 int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
  */
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/pack/pack.h"
 
 #include "base/clock.h"
 
@@ -193,13 +194,14 @@ static int bench_run(int argc, char **argv)
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;
     double decode_rate;
+    char uri[PATH_MAX + 64];
     const int usage = parse(&bench, argc, argv);
     if (usage != EXIT_OK)
         return usage;
     int rc = stoker_pipeline_open(&pipe, bench.pipeline, &err);
     const uint64_t start = st_now_ns();
     if (rc == STOKER_OK)
-        rc = stoker_dataset_open(&data, bench.data, NULL, &err);
+        rc = pack_data_open(&data, bench.data, NULL, uri, sizeof uri, &err);
     if (rc == STOKER_OK) {
         print_data(&bench, data, (double)(st_now_ns() - start) / 1e9);
         rc = measure_parts(data, bench.seconds / 4, &decode_rate, &err);
@@ -217,9 +219,9 @@ const struct command cmd_bench = {
     .usage =
         "usage: stoker bench DATA [OPTIONS]\n"
         "\n"
-        "DATA is a folder of class folders, or flat:DIR for images without classes. Measures reading,\n"
-        "decoding on one core, and the whole pipeline with one worker and with all; then shows where\n"
-        "the workers' time went.\n"
+        "DATA is a folder of class folders, flat:DIR for images without classes, any other data set that\n"
+        "Stoker opens, or a folder that 'stoker pack' wrote. Measures reading, decoding on one core, and\n"
+        "the whole pipeline with one worker and with all; then shows where the workers' time went.\n"
         "\n"
         "  --workers N      threads that decode (default: the CPUs this process may use)\n"
         "  --batch N        samples a batch (default 64)\n"

@@ -1,0 +1,188 @@
+/* file.c - files that are whole or not there
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/pack.h"
+
+#include "source/crc32c.h"
+#include "source/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 1 << 20 };
+
+int pack_path(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err)
+{
+    const int size = snprintf(out, PATH_MAX, "%s/%s", folder, name);
+    if (size < 0 || size >= PATH_MAX)
+        return st_fail(err, STOKER_EINVAL, "%.200s...: the path is too long", folder);
+    return STOKER_OK;
+}
+
+bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size)
+{
+    uint64_t wanted;
+    if (!st_add(buffer->size, size, &wanted))
+        return false;
+    if (wanted > buffer->capacity && !st_buffer_keep(buffer, wanted + wanted / 2))
+        return false;
+    if (size)
+        memcpy(buffer->data + buffer->size, bytes, size);
+    buffer->size = wanted;
+    return true;
+}
+
+static int cannot_write(const struct pack_file *file, int why, struct stoker_error *err)
+{
+    if (why == ENOSPC || why == EDQUOT || why == EFBIG)
+        return st_fail_errno(err, why,
+                             "%.600s cannot be written: what is finished is kept; make room and run the "
+                             "same command again",
+                             file->path);
+    return st_fail_errno(err, why, "%s", file->path);
+}
+
+int pack_file_open(struct pack_file *file, const char *folder, const char *name,
+                   struct stoker_error *err)
+{
+    char hidden[NAME_MAX];
+    *file = (struct pack_file){.fd = -1};
+    snprintf(hidden, sizeof hidden, ".partial-%.200s", name);
+    int rc = pack_path(file->path, folder, name, err);
+    if (!rc)
+        rc = pack_path(file->temporary, folder, hidden, err);
+    if (rc)
+        return rc;
+    file->buffer = malloc(BUFFER);
+    if (!file->buffer)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    /* Not through a link that somebody put there: nothing is written outside of the folder. */
+    if (unlink(file->temporary) && errno != ENOENT)
+        return st_fail_errno(err, errno, "%s", file->temporary);
+    file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return file->fd < 0 ? cannot_write(file, errno, err) : STOKER_OK;
+}
+
+static int write_out(struct pack_file *file, const uint8_t *bytes, uint64_t size,
+                     struct stoker_error *err)
+{
+    file->crc = st_crc32c_more(file->crc, bytes, size);
+    while (size) {
+        const ssize_t done = write(file->fd, bytes, size);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return cannot_write(file, done < 0 ? errno : ENOSPC, err);
+        bytes += done;
+        size -= (uint64_t)done;
+    }
+    return STOKER_OK;
+}
+
+static int flush(struct pack_file *file, struct stoker_error *err)
+{
+    const uint64_t size = file->used;
+    file->used = 0;
+    return write_out(file, file->buffer, size, err);
+}
+
+int pack_file_write(struct pack_file *file, const void *bytes, uint64_t size, struct stoker_error *err)
+{
+    if (size > BUFFER - file->used) {
+        const int rc = flush(file, err);
+        if (rc)
+            return rc;
+    }
+    file->size += size;
+    if (size >= BUFFER)
+        return write_out(file, bytes, size, err);
+    if (size)
+        memcpy(file->buffer + file->used, bytes, size);
+    file->used += size;
+    return STOKER_OK;
+}
+
+int pack_file_zeros(struct pack_file *file, uint64_t size, struct stoker_error *err)
+{
+    static const uint8_t zeros[4096];
+    int rc = STOKER_OK;
+    while (size && !rc) {
+        const uint64_t now = size < sizeof zeros ? size : sizeof zeros;
+        rc = pack_file_write(file, zeros, now, err);
+        size -= now;
+    }
+    return rc;
+}
+
+/* The sum of all bytes, read back: they are in the page cache. */
+static int sum_again(struct pack_file *file, struct stoker_error *err)
+{
+    file->crc = 0;
+    for (uint64_t at = 0; at < file->size;) {
+        const ssize_t got = pread(file->fd, file->buffer, BUFFER, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return st_fail_errno(err, got < 0 ? errno : EIO, "%s", file->temporary);
+        file->crc = st_crc32c_more(file->crc, file->buffer, (uint64_t)got);
+        at += (uint64_t)got;
+    }
+    return STOKER_OK;
+}
+
+int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t size,
+                          struct stoker_error *err)
+{
+    const int rc = flush(file, err);
+    if (rc)
+        return rc;
+    if (pwrite(file->fd, bytes, size, 0) != (ssize_t)size)
+        return cannot_write(file, errno, err);
+    return sum_again(file, err);
+}
+
+int pack_file_finish(struct pack_file *file, struct stoker_error *err)
+{
+    int rc = flush(file, err);
+    if (!rc && fsync(file->fd))
+        rc = cannot_write(file, errno, err);
+    if (!rc && close(file->fd)) {
+        file->fd = -1;
+        rc = cannot_write(file, errno, err);
+    }
+    if (rc)
+        return rc;
+    file->fd = -1;
+    if (rename(file->temporary, file->path))
+        return cannot_write(file, errno, err);
+    file->temporary[0] = '\0';
+    return STOKER_OK;
+}
+
+void pack_file_drop(struct pack_file *file)
+{
+    if (file->fd > 0)
+        close(file->fd);
+    if (file->temporary[0])
+        unlink(file->temporary);
+    free(file->buffer);
+    *file = (struct pack_file){.fd = -1};
+}
+
+int pack_file_put(const char *folder, const char *name, const void *bytes, uint64_t size,
+                  struct stoker_error *err)
+{
+    struct pack_file file;
+    int rc = pack_file_open(&file, folder, name, err);
+    if (!rc)
+        rc = pack_file_write(&file, bytes, size, err);
+    if (!rc)
+        rc = pack_file_finish(&file, err);
+    pack_file_drop(&file);
+    return rc;
+}

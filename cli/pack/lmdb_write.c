@@ -1,0 +1,161 @@
+/* lmdb_write.c - samples into an LMDB database: images, or Caffe's Datum where they have a label
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/check.h"
+#include "cli/pack/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <lmdb.h>
+
+/* The database may grow to this, of addresses and not of disk. */
+#define MAP_SIZE ((size_t)1 << 42)
+enum { SAMPLES_A_COMMIT = 1000 };
+
+struct lmdb_writer {
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    uint64_t rows, bytes;
+    struct st_buffer datum;
+    char path[PATH_MAX], temporary[PATH_MAX];
+};
+
+static int failed(const struct lmdb_writer *w, int why, struct stoker_error *err)
+{
+    if (why == ENOSPC || why == EDQUOT || why == EFBIG ||
+        why == EIO) /* the last: a write that stopped short */
+        return st_fail_errno(
+            err, why, "%.600s cannot be written: make room and run the same command again", w->path);
+    return st_fail(err, STOKER_EIO, "%.600s: %s", w->path, mdb_strerror(why));
+}
+
+static int begin_part(struct lmdb_writer *w)
+{
+    int why = mdb_txn_begin(w->env, NULL, 0, &w->txn);
+    return why ? why : mdb_dbi_open(w->txn, NULL, 0, &w->dbi);
+}
+
+static int lmdb_begin(void *self, const struct pack_options *opt, const char *name,
+                      struct stoker_error *err)
+{
+    struct lmdb_writer *w = self;
+    (void)name;
+    int rc = pack_path(w->path, opt->folder, "data.mdb", err);
+    if (!rc)
+        rc = pack_path(w->temporary, opt->folder, ".partial-data.mdb", err);
+    if (rc)
+        return rc;
+    int why = mdb_env_create(&w->env);
+    if (!why)
+        why = mdb_env_set_mapsize(w->env, MAP_SIZE);
+    if (!why)
+        why = mdb_env_open(w->env, w->temporary, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC, 0666);
+    if (!why)
+        why = begin_part(w);
+    return why ? failed(w, why, err) : STOKER_OK;
+}
+
+/* Field numbers of Datum: 4 data, 5 label, 7 encoded; of raw pixels 1 channels, 2 height, 3 width. */
+static bool make_datum(struct lmdb_writer *w, const struct st_piece *image, int64_t label)
+{
+    w->datum.size = 0;
+    return pack_put_bytes(&w->datum, 4, image->bytes.data, image->bytes.size) &&
+           pack_put_number(&w->datum, 5, (uint64_t)label) && pack_put_number(&w->datum, 7, 1);
+}
+
+static int make_value(struct lmdb_writer *w, const struct pack_sample *sample, MDB_val *value,
+                      struct stoker_error *err)
+{
+    const struct pack_field *image = NULL, *label = NULL;
+    for (uint32_t i = sample->count; i-- > 0;) {
+        image = sample->fields[i].kind == ST_FIELD_IMAGE ? &sample->fields[i] : image;
+        label = sample->fields[i].kind == ST_FIELD_INT ? &sample->fields[i] : label;
+    }
+    const uint32_t known = (image != NULL) + (label != NULL);
+    if (!image || image->piece.ndim || known != sample->count)
+        return st_fail(
+            err, STOKER_EINVAL,
+            "an LMDB database takes an encoded image and one whole number a sample: choose with "
+            "--fields, or make files of pixels with --quality, or choose --format tar");
+    *value = (MDB_val){image->piece.bytes.size, (void *)(uintptr_t)image->piece.bytes.data};
+    if (label && !make_datum(w, &image->piece, label->piece.whole))
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a Datum");
+    if (label)
+        *value = (MDB_val){w->datum.size, w->datum.data};
+    return STOKER_OK;
+}
+
+static int lmdb_add(void *self, const struct pack_options *opt, struct pack_sample *sample,
+                    struct stoker_error *err)
+{
+    struct lmdb_writer *w = self;
+    char name[PACK_KEY_MAX + 16];
+    MDB_val value;
+    (void)opt;
+    int rc = make_value(w, sample, &value, err);
+    if (rc)
+        return rc;
+    /* The number in front makes the order of keys that of packing. */
+    const int size = snprintf(name, sizeof name, "%010llu_%s", (unsigned long long)w->rows, sample->key);
+    MDB_val key = {(size_t)size, name};
+    int why = mdb_put(w->txn, w->dbi, &key, &value, MDB_APPEND);
+    w->bytes += value.mv_size + key.mv_size;
+    if (!why && ++w->rows % SAMPLES_A_COMMIT == 0) {
+        why = mdb_txn_commit(w->txn);
+        w->txn = NULL;
+        if (!why)
+            why = begin_part(w);
+    }
+    return why ? failed(w, why, err) : STOKER_OK;
+}
+
+static uint64_t lmdb_size(const void *self) { return ((const struct lmdb_writer *)self)->bytes; }
+
+static void lmdb_drop(void *self)
+{
+    struct lmdb_writer *w = self;
+    if (w->txn)
+        mdb_txn_abort(w->txn);
+    if (w->env)
+        mdb_env_close(w->env);
+    if (w->temporary[0])
+        unlink(w->temporary);
+    st_buffer_free(&w->datum);
+    *w = (struct lmdb_writer){0};
+}
+
+static int lmdb_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+{
+    struct lmdb_writer *w = self;
+    int why = mdb_txn_commit(w->txn);
+    w->txn = NULL;
+    if (!why)
+        why = mdb_env_sync(w->env, 1);
+    mdb_env_close(w->env);
+    w->env = NULL;
+    int rc = why ? failed(w, why, err) : pack_sum_file(w->temporary, shard, err);
+    if (!rc && rename(w->temporary, w->path))
+        rc = st_fail_errno(err, errno, "%s", w->path);
+    snprintf(shard->name, sizeof shard->name, "data.mdb");
+    if (!rc)
+        w->temporary[0] = '\0';
+    lmdb_drop(w);
+    return rc;
+}
+
+const struct pack_writer pack_writer_lmdb = {
+    .name = "lmdb",
+    .extension = ".mdb",
+    .self_size = sizeof(struct lmdb_writer),
+    .begin = lmdb_begin,
+    .add = lmdb_add,
+    .size = lmdb_size,
+    .finish = lmdb_finish,
+    .drop = lmdb_drop,
+};

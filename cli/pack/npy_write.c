@@ -1,0 +1,133 @@
+/* npy_write.c - one array a field, as numpy's own files
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/pack.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAD = 256 };
+
+struct npy_writer {
+    const char *folder;
+    struct pack_rows rows;
+    struct pack_file files[ST_FIELDS_MAX];
+};
+
+static const char *numpy_type(enum stoker_dtype dtype)
+{
+    static const char *const names[] = {
+        [STOKER_U8] = "|u1",  [STOKER_F32] = "<f4", [STOKER_F16] = "<f2", [STOKER_BF16] = "<V2",
+        [STOKER_I64] = "<i8", [STOKER_I8] = "|i1",  [STOKER_I16] = "<i2", [STOKER_I32] = "<i4",
+        [STOKER_U16] = "<u2", [STOKER_U32] = "<u4", [STOKER_U64] = "<u8", [STOKER_F64] = "<f8",
+        [STOKER_BOOL] = "|b1"};
+    return names[dtype];
+}
+
+void pack_npy_header(char *out, uint64_t size, const struct st_piece *piece, uint64_t rows)
+{
+    memset(out, ' ', size);
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (char)((size - 10) & 255);
+    out[9] = (char)((size - 10) >> 8);
+    char shape[200] = "";
+    int used = 0;
+    if (rows != UINT64_MAX)
+        used += snprintf(shape, sizeof shape, "%llu,", (unsigned long long)rows);
+    for (int32_t i = 0; i < piece->ndim; i++)
+        used += snprintf(shape + used, sizeof shape - (size_t)used, "%lld,", (long long)piece->shape[i]);
+    char text[256];
+    const int length =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                 numpy_type(piece->dtype), shape);
+    memcpy(out + 10, text, (size_t)length < size - 11 ? (size_t)length : size - 11);
+    out[size - 1] = '\n';
+}
+
+static int npy_begin(void *self, const struct pack_options *opt, const char *name,
+                     struct stoker_error *err)
+{
+    struct npy_writer *npy = self;
+    (void)name, (void)err; /* the files are named for the fields, which the first sample shows */
+    npy->folder = opt->folder;
+    return STOKER_OK;
+}
+
+static int open_files(struct npy_writer *npy, struct stoker_error *err)
+{
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
+        char name[80], head[HEAD];
+        snprintf(name, sizeof name, "%s.npy", npy->rows.names[i]);
+        pack_npy_header(head, sizeof head, &npy->rows.shapes[i], 0);
+        rc = pack_file_open(&npy->files[i], npy->folder, name, err);
+        if (!rc)
+            rc = pack_file_write(&npy->files[i], head, sizeof head, err);
+    }
+    return rc;
+}
+
+static int npy_add(void *self, const struct pack_options *opt, struct pack_sample *sample,
+                   struct stoker_error *err)
+{
+    struct npy_writer *npy = self;
+    struct st_piece row[ST_FIELDS_MAX];
+    (void)opt;
+    const bool first = npy->rows.count == 0;
+    int rc = pack_rows_take(&npy->rows, sample, row, err);
+    if (!rc && first)
+        rc = open_files(npy, err);
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++)
+        rc = pack_file_write(&npy->files[i], row[i].bytes.data, row[i].bytes.size, err);
+    return rc;
+}
+
+static uint64_t npy_size(const void *self)
+{
+    const struct npy_writer *npy = self;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < npy->rows.count; i++)
+        size += npy->files[i].size;
+    return size;
+}
+
+static void npy_drop(void *self)
+{
+    struct npy_writer *npy = self;
+    for (uint32_t i = 0; i < ST_FIELDS_MAX; i++)
+        pack_file_drop(&npy->files[i]);
+    *npy = (struct npy_writer){0};
+}
+
+/* The images' file stands for all in the manifest. */
+static int npy_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+{
+    struct npy_writer *npy = self;
+    int rc = STOKER_OK;
+    shard->bytes = npy_size(npy);
+    for (uint32_t i = npy->rows.count; i-- > 0 && !rc;) {
+        char head[HEAD];
+        pack_npy_header(head, sizeof head, &npy->rows.shapes[i], npy->rows.rows);
+        rc = pack_file_begin_again(&npy->files[i], head, sizeof head, err);
+        shard->crc = npy->files[i].crc;
+        if (!rc)
+            rc = pack_file_finish(&npy->files[i], err);
+        snprintf(shard->name, sizeof shard->name, "%.50s.npy", npy->rows.names[i]);
+        shard->bytes = npy->files[i].size;
+    }
+    npy_drop(npy);
+    return rc;
+}
+
+const struct pack_writer pack_writer_npy = {
+    .name = "npy",
+    .extension = ".npy",
+    .pixels = true,
+    .self_size = sizeof(struct npy_writer),
+    .begin = npy_begin,
+    .add = npy_add,
+    .size = npy_size,
+    .finish = npy_finish,
+    .drop = npy_drop,
+};

@@ -1,0 +1,240 @@
+/* pack.h - what the parts of `stoker pack` share
+ *
+ * Workers read samples and make them ready (sample.c, picture.c, crop_ready.c); one thread takes them in
+ * order and hands them to a writer, which is one file that ends in its `const struct pack_writer`. What
+ * is finished is noted in the manifest, from which an interrupted run goes on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_CLI_PACK_PACK_H
+#define ST_CLI_PACK_PACK_H
+
+#include "base/err.h"
+#include "op/image.h"
+#include "source/source.h"
+
+#include <limits.h>
+
+/* What the command exits with. */
+enum { PACK_OK = 0, PACK_SOME_BAD = 1, PACK_USAGE = 2, PACK_FAILED = 3 };
+enum { PACK_KEY_MAX = 200, PACK_SUFFIX_MAX = 100 };
+
+struct pack_options {
+    const char *source, *folder; /* SRC and DST */
+    const char *fields;          /* NULL: the source's own choice */
+    const struct pack_writer *writer;
+    uint64_t resize_width, resize_height; /* height 0: the shorter side becomes the width */
+    uint64_t max_size;                    /* of the longer side; 0: any */
+    uint64_t quality;                     /* 0: files stay as they are where they can */
+    uint64_t shard_size;
+    uint64_t workers;
+    uint64_t seed;
+    bool shuffle, crop_ready, compress, skip_bad, quiet;
+};
+
+/* One field of a sample that is ready to be written. */
+struct pack_field {
+    const char *name; /* the source's */
+    enum st_field_kind kind;
+    struct st_piece piece;
+};
+
+struct pack_sample {
+    uint64_t number; /* in the source */
+    int status;      /* not STOKER_OK: it is bad, and `error` says why */
+    struct stoker_error error;
+    char key[PACK_KEY_MAX + 1];
+    uint32_t count;
+    struct pack_field fields[ST_FIELDS_MAX];
+    uint64_t bytes_in;
+    uint64_t ready_in, ready_out; /* bytes of files made ready for crops, before and after */
+    bool kept_as_it_was;          /* a JPEG that could not be made so */
+    struct st_buffer raw, scratch, made[ST_FIELDS_MAX]; /* what the pieces lie in */
+};
+void pack_sample_free(struct pack_sample *sample);
+/* What a worker needs to decode and resize. */
+struct st_work pack_work(void);
+void pack_work_free(struct st_work *work);
+
+/* ---- making samples ready ---------------------------------------------------------------------- */
+
+/* Reads sample->number and does to it what the options say. What is wrong with it goes into the sample.
+ */
+void pack_sample_make(struct pack_sample *sample, struct stoker_dataset *data,
+                      const struct pack_options *opt, struct st_work *work);
+/* The fields of any data set: an image and a label where the source has no fields. */
+uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[ST_FIELDS_MAX]);
+/* Reads a sample and finds its pieces. */
+int pack_read(struct stoker_dataset *data, uint64_t number, struct st_buffer *raw,
+              struct st_buffer *scratch, struct st_piece pieces[ST_FIELDS_MAX], uint64_t *bytes,
+              struct stoker_error *err);
+/* The key of a sample, made from its name: no part of it leads out of a folder, or ends the key. */
+void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uint64_t number,
+              const char *source);
+/* "jpg", "png", ... by the first bytes; NULL: none that is known. */
+const char *pack_image_type(struct st_bytes bytes);
+const char *pack_audio_type(struct st_bytes bytes);
+
+/* Resizes one image as the options say, and encodes it, or makes pixels of it where the format wants
+ * those. Leaves it alone where nothing is to be done. */
+int pack_picture(struct st_piece *piece, struct st_buffer *into, const struct pack_options *opt,
+                 struct st_work *work, struct stoker_error *err);
+int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer *into,
+                     struct stoker_error *err);
+/* The same image in a file of which any part can be decoded alone. False: it has to stay as it is. */
+bool pack_crop_ready(struct st_bytes jpeg, struct st_buffer *into);
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+/* A file that is written from front to back under a temporary name. */
+struct pack_file {
+    int fd;
+    uint64_t size;
+    uint32_t crc; /* CRC32C of all that was written */
+    uint8_t *buffer;
+    uint64_t used;
+    char path[PATH_MAX], temporary[PATH_MAX];
+};
+int pack_file_open(struct pack_file *file, const char *folder, const char *name,
+                   struct stoker_error *err);
+int pack_file_write(struct pack_file *file, const void *bytes, uint64_t size, struct stoker_error *err);
+int pack_file_zeros(struct pack_file *file, uint64_t size, struct stoker_error *err);
+/* Puts other bytes at the beginning, which are as many as stand there. Ends the sum. */
+int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t size,
+                          struct stoker_error *err);
+/* Has it written to the disk, and gives it its name. */
+int pack_file_finish(struct pack_file *file, struct stoker_error *err);
+void pack_file_drop(struct pack_file *file); /* safe after a failed open, and after finish */
+/* All of it at once. */
+int pack_file_put(const char *folder, const char *name, const void *bytes, uint64_t size,
+                  struct stoker_error *err);
+bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size);
+/* DST/NAME; fails when that is too long. */
+int pack_path(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
+
+struct pack_shard {
+    char name[64];
+    uint64_t first, positions; /* in the order of packing */
+    uint64_t samples, bytes;
+    uint32_t crc;
+};
+
+struct pack_writer {
+    const char *name;
+    const char *extension;
+    bool sharded; /* else one output, which is written as a whole or not at all */
+    bool pixels;  /* wants pixels, not encoded images */
+    size_t self_size;
+    /* NULL: always; else whether samples of this kind of source may be read while it writes. */
+    bool (*beside)(const char *scheme);
+    /* Begins an output called `name` in the folder. */
+    int (*begin)(void *self, const struct pack_options *opt, const char *name, struct stoker_error *err);
+    int (*add)(void *self, const struct pack_options *opt, struct pack_sample *sample,
+               struct stoker_error *err);
+    uint64_t (*size)(const void *self); /* so far */
+    /* Completes it; its size and sum go into the shard. */
+    int (*finish)(void *self, struct pack_shard *shard, struct stoker_error *err);
+    void (*drop)(void *self); /* what is unfinished; safe at any time */
+};
+extern const struct pack_writer pack_writer_tar, pack_writer_tfrecord, pack_writer_lmdb, pack_writer_npy,
+    pack_writer_hdf5;
+/* NULL at the end. */
+extern const struct pack_writer *const pack_writers[];
+
+/* The header of numpy's own format for `rows` of this piece (of one array: UINT64_MAX), always `size`
+ * bytes long, of which it needs less than 200. */
+void pack_npy_header(char *out, uint64_t size, const struct st_piece *piece, uint64_t rows);
+/* Rows of arrays. */
+struct pack_rows {
+    uint64_t rows;
+    uint32_t count; /* of arrays; 0 before the first row */
+    char names[ST_FIELDS_MAX][64];
+    struct st_piece shapes[ST_FIELDS_MAX]; /* of the first row, which all others must have */
+};
+/* The sample's fields as one row more; refuses what does not fit. */
+int pack_rows_take(struct pack_rows *rows, const struct pack_sample *sample, struct st_piece *row,
+                   struct stoker_error *err);
+/* What an INT, FLOAT or ARRAY is as an array. */
+struct st_piece pack_as_array(const struct pack_field *field);
+
+/* ---- the manifest ------------------------------------------------------------------------------ */
+
+struct pack_manifest {
+    char *settings; /* one line of JSON: what the output depends on */
+    struct pack_shard *shards;
+    uint64_t shard_count, shard_room;
+    uint64_t positions, samples, bytes, bad; /* of all shards */
+    uint64_t ledger_size;
+    bool complete, resumed;
+    char *pending; /* lines of the ledger that belong to the shard under way */
+    uint64_t pending_size, pending_room, pending_bad;
+};
+#define PACK_MANIFEST "manifest.json"
+#define PACK_LEDGER   "bad_samples.jsonl"
+
+/* Makes the folder if it is missing, and takes up what an earlier run with the same settings left. */
+int pack_manifest_open(struct pack_manifest *manifest, const struct pack_options *opt,
+                       const struct stoker_dataset *data, struct stoker_error *err);
+int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_dataset *data,
+                      const struct pack_sample *sample, struct stoker_error *err);
+/* Notes a finished shard, with the bad samples met on the way. */
+int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options *opt,
+                      const struct pack_shard *shard, bool last, struct stoker_error *err);
+void pack_manifest_free(struct pack_manifest *manifest);
+/* The shards that a folder's manifest lists; STOKER_END where there is no manifest. */
+int pack_manifest_read(struct pack_manifest *manifest, const char *folder, struct stoker_error *err);
+/* A string as it stands in JSON, in quotes, at most `size` bytes with its end. */
+void pack_json_text(char *out, size_t size, const char *text);
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+struct pack_result {
+    uint64_t samples, bad, bytes_in, bytes_out, shards;
+    uint64_t done;    /* of the samples, by this run */
+    uint64_t resumed; /* samples that an earlier run had done */
+    uint64_t ready, kept, ready_in, ready_out;
+    double seconds;
+    bool nothing_to_do;
+};
+int pack_run(const struct pack_options *opt, struct pack_result *result, struct stoker_error *err);
+
+/* Runs work(context, worker, ticket) for tickets first to last - 1 in `workers` threads, and
+ * done(context, ticket) in order in this one; ticket % PACK_RING is the slot to use. Stops at the first
+ * `done` that is not STOKER_OK and returns that. */
+enum { PACK_RING = 64 };
+struct pack_line {
+    void (*work)(void *context, uint32_t worker, uint64_t ticket);
+    int (*done)(void *context, uint64_t ticket);
+    void *context;
+    uint64_t first, last;
+    uint32_t workers;
+};
+int pack_line_run(const struct pack_line *line, struct stoker_error *err);
+
+/* A line with rate, bytes and the time left: redrawn on a terminal, else now and then a line of its own.
+ */
+struct pack_progress {
+    const char *what;         /* "packing" */
+    uint64_t total, began_at; /* began_at: were done before */
+    uint64_t start_ns, shown_ns;
+    bool terminal, quiet;
+};
+void pack_progress_begin(struct pack_progress *p, const char *what, uint64_t done, uint64_t total,
+                         bool quiet);
+void pack_progress_show(struct pack_progress *p, uint64_t done, uint64_t bytes);
+void pack_progress_end(struct pack_progress *p);
+/* 1536 as "1.5 KB" and so on. */
+struct pack_size_text {
+    char text[32];
+};
+const char *pack_size(struct pack_size_text *room, double bytes);
+
+/* Opens a data set; of tar files whose fields nobody chose, images of any kind. */
+int pack_open(struct stoker_dataset **out, const char *uri, const char *fields,
+              struct stoker_error *err);
+/* What `stoker info` and `verify` open: a folder that pack wrote, as the files in it; else `data`
+ * itself. What that comes to is written to `uri`. */
+int pack_data_open(struct stoker_dataset **out, const char *data, const char *fields, char *uri,
+                   size_t size, struct stoker_error *err);
+
+#endif

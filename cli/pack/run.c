@@ -1,0 +1,204 @@
+/* run.c - packs a data set: workers make samples ready, one thread writes them in order
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/pack.h"
+
+#include "base/clock.h"
+#include "st_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct pack_writer *const pack_writers[] = {&pack_writer_tar,  &pack_writer_tfrecord,
+#if ST_HAVE_LMDB
+                                                  &pack_writer_lmdb,
+#endif
+#if ST_HAVE_HDF5
+                                                  &pack_writer_hdf5,
+#endif
+                                                  &pack_writer_npy,  NULL};
+
+struct pack {
+    const struct pack_options *opt;
+    struct pack_result *result;
+    struct stoker_error *err;
+    struct stoker_error bad; /* the latest bad sample's */
+    struct stoker_dataset *data;
+    struct stoker_order *order;
+    struct pack_manifest manifest;
+    struct pack_sample *ring;
+    struct st_work *work; /* one for each worker */
+    void *writer;         /* opt->writer's self */
+    bool open;            /* an output is begun */
+    struct pack_shard shard;
+    struct pack_progress progress;
+    uint64_t total;
+};
+
+static void make(void *context, uint32_t worker, uint64_t ticket)
+{
+    struct pack *pack = context;
+    struct pack_sample *sample = &pack->ring[ticket % PACK_RING];
+    sample->number = pack->order ? stoker_order_at(pack->order, ticket) : ticket;
+    pack_sample_make(sample, pack->data, pack->opt, &pack->work[worker]);
+}
+
+static int begin_output(struct pack *pack, uint64_t position)
+{
+    const struct pack_writer *writer = pack->opt->writer;
+    pack->shard = (struct pack_shard){.first = position};
+    if (writer->sharded)
+        snprintf(pack->shard.name, sizeof pack->shard.name, "shard-%06llu%s",
+                 (unsigned long long)pack->manifest.shard_count, writer->extension);
+    else
+        snprintf(pack->shard.name, sizeof pack->shard.name, "data%s", writer->extension);
+    pack->open = true;
+    return writer->begin(pack->writer, pack->opt, pack->shard.name, pack->err);
+}
+
+static int end_output(struct pack *pack, bool last)
+{
+    int rc = STOKER_OK;
+    if (pack->shard.samples)
+        rc = pack->opt->writer->finish(pack->writer, &pack->shard, pack->err);
+    else if (!pack->manifest.samples)
+        return st_fail(pack->err, STOKER_ECORRUPT, "no sample could be packed. The last one: %.600s",
+                       pack->bad.message);
+    else
+        pack->opt->writer->drop(pack->writer);
+    pack->open = false;
+    return rc ? rc : pack_manifest_add(&pack->manifest, pack->opt, &pack->shard, last, pack->err);
+}
+
+static int take_bad(struct pack *pack, struct pack_sample *sample)
+{
+    char name[512];
+    if (!pack->opt->skip_bad || sample->status == STOKER_ENOMEM) {
+        st_dataset_name(pack->data, sample->number, name, sizeof name);
+        *pack->err = sample->error;
+        if (!strstr(sample->error.message, name))
+            st_fail_in(pack->err, sample->status, name);
+        return sample->status;
+    }
+    pack->bad = sample->error;
+    pack->result->bad++;
+    return pack_manifest_bad(&pack->manifest, pack->data, sample, pack->err);
+}
+
+static void count(struct pack_result *result, const struct pack_sample *sample)
+{
+    result->done++;
+    result->bytes_in += sample->bytes_in;
+    result->ready += sample->ready_out > 0;
+    result->kept += sample->kept_as_it_was;
+    result->ready_in += sample->ready_in;
+    result->ready_out += sample->ready_out;
+}
+
+static int take(void *context, uint64_t ticket)
+{
+    struct pack *pack = context;
+    const struct pack_writer *writer = pack->opt->writer;
+    struct pack_sample *sample = &pack->ring[ticket % PACK_RING];
+    const bool last = ticket + 1 == pack->total;
+    int rc = pack->open ? STOKER_OK : begin_output(pack, ticket);
+    if (rc)
+        return rc;
+    if (sample->status) {
+        rc = take_bad(pack, sample);
+    } else {
+        rc = writer->add(pack->writer, pack->opt, sample, pack->err);
+        pack->shard.samples += !rc;
+        if (!rc)
+            count(pack->result, sample);
+    }
+    if (rc)
+        return rc;
+    pack->shard.positions++;
+    const uint64_t size = writer->size(pack->writer);
+    pack_progress_show(&pack->progress, ticket + 1, pack->manifest.bytes + size);
+    if (last || (writer->sharded && size >= pack->opt->shard_size && pack->shard.samples))
+        rc = end_output(pack, last);
+    return rc;
+}
+
+static int prepare(struct pack *pack)
+{
+    const struct pack_options *opt = pack->opt;
+    char uri[PATH_MAX + 64];
+    int rc = pack_data_open(&pack->data, opt->source, opt->fields, uri, sizeof uri, pack->err);
+    if (rc)
+        return rc;
+    if (opt->writer->beside && !opt->writer->beside(pack->data->source->scheme))
+        return st_fail(
+            pack->err, STOKER_EUNSUPPORTED,
+            "the %s library of this machine cannot read and write at once: choose another --format",
+            opt->writer->name);
+    pack->total = st_dataset_count(pack->data);
+    if (!pack->total)
+        return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
+    rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack->err);
+    if (!rc && opt->shuffle) {
+        const struct stoker_order_options order = {.kind = STOKER_ORDER_SHUFFLE, .seed = opt->seed};
+        rc = stoker_order_open(&pack->order, pack->total, &order, pack->err);
+        if (!rc)
+            rc = stoker_order_start(pack->order, 0, NULL, 0, pack->err);
+    }
+    if (rc)
+        return rc;
+    pack->ring = st_calloc(PACK_RING, sizeof *pack->ring);
+    pack->work = st_calloc(opt->workers, sizeof *pack->work);
+    pack->writer = st_calloc(1, opt->writer->self_size);
+    if (!pack->ring || !pack->work || !pack->writer)
+        return st_fail(pack->err, STOKER_ENOMEM, "out of memory");
+    for (uint64_t i = 0; i < opt->workers; i++)
+        pack->work[i] = pack_work();
+    return STOKER_OK;
+}
+
+static void clean_up(struct pack *pack)
+{
+    if (pack->writer && pack->open)
+        pack->opt->writer->drop(pack->writer);
+    for (uint64_t i = 0; pack->ring && i < PACK_RING; i++)
+        pack_sample_free(&pack->ring[i]);
+    for (uint64_t i = 0; pack->work && i < pack->opt->workers; i++)
+        pack_work_free(&pack->work[i]);
+    free(pack->writer);
+    free(pack->work);
+    free(pack->ring);
+    pack_manifest_free(&pack->manifest);
+    stoker_order_close(pack->order);
+    stoker_dataset_close(pack->data);
+}
+
+int pack_run(const struct pack_options *opt, struct pack_result *result, struct stoker_error *err)
+{
+    struct pack pack = {.opt = opt, .result = result, .err = err};
+    const uint64_t start = st_now_ns();
+    *result = (struct pack_result){0};
+    int rc = prepare(&pack);
+    if (!rc) {
+        result->resumed = pack.manifest.positions;
+        result->nothing_to_do = pack.manifest.complete;
+        result->bad = pack.manifest.bad;
+        const struct pack_line line = {.work = make,
+                                       .done = take,
+                                       .context = &pack,
+                                       .first = pack.manifest.positions,
+                                       .last = pack.total,
+                                       .workers = (uint32_t)opt->workers};
+        pack_progress_begin(&pack.progress, "packing", line.first, pack.total, opt->quiet);
+        if (!pack.manifest.complete)
+            rc = pack_line_run(&line, err);
+        pack_progress_end(&pack.progress);
+        result->bytes_out = pack.manifest.bytes;
+        result->shards = pack.manifest.shard_count;
+        result->samples = pack.manifest.samples;
+    }
+    result->seconds = (double)(st_now_ns() - start) / 1e9;
+    clean_up(&pack);
+    return rc;
+}
