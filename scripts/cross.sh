@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the kernel tests for the other architecture and runs them under qemu-user; speaks TAP.
-#   on x86-64: the NEON kernels; on aarch64: the C and AVX2 kernels of x86-64 (qemu has no AVX-512)
+#   on x86-64: the NEON kernels; on aarch64: the C, SSE2 and AVX2 kernels of x86-64 (qemu has no AVX-512)
 # Only the kernels and what they stand on are built, so that no library of that architecture is needed.
 source "$(dirname "$0")/common.sh"
 
 COMMON="src/base/cpu.c src/base/err.c src/base/mem.c src/op/finish.c src/op/kernels_c.c src/op/resize.c
     src/op/resize_taps.c src/op/turn.c src/codec/jpeg/kernels.c src/codec/jpeg/kernels_c.c
-    src/codec/jpeg/streams.c"
-TESTS="codec/jpeg_own_kernels op/finish op/kernels op/resize"
+    src/codec/jpeg/streams.c src/source/crc32c.c"
+TESTS="codec/jpeg_own_kernels op/finish op/kernels op/resize source/crc32c"
 AVX2="-mavx2 -mfma -mf16c"
 AVX512="$AVX2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni"
 
@@ -41,8 +41,10 @@ build() {
     compile "" $COMMON $(for name in $TESTS; do echo "tests/${name/\//\/test_}.c"; done)
     if [ $arch = aarch64 ]; then
         compile "" src/op/kernels_neon.c src/op/finish_neon.c src/codec/jpeg/*_neon.c
+        compile "-march=armv8-a+crc" src/source/crc32c_arm.c
     else
-        compile "" src/op/kernels_x86.c
+        compile "-msse4.2" src/source/crc32c_x86.c
+        compile "" src/op/kernels_x86.c src/op/kernels_sse2.c src/codec/jpeg/*_sse2.c
         compile "$AVX2" src/op/kernels_avx2.c src/op/finish_avx2.c src/codec/jpeg/*_avx2.c
         compile "$AVX512" src/op/kernels_avx512.c src/op/finish_avx512.c src/codec/jpeg/*_avx512.c
     fi

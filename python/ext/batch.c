@@ -4,23 +4,84 @@
  */
 #include "ext.h"
 
+#include <stdlib.h>
+
 struct batch {
     PyObject_HEAD
     const struct stoker_batch *batch;
     struct ext_hold *hold;
 };
 
+/* A batch that others look at, and whom to ask for the stream that may still be reading it. */
+struct lent {
+    const struct stoker_batch *batch;
+    PyObject *stream_of;
+};
+
+/* The last owner may let go in any thread, also in the middle of an exception. When Python is about to end
+ * nobody is asked any more: it is the default stream then. */
+static uintptr_t ask_stream(PyObject *stream_of)
+{
+    PyObject *type, *value, *trace, *answer;
+    unsigned long long stream;
+    PyGILState_STATE lock;
+
+    if (!Py_IsInitialized())
+        return 0;
+    lock = PyGILState_Ensure();
+    PyErr_Fetch(&type, &value, &trace);
+    answer = PyObject_CallNoArgs(stream_of);
+    stream = answer ? PyLong_AsUnsignedLongLong(answer) : 0;
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        stream = 0;
+    }
+    Py_XDECREF(answer);
+    Py_DECREF(stream_of);
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(lock);
+    return (uintptr_t)stream;
+}
+
 static void release_batch(void *batch) { stoker_batch_release(batch); }
 
-PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch)
+static void release_lent(void *what)
 {
-    struct ext_hold *hold = ext_hold_new(release_batch, (void *)batch);
+    struct lent *lent = what;
+
+    stoker_batch_release_on(lent->batch, ask_stream(lent->stream_of));
+    free(lent);
+}
+
+/* NULL when out of memory; the batch is released then. */
+static struct ext_hold *hold_batch(const struct stoker_batch *batch, PyObject *stream_of)
+{
+    struct lent *lent = stream_of ? malloc(sizeof(*lent)) : NULL;
+    struct ext_hold *hold = NULL;
+
+    if (lent) {
+        *lent = (struct lent){batch, Py_NewRef(stream_of)};
+        hold = ext_hold_new(release_lent, lent);
+    } else if (!stream_of) {
+        hold = ext_hold_new(release_batch, (void *)batch);
+    }
+    if (hold)
+        return hold;
+    if (lent)
+        Py_DECREF(stream_of);
+    free(lent);
+    stoker_batch_release(batch);
+    return NULL;
+}
+
+PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch,
+                        PyObject *stream_of)
+{
+    struct ext_hold *hold = hold_batch(batch, stream_of);
     struct batch *self;
 
-    if (!hold) {
-        stoker_batch_release(batch);
+    if (!hold)
         return PyErr_NoMemory();
-    }
     self = (struct batch *)PyType_GenericAlloc(state->batch, 0);
     if (!self) {
         ext_hold_drop(hold);
@@ -44,11 +105,13 @@ static PyObject *batch_images(PyObject *object, void *unused)
     PyObject *list;
 
     (void)unused;
+    if (!self->batch->ragged && !self->batch->images.ndim)
+        Py_RETURN_NONE;
     if (!self->batch->ragged)
-        return ext_tensor_new(state, &self->batch->images, self->hold);
+        return ext_tensor_new(state, &self->batch->images, self->batch, self->hold);
     list = PyList_New(self->batch->count);
     for (uint32_t i = 0; list && i < self->batch->count; i++) {
-        PyObject *item = ext_tensor_new(state, &self->batch->items[i], self->hold);
+        PyObject *item = ext_tensor_new(state, &self->batch->items[i], self->batch, self->hold);
 
         if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
@@ -61,7 +124,7 @@ static PyObject *batch_labels(PyObject *object, void *unused)
     struct batch *self = (struct batch *)object;
 
     (void)unused;
-    return ext_tensor_new(ext_state_of(object), &self->batch->labels, self->hold);
+    return ext_tensor_new(ext_state_of(object), &self->batch->labels, self->batch, self->hold);
 }
 
 static PyObject *batch_samples(PyObject *object, void *unused)
@@ -76,13 +139,44 @@ static PyObject *batch_samples(PyObject *object, void *unused)
     };
 
     (void)unused;
-    return ext_tensor_new(ext_state_of(object), &view, self->hold);
+    return ext_tensor_new(ext_state_of(object), &view, NULL, self->hold);
+}
+
+static PyObject *batch_lengths(PyObject *object, void *unused)
+{
+    struct batch *self = (struct batch *)object;
+
+    (void)unused;
+    if (!self->batch->lengths.ndim)
+        Py_RETURN_NONE;
+    return ext_tensor_new(ext_state_of(object), &self->batch->lengths, NULL, self->hold);
 }
 
 static PyObject *batch_ragged(PyObject *object, void *unused)
 {
     (void)unused;
     return PyBool_FromLong(((struct batch *)object)->batch->ragged);
+}
+
+static PyObject *batch_device(PyObject *object, void *unused)
+{
+    const struct stoker_batch *batch = ((struct batch *)object)->batch;
+
+    (void)unused;
+    return Py_BuildValue("(ii)", (int)batch->device_type, (int)batch->device_id);
+}
+
+static PyObject *batch_sync(PyObject *object, PyObject *unused)
+{
+    const struct stoker_batch *batch = ((struct batch *)object)->batch;
+    struct stoker_error err;
+    int rc;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    rc = stoker_batch_sync(batch, &err);
+    Py_END_ALLOW_THREADS
+    return rc < 0 ? ext_raise(ext_state_of(object), &err) : Py_NewRef(Py_None);
 }
 
 static PyObject *batch_epoch(PyObject *object, void *unused)
@@ -99,19 +193,121 @@ static PyObject *batch_index(PyObject *object, void *unused)
 
 static Py_ssize_t batch_length(PyObject *object) { return ((struct batch *)object)->batch->count; }
 
+/* ---- columns ---- */
+
+/* All values one behind the other, as a Tensor of one dimension: their shape is told apart from them. */
+static PyObject *column_values(PyObject *object, const struct stoker_column *column)
+{
+    static uint64_t nothing;
+    struct batch *self = (struct batch *)object;
+    struct stoker_tensor view = {.dtype = column->dtype, .ndim = 1, .shape = {1}, .stride = {1}};
+
+    for (int32_t k = 0; k < column->ndim; k++)
+        view.shape[0] *= column->shape[k];
+    view.data = column->data ? (void *)(uintptr_t)column->data : &nothing;
+    return ext_tensor_new(ext_state_of(object), &view, NULL, self->hold);
+}
+
+/* Arrays: the shape of all in one, or a list of each sample's. */
+static PyObject *column_shapes(const struct stoker_column *column, uint32_t count)
+{
+    PyObject *list;
+
+    if (!column->shapes)
+        return ext_tuple_of(column->shape, column->ndim);
+    list = PyList_New(count);
+    for (uint32_t row = 0; list && row < count; row++) {
+        int32_t ndim = 0;
+        PyObject *shape;
+
+        while (ndim < STOKER_COLUMN_DIMS - 1 && column->shapes[row][ndim] >= 0)
+            ndim++;
+        shape = ext_tuple_of(column->shapes[row], ndim);
+        if (!shape || PyList_SetItem(list, row, shape) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Text that is not UTF-8 keeps its bytes in the way of Python's file names. */
+static PyObject *column_words(const struct stoker_column *column, uint32_t count)
+{
+    const bool text = column->kind == STOKER_COLUMN_TEXT;
+    PyObject *list = PyList_New(count);
+
+    for (uint32_t row = 0; list && row < count; row++) {
+        const char *at = (const char *)column->data + column->offsets[row];
+        const Py_ssize_t size = (Py_ssize_t)(column->offsets[row + 1] - column->offsets[row]);
+        PyObject *word = text ? PyUnicode_DecodeUTF8(size ? at : "", size, "surrogateescape")
+                              : PyBytes_FromStringAndSize(size ? at : "", size);
+
+        if (!word || PyList_SetItem(list, row, word) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *column_entry(PyObject *object, const struct stoker_column *column)
+{
+    static const char *const words[] = {"int",  "float", "array", "text",
+                                        "json", "bytes", "audio"}; /* of enum stoker_column_kind */
+    const uint32_t count = ((struct batch *)object)->batch->count;
+    const bool numbers = column->kind <= STOKER_COLUMN_ARRAY;
+    PyObject *values = numbers ? column_values(object, column) : column_words(column, count);
+    PyObject *shapes = values && numbers ? column_shapes(column, count) : Py_NewRef(Py_None);
+
+    if (!values || !shapes) {
+        Py_XDECREF(values);
+        Py_XDECREF(shapes);
+        return NULL;
+    }
+    return Py_BuildValue("(sNN)", words[column->kind], values, shapes);
+}
+
+static PyObject *batch_columns(PyObject *object, void *unused)
+{
+    const struct stoker_batch *batch = ((struct batch *)object)->batch;
+    PyObject *list = PyList_New(batch->column_count);
+
+    (void)unused;
+    for (uint32_t k = 0; list && k < batch->column_count; k++) {
+        PyObject *entry = column_entry(object, &batch->columns[k]);
+
+        if (!entry || PyList_SetItem(list, k, entry) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyGetSetDef batch_getset[] = {
-    {"images", batch_images, NULL, "A Tensor [N, C, H, W]; when ragged, a list of Tensors [C, H, W].",
+    {"images", batch_images, NULL,
+     "A Tensor [N, C, H, W]; when ragged, a list of Tensors [C, H, W]; None where there are no images.",
      NULL},
     {"labels", batch_labels, NULL, "A Tensor [N] of int64.", NULL},
     {"samples", batch_samples, NULL, "A Tensor [N] of int64: which samples these are.", NULL},
+    {"columns", batch_columns, NULL,
+     "Of samples with fields, all but the image: (type, values, shape). Numbers are a Tensor of one "
+     "dimension, with the shape that they have in truth, or a list of those of the samples where these "
+     "differ; other values are a list of str or bytes, with None.",
+     NULL},
+    {"lengths", batch_lengths, NULL, "A Tensor [N] of int64: frames of sounds whose lengths differ; else None.",
+     NULL},
     {"ragged", batch_ragged, NULL, "Whether the images' shapes differ.", NULL},
+    {"device", batch_device, NULL,
+     "Where images and labels lie, in DLPack's numbers: (1, 0) CPU, (2, n) GPU n, (3, n) pinned.", NULL},
     {"epoch", batch_epoch, NULL, "The epoch this batch belongs to.", NULL},
     {"index", batch_index, NULL, "The how manyth batch of its epoch it is.", NULL},
     {0},
 };
 
+static PyMethodDef batch_methods[] = {
+    {"sync", batch_sync, METH_NOARGS, "Waits until a batch on a GPU is there."},
+    {0},
+};
+
 static PyType_Slot batch_slots[] = {
     {Py_tp_dealloc, batch_dealloc},
+    {Py_tp_methods, batch_methods},
     {Py_tp_getset, batch_getset},
     {Py_sq_length, batch_length},
     {Py_tp_doc, "One batch; its memory lives as long as it or any of its tensors."},

@@ -1,4 +1,4 @@
-/* dataset.c - Dataset: a folder, a list of files, or encoded images in memory
+/* dataset.c - Dataset: by its path, a list of files, encoded images in memory, or made of others
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +13,7 @@ struct dataset {
     Py_buffer *buffers; /* from_memory: the images, which the engine reads where they are */
     struct stoker_item *items;
     Py_ssize_t buffer_count;
+    PyObject *parts; /* made of others: these, for what they keep in memory */
 };
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object)
@@ -29,10 +30,11 @@ static void dataset_dealloc(PyObject *object)
         PyBuffer_Release(&self->buffers[i]);
     free(self->buffers);
     free(self->items);
+    Py_XDECREF(self->parts);
     ext_free(object);
 }
 
-/* ---- a folder ---- */
+/* ---- by its path ---- */
 
 /* Strings of a Python sequence as a NULL-terminated C array; `keep` (a list) owns their bytes. */
 static const char **strings_from(PyObject *sequence, PyObject *keep, Py_ssize_t *count)
@@ -64,6 +66,10 @@ static const char **strings_from(PyObject *sequence, PyObject *keep, Py_ssize_t 
 static const struct ext_option open_options[] = {
     {"threads", EXT_U32, offsetof(struct stoker_dataset_options, threads), NULL},
     {"allow_empty", EXT_BOOL, offsetof(struct stoker_dataset_options, allow_empty), NULL},
+    {"fields", EXT_TEXT, offsetof(struct stoker_dataset_options, fields), NULL},
+    {"cache_dir", EXT_TEXT, offsetof(struct stoker_dataset_options, cache_dir), NULL},
+    {"cache_bytes", EXT_U64, offsetof(struct stoker_dataset_options, cache_bytes), NULL},
+    {"remote_ms", EXT_U32, offsetof(struct stoker_dataset_options, remote_ms), NULL},
     {0},
 };
 
@@ -215,6 +221,109 @@ static PyObject *dataset_from_memory(PyObject *type, PyObject *args, PyObject *k
     return (PyObject *)self;
 }
 
+/* ---- made of others ---- */
+
+/* The handles of a tuple of data sets, in memory from malloc; NULL with an exception. */
+static struct stoker_dataset **handles_of(const struct ext_state *state, PyObject *parts)
+{
+    const Py_ssize_t count = PyTuple_Size(parts);
+    struct stoker_dataset **handles = calloc((size_t)count + 1, sizeof(*handles));
+
+    if (!handles)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; handles && i < count; i++) {
+        PyObject *part = PyTuple_GetItem(parts, i);
+
+        if (Py_IS_TYPE(part, state->dataset)) {
+            handles[i] = ext_dataset_handle(part);
+        } else {
+            PyErr_SetString(PyExc_TypeError, "parts want data sets of the engine");
+            free(handles);
+            handles = NULL;
+        }
+    }
+    return handles;
+}
+
+/* A data set that keeps its parts; what the engine said, if it failed. */
+static PyObject *adopt_compound(PyTypeObject *type, struct stoker_dataset *handle, PyObject *parts,
+                                int rc, const struct stoker_error *err)
+{
+    PyObject *out;
+
+    if (rc < 0)
+        return ext_raise(PyType_GetModuleState(type), err);
+    out = adopt(type, handle);
+    if (out)
+        ((struct dataset *)out)->parts = Py_NewRef(parts);
+    return out;
+}
+
+static PyObject *dataset_concat(PyObject *type, PyObject *args)
+{
+    struct stoker_dataset **handles, *handle = NULL;
+    struct stoker_error err;
+    PyObject *parts;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "O!:concat", &PyTuple_Type, &parts))
+        return NULL;
+    handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts);
+    if (!handles)
+        return NULL;
+    rc = stoker_dataset_concat(&handle, handles, (uint32_t)PyTuple_Size(parts), &err);
+    free(handles);
+    return adopt_compound((PyTypeObject *)type, handle, parts, rc, &err);
+}
+
+static PyObject *dataset_mix(PyObject *type, PyObject *args)
+{
+    struct stoker_dataset **handles = NULL, *handle = NULL;
+    unsigned long long samples, seed;
+    PyObject *parts, *weights, *out = NULL;
+    struct stoker_error err;
+    Py_buffer numbers = {0};
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "O!OKK:mix", &PyTuple_Type, &parts, &weights, &samples, &seed) ||
+        ext_array(weights, "weights", 8, "d", &numbers) < 0)
+        return NULL;
+    if (numbers.len / 8 != PyTuple_Size(parts))
+        PyErr_Format(PyExc_ValueError, "%zd weights for %zd data sets", numbers.len / 8,
+                     PyTuple_Size(parts));
+    else
+        handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts);
+    if (handles) {
+        rc = stoker_dataset_mix(&handle, handles, numbers.buf, (uint32_t)PyTuple_Size(parts), samples,
+                                seed, &err);
+        out = adopt_compound((PyTypeObject *)type, handle, parts, rc, &err);
+    }
+    free(handles);
+    ext_array_free(&numbers);
+    return out;
+}
+
+static PyObject *dataset_subset(PyObject *object, PyObject *indices)
+{
+    struct stoker_dataset *handle = NULL;
+    PyObject *parts, *out = NULL;
+    struct stoker_error err;
+    Py_buffer numbers = {0};
+    int rc;
+
+    if (ext_array(indices, "indices", 8, "qlQL", &numbers) < 0)
+        return NULL;
+    parts = PyTuple_Pack(1, object);
+    if (parts) {
+        rc = stoker_dataset_subset(&handle, ext_dataset_handle(object), numbers.buf,
+                                   (uint64_t)(numbers.len / 8), &err);
+        out = adopt_compound(Py_TYPE(object), handle, parts, rc, &err);
+    }
+    Py_XDECREF(parts);
+    ext_array_free(&numbers);
+    return out;
+}
+
 /* ---- what is in it ---- */
 
 static Py_ssize_t dataset_length(PyObject *object)
@@ -300,15 +409,45 @@ static PyObject *dataset_classes(PyObject *object, void *unused)
     return list;
 }
 
+static PyObject *dataset_kind(PyObject *object, void *unused)
+{
+    const char *kind = stoker_dataset_kind(ext_dataset_handle(object));
+
+    (void)unused;
+    return kind ? PyUnicode_FromString(kind) : Py_NewRef(Py_None);
+}
+
+static PyObject *dataset_fields(PyObject *object, void *unused)
+{
+    PyObject *list = PyList_New(0);
+    struct stoker_field field;
+
+    (void)unused;
+    for (uint32_t i = 0; list && stoker_dataset_field(ext_dataset_handle(object), i, &field); i++) {
+        PyObject *name = PyUnicode_DecodeFSDefault(field.name);
+        PyObject *entry = name ? Py_BuildValue("(Ns)", name, field.type) : NULL;
+
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
 static PyMethodDef dataset_methods[] = {
     {"open", (PyCFunction)(void (*)(void))dataset_open, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False): a folder."},
+     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None): by its "
+     "path."},
     {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_files(paths, labels=None): files named one by one."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): encoded images, which are kept and not copied."},
+    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): one behind the other."},
+    {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
+     "mix(parts, weights, samples, seed): mixed by weight."},
+    {"subset", dataset_subset, METH_O, "subset(indices): these samples."},
     {"label", dataset_label, METH_O, "The label of a sample."},
     {"labels", dataset_labels, METH_NOARGS, "All labels, as a Tensor of int64."},
     {"name", dataset_name, METH_O, "What messages call a sample: its path, or 'sample 17'."},
@@ -316,6 +455,8 @@ static PyMethodDef dataset_methods[] = {
 };
 
 static PyGetSetDef dataset_getset[] = {
+    {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None where no path opened it.", NULL},
+    {"fields", dataset_fields, NULL, "(name, type) of what a sample has, in order.", NULL},
     {"classes", dataset_classes, NULL, "The names of the classes, by label.", NULL},
     {0},
 };

@@ -1,4 +1,4 @@
-/* dlpack.h - the part of the DLPack ABI (1.x and the one before) that a producer of CPU tensors needs
+/* dlpack.h - the part of the DLPack ABI (1.x and the one before) that a producer of tensors needs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum { DLPACK_MAJOR = 1, DLPACK_MINOR = 0 };
-enum { DLPACK_CPU = 1 };
-enum { DLPACK_INT = 0, DLPACK_UINT = 1, DLPACK_FLOAT = 2, DLPACK_BFLOAT = 4 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA = 2 };
+enum { DLPACK_INT = 0, DLPACK_UINT = 1, DLPACK_FLOAT = 2, DLPACK_BFLOAT = 4, DLPACK_BOOL = 6 };
 
 struct dlpack_device {
     int32_t type, id;

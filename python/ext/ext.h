@@ -1,8 +1,8 @@
 /* ext.h - what the files of the Python extension share
  *
  * One file for each Python type. Types live in the module's state, so that several interpreters may each
- * have their own. Memory handed to other libraries is counted by a `hold` that knows nothing of Python:
- * the last owner may be any thread, with or without the interpreter, even after it has ended.
+ * have their own. Memory handed to other libraries is counted by a `hold`, without Python: the last owner
+ * may be any thread, with or without the interpreter's lock, even after the interpreter has ended.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <stoker/stoker.h>
 
 struct ext_state {
-    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor;
+    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch;
     PyObject *error, *corrupt, *limit, *unsupported; /* exceptions */
 };
 
@@ -37,24 +37,27 @@ struct ext_hold *ext_hold_new(void (*release)(void *what), void *what);
 struct ext_hold *ext_hold_take(struct ext_hold *hold);
 void ext_hold_drop(struct ext_hold *hold); /* NULL is fine */
 
-/* A Tensor over `view`, which must stay valid as long as the hold; takes a share of the hold. */
+/* A Tensor over `view`, which must stay valid as long as the hold; takes a share of the hold. `batch` is
+ * the one whose images or labels these are; NULL for memory of the CPU that belongs to none. */
 PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
-                         struct ext_hold *hold);
+                         const struct stoker_batch *batch, struct ext_hold *hold);
 /* As ext_tensor_new, for memory from malloc that becomes the tensor's (freed also on failure). */
 PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
                          void (*release)(void *memory));
+PyObject *ext_tuple_of(const int64_t *values, int32_t count);
 
 /* ---- options.c ---- */
 
 /* How a keyword argument becomes a field of an options struct. */
-enum ext_kind { EXT_U32, EXT_I32, EXT_U64, EXT_BOOL, EXT_WORD };
+enum ext_kind { EXT_U32, EXT_I32, EXT_U64, EXT_BOOL, EXT_WORD, EXT_TEXT };
 struct ext_option {
     const char *name; /* NULL at the end of the table */
     enum ext_kind kind;
     size_t offset;
     const char *const *words; /* EXT_WORD: the field is the number of the word; NULL-terminated */
 };
-/* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that no table names. */
+/* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that no table names.
+ * Texts are not copied: they last as long as the dict. */
 int ext_options_read(const struct ext_option *table, PyObject *kwargs, const char *function, void *into);
 extern const char *const ext_order_words[]; /* of enum stoker_order_kind */
 /* Takes `name` out of the dict: a new reference, or NULL when it is absent or None. */
@@ -73,13 +76,16 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle);
 
 /* ---- the types ---- */
 
-extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec;
+extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec,
+    ext_gpu_watch_spec;
 extern PyMethodDef ext_functions[]; /* functions.c */
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object);
 struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
-/* Takes the batch over, also on failure. */
-PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch);
+/* Takes the batch over, also on failure. `stream_of` (may be NULL) is called when the batch is let go,
+ * and answers which CUDA stream of the calling thread may still be reading it. */
+PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch,
+                        PyObject *stream_of);
 
 static inline struct ext_state *ext_state_of(PyObject *object)
 {

@@ -230,6 +230,24 @@ static PyObject *order_indices(PyObject *module, PyObject *args, PyObject *kwarg
     return out;
 }
 
+static PyObject *mix_draw(PyObject *module, PyObject *args)
+{
+    unsigned long long seed, epoch, batch;
+    struct stoker_mix mix;
+    unsigned op;
+    double alpha;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "KKKId:mix_draw", &seed, &epoch, &batch, &op, &alpha))
+        return NULL;
+    if (!(alpha > 0 && alpha < 1e300) || op >= 252) {
+        PyErr_SetString(PyExc_ValueError, "mix_draw: alpha must be above 0, op below 252");
+        return NULL;
+    }
+    mix = stoker_mix_draw(seed, epoch, batch, op, alpha);
+    return Py_BuildValue("(dddd)", mix.lambda, mix.choice, mix.x, mix.y);
+}
+
 PyMethodDef ext_functions[] = {
     {"version", version, METH_NOARGS, "The engine's version."},
     {"cpus", cpus, METH_NOARGS, "CPUs this process may really use: affinity and cgroup quota."},
@@ -240,5 +258,7 @@ PyMethodDef ext_functions[] = {
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
      "epoch_fixed=False, indices=None, weights=None, draws=0): a Tensor of sample numbers."},
+    {"mix_draw", mix_draw, METH_VARARGS,
+     "mix_draw(seed, epoch, batch, op, alpha): (lambda, choice, x, y) for an op on a whole batch."},
     {0},
 };

@@ -17,6 +17,7 @@ struct loader {
     PyObject_HEAD
     struct stoker_loader *handle; /* NULL: closed */
     PyObject *dataset;            /* owns the images that the engine reads in place */
+    PyObject *stream_of;          /* asked when a batch is let go; NULL: no GPU reads batches */
     uint32_t timeout_ms;          /* 0: none */
     bool busy;
     bool closing; /* close was called while busy */
@@ -35,6 +36,7 @@ static const char *const layout_words[] = {"nchw", "nhwc", NULL};
 static const char *const ragged_words[] = {"list", "pad", NULL};
 static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
 static const char *const fidelity_words[] = {"exact", "fast", NULL};
+static const char *const augment_on_words[] = {"auto", "cpu", "cuda", NULL}; /* of enum stoker_place */
 
 #define OPTION(name, kind)                                                                              \
     {                                                                                                   \
@@ -71,6 +73,10 @@ static const struct ext_option loader_options[] = {
     OPTION(exif_rotate, EXT_BOOL),
     OPTION(pixel_limit, EXT_U64),
     OPTION(max_memory, EXT_U64),
+    OPTION(device, EXT_TEXT),
+    WORDS(augment_on),
+    OPTION(pin_memory, EXT_BOOL),
+    OPTION(pinned_limit, EXT_U64),
     {"timeout_ms", EXT_U32, offsetof(struct request, timeout_ms), NULL},
     {0},
 };
@@ -98,7 +104,7 @@ static int read_request(struct request *request, PyObject *options, PyObject *we
 }
 
 static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObject *pipeline,
-                                  const struct request *request)
+                                  PyObject *stream_of, const struct request *request)
 {
     struct loader *self = (struct loader *)PyType_GenericAlloc(type, 0);
     struct stoker_loader *handle;
@@ -118,6 +124,7 @@ static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObjec
     }
     self->handle = handle;
     self->dataset = Py_NewRef(dataset);
+    self->stream_of = Py_XNewRef(stream_of);
     self->timeout_ms = request->timeout_ms;
     return self;
 }
@@ -125,7 +132,7 @@ static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObjec
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     const struct ext_state *state = PyType_GetModuleState(type);
-    PyObject *dataset, *pipeline, *rest, *weights;
+    PyObject *dataset, *pipeline, *rest, *weights, *stream_of;
     struct loader *self = NULL;
     struct request request;
     Py_buffer view = {0};
@@ -136,11 +143,13 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (!rest)
         return NULL;
     weights = ext_options_take(rest, "weights");
+    stream_of = ext_options_take(rest, "stream_of");
     if (read_request(&request, rest, weights, stoker_dataset_count(ext_dataset_handle(dataset)),
                      &view) == 0)
-        self = loader_open(type, dataset, pipeline, &request);
+        self = loader_open(type, dataset, pipeline, stream_of, &request);
     ext_array_free(&view);
     Py_XDECREF(weights);
+    Py_XDECREF(stream_of);
     Py_DECREF(rest);
     return (PyObject *)self;
 }
@@ -200,6 +209,7 @@ static void loader_dealloc(PyObject *object)
         PyObject_ClearWeakRefs(object);
     shut(self);
     Py_XDECREF(self->dataset);
+    Py_XDECREF(self->stream_of);
     ext_free(object);
 }
 
@@ -362,7 +372,7 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
         return ext_raise(ext_state_of(object), &err);
     if (rc == STOKER_END)
         Py_RETURN_NONE;
-    return ext_batch_new(ext_state_of(object), batch);
+    return ext_batch_new(ext_state_of(object), batch, self->stream_of);
 }
 
 /* ---- what happened ---- */

@@ -58,6 +58,14 @@ static int set_word(const struct ext_option *option, PyObject *value, void *fiel
     return -1;
 }
 
+static int set_text(const struct ext_option *option, PyObject *value, const char **field)
+{
+    *field = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+    if (!*field && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s=%R is no text", option->name, value);
+    return *field ? 0 : -1;
+}
+
 static int set_option(const struct ext_option *option, PyObject *value, void *into)
 {
     void *field = (char *)into + option->offset;
@@ -70,6 +78,8 @@ static int set_option(const struct ext_option *option, PyObject *value, void *in
         return truth < 0 ? -1 : 0;
     case EXT_WORD:
         return set_word(option, value, field);
+    case EXT_TEXT:
+        return set_text(option, value, field);
     default:
         return set_number(option, value, field);
     }

@@ -46,22 +46,60 @@ static PyObject *path_list(const struct stoker_loader *handle)
     return list;
 }
 
+/* Takes the value over, also on failure; NULL is a failure of its own. */
+static bool put(PyObject *dict, const char *name, PyObject *value)
+{
+    bool done = value && PyDict_SetItemString(dict, name, value) == 0;
+
+    Py_XDECREF(value);
+    return done;
+}
+
+/* The counters, by the names they have in struct stoker_stats. */
+static bool put_numbers(PyObject *dict, const struct stoker_stats *stats)
+{
+#define NUMBER(name)                                                                                    \
+    {                                                                                                   \
+#name, stats->name                                                                              \
+    }
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        NUMBER(batches),      NUMBER(samples),        NUMBER(bytes),       NUMBER(bad),
+        NUMBER(wait_ns),      NUMBER(first_batch_ns), NUMBER(slot_bytes),  NUMBER(scratch_bytes),
+        NUMBER(slots),        NUMBER(slots_lent),     NUMBER(workers),     NUMBER(reads_in_flight_max),
+        NUMBER(copied_bytes), NUMBER(raw_rows),       NUMBER(resized_rows), NUMBER(pinned_bytes),
+        NUMBER(engine_rows),  NUMBER(engine_failures),
+    };
+#undef NUMBER
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        if (!put(dict, numbers[i].name, PyLong_FromUnsignedLongLong(numbers[i].value)))
+            return false;
+    return true;
+}
+
 PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_loader *handle)
 {
     struct stoker_stats stats = {.size = sizeof(stats)};
+    PyObject *dict;
 
     if (stoker_loader_stats(handle, &stats) < 0) {
         PyErr_SetString(state->error, "the engine gives no statistics");
         return NULL;
     }
-#define NUMBER(name) #name, (unsigned long long)stats.name
-    return Py_BuildValue("{sKsKsKsKsNsKsKsKsKsKsKsKsKsssNsN}", NUMBER(batches), NUMBER(samples),
-                         NUMBER(bytes), NUMBER(bad), "stage_ns", stage_dict(stats.stage_ns),
-                         NUMBER(wait_ns), NUMBER(first_batch_ns), NUMBER(slot_bytes),
-                         NUMBER(scratch_bytes), NUMBER(slots), NUMBER(slots_lent), NUMBER(workers),
-                         NUMBER(reads_in_flight_max), "reader", stats.reader ? stats.reader : "",
-                         "per_worker", worker_list(handle), "paths", path_list(handle));
-#undef NUMBER
+    dict = PyDict_New();
+    if (dict && put_numbers(dict, &stats) && put(dict, "stage_ns", stage_dict(stats.stage_ns)) &&
+        put(dict, "reader", PyUnicode_FromString(stats.reader ? stats.reader : "")) &&
+        put(dict, "augment_on",
+            PyUnicode_FromString(stats.augment_on == STOKER_PLACE_DEVICE ? "cuda" : "cpu")) &&
+        put(dict, "pinned_note", Py_BuildValue("z", stats.pinned_note)) &&
+        put(dict, "engine_note", Py_BuildValue("z", stats.engine_note)) &&
+        put(dict, "per_worker", worker_list(handle)) && put(dict, "paths", path_list(handle)))
+        return dict;
+    Py_XDECREF(dict);
+    return NULL;
 }
 
 PyObject *ext_report_ledger(const struct stoker_loader *handle)

@@ -54,24 +54,44 @@ static const struct {
     [STOKER_F16] = {"float16", "e", 2, DLPACK_FLOAT},
     [STOKER_BF16] = {"bfloat16", NULL, 2, DLPACK_BFLOAT},
     [STOKER_I64] = {"int64", "q", 8, DLPACK_INT},
+    [STOKER_I8] = {"int8", "b", 1, DLPACK_INT},
+    [STOKER_I16] = {"int16", "h", 2, DLPACK_INT},
+    [STOKER_I32] = {"int32", "i", 4, DLPACK_INT},
+    [STOKER_U16] = {"uint16", "H", 2, DLPACK_UINT},
+    [STOKER_U32] = {"uint32", "I", 4, DLPACK_UINT},
+    [STOKER_U64] = {"uint64", "Q", 8, DLPACK_UINT},
+    [STOKER_F64] = {"float64", "d", 8, DLPACK_FLOAT},
+    [STOKER_BOOL] = {"bool", "?", 1, DLPACK_BOOL},
 };
 
 struct tensor {
     PyObject_HEAD
     struct stoker_tensor view;
+    const struct stoker_batch *batch; /* whose images or labels these are; NULL: of none */
     struct ext_hold *hold;
     Py_ssize_t shape[4], strides[4]; /* in bytes, for the buffer protocol */
     bool bits;                       /* show the bits of each value as uint16 */
 };
 
+/* Pinned memory counts as the CPU's, as in torch. */
+static struct dlpack_device device_of(const struct tensor *self)
+{
+    if (!self->batch || self->batch->device_type != DLPACK_CUDA)
+        return (struct dlpack_device){DLPACK_CPU, 0};
+    return (struct dlpack_device){DLPACK_CUDA, self->batch->device_id};
+}
+
+static bool is_on_cpu(const struct tensor *self) { return device_of(self).type == DLPACK_CPU; }
+
 PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
-                         struct ext_hold *hold)
+                         const struct stoker_batch *batch, struct ext_hold *hold)
 {
     struct tensor *self = (struct tensor *)PyType_GenericAlloc(state->tensor, 0);
 
     if (!self)
         return NULL;
     self->view = *view;
+    self->batch = batch;
     self->hold = ext_hold_take(hold);
     for (int32_t i = 0; i < view->ndim; i++) {
         self->shape[i] = (Py_ssize_t)view->shape[i];
@@ -90,7 +110,7 @@ PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tens
         release(memory);
         return PyErr_NoMemory();
     }
-    tensor = ext_tensor_new(state, view, hold);
+    tensor = ext_tensor_new(state, view, NULL, hold);
     ext_hold_drop(hold);
     return tensor;
 }
@@ -132,6 +152,12 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *out, int flags)
                         (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
 
     out->obj = NULL;
+    if (!is_on_cpu(self)) {
+        PyErr_SetString(PyExc_BufferError, "the tensor lies in a GPU's memory, where NumPy cannot look: "
+                                           "take it with torch.from_dlpack, or open the loader without "
+                                           "device=");
+        return -1;
+    }
     if (!format) {
         PyErr_SetString(PyExc_BufferError, "NumPy has no bfloat16 of its own: take the tensor with "
                                            "torch.from_dlpack, or choose dtype='float32'");
@@ -198,7 +224,7 @@ static PyObject *pack(struct tensor *self, bool versioned)
     memcpy(packed->strides, self->view.stride, sizeof(packed->strides));
     *tensor = (struct dlpack_tensor){
         .data = self->view.data,
-        .device = {DLPACK_CPU, 0},
+        .device = device_of(self),
         .ndim = self->view.ndim,
         .dtype = {kinds[self->view.dtype].code, (uint8_t)(kinds[self->view.dtype].size * 8), 1},
         .shape = packed->shape,
@@ -223,12 +249,36 @@ static PyObject *pack(struct tensor *self, bool versioned)
     return capsule;
 }
 
+/* Makes the consumer's stream wait for the batch. The array API's numbers for streams are the driver's
+ * own: 1 the legacy default stream, 2 the one of each thread, others handles. None means 1; -1 asks for
+ * nothing, and 0 could mean several things. */
+static int join_stream(struct tensor *self, PyObject *stream)
+{
+    long long number = stream == Py_None ? 1 : PyLong_AsLongLong(stream);
+    struct stoker_error err;
+
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    if (number == 0 || number < -1) {
+        PyErr_Format(PyExc_ValueError,
+                     "stream=%R names no CUDA stream: 1 is the legacy default stream, 2 the default "
+                     "stream of each thread, larger numbers are handles, and -1 does not wait",
+                     stream);
+        return -1;
+    }
+    if (number == -1 || stoker_batch_join(self->batch, (uintptr_t)number, &err) == STOKER_OK)
+        return 0;
+    ext_raise(ext_state_of((PyObject *)self), &err);
+    return -1;
+}
+
 static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+    struct tensor *self = (struct tensor *)object;
+    struct dlpack_device here = device_of(self), wanted = here;
     unsigned major = 0, minor = 0;
-    int device_type = DLPACK_CPU, device_id = 0;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &max_version,
                                      &device, &copy))
@@ -240,21 +290,27 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
     }
     if (max_version != Py_None && !PyArg_ParseTuple(max_version, "II:max_version", &major, &minor))
         return NULL;
-    if (device != Py_None && !PyArg_ParseTuple(device, "ii:dl_device", &device_type, &device_id))
+    if (device != Py_None && !PyArg_ParseTuple(device, "ii:dl_device", &wanted.type, &wanted.id))
         return NULL;
-    if (stream != Py_None || device_type != DLPACK_CPU || copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the tensor lies in CPU memory and is shared as it is: no stream, no other "
-                        "device, no copy");
+    if (wanted.type != here.type || wanted.id != here.id || copy == Py_True ||
+        (stream != Py_None && here.type == DLPACK_CPU)) {
+        PyErr_Format(PyExc_BufferError,
+                     "the tensor lies in %s memory and is shared as it is: %sno other device, no copy",
+                     here.type == DLPACK_CPU ? "CPU" : "CUDA",
+                     here.type == DLPACK_CPU ? "no stream, " : "");
         return NULL;
     }
-    return pack((struct tensor *)object, major >= 1);
+    if (here.type == DLPACK_CUDA && join_stream(self, stream) < 0)
+        return NULL;
+    return pack(self, major >= 1);
 }
 
 static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
 {
-    (void)object, (void)unused;
-    return Py_BuildValue("(ii)", DLPACK_CPU, 0);
+    struct dlpack_device device = device_of((struct tensor *)object);
+
+    (void)unused;
+    return Py_BuildValue("(ii)", device.type, device.id);
 }
 
 static PyObject *tensor_bits(PyObject *object, PyObject *unused)
@@ -264,13 +320,13 @@ static PyObject *tensor_bits(PyObject *object, PyObject *unused)
     (void)unused;
     if (self->view.dtype != STOKER_BF16)
         return Py_NewRef(object);
-    out = (struct tensor *)ext_tensor_new(ext_state_of(object), &self->view, self->hold);
+    out = (struct tensor *)ext_tensor_new(ext_state_of(object), &self->view, self->batch, self->hold);
     if (out)
         out->bits = true;
     return (PyObject *)out;
 }
 
-static PyObject *tuple_of(const int64_t *values, int32_t count)
+PyObject *ext_tuple_of(const int64_t *values, int32_t count)
 {
     PyObject *tuple = PyTuple_New(count);
 
@@ -286,13 +342,13 @@ static PyObject *tuple_of(const int64_t *values, int32_t count)
 static PyObject *tensor_shape(PyObject *object, void *unused)
 {
     (void)unused;
-    return tuple_of(((struct tensor *)object)->view.shape, ((struct tensor *)object)->view.ndim);
+    return ext_tuple_of(((struct tensor *)object)->view.shape, ((struct tensor *)object)->view.ndim);
 }
 
 static PyObject *tensor_stride(PyObject *object, void *unused)
 {
     (void)unused;
-    return tuple_of(((struct tensor *)object)->view.stride, ((struct tensor *)object)->view.ndim);
+    return ext_tuple_of(((struct tensor *)object)->view.stride, ((struct tensor *)object)->view.ndim);
 }
 
 static PyObject *tensor_dtype(PyObject *object, void *unused)
@@ -303,19 +359,24 @@ static PyObject *tensor_dtype(PyObject *object, void *unused)
 
 static PyObject *tensor_repr(PyObject *object)
 {
+    struct tensor *self = (struct tensor *)object;
     PyObject *shape = tensor_shape(object, NULL), *text = NULL;
+    const char *type = kinds[self->view.dtype].name;
 
-    if (shape)
-        text = PyUnicode_FromFormat("<stoker Tensor %s %R>",
-                                    kinds[((struct tensor *)object)->view.dtype].name, shape);
+    if (shape && is_on_cpu(self))
+        text = PyUnicode_FromFormat("<stoker Tensor %s %R>", type, shape);
+    else if (shape)
+        text = PyUnicode_FromFormat("<stoker Tensor %s %R on cuda:%d>", type, shape, device_of(self).id);
     Py_XDECREF(shape);
     return text;
 }
 
 static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "The memory as a DLPack capsule, shared."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "Always (1, 0): the CPU."},
+     "The memory as a DLPack capsule, shared. On a GPU, work put into the stream named comes after the "
+     "batch is there, and what that stream holds when the batch is let go may still read it."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "(1, 0) for the CPU's memory, pinned or not; (2, n) for that of GPU n."},
     {"bits", tensor_bits, METH_NOARGS,
      "For bfloat16 the same memory as uint16, else the tensor itself: what the buffer protocol can "
      "show."},
@@ -325,7 +386,7 @@ static PyMethodDef tensor_methods[] = {
 static PyGetSetDef tensor_getset[] = {
     {"shape", tensor_shape, NULL, "The size of each dimension.", NULL},
     {"stride", tensor_stride, NULL, "The distance of neighbours in each dimension, in elements.", NULL},
-    {"dtype", tensor_dtype, NULL, "uint8, float32, float16, bfloat16 or int64.", NULL},
+    {"dtype", tensor_dtype, NULL, "The name of the elements' type: float32, int64, ...", NULL},
     {0},
 };
 
@@ -335,7 +396,8 @@ static PyType_Slot tensor_slots[] = {
     {Py_tp_methods, tensor_methods},
     {Py_tp_getset, tensor_getset},
     {Py_bf_getbuffer, tensor_getbuffer},
-    {Py_tp_doc, "Memory of the engine: NumPy takes it by the buffer protocol, torch by DLPack."},
+    {Py_tp_doc,
+     "Memory of the engine: NumPy takes it by the buffer protocol, torch and others by DLPack."},
     {0, NULL},
 };
 

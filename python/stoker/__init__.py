@@ -16,27 +16,32 @@ the loop, the same bytes for any number of threads.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _ext, datasets, transforms
+from . import _ext, audio, datasets, transforms
 from ._convert import to_numpy
-from ._ext import CorruptSample, LimitReached, StokerError, Unsupported
+from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, Unsupported
+from ._open import open
 from .dataloader import DataLoader
 
 __all__ = [
     "CorruptSample",
     "DataLoader",
+    "GpuWatch",
     "LimitReached",
     "StokerError",
     "Unsupported",
+    "audio",
     "cpus",
     "datasets",
     "decode",
     "info",
+    "open",
     "order_indices",
     "transforms",
     "__version__",
@@ -63,7 +68,7 @@ def decode(
     name = "the image"
     if isinstance(data, (str, os.PathLike)):
         name = os.fsdecode(data)
-        with open(data, "rb") as file:
+        with io.open(data, "rb") as file:  # noqa: UP020 (open is this package's own)
             data = file.read()
     limit = {} if pixel_limit is None else {"pixel_limit": pixel_limit}
     return to_numpy(
@@ -103,8 +108,8 @@ class Info(dict[str, Any]):
 
     def __str__(self) -> str:
         lines = [f"stoker {self['version']}, {self['cpus']} CPUs"]
-        for kind in ("library", "codec", "kernels", "reader"):
-            for name, feature in self.get(kind, {}).items():
+        for kind, features in self.items():
+            for name, feature in features.items() if isinstance(features, dict) else ():
                 mark = "yes" if feature["present"] else "no"
                 lines.append(f"  {kind:8} {name:12} {mark:4} {feature['detail']}".rstrip())
         return "\n".join(lines)

@@ -40,6 +40,24 @@ def check_workers(
         )
 
 
+def check_device(
+    device: str | None, augment_on: str, output: str, batch_size: int | None, batch_transforms: Any
+) -> None:
+    if augment_on not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"augment_on={augment_on!r} is none of 'auto', 'cpu', 'cuda'")
+    if augment_on == "cuda" and device is None:
+        raise ValueError("augment_on='cuda' needs device='cuda'")
+    if device is not None and output == "numpy":
+        raise ValueError(
+            f"device={device!r} and output='numpy': NumPy's arrays lie in the CPU's memory. Take torch's "
+            "tensors (output='torch'), output='dlpack' for other libraries, or leave device= out"
+        )
+    if batch_transforms and batch_size is None:
+        raise ValueError("batch_transforms needs batches: batch_size=None gives single samples")
+    if batch_transforms and output != "torch":
+        raise ValueError(f"batch_transforms works on torch's tensors, not with output={output!r}")
+
+
 def check_order(
     batch_size: int | None,
     shuffle: bool | None,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,8 @@ _DTYPES = {
     "bfloat16": "bfloat16",
     "bf16": "bfloat16",
 }
+CPU = 1  # DLPack's number
+LEGACY_STREAM = 1  # DLPack's name for CUDA's default stream
 _LAYOUTS = {"contiguous_format": "nchw", "nchw": "nchw", "channels_last": "nhwc", "nhwc": "nhwc"}
 
 
@@ -75,8 +78,44 @@ def to_numpy(tensor: _ext.Tensor) -> np.ndarray:
 
 
 def to_torch(tensor: _ext.Tensor) -> Any:
-    """The same memory as a torch tensor."""
-    return sys.modules["torch"].from_dlpack(tensor)
+    """The same memory as a torch tensor; on a GPU, for use in torch's current stream."""
+    torch = sys.modules["torch"]
+    kind, index = tensor.__dlpack_device__()
+    if kind == CPU:
+        return torch.from_dlpack(tensor)
+    # What torch.from_dlpack(tensor) does as well, in several times the time.
+    return torch.from_dlpack(tensor.__dlpack__(stream=current_stream(index)))
+
+
+def current_stream(index: int | None = None) -> int:
+    """torch's current stream in this thread, on GPU `index` or the current one, as DLPack numbers streams:
+    the default one where torch has not begun to use a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return LEGACY_STREAM
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if raw is None:
+        return int(torch.cuda.current_stream(index).cuda_stream) or LEGACY_STREAM
+    # The same without an object made for it, which took half the time of handing out a batch.
+    return int(raw(torch.cuda.current_device() if index is None else index)) or LEGACY_STREAM
+
+
+def device_name(device: Any) -> str | None:
+    """cuda or cuda:N, from a string, the number of a GPU or a torch.device; None stands for the CPU."""
+    if device is None:
+        return None
+    name = f"cuda:{device}" if type(device) is int else str(device)
+    if name in ("cpu", "cpu:0"):
+        return None
+    if not re.fullmatch(r"cuda(:\d{1,4})?", name):
+        raise ValueError(f"device={device!r} is neither 'cpu' nor 'cuda' nor 'cuda:N'")
+    return name
+
+
+def has_cuda() -> bool:
+    """Whether torch is installed and can use a GPU here."""
+    torch = torch_if_installed()
+    return torch is not None and torch.cuda.is_available()
 
 
 def default_seed(otherwise: int = 0) -> int:

@@ -45,4 +45,5 @@ def run(
     batch = loader.next()
     assert batch is not None
     images = batch.images
+    assert images is not None
     return to_numpy(images[0]) if isinstance(images, list) else to_numpy(images)[0]

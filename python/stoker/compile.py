@@ -17,6 +17,7 @@ from . import _ext
 from . import transforms as T
 from ._arguments import op
 from ._convert import dtype_name
+from ._mix import BatchTransform
 
 _LATER = (
     "Datasets, transforms and collate functions written in Python are not run by this version: "
@@ -142,6 +143,10 @@ def compile_transform(transform: Any) -> T.Transform:
         if kind.__name__ == "Compose":
             _warn_of_tensor_ops(transform.transforms)
         return _COMPILERS[kind.__name__](transform)
+    if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
+        raise TypeError(
+            f"{transform!r} works on whole batches: it belongs in DataLoader(batch_transforms=...)"
+        )
     known = ", ".join(sorted(_COMPILERS))
     raise NotImplementedError(
         f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be "

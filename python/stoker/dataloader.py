@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import random
 import sys
@@ -14,8 +15,20 @@ from typing import Any
 
 from . import _ext
 from . import order as _order
-from ._checks import check_order, check_workers
-from ._convert import default_seed, dtype_name, layout_name, to_numpy, to_torch, torch_if_installed
+from ._checks import check_device, check_order, check_workers
+from ._convert import (
+    current_stream,
+    default_seed,
+    device_name,
+    dtype_name,
+    has_cuda,
+    layout_name,
+    to_numpy,
+    to_torch,
+    torch_if_installed,
+)
+from ._fields import in_order, single
+from ._mix import compile_batches, mix
 from .compile import compile_collate, compile_dataset
 from .state import Place
 from .stats import friendly
@@ -23,6 +36,11 @@ from .stats import friendly
 __all__ = ["DataLoader"]
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+_CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
+    "torch": to_torch,
+    "numpy": to_numpy,
+    "dlpack": lambda tensor: tensor,
+}
 _live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
 
 
@@ -34,7 +52,10 @@ def _close_all() -> None:
 
 
 class DataLoader:
-    """Batches of images and labels, as torch.utils.data.DataLoader gives them.
+    """Batches of images and labels, as torch.utils.data.DataLoader gives them. Of data sets whose
+    samples have other fields a batch is a list of these: images; tensors of whole numbers (int64) and of
+    floats (float64); arrays stacked, or a list of them where their shapes differ; and lists of str,
+    bytes, or what JSON says.
 
     Arguments that torch's has mean the same:
 
@@ -49,11 +70,27 @@ class DataLoader:
     prefetch_factor: batches kept ready ahead, in all (2).
     persistent_workers: threads stay for the next epoch unless this is False.
     in_order: batches always come in order.
-    pin_memory: batches are copied to pinned memory where there is a GPU.
+    pin_memory: batches are made in pinned memory where there is a GPU, so that
+        .to("cuda", non_blocking=True) overlaps; drop them where the copying stream is the current one.
+        With device= it has no effect.
     collate_fn, worker_init_fn: refused, with a sentence.
 
     What torch's has not:
 
+    device: "cuda", "cuda:1" or a torch.device: batches arrive in that GPU's memory. Copies and kernels
+        go in a stream of the loader's own, next() waits for none of them, and the stream that is
+        torch's current one in next() goes on behind them: use the tensors in that stream as any others.
+        Their memory is used again when all of them are gone, after the work which that stream, and the
+        one that is current where the last of them goes, hold by then. A third stream waits for the
+        first before it reads them, and the first for it before they go (Stream.wait_stream);
+        record_stream has no effect. Of samples with several fields the image and the first whole number
+        go to the GPU, and all others stay in the CPU's memory.
+    augment_on: where images are resized, coloured and finished: "cpu", "cuda", or "auto", the device
+        where it can. The bytes are the same.
+    pinned_limit: bytes of pinned memory; beyond it batches lie in ordinary memory, after one warning.
+    batch_transforms: MixUp, CutMix or RandomChoice of them (stoker.transforms, or torchvision's v2),
+        one or a list, applied to each batch. What they draw follows from the seed, the epoch and the
+        batch.
     dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
     seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
         torch is in use (so torch.manual_seed makes runs repeatable), 0 with world_size > 1, else random.
@@ -66,10 +103,13 @@ class DataLoader:
         end it all the same. bad_samples() lists them.
     fidelity: "exact", or "fast": JPEGs whose crop is at least twice the output are decoded at a half, a
         quarter or an eighth. On photographs that lies about 1 level of 255 from exact on the average.
+        With device=, a GPU's JPEG engines decode part of each batch, and a run is then not repeatable bit
+        for bit; stats()["device"] says how many files they decoded, or why they do not.
     pillow: 13 or 12, whose way of resizing to match.
     exif_rotate: turn images as their EXIF orientation says.
     ragged: images of different shapes come as a "list", or are padded ("pad").
-    output: "torch" or "numpy"; by default torch's tensors if torch is installed.
+    output: "torch" or "numpy"; by default torch's tensors if torch is installed. "dlpack" gives objects
+        for the from_dlpack of any library, on CPU and GPU.
     read_ahead, max_memory, pixel_limit: bounds on samples being read, bytes of batches, pixels.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
@@ -115,6 +155,10 @@ class DataLoader:
         memory_format: Any = None,
         seed: int | None = None,
         order: str = "stoker",
+        device: Any = None,
+        augment_on: str = "auto",
+        pinned_limit: int | None = None,
+        batch_transforms: Any = None,
         on_error: str = "raise",
         error_limit: int | None = None,
         fidelity: str = "exact",
@@ -136,8 +180,10 @@ class DataLoader:
                 f"worker_init_fn={worker_init_fn!r} cannot be called: the workers are "
                 "threads of the engine, without Python. Chance comes from seed="
             )
-        if output not in (None, "torch", "numpy"):
-            raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy'")
+        if output not in (None, "torch", "numpy", "dlpack"):
+            raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
+        if output is None or output == "torch":
+            output = self._torch_output(output)
 
         self.dataset = dataset
         self.batch_size = None if batch_sampler is not None else batch_size
@@ -160,12 +206,12 @@ class DataLoader:
         self.seed = seed
         self.rank = rank or 0
         self.world_size = world_size or 1
-        if output != "numpy" and torch_if_installed() is None:
-            if output == "torch":
-                raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
-            output = "numpy"
-        self.output = output or "torch"
+        self.output = output
+        self.device = self._resolve(device_name(device))
+        check_device(self.device, augment_on, output, batch_size, batch_transforms)
         self._compiled = compile_dataset(dataset)
+        self._batch_transforms = compile_batches(batch_transforms, len(self._compiled.handle.classes))
+        self._pinned = bool(pin_memory) and self.device is None and has_cuda()
         self._options: dict[str, Any] = {
             "workers": -1 if num_workers == "auto" else num_workers,
             "prefetch": max(1, self.prefetch_factor or 2),
@@ -184,13 +230,51 @@ class DataLoader:
             "exif_rotate": exif_rotate,
             "pixel_limit": pixel_limit,
             "max_memory": max_memory,
+            "device": self.device,
+            "augment_on": augment_on,
+            "pin_memory": self._pinned,
+            "pinned_limit": pinned_limit,
+            "stream_of": self._stream_of(),
             "timeout_ms": round(timeout * 1000),
         }
         self._pipeline = _ext.Pipeline(self._compiled.text)
         self._forget()
         # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
+        if self.device is not None and self.output == "torch":
+            self._begin_torch()
         self._initialized = True
+
+    @staticmethod
+    def _torch_output(output: str | None) -> str:
+        if torch_if_installed() is not None:
+            return "torch"
+        if output == "torch":
+            raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
+        return "numpy"
+
+    def _begin_torch(self) -> None:
+        """Tensors by DLPack do not make torch begin to use the GPU, as those of its own would."""
+        if not has_cuda():
+            raise RuntimeError(
+                f"device={self.device!r}: there is a GPU, but this torch cannot use it. Install a torch with "
+                "CUDA, or take output='dlpack' to another library"
+            )
+        sys.modules["torch"].cuda.init()
+
+    def _resolve(self, device: str | None) -> str | None:
+        """torch's current GPU, where the number is left open."""
+        torch: Any = sys.modules.get("torch")
+        if device != "cuda" or torch is None or not torch.cuda.is_available():
+            return device
+        return f"cuda:{torch.cuda.current_device()}"
+
+    def _stream_of(self) -> Callable[[], int] | None:
+        """Whom the engine asks, when a batch is let go, for the stream that may still be reading it."""
+        if self.device is None and not self._pinned:
+            return None
+        index = None if self.device is None else int(self.device.partition(":")[2] or 0)
+        return functools.partial(current_stream, index)
 
     def _forget(self) -> None:
         """Everything that belongs to a run in this process."""
@@ -203,6 +287,7 @@ class DataLoader:
             None
         )  # weak reference to the latest iterator
         self._iterators = 0  # made so far
+        self._warned_of_pageable = False
         self._idle: list[tuple[Any, _ext.Loader]] = []
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
 
@@ -326,38 +411,49 @@ class DataLoader:
     # ---- batches ----
 
     def _warn_of_pinning(self) -> None:
-        if not self.pin_memory:
+        if not self.pin_memory or self.device is not None:
             return
-        torch = torch_if_installed()
         if self.pin_memory_device:
             warnings.warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the device,"
                 f"ignore pin_memory_device='{self.pin_memory_device}'.",
                 stacklevel=3,
             )
-        if torch is None or not torch.cuda.is_available():
+        if not self._pinned:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
                 stacklevel=3,
             )
 
-    def _deliver(self, batch: _ext.Batch) -> list[Any]:
-        convert = to_torch if self.output == "torch" else to_numpy
-        if self.output == "torch" and self.pin_memory and sys.modules["torch"].cuda.is_available():
+    def _warn_of_pageable(self, engine: _ext.Loader) -> None:
+        """Says once that pinned memory was asked for and could not be had."""
+        if self._warned_of_pageable or self.device is None and not self._pinned:
+            return
+        note = engine.stats()["pinned_note"]
+        if note:
+            self._warned_of_pageable = True
+            warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
 
-            def convert(tensor: _ext.Tensor) -> Any:
-                return to_torch(tensor).pin_memory()
-
+    def _deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
+        convert = _CONVERT[self.output]
         images = batch.images
         labels = convert(batch.labels)
         if isinstance(images, list):
             finished: Any = [convert(image) for image in images]
         else:
-            finished = convert(images)
+            finished = None if images is None else convert(images)
+        if self._batch_transforms:
+            number = batch.index * self.world_size + self.rank
+            finished, labels = mix(
+                self._batch_transforms, finished, labels, seed, batch.epoch, number
+            )
+            labels = labels.pin_memory() if self._pinned else labels
+        made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
+        fields = in_order(self._compiled.handle, batch, self._compiled.text, made, labels, self.output)
         if self.batch_size is None and self.batch_sampler is None:
-            return [finished[0], int(labels[0])]
-        return [finished, labels]
+            return [single(field) for field in fields]
+        return fields
 
     # ---- resume ----
 
@@ -390,10 +486,10 @@ class DataLoader:
 
     def stats(self) -> dict[str, Any]:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
-        workers) and its share, waiting, memory, the first batch."""
+        workers) and its share, waiting, memory, the first batch, and what a device was given."""
         engine = self._engine()
         raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
-        return friendly(raw)
+        return friendly(raw, self.device)
 
     def bad_samples(self) -> list[dict[str, Any]]:
         """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
@@ -410,11 +506,12 @@ class DataLoader:
         )
         engine = self._engine()
         threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
+        device = f", device={self.device!r}" if self.device is not None else ""
         rank = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
         return (
             f"{type(self).__name__}({type(self.dataset).__name__} of {len(self._compiled.handle)}, "
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
-            f"order={self.order!r}{rank}, next epoch {self._epoch})"
+            f"order={self.order!r}{device}{rank}, next epoch {self._epoch})"
         )
 
 
@@ -423,6 +520,7 @@ class _Iterator:
 
     _engine: _ext.Loader | None = None
     _done = False
+    _delivered = False
 
     def __init__(self, loader: DataLoader, number: int) -> None:
         self._loader = loader
@@ -444,7 +542,10 @@ class _Iterator:
             self._done = True
             self._leave()
             raise StopIteration
-        return self._loader._deliver(batch)
+        if not self._delivered:
+            self._delivered = True
+            self._loader._warn_of_pageable(self._engine)
+        return self._loader._deliver(batch, self._place.seed)
 
     def _place_now(self) -> Place:
         assert self._engine is not None

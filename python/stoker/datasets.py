@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets: folders of images, and encoded images in memory.
+"""Data sets: folders of images, encoded images in memory, and the archives of stoker.archives.
 
 >>> from stoker import datasets
 >>> data = datasets.ImageFolder("images")       # one sub-folder for each class
@@ -12,99 +12,52 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _ext
-from ._convert import default_seed, to_numpy, to_torch, torch_if_installed
-from .transforms import pipeline_text
+from . import _ext, audio
+from ._dataset import Classes, EngineDataset
+from .archives import (
+    HDF5,
+    LMDB,
+    Concat,
+    FieldDataset,
+    Manifest,
+    Mix,
+    Npy,
+    Npz,
+    Subset,
+    TFRecord,
+    WebDataset,
+    Zip,
+)
 
-__all__ = ["EngineDataset", "FlatFolder", "ImageBytes", "ImageFolder"]
-
-
-class EngineDataset:
-    """What the data sets here have in common: the engine knows where the bytes of each sample are."""
-
-    transform: Any
-
-    def __init__(self, transform: Any) -> None:
-        self.transform = transform
-        self._handle: _ext.Dataset | None = None
-        self._single: tuple[Any, _ext.Loader] | None = None  # makes single samples for data[i]
-        self._calls = itertools.count()
-        pipeline_text(transform)  # refuses now what cannot be done later
-
-    def _open(self) -> _ext.Dataset:
-        raise NotImplementedError
-
-    def _engine(self) -> _ext.Dataset:
-        if self._handle is None:
-            self._handle = self._open()
-        return self._handle
-
-    def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
-        """A data set of these samples alone."""
-        raise NotImplementedError
-
-    def _bytes(self, index: int) -> tuple[bytes, str]:
-        """The encoded image, and what messages call it."""
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return len(self._engine())
-
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        """The image and its label. Without a transform the image is an array of uint8, height x width
-        x 3; with one it is what the loader would make of it, chance differing from call to call."""
-        index = range(len(self))[index]
-        if self.transform is None:
-            data, name = self._bytes(index)
-            return to_numpy(_ext.decode(data, name=name)), self._engine().label(index)
-        loader = self._single_loader()
-        loader.start(next(self._calls), np.array([index], np.int64))
-        batch = loader.next()
-        assert batch is not None
-        image = batch.images[0] if isinstance(batch.images, list) else batch.images
-        out = to_torch(image) if torch_if_installed() else to_numpy(image)
-        return (out if batch.ragged else out[0]), self._engine().label(index)
-
-    def _single_loader(self) -> _ext.Loader:
-        key = (os.getpid(), pipeline_text(self.transform))
-        if self._single is None or self._single[0] != key:
-            self._single = (
-                key,
-                _ext.Loader(
-                    self._engine(), _ext.Pipeline(key[1]), workers=0, order="given", seed=default_seed()
-                ),
-            )
-        return self._single[1]
-
-    @property
-    def targets(self) -> list[int]:
-        """The label of each sample."""
-        return list(map(int, to_numpy(self._engine().labels())))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_single": None}
-
-    def _where(self) -> str:
-        return ""
-
-    def __repr__(self) -> str:
-        lines = [f"Dataset {type(self).__name__}", f"Number of datapoints: {len(self)}"]
-        if self._where():
-            lines.append(f"Root location: {self._where()}")
-        if self.transform is not None:
-            lines.append("Transform: " + repr(self.transform).replace("\n", "\n" + " " * 15))
-        return "\n    ".join(lines)
+__all__ = [
+    "HDF5",
+    "LMDB",
+    "AudioFolder",
+    "Concat",
+    "EngineDataset",
+    "FieldDataset",
+    "FlatFolder",
+    "ImageBytes",
+    "ImageFolder",
+    "Manifest",
+    "Mix",
+    "Npy",
+    "Npz",
+    "Subset",
+    "TFRecord",
+    "WebDataset",
+    "Zip",
+]
 
 
 class _Folder(EngineDataset):
-    _scheme = ""
+    _extensions: Sequence[str] | None = None  # None: those of images
 
     def __init__(self, root: Any, transform: Any, index_dir: Any, allow_empty: bool) -> None:
         super().__init__(transform)
@@ -120,6 +73,7 @@ class _Folder(EngineDataset):
             return _ext.Dataset.open(
                 f"{self._scheme}:{os.fsdecode(self.root)}",
                 index_dir=self.index_dir,
+                extensions=self._extensions,
                 allow_empty=self.allow_empty,
             )
         except ValueError as err:
@@ -147,7 +101,7 @@ class _Folder(EngineDataset):
         return os.fsdecode(self.root)
 
 
-class ImageFolder(_Folder):
+class ImageFolder(Classes, _Folder):
     """Images in one sub-folder for each class, in the order of torchvision's ImageFolder.
 
     `index_dir` is a folder to keep the list of files in; it is used again as long as the tree is
@@ -181,19 +135,28 @@ class ImageFolder(_Folder):
         super().__init__(root, transform, index_dir, allow_empty)
 
     @property
-    def classes(self) -> list[str]:
-        """The names of the classes; a class's label is its place here."""
-        return self._engine().classes
-
-    @property
-    def class_to_idx(self) -> dict[str, int]:
-        """The label of each class."""
-        return {name: label for label, name in enumerate(self.classes)}
-
-    @property
     def imgs(self) -> list[tuple[str, int]]:
         """The same as samples."""
         return self.samples
+
+
+class AudioFolder(Classes, _Folder):
+    """Sounds in one sub-folder for each class. `transform` is one of stoker.audio; without one, the samples
+    are as the files have them. A sample is (sound, label); a loader gives [sounds, labels], or
+    [sounds, lengths, labels] where the transform leaves lengths that differ."""
+
+    _scheme = "folder"
+    _extensions = audio.EXTENSIONS
+
+    def __init__(
+        self, root: Any, transform: Any = None, allow_empty: bool = False, *, index_dir: Any = None
+    ) -> None:
+        transform = audio.Decode() if transform is None else transform
+        if not audio.is_on_sounds(transform):
+            raise TypeError(
+                f"transform={transform!r} works on images: AudioFolder wants those of stoker.audio"
+            )
+        super().__init__(root, transform, index_dir, allow_empty)
 
 
 class FlatFolder(_Folder):

@@ -8,7 +8,7 @@ from typing import Any
 _STAGES = ("read", "decode", "augment", "slot")
 
 
-def friendly(raw: dict[str, Any]) -> dict[str, Any]:
+def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:
     """Seconds instead of nanoseconds, and each stage's share of the workers' time."""
     seconds = {stage: raw["stage_ns"][stage] / 1e9 for stage in _STAGES}
     total = sum(seconds.values())
@@ -33,9 +33,20 @@ def friendly(raw: dict[str, Any]) -> dict[str, Any]:
         ],
         "memory": {
             "batches_bytes": raw["slot_bytes"],
+            "pinned_bytes": raw["pinned_bytes"],
             "scratch_bytes": raw["scratch_bytes"],
             "batches": raw["slots"],
             "batches_lent": raw["slots_lent"],
+        },
+        "device": {
+            "name": device or "cpu",
+            "augment_on": raw["augment_on"],
+            "copied_bytes": raw["copied_bytes"],
+            "rows_resized_there": raw["raw_rows"],
+            "rows_resized_by_workers": raw["resized_rows"],
+            "files_decoded_there": raw["engine_rows"],
+            "files_given_in_vain": raw["engine_failures"],
+            "engines_note": raw["engine_note"],
         },
         "decoded": decoded,
         "reader": raw["reader"],

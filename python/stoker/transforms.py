@@ -18,6 +18,9 @@ torch is installed) of channels x height x width. Chance differs from call to ca
 (20, 30, 3)
 >>> tuple(T.ToTensor()(np.zeros((40, 60, 3), np.uint8)).shape)
 (3, 40, 60)
+
+MixUp, CutMix and RandomChoice of them work on whole batches: they are no part of a data set's transform
+but of DataLoader(batch_transforms=...).
 """
 
 from __future__ import annotations
@@ -42,19 +45,23 @@ from ._arguments import (
     pair,
 )
 from ._convert import default_seed, dtype_name, torch_if_installed
+from ._mix import CutMix, MixUp, RandomChoice
 
 __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
     "ConvertImageDtype",
+    "CutMix",
     "GaussianBlur",
     "Grayscale",
     "InterpolationMode",
+    "MixUp",
     "Normalize",
     "PILToTensor",
     "Pad",
     "RandomApply",
+    "RandomChoice",
     "RandomCrop",
     "RandomErasing",
     "RandomGrayscale",

@@ -23,7 +23,7 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, "stoker._fields", "stoker._mix", "stoker._open", "stoker.archives"])
 def test_examples(name, in_folder):
     module = importlib.import_module(name)
     result = doctest.testmod(

@@ -2,6 +2,7 @@
 """The examples, the demo and the program run as a user runs them."""
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,53 @@ def test_train_like_resumes_exactly(folder):
     assert got.returncode == 0, got.stderr
     assert "6 steps, 24 images" in got.stdout
     assert "resumed run is the same: True" in got.stdout
+
+
+@pytest.fixture()
+def train(monkeypatch, capsys):
+    """Runs the training example in this process, since importing torch takes longer than the training."""
+    pytest.importorskip("torchvision")
+
+    def run_it(*arguments):
+        monkeypatch.setattr(sys, "argv", ["train_imagenet.py", *map(str, arguments)])
+        runpy.run_path(str(ROOT / "examples" / "train_imagenet.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_it
+
+
+def test_training_resumes_with_the_same_weights(folder, tmp_path, train):
+    common = [folder, "--model", "resnet18", "--size", 32, "--batch-size", 8, "--epochs", 2, "--device", "cpu", "--mix"]
+    whole = train(*common)
+    saved = ["--checkpoint", tmp_path / "checkpoint.pt"]
+    first = train(*common, *saved, "--stop-after", 4)
+    assert "step 4: loss" in first and "done" not in first
+    second = train(*common, *saved)
+    assert "goes on at step 4, in epoch 1" in second
+    weights = [re.search(r"done: 6 steps.*weights (\w+)", got).group(1) for got in (whole, second)]
+    assert weights[0] == weights[1]
+
+
+def test_training_wants_images(train):
+    with pytest.raises(SystemExit, match="2"):
+        train()
+
+
+def test_training_under_torchrun(tmp_path):
+    pytest.importorskip("torchvision")
+    got = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
+              ROOT / "examples" / "train_imagenet.py", "--synthetic", 12, "--model", "squeezenet1_1", "--size", 32,
+              "--batch-size", 3, "--epochs", 1, "--device", "cpu",
+              env=dict(os.environ, OMP_NUM_THREADS="1", TMPDIR=str(tmp_path)))
+    assert got.returncode == 0, got.stderr
+    assert "12 images of 10 classes, 2 processes, on cpu" in got.stdout and "done: 2 steps" in got.stdout
+
+
+@pytest.mark.parametrize("package, name", [("jax", "jax_snippet.py"), ("lightning", "lightning_snippet.py")])
+def test_other_frameworks(folder, package, name):
+    pytest.importorskip(package)
+    got = run(sys.executable, ROOT / "examples" / name, folder)
+    assert got.returncode == 0 and re.search(r"loss \d+\.\d+", got.stdout), got.stdout + got.stderr
 
 
 def test_readme_python_runs(folder):
@@ -112,7 +160,7 @@ def test_help(arguments):
     (["bench", "a", "--workers", "none"], "wants a number"),
     (["bench", "a", "--workers=0"], "wants a number"),
     (["bench", "a", "--seconds"], "wants a number"),
-    (["info", "x"], "takes no arguments"),
+    (["info", "a", "b"], "does not know"),
 ])
 def test_usage_errors_exit_2_with_one_sentence(arguments, said):
     got = stoker(*arguments)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From device= in Python through the engine to a driver and back; the driver's GPU is ordinary memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import sources
+
+HERE = Path(__file__).resolve().parent
+
+BEGIN = """
+    import ctypes, sys, warnings
+    import numpy as np
+    import stoker
+    from stoker import _ext, transforms as T
+
+    cuda = ctypes.CDLL("libcuda.so.1")
+    room = (ctypes.c_size_t * 4096)()
+    def log(name):
+        return list(room[: getattr(cuda, name)(room)])
+
+    api = ctypes.pythonapi
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    def look(tensor, **options):
+        '''The memory that the capsule points to; it is the CPU's after all.'''
+        capsule = tensor.__dlpack__(**options)
+        data = ctypes.c_void_p.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor")).value
+        kind = {"float32": ctypes.c_float, "int64": ctypes.c_int64}[tensor.dtype]
+        array = np.ctypeslib.as_array((kind * int(np.prod(tensor.shape))).from_address(data))
+        strides = [s * array.itemsize for s in tensor.stride]
+        return np.lib.stride_tricks.as_strided(array, tensor.shape, strides).copy()
+
+    data = stoker.datasets.ImageFolder(sys.argv[1], T.Compose([T.RandomResizedCrop(24), T.ToTensor()]))
+    options = {"batch_size": 4, "shuffle": True, "seed": 3}
+    want = [(i.copy(), t.copy()) for i, t in stoker.DataLoader(data, output="numpy", **options)]
+"""
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    compiler = os.environ.get("CC") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("fake")
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", folder / "libcuda.so.1", HERE / "fake_cuda.c"], check=True
+    )
+    return folder
+
+
+@pytest.fixture()
+def run(fake, tree):
+    def run_code(code):
+        paths = [str(fake), os.environ.get("LD_LIBRARY_PATH", "")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)),
+        }
+        whole = textwrap.dedent(BEGIN) + textwrap.dedent(code)
+        command = [sys.executable, "-c", whole, tree]
+        got = subprocess.run(
+            command, timeout=60, capture_output=True, text=True, env=environment, check=False
+        )
+        assert got.returncode == 0, got.stdout + got.stderr
+        return got.stdout.split()
+
+    return run_code
+
+
+@pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("where", ["auto", "cpu"])
+def test_batches_are_those_of_the_cpu(run, layout, where):
+    assert run(f"""
+        loader = stoker.DataLoader(data, output="dlpack", device="cuda", augment_on={where!r},
+                                   memory_format={layout!r}, **options)
+        for epoch in range(3):
+            loader.set_epoch(0)
+            got = [(look(i), look(t)) for i, t in loader]
+            assert all((a == b).all() and (c == d).all() for (a, c), (b, d) in zip(got, want, strict=True))
+        report = loader.stats()
+        assert report["device"]["name"] == "cuda" and report["device"]["copied_bytes"] > 0
+        assert report["memory"]["pinned_bytes"] > 0 and report["memory"]["batches_lent"] == 0
+        print("same")
+    """) == ["same"]
+
+
+def test_streams_wait_and_are_marked(run):
+    assert run("""
+        loader = stoker.DataLoader(data, output="dlpack", device="cuda:0", num_workers=0, **options)
+        batches = iter(loader)
+        images, labels = next(batches)
+        assert images.__dlpack_device__() == labels.__dlpack_device__() == (2, 0)
+        assert repr(images) == "<stoker Tensor float32 (4, 3, 24, 24) on cuda:0>"
+        log("fake_waits"), log("fake_marks")
+        for stream, waits in ((None, [1]), (1, [1]), (2, [2]), (9876, [9876]), (-1, [])):
+            images.__dlpack__(stream=stream, max_version=(1, 0), dl_device=(2, 0), copy=False)
+            assert log("fake_waits") == waits, stream
+        for wrong in (0, -2):
+            try:
+                images.__dlpack__(stream=wrong)
+                print("taken")
+            except ValueError as error:
+                assert "no CUDA stream" in str(error)
+        for options in ({"dl_device": (1, 0)}, {"dl_device": (2, 1)}, {"copy": True}):
+            try:
+                labels.__dlpack__(**options)
+                print("taken")
+            except BufferError as error:
+                assert "CUDA memory" in str(error)
+        try:
+            memoryview(images)
+            print("looked")
+        except BufferError as error:
+            assert "GPU's memory" in str(error)
+        assert log("fake_marks") == []
+        del images
+        assert log("fake_marks") == []
+        del labels
+        assert set(log("fake_marks")) == {1, 9876}  # the legacy stream waits for those of threads
+        print("done")
+    """) == ["done"]
+
+
+def test_the_stream_at_the_end_is_marked_too(run):
+    assert run("""
+        loader = _ext.Loader(data._engine(), _ext.Pipeline("resize(size=[24,24]); to_tensor"), batch_size=4,
+                             device="cuda", workers=0, stream_of=lambda: 4242)
+        loader.start()
+        batch = loader.next()
+        assert batch.device == (2, 0)
+        batch.sync()
+        log("fake_marks")
+        del batch
+        assert 4242 in log("fake_marks")
+        print("done")
+    """) == ["done"]
+
+
+def test_pinned_memory(run):
+    assert run("""
+        text = _ext.Pipeline("resize(size=[24,24]); to_tensor")
+        plain = _ext.Loader(data._engine(), text, batch_size=4)
+        plain.start()
+        pinned = _ext.Loader(data._engine(), text, batch_size=4, pin_memory=True, stream_of=lambda: 4242)
+        pinned.start()
+        while (batch := pinned.next()) is not None:
+            assert batch.device[0] == 3 and batch.images.__dlpack_device__() == (1, 0)
+            assert (np.asarray(batch.images) == np.asarray(plain.next().images)).all()
+            log("fake_marks")
+            del batch
+            assert 4242 in log("fake_marks")
+        assert pinned.stats()["pinned_bytes"] > 0 and pinned.stats()["pinned_note"] is None
+        print("done")
+    """) == ["done"]
+
+
+def test_one_warning_where_memory_is_not_pinned(run):
+    assert run("""
+        loader = stoker.DataLoader(data, output="dlpack", device="cuda", pinned_limit=1, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for epoch in range(2):
+                loader.set_epoch(0)
+                got = [(look(i), look(t)) for i, t in loader]
+        assert all((a == b).all() and (c == d).all() for (a, c), (b, d) in zip(got, want, strict=True))
+        said = [str(w.message) for w in caught if "pageable" in str(w.message)]
+        assert len(said) == 1, said
+        assert loader.stats()["memory"]["pinned_bytes"] == 0
+        print("done")
+    """) == ["done"]
+
+
+def test_errors_are_sentences(run):
+    assert run("""
+        def said(**more):
+            try:
+                list(stoker.DataLoader(data, output="dlpack", **{**options, **more}))
+            except (stoker.StokerError, ValueError, MemoryError) as error:
+                return str(error)
+        assert "cuda:7" in said(device="cuda:7")
+        assert "kernel" in said(device="cuda", augment_on="cuda")
+        large = stoker.datasets.ImageFolder(sys.argv[1], T.Compose([T.Resize((4096, 4096)), T.ToTensor()]))
+        try:
+            list(stoker.DataLoader(large, 16, output="dlpack", device="cuda", max_memory=1 << 40))
+        except (stoker.StokerError, MemoryError) as error:
+            assert "memory" in str(error), error
+            print("done")
+        ragged = stoker.datasets.ImageFolder(sys.argv[1], T.ToTensor())
+        try:
+            stoker.DataLoader(ragged, 4, output="dlpack", device="cuda")
+        except ValueError as error:
+            assert "differ in size" in str(error)
+            print("done")
+    """) == ["done", "done"]
+
+
+def test_fork_is_refused(run):
+    assert run("""
+        import os
+        warnings.simplefilter("ignore")
+        loader = stoker.DataLoader(data, output="dlpack", device="cuda", **options)
+        batches = iter(loader)
+        kept = next(batches)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except stoker.StokerError as error:
+                os._exit(0 if "fork" in str(error) else 2)
+            os._exit(1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(list(batches)) == len(want) - 1)
+    """) == ["0", "True"]
+
+
+def test_fields_beside_the_image_stay_with_the_cpu(run, tmp_path):
+    url = sources.make_tar(tmp_path)
+    assert run(f"""
+        data = stoker.datasets.WebDataset({url!r}, ("txt", "png", "cls", "npy"),
+                                          T.Compose([T.RandomCrop(16), T.ToTensor()]))
+        want = list(stoker.DataLoader(data, output="numpy", **options))
+        got = list(stoker.DataLoader(data, output="dlpack", device="cuda", **options))
+        assert len(got) == len(want) == 6
+        for ours, theirs in zip(got, want, strict=True):
+            text, images, labels, arrays = ours
+            assert images.__dlpack_device__() == labels.__dlpack_device__() == (2, 0)
+            assert arrays.__dlpack_device__()[0] == 1 and text == theirs[0]
+            assert (look(images) == theirs[1]).all() and (look(labels) == theirs[2]).all()
+            assert (arrays == theirs[3]).all()
+        print("good")
+    """) == ["good"]

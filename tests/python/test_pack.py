@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker pack`, `verify` and `info`: what is written is read by each format's own library."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sysconfig
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import picture
+
+PROGRAM = Path(os.environ.get("STOKER_PROGRAM") or Path(sysconfig.get_path("scripts")) / "stoker")
+
+
+def stoker(*arguments, **more):
+    more = {"capture_output": True, "text": True, "timeout": 120, "check": False, **more}
+    return subprocess.run([str(PROGRAM), *map(str, arguments)], **more)
+
+
+def pack(*arguments, code=0, **more):
+    got = stoker("pack", *arguments, **more)
+    assert got.returncode == code, got.stderr + got.stdout
+    return got
+
+
+def pixels(data: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def folder_samples(root: Path):
+    """As ImageFolder: (file's bytes, class)."""
+    classes = sorted(p.name for p in root.iterdir())
+    return [(p.read_bytes(), classes.index(p.parent.name)) for c in classes for p in sorted((root / c).rglob("*.*"))]
+
+
+def tar_samples(folder: Path):
+    """(image's bytes, label) as webdataset reads them."""
+    wds = pytest.importorskip("webdataset")
+    found = []
+    for shard in sorted(folder.glob("shard-*.tar")):
+        for s in wds.WebDataset(str(shard), shardshuffle=False):
+            image = next(v for k, v in s.items() if k in ("jpg", "png", "bmp"))
+            found.append((image, int(s["cls"])))
+    return found
+
+
+def members(path: Path):
+    with tarfile.open(path) as tar:
+        return [(m.name, m.offset_data, m.size) for m in tar]
+
+
+def big_tree(root: Path, count=40, size=(400, 300), **options) -> Path:
+    for i in range(count):
+        (root / f"c{i % 3}").mkdir(parents=True, exist_ok=True)
+        picture(i, *size).save(root / f"c{i % 3}" / f"{i:04}.jpg", **{"quality": 95, **options})
+    return root
+
+
+# ---- tar ----------------------------------------------------------------------------------------
+
+
+def test_tar_holds_identical_samples(tree, tmp_path):
+    got = pack(tree, tmp_path / "out", "--workers", 3)
+    assert "23 samples" in got.stdout and not got.stderr
+    assert tar_samples(tmp_path / "out") == folder_samples(tree)
+    names = [n for n, _, _ in members(tmp_path / "out" / "shard-000000.tar")]
+    assert names[0] == "ant/000.jpg" and names[-1] == "__index__"
+
+
+def test_tar_back_to_tar_is_the_same_file(tree, tmp_path):
+    pack(tree, tmp_path / "one")
+    pack(tmp_path / "one", tmp_path / "two")
+    name = "shard-000000.tar"
+    assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_the_kept_index_is_taken(tree, tmp_path):
+    pack(tree, tmp_path / "out")
+    shard = tmp_path / "out" / "shard-000000.tar"
+    before = Path(f"{shard}.stoker-index").stat()
+    assert stoker("info", shard).returncode == 0
+    assert Path(f"{shard}.stoker-index").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_large_payloads_are_aligned(tmp_path):
+    pack(big_tree(tmp_path / "tree", 12), tmp_path / "out", "--shard-size", "200K")
+    shards = sorted((tmp_path / "out").glob("*.tar"))
+    assert len(shards) > 2
+    large = [(o, s) for shard in shards for n, o, s in members(shard) if s >= 32768 and n != "__index__"]
+    assert len(large) >= 6 and all(offset % 4096 == 0 for offset, _ in large)
+    listed = subprocess.run(["tar", "tf", str(shards[0])], capture_output=True, text=True, check=True)
+    assert not listed.stderr and "c0/0000.jpg" in listed.stdout
+    assert tar_samples(tmp_path / "out") == folder_samples(tmp_path / "tree")
+
+
+def test_any_number_of_workers_gives_the_same_bytes(tree, tmp_path):
+    for workers in (1, 4):
+        pack(tree, tmp_path / str(workers), "--workers", workers, "--shuffle", 7, "--shard-size", "30K")
+    for shard in sorted((tmp_path / "1").glob("*.tar")):
+        assert shard.read_bytes() == (tmp_path / "4" / shard.name).read_bytes()
+    assert sorted(tar_samples(tmp_path / "1")) == sorted(folder_samples(tree))
+    assert tar_samples(tmp_path / "1") != folder_samples(tree)
+
+
+def test_odd_names_stay_inside(tmp_path):
+    root = tmp_path / "tree" / "a.b"
+    root.mkdir(parents=True)
+    names = [b"x.jpg", b"x.png", b".hidden.jpg", b"a.b.c.jpg", b"\xff\xfe.jpg", b"new\nline.jpg",
+             b"__key__.jpg", b"sp ace.jpg", "ü".encode() + b".jpg", b"l" * 180 + b".jpg"]
+    for i, name in enumerate(names):
+        buffer = io.BytesIO()
+        picture(i, 40, 30).save(buffer, "png" if name.endswith(b"png") else "jpeg")
+        with open(os.fsencode(root) + b"/" + name, "wb") as file:
+            file.write(buffer.getvalue())
+    pack(tmp_path / "tree", tmp_path / "out")
+    found = tar_samples(tmp_path / "out")
+    assert len(found) == len(names)
+    for name, _, _ in members(tmp_path / "out" / "shard-000000.tar"):
+        assert not name.startswith("/") and ".." not in name and "\n" not in name
+        name.encode()
+    assert stoker("verify", tmp_path / "out", "--deep").returncode == 0
+
+
+def test_hostile_keys_of_a_tar_stay_inside(tmp_path):
+    buffer = io.BytesIO()
+    picture(0, 40, 30).save(buffer, "jpeg")
+    with tarfile.open(tmp_path / "in.tar", "w") as tar:
+        for name in ("../../up.jpg", "/root/abs.jpg", "a/../../b.jpg"):
+            info = tarfile.TarInfo(name)
+            info.size = len(buffer.getvalue())
+            tar.addfile(info, io.BytesIO(buffer.getvalue()))
+    pack(tmp_path / "in.tar", tmp_path / "out")
+    names = [n for n, _, _ in members(tmp_path / "out" / "shard-000000.tar")]
+    assert len(names) == 4 and not any(".." in n or n.startswith("/") for n in names)
+
+
+def test_suffixes_of_several_images_stay(tmp_path):
+    wds = pytest.importorskip("webdataset")
+    image, mask = (np.asarray(picture(i, 40, 30)) for i in (1, 2))
+    with wds.TarWriter(str(tmp_path / "in.tar")) as sink:
+        for i in range(3):
+            sink.write({"__key__": f"d/{i}", "jpg": image, "seg_mask.png": mask, "cls": i, "other.cls": 7})
+    pack(tmp_path / "in.tar", tmp_path / "out")
+    was, now = ({s["__key__"]: s for s in wds.WebDataset(str(p), shardshuffle=False)}
+                for p in (tmp_path / "in.tar", tmp_path / "out" / "shard-000000.tar"))
+    assert was.keys() == now.keys()
+    for key, sample in was.items():
+        for field in ("jpg", "seg_mask.png", "cls", "other.cls"):
+            assert sample[field] == now[key][field]
+
+
+def test_text_and_arrays_compressed(tmp_path):
+    wds = pytest.importorskip("webdataset")
+    array = np.zeros((50, 100), np.float32)
+    with wds.TarWriter(str(tmp_path / "in.tar")) as sink:
+        for i in range(4):
+            sink.write({"__key__": f"s{i}", "txt": "words " * 300, "json": {"n": i}, "npy": array + i, "cls": i})
+    pack(tmp_path / "in.tar", tmp_path / "plain")
+    back = list(wds.WebDataset(str(tmp_path / "plain" / "shard-000000.tar"), shardshuffle=False).decode())
+    assert [s["cls"] for s in back] == [0, 1, 2, 3] and back[2]["json"] == {"n": 2}
+    assert back[1]["txt"] == "words " * 300 and np.array_equal(back[3]["npy"], array + 3)
+    got = stoker("pack", tmp_path / "in.tar", tmp_path / "small", "--compress", "zstd")
+    if got.returncode == 2:
+        pytest.skip("this build has no zstd")
+    assert (tmp_path / "small" / "shard-000000.tar").stat().st_size < (
+        tmp_path / "plain" / "shard-000000.tar").stat().st_size / 2
+    pack(tmp_path / "small", tmp_path / "again")
+    assert [m[0] for m in members(tmp_path / "again" / "shard-000000.tar")] == [
+        m[0] for m in members(tmp_path / "plain" / "shard-000000.tar")]
+
+
+# ---- images -------------------------------------------------------------------------------------
+
+
+def test_crop_ready_changes_no_pixel(tmp_path):
+    root = tmp_path / "tree" / "a"
+    root.mkdir(parents=True)
+    kinds = {"base": {}, "prog": {"progressive": True}, "full": {"subsampling": 0}, "h2": {"subsampling": 1},
+             "q100": {"quality": 100}}
+    sizes = [(400, 300), (333, 217), (17, 9), (8, 8), (104, 63), (1, 40)]
+    for kind, options in kinds.items():
+        for i, size in enumerate(sizes):
+            picture(i, *size).save(root / f"{kind}{i}.jpg", **{"quality": 85, **options})
+    picture(1, 320, 200).convert("L").save(root / "grey.jpg", progressive=True)
+    picture(2, 320, 200).convert("CMYK").save(root / "cmyk.jpg")
+    got = pack(tmp_path / "tree", tmp_path / "out", "--crop-ready")
+    assert f"{len(kinds) * len(sizes) + 1} JPEG files" in got.stdout and "1 kept as they were" in got.stdout
+    before, after = folder_samples(tmp_path / "tree"), tar_samples(tmp_path / "out")
+    assert len(before) == len(after)
+    changed = 0
+    for (was, _), (now, _) in zip(before, after):
+        assert np.array_equal(pixels(was), pixels(now))
+        assert Image.open(io.BytesIO(now)).info.get("progressive") is None or was == now
+        changed += was != now
+    assert changed == len(before) - 1
+    assert sum(len(n) for n, _ in after) < sum(len(w) for w, _ in before)
+
+
+def test_crop_ready_leaves_damaged_files_alone_or_equal(tmp_path):
+    root = tmp_path / "tree" / "a"
+    root.mkdir(parents=True)
+    rng = np.random.default_rng(11)
+    for i in range(80):
+        buffer = io.BytesIO()
+        picture(i, 120, 90).save(buffer, "jpeg", progressive=i % 2 == 0)
+        data = bytearray(buffer.getvalue())
+        if i % 4 == 3:
+            data = data[: int(rng.integers(300, len(data)))]
+        else:
+            data[int(rng.integers(20, len(data)))] ^= 1 << int(rng.integers(8))
+        (root / f"{i:03}.jpg").write_bytes(data)
+    assert stoker("pack", tmp_path / "tree", tmp_path / "out", "--crop-ready", "--on-error", "skip").returncode in (0, 1)
+    before = {f"a/{p.stem}.jpg": p.read_bytes() for p in root.iterdir()}
+    kept = 0
+    with tarfile.open(tmp_path / "out" / "shard-000000.tar") as tar:
+        for member in tar:
+            if member.name not in before:
+                continue
+            now = tar.extractfile(member).read()
+            kept += now == before[member.name]
+            if now != before[member.name]:
+                assert np.array_equal(pixels(now), pixels(before[member.name])), member.name
+    assert kept >= 15
+
+
+def test_crop_ready_keeps_exif_and_profile(tmp_path):
+    root = tmp_path / "tree" / "a"
+    root.mkdir(parents=True)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture(3, 200, 120).save(root / "x.jpg", exif=exif, icc_profile=b"profile" * 50, comment=b"said")
+    pack(tmp_path / "tree", tmp_path / "out", "--crop-ready")
+    image = Image.open(io.BytesIO(tar_samples(tmp_path / "out")[0][0]))
+    assert image.getexif()[0x0112] == 6 and image.info["icc_profile"] == b"profile" * 50
+    assert image.info["comment"] == b"said"
+
+
+def test_resize_and_max_size(tmp_path):
+    root = tmp_path / "tree" / "a"
+    root.mkdir(parents=True)
+    picture(0, 400, 300).save(root / "0.png")
+    picture(1, 90, 200).save(root / "1.png")
+    tree = tmp_path / "tree"
+    pack(tree, tmp_path / "short", "--resize", 60)
+    assert [pixels(b).shape[:2] for b, _ in tar_samples(tmp_path / "short")] == [(60, 80), (133, 60)]
+    pack(tree, tmp_path / "exact", "--resize", "64x48", "--quality", 70)
+    assert [pixels(b).shape[:2] for b, _ in tar_samples(tmp_path / "exact")] == [(48, 64)] * 2
+    pack(tree, tmp_path / "most", "--max-size", 200)
+    most = tar_samples(tmp_path / "most")
+    assert pixels(most[0][0]).shape[:2] == (150, 200)
+    assert most[1][0] == (root / "1.png").read_bytes()  # small enough: left alone
+
+
+# ---- other formats ------------------------------------------------------------------------------
+
+
+def test_lmdb(tree, tmp_path):
+    lmdb = pytest.importorskip("lmdb")
+    got = stoker("pack", tree, tmp_path / "out", "--format", "lmdb")
+    if got.returncode == 2:
+        pytest.skip("this build has no LMDB")
+    assert got.returncode == 0, got.stderr
+    env = lmdb.open(str(tmp_path / "out"), readonly=True, lock=False)
+    with env.begin() as txn:
+        values = [bytes(v) for _, v in txn.cursor()]
+    env.close()
+    assert all(was in now for (was, _), now in zip(folder_samples(tree), values))
+    pack(tmp_path / "out", tmp_path / "back")  # and the other direction
+    assert tar_samples(tmp_path / "back") == folder_samples(tree)
+
+
+def test_tfrecord(tree, tmp_path):
+    pack(tree, tmp_path / "out", "--format", "tfrecord", "--shard-size", "30K")
+    assert len(list((tmp_path / "out").glob("*.tfrecord"))) > 2
+    pack(tmp_path / "out", tmp_path / "back")
+    assert tar_samples(tmp_path / "back") == folder_samples(tree)
+    reader = pytest.importorskip("tfrecord")
+    first = next(iter(reader.tfrecord_loader(str(tmp_path / "out" / "shard-000000.tfrecord"), None)))
+    assert bytes(first["image/encoded"]) == folder_samples(tree)[0][0] and first["image/class/label"] == 0
+
+
+def test_npy(tree, even_tree, tmp_path):
+    pack(even_tree, tmp_path / "out", "--format", "npy")
+    images, labels = (np.load(tmp_path / "out" / f"{n}.npy") for n in ("image", "label"))
+    samples = folder_samples(even_tree)
+    assert images.shape == (20, 40, 48, 3) and images.dtype == np.uint8
+    assert all(np.array_equal(images[i], pixels(s[0])) for i, s in enumerate(samples))
+    assert labels.tolist() == [s[1] for s in samples]
+    got = pack(tree, tmp_path / "uneven", "--format", "npy", code=3)
+    assert "--resize" in got.stderr and not list((tmp_path / "uneven").glob("*.npy"))
+    np.save(tmp_path / "in.npy", images)
+    pack(tmp_path / "in.npy", tmp_path / "tar")
+    assert len(members(tmp_path / "tar" / "shard-000000.tar")) == 21
+
+
+def test_hdf5(even_tree, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    got = stoker("pack", even_tree, tmp_path / "out", "--format", "hdf5")
+    if got.returncode == 2:
+        pytest.skip("this build has no HDF5")
+    assert got.returncode == 0, got.stderr
+    samples = folder_samples(even_tree)
+    with h5py.File(tmp_path / "out" / "data.h5") as file:
+        assert file["image"].shape == (20, 40, 48, 3) and file["image"].dtype == np.uint8
+        assert all(np.array_equal(file["image"][i], pixels(s[0])) for i, s in enumerate(samples))
+        assert file["label"][:].tolist() == [s[1] for s in samples]
+    pack(tmp_path / "out", tmp_path / "npy", "--format", "npy")
+    assert np.array_equal(np.load(tmp_path / "npy" / "image.npy")[7], pixels(samples[7][0]))
+    assert stoker("verify", tmp_path / "out").returncode == 0
+
+
+# ---- what goes wrong ----------------------------------------------------------------------------
+
+
+def test_bad_samples_stop_or_go_to_the_ledger(bad_tree, tmp_path):
+    got = pack(bad_tree, tmp_path / "stop", code=3)
+    assert "b/002.jpg" in got.stderr
+    got = pack(bad_tree, tmp_path / "skip", "--on-error", "skip", code=1)
+    assert "1 left out" in got.stdout
+    ledger = [json.loads(line) for line in (tmp_path / "skip" / "bad_samples.jsonl").read_text().splitlines()]
+    assert [entry["name"].endswith("b/002.jpg") for entry in ledger] == [True] and ledger[0]["reason"]
+    assert len(tar_samples(tmp_path / "skip")) == 11
+    manifest = json.loads((tmp_path / "skip" / "manifest.json").read_text())
+    assert manifest["complete"] and manifest["samples"] == 11 and manifest["bad"] == 1
+
+
+def test_kill_and_resume(tmp_path):
+    tree = big_tree(tmp_path / "tree", 60)
+    (tree / "c1" / "0001.jpg").write_bytes(b"no image")
+    options = ["--shard-size", "50K", "--workers", 2, "--resize", 250, "--on-error", "skip", "--quiet"]
+    pack(tree, tmp_path / "whole", *options, code=1)
+    out, killed = tmp_path / "out", 0
+    for _ in range(50):
+        before = len(list(out.glob("shard-*.tar")))
+        process = subprocess.Popen([str(PROGRAM), "pack", *map(str, [tree, out, *options])])
+        while process.poll() is None and len(list(out.glob("shard-*.tar"))) < before + 2:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait() == -signal.SIGKILL
+        if process.returncode == 1:
+            break
+        for shard in out.glob("shard-*.tar"):  # none is half-written
+            assert shard.read_bytes() == (tmp_path / "whole" / shard.name).read_bytes()
+    assert killed
+    pack(tree, out, *options, code=1)
+    names = sorted(p.name for p in out.iterdir())
+    assert names == sorted(p.name for p in (tmp_path / "whole").iterdir())
+    for name in names:
+        if not name.endswith("-index"):
+            assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    got = pack(tree, out, *[o for o in options if o != "--quiet"], code=1)
+    assert "nothing to do" in got.stdout
+
+
+def test_other_settings_are_refused(tree, tmp_path):
+    pack(tree, tmp_path / "out")
+    before = (tmp_path / "out" / "shard-000000.tar").stat().st_mtime_ns
+    got = pack(tree, tmp_path / "out", "--quality", 50, code=3)
+    assert "other settings" in got.stderr
+    assert (tmp_path / "out" / "shard-000000.tar").stat().st_mtime_ns == before
+
+
+def test_a_folder_with_other_things_is_not_touched(tree, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.txt").write_text("precious")
+    got = pack(tree, tmp_path / "own", code=3)
+    assert "thesis.txt" in got.stderr and [p.name for p in (tmp_path / "own").iterdir()] == ["thesis.txt"]
+
+
+def test_no_room_is_a_clear_error_and_can_be_resumed(tmp_path):
+    tree = big_tree(tmp_path / "tree", 30)
+    limit = 1_000_000
+
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    got = pack(tree, tmp_path / "out", code=3, preexec_fn=small_files)
+    assert "make room" in got.stderr and got.stderr.count("\n") == 1
+    assert not list((tmp_path / "out").glob("*.tar")) and not list((tmp_path / "out").glob(".partial*"))
+    pack(tree, tmp_path / "out")
+    assert len(tar_samples(tmp_path / "out")) == 30
+
+
+@pytest.mark.parametrize("arguments, said", [
+    ([], "which data set"),
+    (["a"], "where to"),
+    (["a", "b", "c"], "one too many"),
+    (["a", "b", "--formt", "tar"], "Did you mean '--format'?"),
+    (["a", "b", "--format", "zip"], "wants another value"),
+    (["a", "b", "--quality", "101"], "wants another value"),
+    (["a", "b", "--resize", "0x5"], "wants another value"),
+    (["a", "b", "--format", "npy", "--crop-ready"], "holds pixels"),
+])
+def test_usage(arguments, said):
+    got = pack(*arguments, code=2)
+    assert said in got.stderr and got.stderr.count("\n") == 1
+
+
+# ---- verify and info ----------------------------------------------------------------------------
+
+
+def test_verify_finds_a_flipped_byte(tree, tmp_path):
+    pack(tree, tmp_path / "out")
+    shard = tmp_path / "out" / "shard-000000.tar"
+    assert "all good" in stoker("verify", tmp_path / "out").stdout
+    name, offset, size = next(m for m in members(shard) if m[0].startswith("bee/003"))
+    data = bytearray(shard.read_bytes())
+    data[offset + size // 2] ^= 4
+    shard.write_bytes(data)
+    for what in (tmp_path / "out", shard):
+        got = stoker("verify", what)
+        assert got.returncode == 1 and name in got.stdout, got.stdout
+    got = stoker("verify", tmp_path / "absent")
+    assert got.returncode == 3 and "absent" in got.stderr
+
+
+def test_verify_finds_a_flipped_byte_in_a_record(tree, tmp_path):
+    pack(tree, tmp_path / "out", "--format", "tfrecord")
+    shard = tmp_path / "out" / "shard-000000.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 4
+    shard.write_bytes(data)
+    got = stoker("verify", tmp_path / "out")
+    assert got.returncode == 1 and "record" in got.stdout and "CRC32C" in got.stdout
+
+
+def test_verify_deep_decodes(tmp_path):
+    root = tmp_path / "tree" / "a"
+    root.mkdir(parents=True)
+    for i in range(3):
+        picture(i, 200, 150).save(root / f"{i}.png")
+    data = (root / "1.png").read_bytes()
+    (root / "1.png").write_bytes(data[: len(data) // 2])
+    assert stoker("verify", tmp_path / "tree").returncode == 0  # its header is as it should be
+    got = stoker("verify", tmp_path / "tree", "--deep")
+    assert got.returncode == 1 and "1.png" in got.stdout and "0.png" not in got.stdout
+
+
+def test_info(tree, tmp_path):
+    page = tmp_path / "page.html"
+    got = stoker("info", tree, "--html", page)
+    assert got.returncode == 0, got.stderr
+    for word in ("23", "folder", "classes", "image", "label", "up to 64", "jpg", "decoding"):
+        assert word in got.stdout, word
+    text = page.read_text()
+    assert text.count("data:image/jpeg;base64,") == 12 and "<script" not in text
+    pack(tree, tmp_path / "out")
+    assert "tar" in stoker("info", tmp_path / "out").stdout
+    assert stoker("info", tmp_path / "absent").returncode == 1

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fields of every format, against what its own library reads; and what is said of bad samples."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import wave as wavelib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sources
+import stoker
+import torch
+from sources import COUNT, FORMATS, encoded, label, pixels
+from stoker import audio, datasets
+from stoker import transforms as T
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def rows_of(loader):
+    """The samples of an epoch, each a tuple."""
+    return [row for batch in loader for row in zip(*batch, strict=True)]
+
+
+def equal(ours, theirs):
+    if isinstance(theirs, np.ndarray):
+        ours = np.asarray(ours)
+        return ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    return type(ours) is type(theirs) and ours == theirs
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_open_knows_what_it_is(kind, tmp_path):
+    made = FORMATS[kind][0](tmp_path)
+    expected = FORMATS[kind][1](made, None)
+    path = made if isinstance(made, str) else made[0]
+    data = stoker.open(path, transform=T.ToTensor())
+    assert type(data) is type(expected)
+    place = list(data.field_types.values()).index("image")
+    assert data[0][place].shape == (3, sources.HEIGHT, sources.WIDTH)
+    assert "Root location" in repr(data)
+    named = stoker.open(f"{data._engine().kind}:{path}")
+    assert type(named) is type(data) and named.path == path
+
+
+def test_open_a_folder(tree):
+    data = stoker.open(tree, transform=T.ToTensor())
+    assert type(data) is datasets.ImageFolder and data.classes == ["ant", "bee", "cow"]
+    assert type(stoker.open(f"flat:{tree}")) is datasets.FlatFolder
+    with pytest.raises(ValueError, match="an image and a label"):
+        stoker.open(tree, fields="image")
+
+
+# ---- against the libraries ----
+
+
+def test_webdataset(tmp_path):
+    webdataset = pytest.importorskip("webdataset")
+    url = sources.make_tar(tmp_path)
+    suffixes = ("png", "cls", "txt", "json", "npy", "rag.npy", "bin", "__key__")
+    theirs = list(
+        webdataset.WebDataset(url, shardshuffle=False, empty_check=False)
+        .decode("rgb8")
+        .to_tuple(*suffixes)
+    )
+    data = datasets.WebDataset(url, suffixes)
+    assert len(data) == len(theirs) == COUNT
+    for i, expected in enumerate(theirs):
+        for name, ours, other in zip(suffixes, data[i], expected, strict=True):
+            assert equal(ours, other), (i, name)
+    shards = [f"{tmp_path}/s-{k}.tar" for k in (2, 0)]
+    assert [key for (key,) in datasets.WebDataset(shards, ("__key__",))] == [
+        f"{i:04}" for i in [*range(16, COUNT), *range(8)]
+    ]
+
+
+def test_batches_of_every_type(tmp_path):
+    suffixes = ("txt", "cls", "png", "json", "npy", "rag.npy", "bin")
+    data = datasets.WebDataset(sources.make_tar(tmp_path), suffixes, T.ToTensor())
+    assert list(data.field_types.values()) == ["text", "int", "image", "json", "array", "array", "bytes"]
+    text, cls, images, parsed, stacked, ragged, raw = next(iter(stoker.DataLoader(data, batch_size=5)))
+    assert text == [f"Bild {i} für dich" for i in range(5)]
+    assert cls.dtype == torch.int64 and cls.tolist() == [label(i) for i in range(5)]
+    assert images.shape == (5, 3, sources.HEIGHT, sources.WIDTH)
+    assert parsed == [{"number": i, "list": [1.5, None]} for i in range(5)]
+    assert stacked.dtype == torch.float32 and stacked.shape == (5, 2, 3) and stacked[4, 0, 0] == 4
+    assert [part.tolist() for part in ragged] == [list(range(i % 3)) for i in range(5)]
+    assert raw == [bytes(range(i)) for i in range(5)]
+    one = list(stoker.DataLoader(data, batch_size=None))[2]
+    assert one[0] == "Bild 2 für dich" and type(one[1]) is int and one[2].shape == images.shape[1:]
+    assert one[4].shape == (2, 3) and one[6] == b"\0\1"
+
+
+@pytest.mark.parametrize("output", ["numpy", "dlpack"])
+def test_other_outputs(output, tmp_path):
+    data = datasets.WebDataset(sources.make_tar(tmp_path), ("png", "cls", "npy"), T.ToTensor())
+    images, cls, stacked = next(iter(stoker.DataLoader(data, batch_size=5, output=output)))
+    assert np.from_dlpack(images).shape == (5, 3, sources.HEIGHT, sources.WIDTH)
+    assert np.from_dlpack(cls).tolist() == [label(i) for i in range(5)]
+    assert np.from_dlpack(stacked).shape == (5, 2, 3)
+
+
+def test_mixup_takes_the_label(tmp_path):
+    data = datasets.WebDataset(sources.make_tar(tmp_path), ("txt", "png", "cls"), T.ToTensor())
+    mixup = T.MixUp(alpha=0.4, num_classes=5)
+    text, images, soft = next(
+        iter(stoker.DataLoader(data, batch_size=4, seed=1, batch_transforms=mixup))
+    )
+    assert len(text) == 4 and soft.shape == (4, 5) and images.is_floating_point()
+
+
+def test_memory_outlives_the_loader(tmp_path):
+    data = datasets.WebDataset(sources.make_tar(tmp_path), ("npy",))
+    batches = [stacked for (stacked,) in stoker.DataLoader(data, batch_size=4)]
+    del data
+    assert [int(b[0, 0, 0]) for b in batches] == [0, 4, 8, 12, 16, 20]
+
+
+TENSORFLOW_FIELDS = {
+    "image/class/text": "text",
+    "image/class/label": "int",
+    "image/encoded": "bytes",
+    "box": "float[2x2]",
+    "score": "float",
+    "ids": "int[]",
+    "raw": "u8[12]",
+    "big": "int[5]",
+}
+
+
+@pytest.mark.parametrize("name", ["examples", "gzip", "zlib"])
+def test_tfrecord(name, tmp_path):
+    path = shutil.copy(DATA / "tfrecord" / f"{name}.tfrecord", tmp_path)
+    records = json.loads((DATA / "tfrecord" / f"{name}.json").read_text())
+    data = datasets.TFRecord(path, TENSORFLOW_FIELDS)
+    assert len(data) == len(records) > 1
+    for ours, theirs in zip(data, records, strict=True):
+        text, number, image, box, score, ids, raw, big = ours
+        assert text.encode() == bytes.fromhex(theirs["image/class/text"][0])
+        assert number == theirs["image/class/label"][0]
+        assert image == bytes.fromhex(theirs["image/encoded"][0])
+        assert box.dtype == np.float32 and box.ravel().tolist() == theirs["box"] and box.shape == (2, 2)
+        assert type(score) is float and score == theirs["score"][0]
+        assert ids.dtype == np.int64 and ids.tolist() == (theirs["ids"] or [])
+        assert raw.tobytes() == bytes.fromhex(theirs["raw"][0])
+        assert big.tolist() == theirs["big"]
+
+
+def test_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = sources.make_hdf5(tmp_path)
+    names = ("scores", "images", "more/boxes", "deep", "labels")
+    data = datasets.HDF5(path, names)
+    batches = rows_of(stoker.DataLoader(data, batch_size=4, shuffle=True, seed=1, output="numpy"))
+    with h5py.File(path) as file:
+        for i in range(COUNT):
+            theirs = [file[name][i] for name in names]
+            for ours, other in zip(data[i], theirs, strict=True):
+                assert np.array_equal(ours, other)
+        for _, _, boxes, deep, number in batches:
+            i = int(boxes[0]) // 4
+            assert deep.dtype == np.int16 and np.array_equal(deep, file["deep"][i])
+            assert number == file["labels"][i]
+    assert next(iter(stoker.DataLoader(data, batch_size=3)))[0].dtype == torch.float64
+    assert datasets.HDF5(path).targets == [label(i) for i in range(COUNT)]
+    assert set(datasets.HDF5(path, None).field_types) == {"images", "labels", "scores", "deep"}
+
+
+def test_lmdb(tmp_path):
+    lmdb = pytest.importorskip("lmdb")
+    path = sources.make_lmdb(tmp_path, encoded)
+    with lmdb.open(path, readonly=True, lock=False) as env, env.begin() as txn:
+        theirs = [(bytes(key), bytes(value)) for key, value in txn.cursor()]
+    raw = datasets.LMDB(path, "bytes")
+    assert [(key.encode(), value) for value, key in raw] == theirs
+    image, key = datasets.LMDB(path, "image")[4]
+    assert key == "0004" and np.array_equal(image, pixels(4))
+    image, key = datasets.LMDB(path)[5]  # found out
+    assert key == "0005" and np.array_equal(image, pixels(5))
+    assert list(datasets.LMDB(path, fields="key")) == [(f"{i:04}",) for i in range(COUNT)]
+    with pytest.raises(ValueError, match="image, datum, bytes"):
+        datasets.LMDB(path, "jpeg")
+
+
+def test_zip_is_as_the_unpacked_folder(tmp_path):
+    path = sources.make_zip(tmp_path)
+    data = datasets.Zip(path, ("image", "label", "name"))
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    folder = datasets.ImageFolder(tmp_path / "unpacked" / "data")
+    assert data.classes == folder.classes and data.class_to_idx == folder.class_to_idx
+    assert data.targets == folder.targets and len(data) == len(folder)
+    for (ours, number, name), (theirs, expected), (file, _) in zip(
+        data, folder, folder.samples, strict=True
+    ):
+        assert number == expected and np.array_equal(ours, theirs)
+        assert file.endswith(name) and os.path.basename(name) == os.path.basename(file)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4, 5), (6, 5), (6, 5, 3), (6, 5, 4)])
+@pytest.mark.parametrize("dtype", ["u1", "<i2", ">f4", "f8", "?", "u8"])
+def test_npy(shape, dtype, tmp_path):
+    chance = np.random.default_rng(1)
+    array = chance.integers(0, 256, (7, *shape)).astype(dtype)
+    np.save(tmp_path / "x.npy", array)
+    data = datasets.Npy(tmp_path / "x.npy")
+    (kind,) = data.field_types.values()
+    theirs = array.astype(array.dtype.newbyteorder("="))
+    if kind == "image":
+        assert dtype == "u1" and len(shape) >= 2
+        (batch,) = next(iter(stoker.DataLoader(data, batch_size=7)))
+        assert batch.shape[0] == 7
+        for (ours,), row in zip(data, theirs, strict=True):
+            grey = row[..., None].repeat(3, 2) if row.ndim == 2 else row
+            assert ours.shape[2] in (3, 4) and np.array_equal(ours[..., :3], grey[..., :3])
+        return
+    (batch,) = next(iter(stoker.DataLoader(data, batch_size=7, output="numpy")))
+    assert np.array_equal(batch, theirs)
+    assert all(np.array_equal(ours, row) for (ours,), row in zip(data, theirs, strict=True))
+    if shape:
+        assert batch.dtype == theirs.dtype
+    else:
+        assert kind == ("float" if theirs.dtype.kind == "f" else "int")
+
+
+def test_manifest_with_classes(tmp_path):
+    sources.make_manifest(tmp_path)
+    words = ["dog", "cat", "cow"]
+    lines = [
+        {"file": f"{i}.png", "class": words[i % 3], "caption": f"Nr. {i}", "boxes": [[i, 1]]}
+        for i in range(6)
+    ]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    data = datasets.Manifest(
+        tmp_path / "x.jsonl", {"file": "image", "class": "int", "caption": "text", "boxes": "json"}
+    )
+    assert data.classes == sorted(words) and data.class_to_idx["cow"] == 1
+    for i, (image, number, caption, boxes) in enumerate(data):
+        assert np.array_equal(image, pixels(i)) and data.classes[number] == words[i % 3]
+        assert caption == f"Nr. {i}" and boxes == [[i, 1]]
+    assert type(stoker.open(tmp_path / "x.jsonl")) is datasets.Manifest
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_sounds_in_tar_files(fixed, tmp_path):
+    if not any(kind == "audio" and present for kind, _, _, present in stoker._ext.features()):
+        pytest.skip("this build has no audio")
+    waves = [np.arange(100 + 50 * i, dtype=np.int16) * (i + 1) for i in range(4)]
+    members = []
+    for i, wave in enumerate(waves):
+        file = io.BytesIO()
+        with wavelib.open(file, "wb") as out:
+            out.setparams((1, 2, 8000, 0, "NONE", ""))
+            out.writeframes(wave.tobytes())
+        members += [(f"k{i}.cls", b"%d" % i), (f"k{i}.wav", file.getvalue()), (f"k{i}.txt", b"t%d" % i)]
+    path = sources.write_tar(tmp_path / "x.tar", members)
+    transform = audio.PadTrim(80) if fixed else audio.Decode()
+    data = datasets.WebDataset(path, ("cls", "wav", "txt"), transform)
+    cls, sound, *lengths, text = next(iter(stoker.DataLoader(data, batch_size=4)))
+    assert cls.tolist() == [0, 1, 2, 3] and text == ["t0", "t1", "t2", "t3"]
+    assert [n.tolist() for n in lengths] == ([] if fixed else [[len(wave) for wave in waves]])
+    for i, wave in enumerate(waves):
+        expected = torch.from_numpy(wave[:80] if fixed else wave) / 32768
+        assert torch.equal(sound[i, 0, : len(expected)], expected)
+        assert torch.equal(data[i][1][0], expected) and data[i][2] == f"t{i}"
+    assert datasets.WebDataset(path, ("wav",))[0] == (members[1][1],)  # as it is, without a transform
+
+
+# ---- what cannot be, and what is bad ----
+
+
+def test_refusals(tmp_path):
+    url = sources.make_tar(tmp_path)
+    with pytest.raises(OSError, match="nowhere"):
+        datasets.WebDataset(tmp_path / "nowhere.tar")
+    with pytest.raises(NotImplementedError, match="pickle"):
+        datasets.WebDataset(url, ("png", "pyd"))
+    with pytest.raises(ValueError, match="no field is of the type image.*cls \\(int\\)"):
+        datasets.WebDataset(url, ("cls",), T.ToTensor())
+    with pytest.raises(ValueError, match="without commas"):
+        datasets.WebDataset(url, ("png,cls",))
+    with pytest.raises(ValueError, match="none is given"):
+        datasets.WebDataset(url, ())
+    with pytest.raises(TypeError, match="no name"):
+        datasets.WebDataset(url, (1,))
+    with pytest.raises(AttributeError, match="lie in its samples"):
+        datasets.WebDataset(url, ("png", "cls")).targets  # noqa: B018
+    with pytest.raises(stoker.StokerError, match="jpg"):
+        datasets.WebDataset(url)[0]  # the default is jpg and cls
+
+
+@pytest.fixture()
+def damaged(tmp_path):
+    """Eight samples, of which 2 is no image, 4 has no number and 6 no field cls."""
+    members = []
+    for i in range(8):
+        members.append((f"k{i}.png", b"no image at all" if i == 2 else encoded(i)))
+        members += [] if i == 6 else [(f"k{i}.cls", b"seven" if i == 4 else b"%d" % i)]
+        members += [(f"k{i}.txt", b"text"), (f"k{i}.json", b"[1]")]
+    return sources.write_tar(tmp_path / "bad.tar", members)
+
+
+def test_bad_samples_are_named(damaged):
+    transform = T.Compose([T.CenterCrop(16), T.ToTensor()])
+    data = datasets.WebDataset(damaged, ("png", "cls", "txt", "json"), transform)
+    loader = stoker.DataLoader(data, batch_size=8, on_error="replace")
+    images, labels, text, parsed = next(iter(loader))
+    assert labels.tolist() == [0, 1, -100, 3, -100, 5, -100, 7]
+    good = labels >= 0
+    assert images[~good].abs().sum() == 0 and (images[good].flatten(1).sum(1) > 0).all()
+    assert text == ["text" if ok else "" for ok in good]
+    assert parsed == [[1] if ok else None for ok in good]
+    ledger = {entry["sample"]: entry["reason"] for entry in loader.bad_samples()}
+    assert sorted(ledger) == [2, 4, 6]
+    assert all("bad.tar" in reason and f"k{sample}" in reason for sample, reason in ledger.items())
+    assert "seven" in ledger[4] and "cls" in ledger[6]
+    with pytest.raises(stoker.CorruptSample, match="bad.tar.*k4.*seven"):
+        data[4]
+    skipped = next(iter(stoker.DataLoader(data, batch_size=8, on_error="skip")))
+    assert set(skipped[1].tolist()) <= {0, 1, 3, 5, 7} and len(skipped[2]) == 8
+
+
+def test_bad_json_is_named(tmp_path):
+    path = sources.write_tar(tmp_path / "x.tar", [("a.json", b"{}"), ("b.json", b"{'a': 1}")])
+    data = datasets.WebDataset(path, ("json",))
+    assert data[0] == ({},)
+    with pytest.raises(stoker.CorruptSample, match="x.tar.*b.*field json: no JSON"):
+        data[1]
+
+
+def test_bad_record_is_named(tmp_path):
+    (path, *_) = sources.make_tfrecord(tmp_path)
+    size = len(sources.record(encoded(0), label(0)))
+    data = bytearray(Path(path).read_bytes())
+    data[size + 200] ^= 1
+    Path(path).write_bytes(data)
+    records = datasets.TFRecord(path)
+    assert records[0][1] == label(0) and records[2][1] == label(2)
+    with pytest.raises(stoker.CorruptSample, match=f"s-0.tfrecord.*{size}.*"):
+        records[1]
+
+
+def test_text_that_is_no_utf8_keeps_its_bytes(tmp_path):
+    path = sources.write_tar(tmp_path / "x.tar", [("a.txt", b"caf\xe9")])
+    ((text,),) = datasets.WebDataset(path, ("txt",))
+    assert os.fsencode(text) == b"caf\xe9"
