@@ -14,6 +14,8 @@ static int want_samples(const struct st_audio_shape *shape, const char *op, stru
                        : 0;
 }
 
+static const struct st_param no_params[] = {{0}};
+
 /* ---- audio_decode -------------------------------------------------------------------------------- */
 
 static int run_decode(const void *self, struct st_rng *rng, struct st_audio *audio,
@@ -27,6 +29,7 @@ const struct st_op st_op_audio_decode = {
     .name = "audio_decode",
     .help = "the samples of a sound as they are",
     .self_size = 1,
+    .params = no_params,
     .run_audio = run_decode,
 };
 
@@ -92,6 +95,7 @@ const struct st_op st_op_audio_mono = {
     .name = "audio_mono",
     .help = "the mean of all channels",
     .self_size = 1,
+    .params = no_params,
     .plan_audio = plan_mono,
     .run_audio = run_mono,
 };
