@@ -127,6 +127,15 @@ static PyObject *batch_labels(PyObject *object, void *unused)
     return ext_tensor_new(ext_state_of(object), &self->batch->labels, self->batch, self->hold);
 }
 
+static PyObject *batch_pair(PyObject *object, PyObject *stream)
+{
+    struct batch *self = (struct batch *)object;
+
+    if (self->batch->ragged || !self->batch->images.ndim || self->batch->lengths.ndim)
+        Py_RETURN_NONE;
+    return ext_tensor_pair(ext_state_of(object), self->batch, self->hold, stream);
+}
+
 static PyObject *batch_samples(PyObject *object, void *unused)
 {
     struct batch *self = (struct batch *)object;
@@ -301,6 +310,9 @@ static PyGetSetDef batch_getset[] = {
 };
 
 static PyMethodDef batch_methods[] = {
+    {"pair", batch_pair, METH_O,
+     "pair(stream): images and labels as two DLPack capsules, joined to the stream together, in a fraction "
+     "of the time that one Tensor after the other takes. None for a batch of anything else."},
     {"sync", batch_sync, METH_NOARGS, "Waits until a batch on a GPU is there."},
     {0},
 };

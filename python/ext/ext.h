@@ -44,6 +44,10 @@ PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tens
 /* As ext_tensor_new, for memory from malloc that becomes the tensor's (freed also on failure). */
 PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
                          void (*release)(void *memory));
+/* The batch's images and labels as two DLPack capsules, for work that is put into `stream` (as __dlpack__
+ * numbers them; None on the CPU): a tuple. */
+PyObject *ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                          struct ext_hold *hold, PyObject *stream);
 PyObject *ext_tuple_of(const int64_t *values, int32_t count);
 
 /* ---- options.c ---- */

@@ -74,14 +74,14 @@ struct tensor {
 };
 
 /* Pinned memory counts as the CPU's, as in torch. */
-static struct dlpack_device device_of(const struct tensor *self)
+static struct dlpack_device device_of(const struct stoker_batch *batch)
 {
-    if (!self->batch || self->batch->device_type != DLPACK_CUDA)
+    if (!batch || batch->device_type != DLPACK_CUDA)
         return (struct dlpack_device){DLPACK_CPU, 0};
-    return (struct dlpack_device){DLPACK_CUDA, self->batch->device_id};
+    return (struct dlpack_device){DLPACK_CUDA, batch->device_id};
 }
 
-static bool is_on_cpu(const struct tensor *self) { return device_of(self).type == DLPACK_CPU; }
+static bool is_on_cpu(const struct tensor *self) { return device_of(self->batch).type == DLPACK_CPU; }
 
 PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
                          const struct stoker_batch *batch, struct ext_hold *hold)
@@ -211,7 +211,8 @@ static void capsule_free(PyObject *capsule)
             packed_free(PyCapsule_GetContext(capsule));
 }
 
-static PyObject *pack(struct tensor *self, bool versioned)
+static PyObject *pack(const struct stoker_tensor *view, const struct stoker_batch *batch,
+                      struct ext_hold *hold, bool versioned)
 {
     struct packed *packed = calloc(1, sizeof(*packed));
     struct dlpack_tensor *tensor;
@@ -220,13 +221,13 @@ static PyObject *pack(struct tensor *self, bool versioned)
     if (!packed)
         return PyErr_NoMemory();
     tensor = versioned ? &packed->versioned.tensor : &packed->managed.tensor;
-    memcpy(packed->shape, self->view.shape, sizeof(packed->shape));
-    memcpy(packed->strides, self->view.stride, sizeof(packed->strides));
+    memcpy(packed->shape, view->shape, sizeof(packed->shape));
+    memcpy(packed->strides, view->stride, sizeof(packed->strides));
     *tensor = (struct dlpack_tensor){
-        .data = self->view.data,
-        .device = device_of(self),
-        .ndim = self->view.ndim,
-        .dtype = {kinds[self->view.dtype].code, (uint8_t)(kinds[self->view.dtype].size * 8), 1},
+        .data = view->data,
+        .device = device_of(batch),
+        .ndim = view->ndim,
+        .dtype = {kinds[view->dtype].code, (uint8_t)(kinds[view->dtype].size * 8), 1},
         .shape = packed->shape,
         .strides = packed->strides,
     };
@@ -244,7 +245,7 @@ static PyObject *pack(struct tensor *self, bool versioned)
         free(packed);
         return NULL;
     }
-    packed->hold = ext_hold_take(self->hold);
+    packed->hold = ext_hold_take(hold);
     PyCapsule_SetContext(capsule, packed);
     return capsule;
 }
@@ -252,7 +253,7 @@ static PyObject *pack(struct tensor *self, bool versioned)
 /* Makes the consumer's stream wait for the batch. The array API's numbers for streams are the driver's
  * own: 1 the legacy default stream, 2 the one of each thread, others handles. None means 1; -1 asks for
  * nothing, and 0 could mean several things. */
-static int join_stream(struct tensor *self, PyObject *stream)
+static int join_stream(const struct ext_state *state, const struct stoker_batch *batch, PyObject *stream)
 {
     long long number = stream == Py_None ? 1 : PyLong_AsLongLong(stream);
     struct stoker_error err;
@@ -266,9 +267,9 @@ static int join_stream(struct tensor *self, PyObject *stream)
                      stream);
         return -1;
     }
-    if (number == -1 || stoker_batch_join(self->batch, (uintptr_t)number, &err) == STOKER_OK)
+    if (number == -1 || stoker_batch_join(batch, (uintptr_t)number, &err) == STOKER_OK)
         return 0;
-    ext_raise(ext_state_of((PyObject *)self), &err);
+    ext_raise(state, &err);
     return -1;
 }
 
@@ -277,7 +278,7 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
     struct tensor *self = (struct tensor *)object;
-    struct dlpack_device here = device_of(self), wanted = here;
+    struct dlpack_device here = device_of(self->batch), wanted = here;
     unsigned major = 0, minor = 0;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &max_version,
@@ -300,14 +301,30 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
                      here.type == DLPACK_CPU ? "no stream, " : "");
         return NULL;
     }
-    if (here.type == DLPACK_CUDA && join_stream(self, stream) < 0)
+    if (here.type == DLPACK_CUDA && join_stream(ext_state_of(object), self->batch, stream) < 0)
         return NULL;
-    return pack(self, major >= 1);
+    return pack(&self->view, self->batch, self->hold, major >= 1);
+}
+
+PyObject *ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                          struct ext_hold *hold, PyObject *stream)
+{
+    PyObject *images, *labels;
+
+    if (device_of(batch).type == DLPACK_CUDA && join_stream(state, batch, stream) < 0)
+        return NULL;
+    images = pack(&batch->images, batch, hold, false);
+    labels = images ? pack(&batch->labels, batch, hold, false) : NULL;
+    if (!labels) {
+        Py_XDECREF(images);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", images, labels);
 }
 
 static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
 {
-    struct dlpack_device device = device_of((struct tensor *)object);
+    struct dlpack_device device = device_of(((struct tensor *)object)->batch);
 
     (void)unused;
     return Py_BuildValue("(ii)", device.type, device.id);
@@ -366,7 +383,7 @@ static PyObject *tensor_repr(PyObject *object)
     if (shape && is_on_cpu(self))
         text = PyUnicode_FromFormat("<stoker Tensor %s %R>", type, shape);
     else if (shape)
-        text = PyUnicode_FromFormat("<stoker Tensor %s %R on cuda:%d>", type, shape, device_of(self).id);
+        text = PyUnicode_FromFormat("<stoker Tensor %s %R on cuda:%d>", type, shape, device_of(self->batch).id);
     Py_XDECREF(shape);
     return text;
 }

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -98,6 +100,25 @@ def current_stream(index: int | None = None) -> int:
         return int(torch.cuda.current_stream(index).cuda_stream) or LEGACY_STREAM
     # The same without an object made for it, which took half the time of handing out a batch.
     return int(raw(torch.cuda.current_device() if index is None else index)) or LEGACY_STREAM
+
+
+def pair_to_torch(device: str | None) -> Callable[[_ext.Batch], list[Any] | None]:
+    """What makes images and labels of a batch into torch's tensors, for torch's current stream; None for
+    batches of anything else. All that is the same for every batch is looked up here, once."""
+    torch: Any = sys.modules["torch"]
+    from_dlpack = getattr(torch._C, "_from_dlpack", torch.from_dlpack)  # the former takes capsules alone
+    stream_of: Callable[[], int | None] = type(None)
+    default = None
+    if device is not None:
+        index, default = int(device.partition(":")[2] or 0), LEGACY_STREAM
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", current_stream)
+        stream_of = functools.partial(raw, index)
+
+    def convert(batch: _ext.Batch) -> list[Any] | None:
+        pair = batch.pair(stream_of() or default)
+        return None if pair is None else [from_dlpack(pair[0]), from_dlpack(pair[1])]
+
+    return convert
 
 
 def device_name(device: Any) -> str | None:

@@ -23,11 +23,12 @@ from ._convert import (
     dtype_name,
     has_cuda,
     layout_name,
+    pair_to_torch,
     to_numpy,
     to_torch,
     torch_if_installed,
 )
-from ._fields import in_order, single
+from ._fields import INT, in_order, single, worked_on
 from ._mix import compile_batches, mix
 from .compile import compile_collate, compile_dataset
 from .state import Place
@@ -243,6 +244,7 @@ class DataLoader:
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
         if self.device is not None and self.output == "torch":
             self._begin_torch()
+        self._pair = pair_to_torch(self.device) if self._gives_pairs() else None
         self._initialized = True
 
     @staticmethod
@@ -261,6 +263,17 @@ class DataLoader:
                 "CUDA, or take output='dlpack' to another library"
             )
         sys.modules["torch"].cuda.init()
+
+    def _gives_pairs(self) -> bool:
+        """Whether batches are, as a rule, images and labels as torch's tensors and nothing else."""
+        kinds = [kind for _, kind in self._compiled.handle.fields]
+        single_samples = self.batch_size is None and self.batch_sampler is None
+        return (
+            self.output == "torch"
+            and kinds == [worked_on(self._compiled.text), INT]
+            and not self._batch_transforms
+            and not single_samples
+        )
 
     def _resolve(self, device: str | None) -> str | None:
         """torch's current GPU, where the number is left open."""
@@ -436,6 +449,8 @@ class DataLoader:
             warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
 
     def _deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
+        if self._pair is not None and (pair := self._pair(batch)) is not None:
+            return pair
         convert = _CONVERT[self.output]
         images = batch.images
         labels = convert(batch.labels)

@@ -4,8 +4,9 @@
  * rates. A chunk is as large as the engines like, but no more of what is left of a batch than would be
  * theirs by the rates measured so far: then both sides are through with it at about the same time.
  *
- * The GPU has better things to do than to decode what nobody waits for: engines rest while a batch lies
- * ready, so that a training run which the CPUs can feed alone gets all of it.
+ * The GPU has better things to do than to decode what nobody waits for: engines rest while half of the
+ * batches that are kept ahead lie ready, so that a training run which the CPUs can feed alone gets all of
+ * it.
  *
  * The engines write to the slot's own part of the device's memory. They heed no order of streams, so a
  * chunk begins only when the slot's last batch is done; and a row counts as done only when its pixels
@@ -259,17 +260,17 @@ static bool open_engine(struct st_engine_worker *self)
     return !rc;
 }
 
-static bool batch_lies_ready(const struct stoker_loader *loader)
+static bool is_well_ahead(const struct stoker_loader *loader)
 {
+    uint32_t ready = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        if (slot->state == ST_SLOT_READY)
-            return true;
-    return false;
+        ready += slot->state == ST_SLOT_READY;
+    return ready && 2 * ready >= loader->opt.prefetch;
 }
 
 void st_engines_wake(struct stoker_loader *loader)
 {
-    if (loader->engines.kind && !batch_lies_ready(loader))
+    if (loader->engines.kind && !is_well_ahead(loader))
         pthread_cond_broadcast(&loader->engines.work);
 }
 
@@ -283,7 +284,7 @@ static void *engine_main(void *argument)
         return NULL;
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
-        const uint32_t left = batch_lies_ready(loader) ? 0 : st_tickets_left(loader);
+        const uint32_t left = is_well_ahead(loader) ? 0 : st_tickets_left(loader);
         if (!left) {
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;

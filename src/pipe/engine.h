@@ -19,7 +19,7 @@ int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *k
 void st_engines_start(struct stoker_loader *loader);
 /* The loader is closing: waits for the threads and gives everything back. */
 void st_engines_close(struct stoker_loader *loader);
-/* There may be work for engines: tickets, and no batch that lies ready. Lock held. */
+/* There may be work for engines: tickets, and fewer batches ready than they rest at. Lock held. */
 void st_engines_wake(struct stoker_loader *loader);
 /* Tickets that engine threads may hold at once, all together. */
 uint32_t st_engines_tickets(const struct stoker_loader *loader);

@@ -187,7 +187,6 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.samples += slot->batch.count;
         *out = &slot->batch;
     }
-    pthread_cond_signal(&loader->work); /* one batch less is ready: another may be begun */
     st_engines_wake(loader);
     return rc;
 }
@@ -209,6 +208,8 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         rc = deliver(loader, slot, out, err);
     loader->count.wait_ns += st_now_ns() - began;
     pthread_mutex_unlock(&loader->lock);
+    /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
+    pthread_cond_signal(&loader->work);
     return rc;
 }
 

@@ -137,6 +137,24 @@ def test_dlpack_output(tree):
     assert "Tensor float32" in repr(images)
 
 
+def test_pair_is_what_the_tensors_are(tree):
+    batch = engine(tree).next()
+    images, labels = map(torch.from_dlpack, batch.pair(None))
+    assert images.data_ptr() == torch.from_dlpack(batch.images).data_ptr() and images.stride() == batch.images.stride
+    assert torch.equal(labels, torch.from_dlpack(batch.labels)) and labels.dtype == torch.int64
+    batch.pair(None)  # capsules that nobody takes
+    want = images.clone()
+    del batch, labels
+    gc.collect()
+    assert torch.equal(images, want)  # kept alive by the tensor alone
+
+
+def test_no_pair_of_other_batches(tree):
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.PILToTensor()), 4)
+    images, labels = next(iter(loader))
+    assert isinstance(images, list) and len(images) == len(labels) == 4
+
+
 def test_streams_are_for_devices_alone(tree):
     batch = engine(tree).next()
     assert batch.device == (1, 0)
