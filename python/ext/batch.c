@@ -18,29 +18,36 @@ struct lent {
     PyObject *stream_of;
 };
 
+/* 0, or -1 with an exception. */
+static int ask_stream(PyObject *stream_of, uintptr_t *stream)
+{
+    PyObject *answer = PyObject_CallNoArgs(stream_of);
+
+    *stream = answer ? (uintptr_t)PyLong_AsUnsignedLongLong(answer) : 0;
+    Py_XDECREF(answer);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* The last owner may let go in any thread, also in the middle of an exception. When Python is about to end
  * nobody is asked any more: it is the default stream then. */
-static uintptr_t ask_stream(PyObject *stream_of)
+static uintptr_t last_stream(PyObject *stream_of)
 {
-    PyObject *type, *value, *trace, *answer;
-    unsigned long long stream;
+    PyObject *type, *value, *trace;
     PyGILState_STATE lock;
+    uintptr_t stream;
 
     if (!Py_IsInitialized())
         return 0;
     lock = PyGILState_Ensure();
     PyErr_Fetch(&type, &value, &trace);
-    answer = PyObject_CallNoArgs(stream_of);
-    stream = answer ? PyLong_AsUnsignedLongLong(answer) : 0;
-    if (PyErr_Occurred()) {
+    if (ask_stream(stream_of, &stream) < 0) {
         PyErr_Clear();
         stream = 0;
     }
-    Py_XDECREF(answer);
     Py_DECREF(stream_of);
     PyErr_Restore(type, value, trace);
     PyGILState_Release(lock);
-    return (uintptr_t)stream;
+    return stream;
 }
 
 static void release_batch(void *batch) { stoker_batch_release(batch); }
@@ -49,7 +56,7 @@ static void release_lent(void *what)
 {
     struct lent *lent = what;
 
-    stoker_batch_release_on(lent->batch, ask_stream(lent->stream_of));
+    stoker_batch_release_on(lent->batch, last_stream(lent->stream_of));
     free(lent);
 }
 
@@ -92,6 +99,52 @@ PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch
     return (PyObject *)self;
 }
 
+/* ---- a pair ---- */
+
+static bool is_pair(const struct stoker_batch *batch)
+{
+    return !batch->ragged && batch->images.ndim && !batch->lengths.ndim;
+}
+
+/* What `take` makes of both, in a list. */
+static PyObject *take_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                           struct ext_hold *hold, PyObject *stream_of, PyObject *take)
+{
+    PyObject *capsule[2] = {NULL, NULL}, *list = NULL;
+    uintptr_t stream = 0;
+
+    if ((!stream_of || ask_stream(stream_of, &stream) == 0) &&
+        ext_tensor_pair(state, batch, hold, stream, capsule) == 0)
+        list = PyList_New(2);
+    for (int k = 0; list && k < 2; k++) {
+        PyObject *taken = PyObject_CallFunctionObjArgs(take, capsule[k], NULL);
+
+        if (!taken || PyList_SetItem(list, k, taken) < 0)
+            Py_CLEAR(list);
+    }
+    Py_XDECREF(capsule[0]);
+    Py_XDECREF(capsule[1]);
+    return list;
+}
+
+PyObject *ext_batch_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                         PyObject *stream_of, PyObject *take)
+{
+    struct ext_hold *hold;
+    PyObject *list;
+
+    if (!is_pair(batch))
+        return ext_batch_new(state, batch, stream_of);
+    hold = hold_batch(batch, stream_of);
+    if (!hold)
+        return PyErr_NoMemory();
+    list = take_pair(state, batch, hold, stream_of, take);
+    ext_hold_drop(hold);
+    return list;
+}
+
+/* ---- the type ---- */
+
 static void batch_dealloc(PyObject *object)
 {
     ext_hold_drop(((struct batch *)object)->hold);
@@ -125,15 +178,6 @@ static PyObject *batch_labels(PyObject *object, void *unused)
 
     (void)unused;
     return ext_tensor_new(ext_state_of(object), &self->batch->labels, self->batch, self->hold);
-}
-
-static PyObject *batch_pair(PyObject *object, PyObject *stream)
-{
-    struct batch *self = (struct batch *)object;
-
-    if (self->batch->ragged || !self->batch->images.ndim || self->batch->lengths.ndim)
-        Py_RETURN_NONE;
-    return ext_tensor_pair(ext_state_of(object), self->batch, self->hold, stream);
 }
 
 static PyObject *batch_samples(PyObject *object, void *unused)
@@ -310,9 +354,6 @@ static PyGetSetDef batch_getset[] = {
 };
 
 static PyMethodDef batch_methods[] = {
-    {"pair", batch_pair, METH_O,
-     "pair(stream): images and labels as two DLPack capsules, joined to the stream together, in a fraction "
-     "of the time that one Tensor after the other takes. None for a batch of anything else."},
     {"sync", batch_sync, METH_NOARGS, "Waits until a batch on a GPU is there."},
     {0},
 };

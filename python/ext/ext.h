@@ -44,10 +44,10 @@ PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tens
 /* As ext_tensor_new, for memory from malloc that becomes the tensor's (freed also on failure). */
 PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
                          void (*release)(void *memory));
-/* The batch's images and labels as two DLPack capsules, for work that is put into `stream` (as __dlpack__
- * numbers them; None on the CPU): a tuple. */
-PyObject *ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
-                          struct ext_hold *hold, PyObject *stream);
+/* The batch's images and labels as two DLPack capsules, for work that is put into `stream` (0: the default
+ * one; not looked at on the CPU). 0, or -1 with an exception. */
+int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch, struct ext_hold *hold,
+                    uintptr_t stream, PyObject *capsule[2]);
 PyObject *ext_tuple_of(const int64_t *values, int32_t count);
 
 /* ---- options.c ---- */
@@ -87,9 +87,14 @@ extern PyMethodDef ext_functions[]; /* functions.c */
 struct stoker_dataset *ext_dataset_handle(PyObject *object);
 struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
 /* Takes the batch over, also on failure. `stream_of` (may be NULL) is called when the batch is let go,
- * and answers which CUDA stream of the calling thread may still be reading it. */
+ * and answers which CUDA stream of the calling thread may still be reading it; 0 is the default one. */
 PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch,
                         PyObject *stream_of);
+
+/* The same for those who want nothing but tensors: [take(images), take(labels)] of DLPack capsules, for work
+ * that is put into the stream that `stream_of` answers now. A batch of anything else becomes a Batch. */
+PyObject *ext_batch_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                         PyObject *stream_of, PyObject *take);
 
 static inline struct ext_state *ext_state_of(PyObject *object)
 {

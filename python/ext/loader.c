@@ -353,7 +353,8 @@ static int wait_for_batch(struct loader *self, const struct stoker_batch **batch
     }
 }
 
-static PyObject *loader_next(PyObject *object, PyObject *unused)
+/* NULL with *ended at the end of the epoch; NULL with an exception else. */
+static const struct stoker_batch *next_batch(PyObject *object, bool *ended)
 {
     struct loader *self = (struct loader *)object;
     const struct stoker_batch *batch = NULL;
@@ -361,18 +362,35 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     bool raised = false;
     int rc;
 
-    (void)unused;
     if (!begin(self))
         return NULL;
     rc = wait_for_batch(self, &batch, &err, &raised);
     end(self);
-    if (raised)
-        return NULL;
-    if (rc < 0)
-        return ext_raise(ext_state_of(object), &err);
-    if (rc == STOKER_END)
-        Py_RETURN_NONE;
-    return ext_batch_new(ext_state_of(object), batch, self->stream_of);
+    if (!raised && rc < 0)
+        ext_raise(ext_state_of(object), &err);
+    *ended = rc == STOKER_END;
+    return batch;
+}
+
+static PyObject *loader_next(PyObject *object, PyObject *unused)
+{
+    bool ended = false;
+    const struct stoker_batch *batch = next_batch(object, &ended);
+
+    (void)unused;
+    if (!batch)
+        return ended ? Py_NewRef(Py_None) : NULL;
+    return ext_batch_new(ext_state_of(object), batch, ((struct loader *)object)->stream_of);
+}
+
+static PyObject *loader_next_pair(PyObject *object, PyObject *take)
+{
+    bool ended = false;
+    const struct stoker_batch *batch = next_batch(object, &ended);
+
+    if (!batch)
+        return ended ? Py_NewRef(Py_None) : NULL;
+    return ext_batch_pair(ext_state_of(object), batch, ((struct loader *)object)->stream_of, take);
 }
 
 /* ---- what happened ---- */
@@ -429,6 +447,9 @@ static PyMethodDef loader_methods[] = {
      "restore(state, indices=None, batch_sizes=None): begins an epoch where the state was saved."},
     {"save", loader_save, METH_NOARGS, "Where the epoch stands, as bytes for restore."},
     {"next", loader_next, METH_NOARGS, "The next Batch, or None at the end of the epoch."},
+    {"next_pair", loader_next_pair, METH_O,
+     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that is "
+     "images and labels, in a fraction of the time that a Batch and its Tensors take."},
     {"interrupt", loader_interrupt, METH_NOARGS, "Wakes a next that waits in another thread."},
     {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},
     {"stats", loader_stats, METH_NOARGS, "What happened since the loader was opened, in nanoseconds."},

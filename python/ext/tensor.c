@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEGACY_STREAM = 1 }; /* the driver's own name for its default stream */
+
 struct ext_hold {
     atomic_uint holders;
     void (*release)(void *what);
@@ -250,13 +252,22 @@ static PyObject *pack(const struct stoker_tensor *view, const struct stoker_batc
     return capsule;
 }
 
+static int join(const struct ext_state *state, const struct stoker_batch *batch, uintptr_t stream)
+{
+    struct stoker_error err;
+
+    if (stoker_batch_join(batch, stream, &err) == STOKER_OK)
+        return 0;
+    ext_raise(state, &err);
+    return -1;
+}
+
 /* Makes the consumer's stream wait for the batch. The array API's numbers for streams are the driver's
  * own: 1 the legacy default stream, 2 the one of each thread, others handles. None means 1; -1 asks for
  * nothing, and 0 could mean several things. */
 static int join_stream(const struct ext_state *state, const struct stoker_batch *batch, PyObject *stream)
 {
-    long long number = stream == Py_None ? 1 : PyLong_AsLongLong(stream);
-    struct stoker_error err;
+    long long number = stream == Py_None ? LEGACY_STREAM : PyLong_AsLongLong(stream);
 
     if (number == -1 && PyErr_Occurred())
         return -1;
@@ -267,10 +278,7 @@ static int join_stream(const struct ext_state *state, const struct stoker_batch 
                      stream);
         return -1;
     }
-    if (number == -1 || stoker_batch_join(batch, (uintptr_t)number, &err) == STOKER_OK)
-        return 0;
-    ext_raise(state, &err);
-    return -1;
+    return number == -1 ? 0 : join(state, batch, (uintptr_t)number);
 }
 
 static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -306,20 +314,14 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
     return pack(&self->view, self->batch, self->hold, major >= 1);
 }
 
-PyObject *ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
-                          struct ext_hold *hold, PyObject *stream)
+int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch, struct ext_hold *hold,
+                    uintptr_t stream, PyObject *capsule[2])
 {
-    PyObject *images, *labels;
-
-    if (device_of(batch).type == DLPACK_CUDA && join_stream(state, batch, stream) < 0)
-        return NULL;
-    images = pack(&batch->images, batch, hold, false);
-    labels = images ? pack(&batch->labels, batch, hold, false) : NULL;
-    if (!labels) {
-        Py_XDECREF(images);
-        return NULL;
-    }
-    return Py_BuildValue("(NN)", images, labels);
+    if (device_of(batch).type == DLPACK_CUDA && join(state, batch, stream ? stream : LEGACY_STREAM) < 0)
+        return -1;
+    capsule[0] = pack(&batch->images, batch, hold, false);
+    capsule[1] = capsule[0] ? pack(&batch->labels, batch, hold, false) : NULL;
+    return capsule[1] ? 0 : -1;
 }
 
 static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)

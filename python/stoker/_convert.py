@@ -102,23 +102,16 @@ def current_stream(index: int | None = None) -> int:
     return int(raw(torch.cuda.current_device() if index is None else index)) or LEGACY_STREAM
 
 
-def pair_to_torch(device: str | None) -> Callable[[_ext.Batch], list[Any] | None]:
-    """What makes images and labels of a batch into torch's tensors, for torch's current stream; None for
-    batches of anything else. All that is the same for every batch is looked up here, once."""
+def take_capsule() -> Callable[[Any], Any]:
+    """What makes a DLPack capsule into a tensor of torch's."""
     torch: Any = sys.modules["torch"]
-    from_dlpack = getattr(torch._C, "_from_dlpack", torch.from_dlpack)  # the former takes capsules alone
-    stream_of: Callable[[], int | None] = type(None)
-    default = None
-    if device is not None:
-        index, default = int(device.partition(":")[2] or 0), LEGACY_STREAM
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", current_stream)
-        stream_of = functools.partial(raw, index)
+    return getattr(torch._C, "_from_dlpack", torch.from_dlpack)
 
-    def convert(batch: _ext.Batch) -> list[Any] | None:
-        pair = batch.pair(stream_of() or default)
-        return None if pair is None else [from_dlpack(pair[0]), from_dlpack(pair[1])]
 
-    return convert
+def stream_asker(index: int) -> Callable[[], int]:
+    """current_stream(index) by the shortest way there is, for a torch that uses the GPU by then."""
+    raw = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", current_stream)
+    return functools.partial(raw, index)
 
 
 def device_name(device: Any) -> str | None:

@@ -23,11 +23,13 @@ from ._convert import (
     dtype_name,
     has_cuda,
     layout_name,
-    pair_to_torch,
+    stream_asker,
+    take_capsule,
     to_numpy,
     to_torch,
     torch_if_installed,
 )
+from ._epoch import EpochIterator
 from ._fields import INT, in_order, single, worked_on
 from ._mix import compile_batches, mix
 from .compile import compile_collate, compile_dataset
@@ -244,7 +246,7 @@ class DataLoader:
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
         if self.device is not None and self.output == "torch":
             self._begin_torch()
-        self._pair = pair_to_torch(self.device) if self._gives_pairs() else None
+        self._take = take_capsule() if self._gives_pairs() else None
         self._initialized = True
 
     @staticmethod
@@ -284,9 +286,11 @@ class DataLoader:
 
     def _stream_of(self) -> Callable[[], int] | None:
         """Whom the engine asks, when a batch is let go, for the stream that may still be reading it."""
-        if self.device is None and not self._pinned:
-            return None
-        index = None if self.device is None else int(self.device.partition(":")[2] or 0)
+        if self.device is None:
+            return current_stream if self._pinned else None
+        index = int(self.device.partition(":")[2] or 0)
+        if self.output == "torch":
+            return stream_asker(index)
         return functools.partial(current_stream, index)
 
     def _forget(self) -> None:
@@ -296,7 +300,7 @@ class DataLoader:
         self._fallback_seed = random.SystemRandom().getrandbits(63)
         self._pending: Place | None = None  # loaded, not begun
         self._left: Place | None = None  # where the latest iterator was dropped
-        self._current: Callable[[], _Iterator | None] = lambda: (
+        self._current: Callable[[], EpochIterator | None] = lambda: (
             None
         )  # weak reference to the latest iterator
         self._iterators = 0  # made so far
@@ -349,7 +353,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[list[Any]]:
         self._warn_of_pinning()
         self._iterators += 1
-        iterator = _Iterator(self, self._iterators)
+        iterator = EpochIterator(self, self._iterators)
         self._current = weakref.ref(iterator)
         self._left = None
         return iterator
@@ -449,8 +453,6 @@ class DataLoader:
             warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
 
     def _deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
-        if self._pair is not None and (pair := self._pair(batch)) is not None:
-            return pair
         convert = _CONVERT[self.output]
         images = batch.images
         labels = convert(batch.labels)
@@ -528,52 +530,3 @@ class DataLoader:
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
             f"order={self.order!r}{device}{rank}, next epoch {self._epoch})"
         )
-
-
-class _Iterator:
-    """One epoch."""
-
-    _engine: _ext.Loader | None = None
-    _done = False
-    _delivered = False
-
-    def __init__(self, loader: DataLoader, number: int) -> None:
-        self._loader = loader
-        self._number = number
-        self._key, self._engine, self._place = loader._begin()
-        self._length = self._engine.batches
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        return self
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __next__(self) -> list[Any]:
-        if self._done or self._engine is None:
-            raise StopIteration
-        batch = self._engine.next()
-        if batch is None:
-            self._done = True
-            self._leave()
-            raise StopIteration
-        if not self._delivered:
-            self._delivered = True
-            self._loader._warn_of_pageable(self._engine)
-        return self._loader._deliver(batch, self._place.seed)
-
-    def _place_now(self) -> Place:
-        assert self._engine is not None
-        return self._place.at(self._engine.save())
-
-    def _leave(self) -> None:
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            self._loader._give_back(self._key, engine)
-
-    def __del__(self) -> None:
-        if self._engine is None or self._engine.closed or sys.is_finalizing():
-            return
-        if self._key[0] == os.getpid() and self._loader._iterators == self._number:
-            self._loader._left = self._place_now()
-        self._leave()

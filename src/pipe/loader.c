@@ -140,7 +140,7 @@ static int wait_ready(struct stoker_loader *loader, const struct timespec *until
     return 0;
 }
 
-static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct stoker_error *err)
+static struct timespec time_limit(const struct stoker_loader *loader)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -150,6 +150,14 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
+    return until;
+}
+
+static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct stoker_error *err)
+{
+    if ((*out = due_slot(loader)))
+        return 0;
+    const struct timespec until = time_limit(loader);
     while (!(*out = due_slot(loader))) {
         int rc = 0;
         if (loader->interrupted) {
@@ -207,9 +215,12 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
     loader->count.wait_ns += st_now_ns() - began;
+    const bool ahead = st_pool_is_ahead(loader);
     pthread_mutex_unlock(&loader->lock);
-    /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
-    pthread_cond_signal(&loader->work);
+    /* One batch less is ready: another may be begun. While others lie ready that has the time until the
+     * consumer lets go of its last batch, which wakes a worker as well. */
+    if (!ahead)
+        pthread_cond_signal(&loader->work);
     return rc;
 }
 

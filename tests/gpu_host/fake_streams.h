@@ -19,7 +19,9 @@ struct CUevent_st {
     bool blocking;
 };
 
-enum work_kind { WORK_COPY, WORK_FILL, WORK_CALL, WORK_KERNEL, WORK_RECORD, WORK_WAIT, WORK_AFTER };
+enum work_kind {
+    WORK_COPY, WORK_FILL, WORK_CALL, WORK_KERNEL, WORK_RECORD, WORK_WAIT, WORK_AFTER, WORK_TELL
+};
 
 struct work {
     struct work *next;

@@ -92,6 +92,13 @@ API int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     return (void)event, (void)flags, note(waits, &wait_count, stream), OK;
 }
+API int fake_late; /* whether batches are late: the stream does not say that they are there */
+API int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags)
+{
+    if (!fake_late)
+        *(_Atomic uint32_t *)address = value;
+    return (void)stream, (void)flags, OK;
+}
 API int cuStreamIsCapturing(void *stream, int *status) { return (void)stream, *status = 0, OK; }
 API int cuStreamGetCtx(void *stream, void **context) { return (void)stream, *context = (void *)77, OK; }
 API int cuEventCreate(void **event, unsigned flags) { return (void)flags, new_handle(event); }

@@ -138,15 +138,27 @@ def test_dlpack_output(tree):
 
 
 def test_pair_is_what_the_tensors_are(tree):
-    batch = engine(tree).next()
-    images, labels = map(torch.from_dlpack, batch.pair(None))
-    assert images.data_ptr() == torch.from_dlpack(batch.images).data_ptr() and images.stride() == batch.images.stride
-    assert torch.equal(labels, torch.from_dlpack(batch.labels)) and labels.dtype == torch.int64
-    batch.pair(None)  # capsules that nobody takes
-    want = images.clone()
-    del batch, labels
-    gc.collect()
-    assert torch.equal(images, want)  # kept alive by the tensor alone
+    first, second = engine(tree), engine(tree)
+    while (batch := second.next()) is not None:
+        images, labels = first.next_pair(torch.from_dlpack)
+        assert torch.equal(images, torch.from_dlpack(batch.images)) and images.stride() == batch.images.stride
+        assert torch.equal(labels, torch.from_dlpack(batch.labels)) and labels.dtype == torch.int64
+        assert first.stats()["slots_lent"] == 1
+    assert first.next_pair(torch.from_dlpack) is None
+    del images
+    assert first.stats()["slots_lent"] == 1  # kept by the labels
+    del labels
+    assert first.stats()["slots_lent"] == 0
+
+
+@pytest.mark.parametrize("take", [lambda capsule: None, lambda capsule: 1 / 0, None])
+def test_pair_that_nobody_takes_is_given_back(tree, take):
+    loader = engine(tree)
+    try:
+        assert loader.next_pair(take) == [None, None]
+    except (ZeroDivisionError, TypeError) as error:
+        assert take is None or isinstance(error, ZeroDivisionError)
+    assert loader.stats()["slots_lent"] == 0
 
 
 def test_no_pair_of_other_batches(tree):
