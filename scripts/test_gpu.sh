@@ -3,7 +3,8 @@
 # The tests that need a GPU: builds, runs the C programs and the pytest files of tests/gpu, and adds up. Where
 # there is no GPU it says SKIP and why, and that is no failure.
 #   scripts/test_gpu.sh [LAYER...]     c python memcheck racecheck (default: c python)
-# memcheck and racecheck run the C programs, and one pipeline of each kind, under NVIDIA's compute-sanitizer.
+# memcheck and racecheck run the C programs that use the GPU, and one pipeline of each kind, under NVIDIA's
+# compute-sanitizer.
 # PYTHON names an interpreter that has torch, torchvision, Pillow and pytest; else .venv's is taken, or python3.
 source "$(dirname "$0")/common.sh"
 exec </dev/null
@@ -58,14 +59,15 @@ layer_c() {
 }
 layer_python() { pytest_layer python tests/gpu; }
 
-# Each program of tests/gpu, then some pipelines from Python, under a tool of compute-sanitizer.
+# The programs of tests/gpu that give the GPU work (the kernels few batches: each takes seconds here), then some
+# pipelines from Python, under a tool of compute-sanitizer.
 sanitized() {
-    local tool=$1 program name status
+    local tool=$1 what name status
     PREFIX=(compute-sanitizer --tool "$tool" --error-exitcode 99 --target-processes all)
-    for program in "$DIR"/tests/test_gpu_*; do
-        [ -f "$program" ] && [ -x "$program" ] || continue
-        name=$tool-${program##*/test_gpu_} status=0
-        "${PREFIX[@]}" "$program" >"$RESULTS/$name.tap" 2>"$RESULTS/$name.log" || status=$?
+    for what in device "kernels 12"; do
+        name=$tool-${what% *} status=0
+        # shellcheck disable=SC2086 # a name and its argument
+        "${PREFIX[@]}" "$DIR"/tests/test_gpu_$what >"$RESULTS/$name.tap" 2>"$RESULTS/$name.log" || status=$?
         grep -A12 "^========= " "$RESULTS/$name.tap" | grep -v "ERROR SUMMARY: 0 errors" | tail -n 30 || true
         tally "$name" tap "$RESULTS/$name.tap" $status
     done

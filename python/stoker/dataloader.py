@@ -503,7 +503,8 @@ class DataLoader:
 
     def stats(self) -> dict[str, Any]:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
-        workers) and its share, waiting, memory, the first batch, and what a device was given."""
+        workers) and its share, waiting, memory, the first batch, and what a device was given. "notes" are
+        sentences on what is slower than it could be, and why."""
         engine = self._engine()
         raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
         return friendly(raw, self.device)

@@ -82,8 +82,6 @@ enum { ST_CUDA_OLDEST = 12000 }; /* 12.0: the driver that we ask for, as cuDrive
     X(StreamSynchronize, cuStreamSynchronize, (struct CUstream_st *stream))                                \
     X(StreamWaitEvent, cuStreamWaitEvent,                                                                  \
       (struct CUstream_st *stream, struct CUevent_st *event, unsigned flags))                              \
-    X(StreamWriteValue32, cuStreamWriteValue32_v2,                                                         \
-      (struct CUstream_st *stream, uint64_t address, uint32_t value, unsigned flags))                      \
     X(StreamIsCapturing, cuStreamIsCapturing, (struct CUstream_st *stream, int *status))                   \
     X(StreamGetCtx, cuStreamGetCtx, (struct CUstream_st *stream, struct CUctx_st **context))               \
     X(EventCreate, cuEventCreate, (struct CUevent_st **event, unsigned flags))                             \

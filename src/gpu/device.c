@@ -205,7 +205,8 @@ static int device_submit(struct st_device *base, struct st_device_slot *slot, ui
     pthread_mutex_lock(&device->lock);
     result = device->want.raw ? submit_raw(device, slot, count, used, &status, err)
                               : submit_finished(device, slot, used);
-    const int recorded = st_gpu_slot_end(device, slot, result || status);
+    /* Also where something failed: whoever waits for the slot waits for what did get into the stream. */
+    const int recorded = cuda->EventRecord(slot->done, device->stream);
     pthread_mutex_unlock(&device->lock);
     st_cuda_leave(&inside);
     result = result ? result : recorded;

@@ -33,12 +33,8 @@ static int make_host_half(struct st_gpu_device *device, struct st_device_slot *s
                           struct stoker_error *err)
 {
     const uint64_t bytes = device->want.host_bytes;
-    const uint64_t there = st_align(bytes, ST_CACHE_LINE);
-    slot->pinned =
-        may_pin && !device->cuda->MemHostAlloc(&slot->host, there + ST_CACHE_LINE, ST_CU_HOST_PORTABLE);
-    if (slot->pinned)
-        atomic_init(slot->there = (_Atomic uint32_t *)(void *)((uint8_t *)slot->host + there), 0);
-    else
+    slot->pinned = may_pin && !device->cuda->MemHostAlloc(&slot->host, bytes, ST_CU_HOST_PORTABLE);
+    if (!slot->pinned)
         slot->host = st_alloc_aligned(bytes);
     if (!slot->host)
         return st_fail(
@@ -150,15 +146,6 @@ int st_gpu_slot_after_readers(struct st_gpu_device *device, struct st_device_slo
     return ST_CU_SUCCESS;
 }
 
-int st_gpu_slot_end(struct st_gpu_device *device, struct st_device_slot *slot, bool failed)
-{
-    const uint64_t there = (uint64_t)(uintptr_t)slot->there;
-    slot->turn++;
-    if (there && !failed && device->cuda->StreamWriteValue32(device->stream, there, slot->turn, 0))
-        slot->there = NULL; /* a device that cannot; the event does as well */
-    return device->cuda->EventRecord(slot->done, device->stream);
-}
-
 void st_gpu_slot_free(struct st_device *base, struct st_device_slot *slot)
 {
     struct st_gpu_device *device = st_gpu_device(base);
@@ -195,12 +182,6 @@ bool st_gpu_slot_idle(struct st_device *base, struct st_device_slot *slot, bool 
     return result != ST_CU_NOT_READY;
 }
 
-/* The rule where batches are made ahead: then nothing has to wait. */
-static bool is_there(const struct st_device_slot *slot)
-{
-    return slot->there && atomic_load_explicit(slot->there, memory_order_acquire) == slot->turn;
-}
-
 static bool remember(const struct st_cuda *cuda, struct st_device_slot *slot, struct CUstream_st *stream)
 {
     /* Each thread has a stream of this name, and who releases may be another. The legacy stream waits
@@ -224,6 +205,8 @@ static int come_after_batch(const struct st_cuda *cuda, struct st_device_slot *s
                             struct CUstream_st *stream)
 {
     bool capturing;
+    if (cuda->EventQuery(slot->done) == ST_CU_SUCCESS)
+        return ST_CU_SUCCESS; /* the rule where batches are made ahead: nothing has to wait */
     const int result = st_cuda_capturing(cuda, stream, &capturing);
     if (result)
         return result;
@@ -236,9 +219,6 @@ int st_gpu_slot_join(struct st_device *base, struct st_device_slot *slot, uintpt
     struct st_gpu_device *device = st_gpu_device(base);
     struct CUstream_st *stream = (struct CUstream_st *)handle;
     struct st_cuda_inside inside;
-    if (is_there(slot) && slot->marked + slot->joined < slot->reader_room &&
-        remember(device->cuda, slot, stream))
-        return STOKER_OK;
     int result = st_cuda_enter(&inside, device->cuda, device->context);
     if (result)
         return st_cuda_fail(device->cuda, base->ordinal, result, err, "handing out a batch");

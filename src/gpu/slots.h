@@ -6,7 +6,6 @@
 #define ST_GPU_SLOTS_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "gpu/kernels.h"
 
@@ -36,9 +35,6 @@ struct st_device_slot {
     bool pinned;
     uint64_t images, labels; /* on the device; one piece of memory, which begins with the images */
     struct CUevent_st *copied, *done;
-    _Atomic uint32_t *there; /* the stream writes `turn` here when the batch is there, so that the consumer
-                                need not ask the driver; NULL: it does not */
-    uint32_t turn;           /* batches so far */
     /* Readers in order: `marked` ones have let go, and their events say when they are through; behind
      * them `joined` ones still have the batch. Beyond both there are events for later. */
     struct st_gpu_reader *reader;
@@ -63,9 +59,5 @@ void st_gpu_slot_release(struct st_device *device, struct st_device_slot *slot);
 /* What comes into the device's stream next comes after all who read the slot's batch. The context is
  * current. Returns a CUresult. */
 int st_gpu_slot_after_readers(struct st_gpu_device *device, struct st_device_slot *slot);
-
-/* The end of a batch's work, also where some of it `failed`: whoever waits for the slot waits for what did
- * get into the stream. The context is current. Returns a CUresult. */
-int st_gpu_slot_end(struct st_gpu_device *device, struct st_device_slot *slot, bool failed);
 
 #endif

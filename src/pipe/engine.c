@@ -260,9 +260,17 @@ static bool open_engine(struct st_engine_worker *self)
     return !rc;
 }
 
+static bool is_well_ahead(const struct stoker_loader *loader)
+{
+    uint32_t ready = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        ready += slot->state == ST_SLOT_READY;
+    return ready && 2 * ready >= loader->opt.prefetch;
+}
+
 void st_engines_wake(struct stoker_loader *loader)
 {
-    if (loader->engines.kind && !st_pool_is_ahead(loader))
+    if (loader->engines.kind && !is_well_ahead(loader))
         pthread_cond_broadcast(&loader->engines.work);
 }
 
@@ -276,7 +284,7 @@ static void *engine_main(void *argument)
         return NULL;
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
-        const uint32_t left = st_pool_is_ahead(loader) ? 0 : st_tickets_left(loader);
+        const uint32_t left = is_well_ahead(loader) ? 0 : st_tickets_left(loader);
         if (!left) {
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;

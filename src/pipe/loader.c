@@ -215,12 +215,9 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
     loader->count.wait_ns += st_now_ns() - began;
-    const bool ahead = st_pool_is_ahead(loader);
     pthread_mutex_unlock(&loader->lock);
-    /* One batch less is ready: another may be begun. While others lie ready that has the time until the
-     * consumer lets go of its last batch, which wakes a worker as well. */
-    if (!ahead)
-        pthread_cond_signal(&loader->work);
+    /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
+    pthread_cond_signal(&loader->work);
     return rc;
 }
 

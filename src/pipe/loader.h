@@ -189,8 +189,6 @@ void st_pool_give(struct stoker_loader *loader, struct st_slot *slot); /* it is 
 void st_pool_return(struct stoker_loader *loader, struct st_slot *slot);
 void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot);
 bool st_pool_has_room(const struct stoker_loader *loader); /* for one more within max_memory */
-/* Half of the batches that are kept ahead lie ready: nobody is in a hurry. */
-bool st_pool_is_ahead(const struct stoker_loader *loader);
 uint64_t st_pool_memory(const struct stoker_loader *loader);
 uint64_t st_pool_pinned(const struct stoker_loader *loader); /* of it */
 

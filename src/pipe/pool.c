@@ -113,14 +113,6 @@ void st_pool_give(struct stoker_loader *loader, struct st_slot *slot)
     slot->freed = ++loader->freed;
 }
 
-bool st_pool_is_ahead(const struct stoker_loader *loader)
-{
-    uint32_t ready = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        ready += slot->state == ST_SLOT_READY;
-    return ready && 2 * ready >= loader->opt.prefetch;
-}
-
 /* Slots beyond those in regular use, made for a consumer that kept batches, are given back. */
 static bool has_surplus(const struct stoker_loader *loader)
 {

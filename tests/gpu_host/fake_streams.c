@@ -31,9 +31,6 @@ static void carry_out(const struct work *work)
     case WORK_FILL:
         memset(work->to, work->value, work->bytes);
         break;
-    case WORK_TELL:
-        __atomic_store_n((uint32_t *)work->to, (uint32_t)work->number, __ATOMIC_RELEASE);
-        break;
     case WORK_CALL:
         work->call(work->argument);
         break;

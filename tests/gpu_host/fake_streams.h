@@ -19,9 +19,7 @@ struct CUevent_st {
     bool blocking;
 };
 
-enum work_kind {
-    WORK_COPY, WORK_FILL, WORK_CALL, WORK_KERNEL, WORK_RECORD, WORK_WAIT, WORK_AFTER, WORK_TELL
-};
+enum work_kind { WORK_COPY, WORK_FILL, WORK_CALL, WORK_KERNEL, WORK_RECORD, WORK_WAIT, WORK_AFTER };
 
 struct work {
     struct work *next;

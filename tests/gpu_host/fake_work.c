@@ -137,16 +137,6 @@ EXPORT int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, struc
         (struct work){.kind = WORK_FILL, .to = (void *)(uintptr_t)to, .value = value, .bytes = bytes}));
 }
 
-EXPORT int cuStreamWriteValue32_v2(struct CUstream_st *stream, uint64_t address, uint32_t value,
-                                   unsigned flags)
-{
-    void *to = (void *)(uintptr_t)address;
-    BEGIN(CONTEXT);
-    if (flags || !fake_there(to, sizeof value, false))
-        return fake_end(INVALID_VALUE);
-    return fake_end(put(stream, (struct work){.kind = WORK_TELL, .to = to, .number = value}));
-}
-
 EXPORT int cuLaunchHostFunc(struct CUstream_st *stream, void (*work)(void *), void *argument)
 {
     BEGIN(CONTEXT);

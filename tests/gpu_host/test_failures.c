@@ -58,7 +58,6 @@ static void each_call_fails(void)
         {"cuEventRecord", true},
         {"cuStreamWaitEvent", true},
         {"cuMemHostAlloc", false},
-        {"cuStreamWriteValue32_v2", false},
         {"cuCtxGetCurrent", false},
         {"cuStreamIsCapturing", false},
     };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, OUT_OF_MEMORY = 2, NO_BINARY = 209, LOG = 4096 };
+enum { OK = 0, OUT_OF_MEMORY = 2, NO_BINARY = 209, NOT_READY = 600, LOG = 4096 };
 #define API __attribute__((visibility("default")))
 
 static uintptr_t waits[LOG], marks[LOG];
@@ -92,19 +92,13 @@ API int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     return (void)event, (void)flags, note(waits, &wait_count, stream), OK;
 }
-API int fake_late; /* whether batches are late: the stream does not say that they are there */
-API int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned flags)
-{
-    if (!fake_late)
-        *(_Atomic uint32_t *)address = value;
-    return (void)stream, (void)flags, OK;
-}
 API int cuStreamIsCapturing(void *stream, int *status) { return (void)stream, *status = 0, OK; }
 API int cuStreamGetCtx(void *stream, void **context) { return (void)stream, *context = (void *)77, OK; }
 API int cuEventCreate(void **event, unsigned flags) { return (void)flags, new_handle(event); }
 API int cuEventDestroy_v2(void *event) { return (void)event, OK; }
 API int cuEventRecord(void *event, void *stream) { return (void)event, note(marks, &mark_count, stream), OK; }
-API int cuEventQuery(void *event) { return (void)event, OK; }
+API int fake_late; /* whether work seems to be under way still */
+API int cuEventQuery(void *event) { return (void)event, fake_late ? NOT_READY : OK; }
 API int cuEventSynchronize(void *event) { return (void)event, OK; }
 API int cuModuleLoadData(void **module, const void *image) { return (void)module, (void)image, NO_BINARY; }
 API int cuModuleUnload(void *module) { return (void)module, OK; }
