@@ -105,8 +105,15 @@ static void print_data(const struct info *info)
            pack_size(&all_text, each * (double)info->samples));
     if (info->images)
         print_images(info);
-    if (info->set->source->note && info->set->source->note(info->set->self))
-        printf("%-12s %s\n", "note", info->set->source->note(info->set->self));
+    if (info->sounds) {
+        printf("%-12s %llu", "sounds", (unsigned long long)info->least_rate);
+        if (info->most_rate > info->least_rate)
+            printf(" to %llu", (unsigned long long)info->most_rate);
+        printf(" Hz, %.1f s on average, about %.2f hours in all\n",
+               info->sound_seconds / (double)info->sounds, info_hours(info));
+    }
+    if (stoker_dataset_note(info->set))
+        printf("%-12s %s\n", "note", stoker_dataset_note(info->set));
     if (info->looked_at < info->samples)
         printf("%-12s by %llu samples, spread over the whole set\n", "estimated",
                (unsigned long long)info->looked_at);
@@ -163,7 +170,9 @@ const struct command cmd_info = {
         "Without DATA: the codecs and libraries of this build, the kernels chosen for this CPU, how\n"
         "files are read, how many CPUs this process may use, and the ops that a pipeline can name.\n"
         "With DATA, any data set that Stoker opens or a folder that 'stoker pack' wrote: its format,\n"
-        "samples and fields, and, by up to 1,000 samples, their sizes, resolutions and cost to decode.\n"
+        "samples and fields, and, by up to 1,000 samples, their sizes, resolutions or lengths, and "
+        "what\n"
+        "it costs to decode them.\n"
         "\n"
         "  --fields LIST  which fields, such as \"jpg,cls\" (default: the data set's own choice)\n"
         "  --html FILE    the same as a page, with a few thumbnails\n",

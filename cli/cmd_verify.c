@@ -79,9 +79,13 @@ static void look(void *context, uint32_t worker, uint64_t ticket)
     struct pack_sample *s = &v->ring[ticket % PACK_RING];
     struct st_piece pieces[ST_FIELDS_MAX];
     s->status = pack_read(v->set, ticket, &s->raw, &s->scratch, pieces, &s->bytes_in, &s->error);
-    for (uint32_t i = 0; i < v->kind_count && !s->status; i++)
+    for (uint32_t i = 0; i < v->kind_count && !s->status; i++) {
+        struct pack_sound sound;
         if (v->kinds[i].kind == ST_FIELD_IMAGE)
             s->status = look_at_image(v, &pieces[i], &v->work[worker], &s->error);
+        if (v->kinds[i].kind == ST_FIELD_AUDIO)
+            s->status = pack_sound_look(&sound, pieces[i].bytes, v->deep, &s->error);
+    }
 }
 
 static int note(void *context, uint64_t ticket)
@@ -146,8 +150,8 @@ static void print_summary(const struct verify *v, const struct pack_findings *fi
     printf("%s: %s samples, %s; %s\n", v->data, with_commas(&samples, (double)st_dataset_count(v->set)),
            pack_size(&size, (double)v->bytes), v->deep ? "all decoded" : "all headers read");
     if (findings->files || findings->sums)
-        printf("checksums: %llu files, %s members\n", (unsigned long long)findings->files,
-               with_commas(&sums, (double)findings->sums));
+        printf("checksums: %llu %s, %s members\n", (unsigned long long)findings->files,
+               findings->files == 1 ? "file" : "files", with_commas(&sums, (double)findings->sums));
     if (v->bad)
         printf("%llu bad\n", (unsigned long long)v->bad);
     else
@@ -185,10 +189,11 @@ const struct command cmd_verify = {
         "usage: stoker verify DATA [OPTIONS]\n"
         "\n"
         "DATA is any data set that Stoker opens, or a folder that 'stoker pack' wrote. Reads every\n"
-        "sample, compares every checksum there is, reads every image's header, and names each bad\n"
-        "sample. Exit codes: 0 all good, 1 some are bad, 2 usage, 3 DATA cannot be opened.\n"
+        "sample, compares every checksum there is, reads the header of every image and sound, and "
+        "names\n"
+        "each bad sample. Exit codes: 0 all good, 1 some are bad, 2 usage, 3 DATA cannot be opened.\n"
         "\n"
-        "  --deep         decode every image\n"
+        "  --deep         decode every image and every sound\n"
         "  --fields LIST  which fields, such as \"jpg,cls\" (default: the data set's own choice)\n"
         "  --workers N    threads (default: the CPUs this process may use)\n"
         "  --quiet        nothing but the bad samples\n",

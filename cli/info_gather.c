@@ -15,6 +15,12 @@ enum { LOOK_AT = 1000, THUMBNAIL = 160, QUALITY = 80, SMALLEST = 64 };
 
 const char *const info_types[8] = {"jpg", "png", "webp", "bmp", "tif", "gif", "ppm", "other"};
 
+double info_hours(const struct info *info)
+{
+    const double each = info->sounds ? info->sound_seconds / (double)info->sounds : 0;
+    return each * (double)info->samples / 3600;
+}
+
 void info_size_name(uint32_t bin, char out[32])
 {
     if (bin + 1 < INFO_SIZES)
@@ -64,31 +70,43 @@ static char *base64(struct st_bytes in)
     return out;
 }
 
+/* A sample's name without the data set's own. */
+static const char *caption(const struct info *info, const char *name)
+{
+    const size_t size = strlen(info->data);
+    if (strncmp(name, info->data, size))
+        return name;
+    name += size;
+    return name + strspn(name, "/: ");
+}
+
 static void add_thumbnail(struct info *info, uint64_t number, const struct st_piece *piece,
-                          struct st_work *work)
+                          uint32_t width, uint32_t height, struct st_work *work)
 {
     const struct pack_options opt = {
         .writer = &pack_writer_tar, .max_size = THUMBNAIL, .quality = QUALITY};
+    struct info_thumbnail *shot = &info->thumbnails[info->thumbnail_count];
     struct st_piece small = *piece;
     struct st_buffer made = {0};
     char name[PATH_MAX];
     if (!pack_picture(&small, &made, &opt, work, NULL)) {
         st_dataset_name(info->set, number, name, sizeof name);
-        info->thumbnails[info->thumbnail_count] = base64(small.bytes);
-        info->captions[info->thumbnail_count] = strdup(name);
-        info->thumbnail_count += info->thumbnails[info->thumbnail_count] != NULL;
+        *shot = (struct info_thumbnail){base64(small.bytes), strdup(caption(info, name)), width, height};
+        info->thumbnail_count += shot->base64 != NULL;
     }
     st_buffer_free(&made);
 }
 
 /* The header, and in the time that is allowed all pixels. */
-static int look_at_image(struct info *info, const struct st_piece *piece, struct st_work *work,
-                         struct stoker_error *err)
+static int look_at_image(struct info *info, const struct st_piece *piece, uint32_t *width,
+                         uint32_t *height, struct st_work *work, struct stoker_error *err)
 {
     struct st_image image;
     struct st_view view;
     if (piece->ndim) {
-        note_size(info, (uint32_t)piece->shape[1], (uint32_t)piece->shape[0]);
+        *width = (uint32_t)piece->shape[1];
+        *height = (uint32_t)piece->shape[0];
+        note_size(info, *width, *height);
         return STOKER_OK;
     }
     st_arena_reset(&work->arena);
@@ -97,7 +115,9 @@ static int look_at_image(struct info *info, const struct st_piece *piece, struct
     if (rc)
         return rc;
     note_type(info, piece->bytes);
-    note_size(info, image.header.width, image.header.height);
+    *width = image.header.width;
+    *height = image.header.height;
+    note_size(info, *width, *height);
     if (info->decode_seconds < DECODE_SECONDS) {
         rc = st_image_pixels(&image, false, false, &view, err);
         info->decode_seconds += (double)(st_now_ns() - start) / 1e9;
@@ -106,8 +126,31 @@ static int look_at_image(struct info *info, const struct st_piece *piece, struct
     return rc;
 }
 
+static int look_at_sound(struct info *info, struct st_bytes bytes, struct stoker_error *err)
+{
+    struct pack_sound sound;
+    const int rc = pack_sound_look(&sound, bytes, false, err);
+    if (rc || !sound.rate)
+        return rc;
+    if (!info->sounds++ || sound.rate < info->least_rate)
+        info->least_rate = sound.rate;
+    info->most_rate = sound.rate > info->most_rate ? sound.rate : info->most_rate;
+    info->sound_seconds += (double)sound.frames / sound.rate;
+    return STOKER_OK;
+}
+
+/* The first that is bad, with its name where the message has none. */
+static void note_bad(struct info *info, uint64_t number, const struct stoker_error *error)
+{
+    char name[512];
+    st_dataset_name(info->set, number, name, sizeof name);
+    info->first_bad = *error;
+    if (!strstr(error->message, name))
+        st_fail_in(&info->first_bad, error->code, name);
+}
+
 static void look_at(struct info *info, uint64_t number, struct pack_sample *s, struct st_work *work,
-                    bool thumbnails)
+                    bool thumbnail)
 {
     struct st_piece pieces[ST_FIELDS_MAX];
     struct stoker_error error;
@@ -116,16 +159,19 @@ static void look_at(struct info *info, uint64_t number, struct pack_sample *s, s
     int rc = pack_read(info->set, number, &s->raw, &s->scratch, pieces, &bytes, &error);
     info->bytes += bytes;
     for (uint32_t i = 0; i < info->field_count && !rc; i++) {
+        if (info->fields[i].kind == ST_FIELD_AUDIO)
+            rc = look_at_sound(info, pieces[i].bytes, &error);
         if (info->fields[i].kind != ST_FIELD_IMAGE)
             continue;
-        rc = look_at_image(info, &pieces[i], work, &error);
-        if (!rc && thumbnails && !shown && info->thumbnail_count < INFO_THUMBNAILS) {
-            add_thumbnail(info, number, &pieces[i], work);
+        uint32_t width = 0, height = 0;
+        rc = look_at_image(info, &pieces[i], &width, &height, work, &error);
+        if (!rc && thumbnail && !shown) {
+            add_thumbnail(info, number, &pieces[i], width, height, work);
             shown = true;
         }
     }
     if (rc && !info->bad++)
-        info->first_bad = error;
+        note_bad(info, number, &error);
     info->looked_at++;
 }
 
@@ -139,9 +185,11 @@ int info_gather(struct info *info, bool thumbnails, struct stoker_error *err)
     info->field_count = pack_fields(info->set, info->fields);
     const uint64_t count = info->samples < LOOK_AT ? info->samples : LOOK_AT;
     for (uint64_t i = 0; i < count; i++) {
-        /* Thumbnails are of samples all over the set, too. */
-        const bool thumbnail = thumbnails && i % (count / INFO_THUMBNAILS + 1) == 0;
-        look_at(info, info->samples / count * i, sample, &work, thumbnail);
+        /* All over the set, and so are the thumbnails: the next good sample where one is bad. */
+        const uint64_t number = (uint64_t)((unsigned __int128)info->samples * i / count);
+        const bool thumbnail = thumbnails && info->thumbnail_count < INFO_THUMBNAILS &&
+                               info->thumbnail_count <= i * INFO_THUMBNAILS / count;
+        look_at(info, number, sample, &work, thumbnail);
     }
     pack_sample_free(sample);
     free(sample);
@@ -152,8 +200,8 @@ int info_gather(struct info *info, bool thumbnails, struct stoker_error *err)
 void info_free(struct info *info)
 {
     for (uint32_t i = 0; i < INFO_THUMBNAILS; i++) {
-        free(info->thumbnails[i]);
-        free(info->captions[i]);
+        free(info->thumbnails[i].base64);
+        free(info->thumbnails[i].caption);
     }
     stoker_dataset_close(info->set);
 }

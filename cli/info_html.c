@@ -1,13 +1,67 @@
 /* info_html.c - what `stoker info` found out, as a page that needs nothing but itself
  *
+ * No script, no font, no file from elsewhere: it can be mailed, and opens without a network. The browser
+ * chooses between light and dark.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/info.h"
+
+#include "cli/cli.h"
 
 #include "source/field_list.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+
+static const char style[] =
+    ":root{color-scheme:light dark;--page:#f5f6f7;--card:#fff;--text:#1b2026;--quiet:#5b6672;"
+    "--line:#dfe3e8;--bar:#2f6f8f;--track:#e8ecef;--warn:#a33c12;--warn-page:#fdf1ea}\n"
+    "@media(prefers-color-scheme:dark){:root{--page:#14181c;--card:#1d2329;--text:#e6eaee;"
+    "--quiet:#9aa5b1;--line:#303841;--bar:#6db3d4;--track:#2a3139;--warn:#ffb38f;--warn-page:#33221a}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--page);color:var(--text);"
+    "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\n"
+    "main{max-width:1080px;margin:0 auto;padding:32px 24px 48px}\n"
+    "h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}\n"
+    "h2{font-size:17px;margin:0 0 12px}\n"
+    ".path{margin:4px 0 0;color:var(--quiet);overflow-wrap:anywhere}\n"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:20px;"
+    "margin-top:20px;min-width:0}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;"
+    "margin:24px 0 0}\n"
+    ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;"
+    "padding:14px 16px}\n"
+    ".tiles dt{color:var(--quiet);font-size:13px}\n"
+    ".tiles dd{margin:2px 0 0;font-size:21px;font-weight:600;line-height:1.3;"
+    "font-variant-numeric:tabular-nums}\n"
+    ".pair{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:0 20px}\n"
+    "table{border-collapse:collapse;width:100%}\n"
+    "th,td{text-align:left;padding:6px 16px 6px 0;border-top:1px solid var(--line);"
+    "overflow-wrap:anywhere;vertical-align:top}\n"
+    "tr:first-child th,tr:first-child td{border-top:0}\n"
+    "th{font-weight:600}td{color:var(--quiet)}\n"
+    ".bars{display:grid;grid-template-columns:max-content minmax(40px,1fr) max-content;gap:7px 12px;"
+    "align-items:center;font-variant-numeric:tabular-nums}\n"
+    ".bars span:nth-child(3n){text-align:right;color:var(--quiet)}\n"
+    ".track{display:block;height:14px;background:var(--track);border-radius:3px;overflow:hidden}\n"
+    ".track i{display:block;height:100%;background:var(--bar);border-radius:3px}\n"
+    ".said{margin:14px 0 0;color:var(--quiet)}\n"
+    ".warn{background:var(--warn-page);border-color:var(--warn)}.warn b{color:var(--warn)}\n"
+    ".warn{overflow-wrap:anywhere}\n"
+    ".shots{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:18px 14px}\n"
+    "figure{margin:0;min-width:0}\n"
+    "figure span{display:flex;height:160px;align-items:center;justify-content:center;"
+    "background:var(--track);border-radius:6px;overflow:hidden}\n"
+    "figure img{display:block;max-width:100%;max-height:160px}\n"
+    "figcaption{margin-top:6px;font-size:12.5px;line-height:1.4;overflow-wrap:anywhere}\n"
+    "figcaption small{display:block;color:var(--quiet);font-size:12px}\n"
+    "footer{margin-top:24px;color:var(--quiet);font-size:13px}\n"
+    "@media(max-width:640px){main{padding:20px 14px 32px}.pair{display:block}.card{padding:16px}"
+    "h1{font-size:22px}.tiles{grid-template-columns:1fr 1fr;gap:8px;margin-top:16px}"
+    ".tiles div{padding:10px 12px}.tiles dd{font-size:18px}"
+    ".shots{grid-template-columns:1fr 1fr;gap:14px 10px}}\n";
 
 /* Text of the data set's own, which may hold anything. */
 static void put_text(FILE *file, const char *text)
@@ -21,47 +75,178 @@ static void put_text(FILE *file, const char *text)
     }
 }
 
-static void put_row(FILE *file, const char *name, const char *value)
+/* ---- numbers ----------------------------------------------------------------------------------- */
+
+static void put_tile(FILE *file, const char *name, const char *value)
 {
-    fprintf(file, "<tr><th>%s</th><td>", name);
+    fprintf(file, "<div><dt>%s</dt><dd>", name);
     put_text(file, value);
-    fputs("</td></tr>\n", file);
+    fputs("</dd></div>\n", file);
 }
 
-static void put_numbers(FILE *file, const struct info *info)
+/* "80 ms", "0.8 s", "12 min", "3.1 h". */
+static void time_text(char *out, size_t size, double seconds)
+{
+    if (seconds < 0.5)
+        snprintf(out, size, "%.0f ms", 1e3 * seconds);
+    else if (seconds < 120)
+        snprintf(out, size, seconds < 10 ? "%.1f s" : "%.0f s", seconds);
+    else
+        snprintf(out, size, seconds < 7200 ? "%.0f min" : "%.1f h",
+                 seconds < 7200 ? seconds / 60 : seconds / 3600);
+}
+
+static void put_tiles(FILE *file, const struct info *info)
 {
     struct pack_size_text size;
-    char text[200];
+    struct number_text number;
+    char text[64];
     const double each = info->looked_at ? (double)info->bytes / (double)info->looked_at : 0;
-    put_row(file, "format", info->set->source->scheme);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)info->samples);
-    put_row(file, "samples", text);
-    put_row(file, "bytes a sample", pack_size(&size, each));
-    put_row(file, "bytes in all, about", pack_size(&size, each * (double)info->samples));
-    for (uint32_t i = 0; i < info->field_count; i++) {
-        snprintf(text, sizeof text, "%.100s: %s", info->fields[i].name,
-                 st_field_kind_name(info->fields[i].kind));
-        put_row(file, "field", text);
+    const uint32_t classes = stoker_dataset_class_count(info->set);
+    fputs("<dl class=tiles>\n", file);
+    put_tile(file, "samples", with_commas(&number, (double)info->samples));
+    if (classes)
+        put_tile(file, "classes", with_commas(&number, classes));
+    put_tile(file, "in all, about", pack_size(&size, each * (double)info->samples));
+    put_tile(file, "a sample", pack_size(&size, each));
+    if (info->sounds) {
+        snprintf(text, sizeof text, "%.1f s", info->sound_seconds / (double)info->sounds);
+        put_tile(file, "a sound", text);
+        snprintf(text, sizeof text, "%.2f h", info_hours(info));
+        put_tile(file, "of sound in all", text);
     }
     if (info->decoded) {
-        snprintf(text, sizeof text, "%.2f ms an image on one core",
-                 1e3 * info->decode_seconds / (double)info->decoded);
-        put_row(file, "decoding", text);
+        const double decode = info->decode_seconds / (double)info->decoded;
+        snprintf(text, sizeof text, "%.2f ms", 1e3 * decode);
+        put_tile(file, "decoding an image", text);
+        time_text(text, sizeof text, decode * (double)info->samples);
+        put_tile(file, "epoch on one core", text);
+    }
+    fputs("</dl>\n", file);
+}
+
+static void put_fields(FILE *file, const struct info *info)
+{
+    fputs("<section class=card>\n<h2>Fields</h2>\n<table>\n", file);
+    for (uint32_t i = 0; i < info->field_count; i++) {
+        const struct st_field *field = &info->fields[i];
+        char shape[ST_DIMS_MAX * 24 + 32] = "";
+        int used = 0;
+        for (int32_t k = 0; k < field->ndim; k++)
+            used += field->shape[k] < 0
+                        ? snprintf(shape + used, sizeof shape - (size_t)used, "%sany", k ? " × " : ", ")
+                        : snprintf(shape + used, sizeof shape - (size_t)used, "%s%lld", k ? " × " : ", ",
+                                   (long long)field->shape[k]);
+        fputs("<tr><th>", file);
+        put_text(file, field->name);
+        fprintf(file, "</th><td>%s%s</td></tr>\n", st_field_kind_name(field->kind), shape);
+    }
+    fputs("</table>\n</section>\n", file);
+}
+
+static void put_bar(FILE *file, const char *name, double percent)
+{
+    fprintf(
+        file,
+        "<span>%s</span><span class=track><i style=\"width:%.1f%%\"></i></span><span>%.1f %%</span>\n",
+        name, percent, percent);
+}
+
+/* The longer sides, from the first size that occurs to the last. */
+static void put_images(FILE *file, const struct info *info)
+{
+    const double images = (double)info->images;
+    uint32_t first = 0, last = INFO_SIZES - 1;
+    char name[32];
+    while (first < last && !info->sizes[first])
+        first++;
+    while (last > first && !info->sizes[last])
+        last--;
+    fputs("<section class=card>\n<h2>Longer side, in pixels</h2>\n<div class=bars>\n", file);
+    for (uint32_t i = first; i <= last; i++) {
+        info_size_name(i, name);
+        put_bar(file, name, 100 * (double)info->sizes[i] / images);
+    }
+    fprintf(file, "</div>\n<p class=said>%u × %u to %u × %u, %.2f megapixels on average",
+            info->least_width, info->least_height, info->most_width, info->most_height,
+            (double)info->pixels / images / 1e6);
+    for (size_t i = 0; i < sizeof info->types / sizeof *info->types; i++)
+        if (info->types[i])
+            fprintf(file, "; %s %.1f %%", info_types[i], 100 * (double)info->types[i] / images);
+    fputs("</p>\n</section>\n", file);
+}
+
+/* ---- the page ---------------------------------------------------------------------------------- */
+
+static void put_warnings(FILE *file, const struct info *info)
+{
+    const char *note = info->set->source->note ? info->set->source->note(info->set->self) : NULL;
+    struct number_text bad, all;
+    if (info->bad) {
+        fprintf(file,
+                "<section class=\"card warn\"><b>%s of %s samples looked at %s bad.</b> The first: ",
+                with_commas(&bad, (double)info->bad), with_commas(&all, (double)info->looked_at),
+                info->bad == 1 ? "is" : "are");
+        put_text(file, info->first_bad.message);
+        fputs("</section>\n", file);
+    }
+    if (note) {
+        fputs("<section class=card><b>Note.</b> ", file);
+        put_text(file, note);
+        fputs("</section>\n", file);
     }
 }
 
-static void put_sizes(FILE *file, const struct info *info)
+static void put_thumbnails(FILE *file, const struct info *info)
 {
-    char name[32];
-    fputs("<h2>Longer sides</h2>\n<table>\n", file);
-    for (uint32_t i = 0; i < INFO_SIZES; i++) {
-        const double share = info->images ? 100.0 * (double)info->sizes[i] / (double)info->images : 0;
-        info_size_name(i, name);
+    if (!info->thumbnail_count)
+        return;
+    fputs("<section class=card>\n<h2>Some samples</h2>\n<div class=shots>\n", file);
+    for (uint32_t i = 0; i < info->thumbnail_count; i++) {
+        const struct info_thumbnail *shot = &info->thumbnails[i];
         fprintf(file,
-                "<tr><th>%s</th><td><div class=bar style=\"width:%.1fem\"></div> %.1f %%</td></tr>\n",
-                name, share / 4, share);
+                "<figure><span><img alt=\"\" src=\"data:image/jpeg;base64,%s\"></span><figcaption>",
+                shot->base64);
+        put_text(file, shot->caption ? shot->caption : "");
+        fprintf(file, "<small>%u × %u</small></figcaption></figure>\n", shot->width, shot->height);
     }
-    fputs("</table>\n", file);
+    fputs("</div>\n</section>\n", file);
+}
+
+/* The last part of a path. */
+static const char *short_name(const char *data)
+{
+    const char *name = data;
+    for (const char *c = data; *c; c++)
+        if (*c == '/' && c[1])
+            name = c + 1;
+    return name;
+}
+
+static void put_page(FILE *file, const struct info *info)
+{
+    struct number_text looked_at, samples;
+    fputs("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+          "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>",
+          file);
+    put_text(file, short_name(info->data));
+    fprintf(file, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>", style);
+    put_text(file, short_name(info->data));
+    fprintf(file, "</h1>\n<p class=path>%s: ", info->set->source->scheme);
+    put_text(file, info->data);
+    fputs("</p>\n", file);
+    put_tiles(file, info);
+    put_warnings(file, info);
+    fprintf(file, "<div%s>\n", info->images ? " class=pair" : "");
+    put_fields(file, info);
+    if (info->images)
+        put_images(file, info);
+    fputs("</div>\n", file);
+    put_thumbnails(file, info);
+    fprintf(file, "<footer>By %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
+            with_commas(&looked_at, (double)info->looked_at),
+            with_commas(&samples, (double)info->samples),
+            info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version());
 }
 
 int info_write_html(const struct info *info, const char *path, struct stoker_error *err)
@@ -69,26 +254,7 @@ int info_write_html(const struct info *info, const char *path, struct stoker_err
     FILE *file = fopen(path, "we");
     if (!file)
         return st_fail_errno(err, errno, "%s", path);
-    fputs("<!doctype html>\n<meta charset=utf-8>\n<title>", file);
-    put_text(file, info->data);
-    fputs("</title>\n<style>body{font:15px sans-serif;margin:2em}th{text-align:left;padding-right:1em;"
-          "font-weight:normal}.bar{display:inline-block;height:.8em;background:#478}figure{display:"
-          "inline-block;"
-          "margin:.5em;max-width:170px;vertical-align:top}figcaption{font-size:11px;overflow-wrap:"
-          "anywhere}"
-          "</style>\n<h1>",
-          file);
-    put_text(file, info->data);
-    fputs("</h1>\n<table>\n", file);
-    put_numbers(file, info);
-    fputs("</table>\n", file);
-    put_sizes(file, info);
-    for (uint32_t i = 0; i < info->thumbnail_count; i++) {
-        fprintf(file, "<figure><img alt=\"\" src=\"data:image/jpeg;base64,%s\"><figcaption>",
-                info->thumbnails[i]);
-        put_text(file, info->captions[i] ? info->captions[i] : "");
-        fputs("</figcaption></figure>\n", file);
-    }
+    put_page(file, info);
     const int failed = ferror(file);
     if (fclose(file) || failed)
         return st_fail_errno(err, errno ? errno : EIO, "%s", path);

@@ -51,27 +51,27 @@ int pack_sum_file(const char *path, struct pack_shard *shard, struct stoker_erro
     return rc;
 }
 
-static void check_shard(const char *folder, const struct pack_shard *shard,
-                        struct pack_findings *findings)
+static void check_file(const char *folder, const char *name, uint64_t bytes, uint32_t written,
+                       struct pack_findings *findings)
 {
     char path[PATH_MAX], why[160];
     struct stoker_error error;
     struct st_held file = {0};
     uint32_t crc;
-    int rc = pack_path(path, folder, shard->name, &error);
+    int rc = pack_path(path, folder, name, &error);
     if (!rc)
         rc = st_held_open(&file, path, &error);
-    if (!rc && file.size != shard->bytes) {
+    if (!rc && file.size != bytes) {
         snprintf(why, sizeof why, "has %llu bytes; the manifest says %llu",
-                 (unsigned long long)file.size, (unsigned long long)shard->bytes);
+                 (unsigned long long)file.size, (unsigned long long)bytes);
         findings->bad(findings->context, path, why);
     } else if (!rc) {
         rc = pack_sum_range(&file, 0, file.size, &crc, &error);
-        if (!rc && crc != shard->crc)
+        if (!rc && crc != written)
             findings->bad(findings->context, path, "its bytes are not those that were written (CRC32C)");
     }
     if (rc)
-        findings->bad(findings->context, shard->name, error.message);
+        findings->bad(findings->context, name, error.message);
     findings->files++;
     st_held_close(&file);
 }
@@ -80,8 +80,14 @@ int pack_check_folder(const char *folder, struct pack_findings *findings, struct
 {
     struct pack_manifest manifest;
     const int rc = pack_manifest_read(&manifest, folder, err);
-    for (uint64_t i = 0; !rc && i < manifest.shard_count; i++)
-        check_shard(folder, &manifest.shards[i], findings);
+    for (uint64_t i = 0; !rc && i < manifest.shard_count; i++) {
+        const struct pack_shard *shard = &manifest.shards[i];
+        check_file(folder, shard->name, shard->bytes, shard->crc, findings);
+    }
+    for (uint32_t i = 0; !rc && i < manifest.beside.count; i++) {
+        const struct pack_beside_file *file = &manifest.beside.files[i];
+        check_file(folder, file->name, file->bytes, file->crc, findings);
+    }
     if (!rc && !manifest.complete)
         findings->bad(findings->context, folder,
                       "the pack is not complete: run the same 'stoker pack' again");

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BUFFER = 1 << 20 };
@@ -37,35 +38,102 @@ bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size)
     return true;
 }
 
-static int cannot_write(const struct pack_file *file, int why, struct stoker_error *err)
+int pack_cannot_write(const char *path, int why, struct stoker_error *err)
 {
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
         return st_fail_errno(err, why,
                              "%.600s cannot be written: what is finished is kept; make room and run the "
                              "same command again",
-                             file->path);
-    return st_fail_errno(err, why, "%s", file->path);
+                             path);
+    return st_fail_errno(err, why, "%s", path);
+}
+
+int pack_was_changed(const char *path, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT,
+                   "%.600s: is not as an earlier run left it, so that nothing can go on from it: remove "
+                   "the folder and run the same command again",
+                   path);
+}
+
+int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err)
+{
+    char hidden[NAME_MAX];
+    snprintf(hidden, sizeof hidden, ".partial-%.200s", name);
+    return pack_path(out, folder, hidden, err);
+}
+
+int pack_take_up(const char *temporary, const char *path, struct stoker_error *err)
+{
+    struct stat status;
+    if (lstat(temporary, &status) && (errno != ENOENT || rename(path, temporary)))
+        return pack_was_changed(path, err);
+    if (lstat(temporary, &status) || !S_ISREG(status.st_mode))
+        return pack_was_changed(temporary, err);
+    return STOKER_OK;
+}
+
+int pack_rename(const char *temporary, const char *path, struct stoker_error *err)
+{
+    char folder[PATH_MAX];
+    if (rename(temporary, path))
+        return pack_cannot_write(path, errno, err);
+    /* The name is on the disk before the manifest speaks of it. Some file systems cannot do that. */
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    return STOKER_OK;
+}
+
+/* Names and room for bytes. */
+static int prepare(struct pack_file *file, const char *folder, const char *name,
+                   struct stoker_error *err)
+{
+    *file = (struct pack_file){.fd = -1};
+    int rc = pack_path(file->path, folder, name, err);
+    if (!rc)
+        rc = pack_temporary(file->temporary, folder, name, err);
+    if (rc)
+        return rc;
+    file->buffer = malloc(BUFFER);
+    return file->buffer ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
 }
 
 int pack_file_open(struct pack_file *file, const char *folder, const char *name,
                    struct stoker_error *err)
 {
-    char hidden[NAME_MAX];
-    *file = (struct pack_file){.fd = -1};
-    snprintf(hidden, sizeof hidden, ".partial-%.200s", name);
-    int rc = pack_path(file->path, folder, name, err);
-    if (!rc)
-        rc = pack_path(file->temporary, folder, hidden, err);
+    const int rc = prepare(file, folder, name, err);
     if (rc)
         return rc;
-    file->buffer = malloc(BUFFER);
-    if (!file->buffer)
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     /* Not through a link that somebody put there: nothing is written outside of the folder. */
     if (unlink(file->temporary) && errno != ENOENT)
         return st_fail_errno(err, errno, "%s", file->temporary);
     file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    return file->fd < 0 ? cannot_write(file, errno, err) : STOKER_OK;
+    return file->fd < 0 ? pack_cannot_write(file->path, errno, err) : STOKER_OK;
+}
+
+int pack_file_go_on(struct pack_file *file, const char *folder, const char *name, uint64_t size,
+                    struct stoker_error *err)
+{
+    struct stat status;
+    int rc = prepare(file, folder, name, err);
+    if (!rc)
+        rc = pack_take_up(file->temporary, file->path, err);
+    if (rc)
+        return rc;
+    file->fd = open(file->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file->fd < 0)
+        return pack_cannot_write(file->path, errno, err);
+    if (fstat(file->fd, &status) || (uint64_t)status.st_size < size)
+        return pack_was_changed(file->temporary, err);
+    if (ftruncate(file->fd, (off_t)size) || lseek(file->fd, 0, SEEK_END) < 0)
+        return pack_cannot_write(file->path, errno, err);
+    file->size = size;
+    return STOKER_OK;
 }
 
 static int write_out(struct pack_file *file, const uint8_t *bytes, uint64_t size,
@@ -77,7 +145,7 @@ static int write_out(struct pack_file *file, const uint8_t *bytes, uint64_t size
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return cannot_write(file, done < 0 ? errno : ENOSPC, err);
+            return pack_cannot_write(file->path, done < 0 ? errno : ENOSPC, err);
         bytes += done;
         size -= (uint64_t)done;
     }
@@ -142,33 +210,38 @@ int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t si
     if (rc)
         return rc;
     if (pwrite(file->fd, bytes, size, 0) != (ssize_t)size)
-        return cannot_write(file, errno, err);
+        return pack_cannot_write(file->path, errno, err);
     return sum_again(file, err);
+}
+
+int pack_file_sync(struct pack_file *file, struct stoker_error *err)
+{
+    const int rc = flush(file, err);
+    if (!rc && fsync(file->fd))
+        return pack_cannot_write(file->path, errno, err);
+    return rc;
 }
 
 int pack_file_finish(struct pack_file *file, struct stoker_error *err)
 {
-    int rc = flush(file, err);
-    if (!rc && fsync(file->fd))
-        rc = cannot_write(file, errno, err);
-    if (!rc && close(file->fd)) {
-        file->fd = -1;
-        rc = cannot_write(file, errno, err);
-    }
+    int rc = pack_file_sync(file, err);
     if (rc)
         return rc;
+    const int failed = close(file->fd);
     file->fd = -1;
-    if (rename(file->temporary, file->path))
-        return cannot_write(file, errno, err);
-    file->temporary[0] = '\0';
-    return STOKER_OK;
+    if (failed)
+        return pack_cannot_write(file->path, errno, err);
+    rc = pack_rename(file->temporary, file->path, err);
+    if (!rc)
+        file->temporary[0] = '\0';
+    return rc;
 }
 
-void pack_file_drop(struct pack_file *file)
+void pack_file_drop(struct pack_file *file, bool leave)
 {
     if (file->fd > 0)
         close(file->fd);
-    if (file->temporary[0])
+    if (file->temporary[0] && !leave)
         unlink(file->temporary);
     free(file->buffer);
     *file = (struct pack_file){.fd = -1};
@@ -183,6 +256,6 @@ int pack_file_put(const char *folder, const char *name, const void *bytes, uint6
         rc = pack_file_write(&file, bytes, size, err);
     if (!rc)
         rc = pack_file_finish(&file, err);
-    pack_file_drop(&file);
+    pack_file_drop(&file, false);
     return rc;
 }

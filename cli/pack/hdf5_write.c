@@ -1,30 +1,39 @@
 /* hdf5_write.c - one data set a field in an HDF5 file, a row a sample
  *
+ * The library would leave a file that nobody can open if it were killed in the middle. So it only makes
+ * the file, with room for all samples, and says where the rows lie; they are written by us, which
+ * changes none of the library's own structures. Where bad samples left room behind, the rows are copied
+ * into a file without it at the end.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/pack/check.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <hdf5.h>
 
-enum { CHUNK_BYTES = 1 << 20 }; /* or one row, if that is more */
+enum { LIBRARY_BYTES = 64 * 1024 }; /* more than the library needs for itself */
 
 struct hdf5_writer {
+    const char *folder;
+    uint64_t most, done; /* samples that there may be; those of an earlier run */
+    uint64_t room;       /* rows in the file */
     struct pack_rows rows;
-    hid_t file, sets[ST_FIELDS_MAX]; /* 0: not open */
+    uint64_t at[ST_FIELDS_MAX]; /* where the first row lies */
+    int fd;                     /* 0: not open */
     uint64_t bytes;
     char path[PATH_MAX], temporary[PATH_MAX];
 };
 
-static int failed(const struct hdf5_writer *w, struct stoker_error *err)
+static int failed(const char *path, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_EIO,
-                   "%.600s cannot be written: %s. Make room and run the same command again", w->path,
-                   errno ? strerror(errno) : "the HDF5 library failed");
+    if (errno)
+        return pack_cannot_write(path, errno, err);
+    return st_fail(err, STOKER_EIO, "%.600s: the HDF5 library failed to write it", path);
 }
 
 static hid_t type_of(enum stoker_dtype dtype)
@@ -60,74 +69,165 @@ static hid_t type_of(enum stoker_dtype dtype)
 static bool hdf5_beside(const char *scheme)
 {
     hbool_t safe = false;
+    H5dont_atexit(); /* it would fall over files that it could not close */
     return strcmp(scheme, "hdf5") || (H5is_library_threadsafe(&safe) >= 0 && safe);
 }
 
-static int hdf5_begin(void *self, const struct pack_options *opt, const char *name,
+static int hdf5_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
                       struct stoker_error *err)
 {
     struct hdf5_writer *w = self;
-    (void)name;
+    w->folder = opt->folder;
+    w->most = start->most;
+    w->done = start->done;
     int rc = pack_path(w->path, opt->folder, "data.h5", err);
     if (!rc)
-        rc = pack_path(w->temporary, opt->folder, ".partial-data.h5", err);
-    if (rc)
-        return rc;
+        rc = pack_temporary(w->temporary, opt->folder, "data.h5", err);
+    if (!rc && start->done)
+        rc = pack_take_up(w->temporary, w->path, err);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* what fails is said once, by us */
-    errno = 0;
-    w->file = H5Fcreate(w->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    if (w->file >= 0)
-        return STOKER_OK;
-    w->file = 0;
-    return failed(w, err);
+    return rc;                             /* the first sample shows what is in it */
 }
 
-/* [0, ...] and growing, in chunks of whole rows. */
-static int make_set(struct hdf5_writer *w, uint32_t index, struct stoker_error *err)
+/* ---- what the library does --------------------------------------------------------------------- */
+
+/* [rows, ...], one row behind the other, at a place that is chosen now. */
+static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, uint64_t rows)
 {
     const struct st_piece *shape = &w->rows.shapes[index];
-    const hid_t type = type_of(shape->dtype);
-    hsize_t sizes[ST_DIMS_MAX + 1] = {0}, most[ST_DIMS_MAX + 1] = {H5S_UNLIMITED},
-                                chunk[ST_DIMS_MAX + 1];
-    if (type < 0)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "the field %.100s has numbers of a type that HDF5 lacks", w->rows.names[index]);
-    const uint64_t row = shape->bytes.size ? shape->bytes.size : 1;
-    chunk[0] = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    hsize_t sizes[ST_DIMS_MAX + 1] = {rows};
     for (int32_t k = 0; k < shape->ndim; k++)
-        sizes[k + 1] = most[k + 1] = chunk[k + 1] = (hsize_t)shape->shape[k];
-    const hid_t space = H5Screate_simple(shape->ndim + 1, sizes, most);
+        sizes[k + 1] = (hsize_t)shape->shape[k];
+    const hid_t space = H5Screate_simple(shape->ndim + 1, sizes, NULL);
     const hid_t how = H5Pcreate(H5P_DATASET_CREATE);
     hid_t set = -1;
-    if (space >= 0 && how >= 0 && H5Pset_chunk(how, shape->ndim + 1, chunk) >= 0)
-        set = H5Dcreate2(w->file, w->rows.names[index], type, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    if (space >= 0 && how >= 0 && H5Pset_layout(how, H5D_CONTIGUOUS) >= 0 &&
+        H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY) >= 0 &&
+        H5Pset_fill_time(how, H5D_FILL_TIME_NEVER) >= 0 &&
+        H5Pset_obj_track_times(how, false) >= 0) /* the same samples make the same file */
+        set = H5Dcreate2(file, w->rows.names[index], type_of(shape->dtype), space, H5P_DEFAULT, how,
+                         H5P_DEFAULT);
     H5Pclose(how);
     H5Sclose(space);
-    if (set < 0)
-        return failed(w, err);
-    w->sets[index] = set;
+    return set >= 0 && H5Dclose(set) >= 0;
+}
+
+/* Whether so large a file may be, with room on the disk for what the library writes: it does not survive
+ * that it fails. */
+static int try_size(const char *path, uint64_t size)
+{
+    static const uint8_t zeros[LIBRARY_BYTES];
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    errno = 0;
+    const bool good = !ftruncate(fd, (off_t)(size + sizeof zeros)) &&
+                      pwrite(fd, zeros, sizeof zeros, 0) == (ssize_t)sizeof zeros;
+    const int why = good ? 0 : errno ? errno : ENOSPC;
+    close(fd);
+    unlink(path);
+    return why;
+}
+
+/* A new file with room for so many rows. */
+static int make_file(const struct hdf5_writer *w, const char *path, uint64_t rows,
+                     struct stoker_error *err)
+{
+    uint64_t size = 0, bytes;
+    for (uint32_t i = 0; i < w->rows.count; i++) {
+        if (type_of(w->rows.shapes[i].dtype) < 0)
+            return st_fail(err, STOKER_EUNSUPPORTED,
+                           "the field %.100s has numbers of a type that HDF5 lacks", w->rows.names[i]);
+        if (!st_mul(rows, w->rows.shapes[i].bytes.size, &bytes) || !st_add(size, bytes, &size) ||
+            size > INT64_MAX - LIBRARY_BYTES)
+            return pack_cannot_write(w->path, EFBIG, err);
+    }
+    if (unlink(path) && errno != ENOENT)
+        return st_fail_errno(err, errno, "%s", path);
+    const int why = try_size(path, size);
+    if (why)
+        return pack_cannot_write(w->path, why, err);
+    errno = 0;
+    const hid_t file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = file >= 0;
+    for (uint32_t i = 0; i < w->rows.count && good; i++)
+        good = make_set(w, file, i, rows);
+    good = file >= 0 && H5Fclose(file) >= 0 && good;
+    return good ? STOKER_OK : failed(w->path, err);
+}
+
+/* Where the rows of a field lie; false where the data set is not one that make_set made. */
+static bool find_set(const struct hdf5_writer *w, hid_t file, uint32_t index, uint64_t *rows,
+                     uint64_t *at)
+{
+    const struct st_piece *shape = &w->rows.shapes[index];
+    hsize_t sizes[ST_DIMS_MAX + 1] = {0};
+    const hid_t set = H5Dopen2(file, w->rows.names[index], H5P_DEFAULT);
+    const hid_t space = set >= 0 ? H5Dget_space(set) : -1, type = set >= 0 ? H5Dget_type(set) : -1;
+    bool same = space >= 0 && type >= 0 && H5Tequal(type, type_of(shape->dtype)) > 0 &&
+                H5Sget_simple_extent_ndims(space) == shape->ndim + 1 &&
+                H5Sget_simple_extent_dims(space, sizes, NULL) >= 0;
+    for (int32_t k = 0; k < shape->ndim && same; k++)
+        same = sizes[k + 1] == (hsize_t)shape->shape[k];
+    const haddr_t offset = same ? H5Dget_offset(set) : HADDR_UNDEF;
+    *rows = sizes[0];
+    *at = offset;
+    H5Tclose(type);
+    H5Sclose(space);
+    if (set >= 0)
+        H5Dclose(set);
+    return same && (offset != HADDR_UNDEF || shape->bytes.size == 0);
+}
+
+static int find_sets(const struct hdf5_writer *w, const char *path, uint64_t *rows, uint64_t *at,
+                     struct stoker_error *err)
+{
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    bool same = file >= 0;
+    for (uint32_t i = 0; i < w->rows.count && same; i++) {
+        uint64_t own = 0;
+        same = find_set(w, file, i, &own, &at[i]) && (i == 0 || own == *rows);
+        *rows = own;
+    }
+    if (file >= 0)
+        H5Fclose(file);
+    return same ? STOKER_OK : pack_was_changed(path, err);
+}
+
+/* ---- what is written by us --------------------------------------------------------------------- */
+
+static int open_file(struct hdf5_writer *w, struct stoker_error *err)
+{
+    int rc = w->done ? STOKER_OK : make_file(w, w->temporary, w->most, err);
+    if (!rc)
+        rc = find_sets(w, w->temporary, &w->room, w->at, err);
+    if (rc)
+        return rc;
+    w->rows.rows += w->done;
+    const int fd = open(w->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return pack_cannot_write(w->path, errno, err);
+    w->fd = fd;
     return STOKER_OK;
 }
 
-static int put_row(struct hdf5_writer *w, uint32_t index, const struct st_piece *row,
-                   struct stoker_error *err)
+static int put_row(struct hdf5_writer *w, uint32_t index, struct st_bytes row, struct stoker_error *err)
 {
-    hsize_t sizes[ST_DIMS_MAX + 1] = {w->rows.rows}, start[ST_DIMS_MAX + 1] = {w->rows.rows - 1};
-    hsize_t count[ST_DIMS_MAX + 1] = {1};
-    for (int32_t k = 0; k < row->ndim; k++)
-        sizes[k + 1] = count[k + 1] = (hsize_t)row->shape[k];
-    errno = 0;
-    if (H5Dset_extent(w->sets[index], sizes) < 0)
-        return failed(w, err);
-    const hid_t all = H5Dget_space(w->sets[index]), one = H5Screate_simple(row->ndim + 1, count, NULL);
-    const bool good =
-        all >= 0 && one >= 0 &&
-        H5Sselect_hyperslab(all, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
-        H5Dwrite(w->sets[index], type_of(row->dtype), one, all, H5P_DEFAULT, row->bytes.data) >= 0;
-    H5Sclose(one);
-    H5Sclose(all);
-    w->bytes += row->bytes.size;
-    return good ? STOKER_OK : failed(w, err);
+    uint64_t at = w->at[index] + (w->rows.rows - 1) * row.size;
+    if (w->rows.rows > w->room)
+        return pack_was_changed(w->temporary, err);
+    w->bytes += row.size;
+    while (row.size) {
+        const ssize_t done = pwrite(w->fd, row.data, row.size, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return pack_cannot_write(w->path, done < 0 ? errno : ENOSPC, err);
+        row.data += done;
+        row.size -= (uint64_t)done;
+        at += (uint64_t)done;
+    }
+    return STOKER_OK;
 }
 
 static int hdf5_add(void *self, const struct pack_options *opt, struct pack_sample *sample,
@@ -138,49 +238,87 @@ static int hdf5_add(void *self, const struct pack_options *opt, struct pack_samp
     const bool first = w->rows.count == 0;
     (void)opt;
     int rc = pack_rows_take(&w->rows, sample, row, err);
-    for (uint32_t i = 0; i < w->rows.count && !rc && first; i++)
-        rc = make_set(w, i, err);
+    if (!rc && first)
+        rc = open_file(w, err);
     for (uint32_t i = 0; i < w->rows.count && !rc; i++)
-        rc = put_row(w, i, &row[i], err);
+        rc = put_row(w, i, row[i].bytes, err);
     return rc;
 }
 
 static uint64_t hdf5_size(const void *self) { return ((const struct hdf5_writer *)self)->bytes; }
 
-/* False: what was buffered could not be written. */
-static bool close_all(struct hdf5_writer *w)
+static int hdf5_keep(void *self, struct stoker_error *err)
 {
-    bool good = true;
-    for (uint32_t i = 0; i < ST_FIELDS_MAX; i++)
-        if (w->sets[i])
-            good &= H5Dclose(w->sets[i]) >= 0;
-    if (w->file)
-        good &= H5Fclose(w->file) >= 0;
-    memset(w->sets, 0, sizeof w->sets);
-    w->file = 0;
-    return good;
+    const struct hdf5_writer *w = self;
+    return fdatasync(w->fd) ? pack_cannot_write(w->path, errno, err) : STOKER_OK;
 }
 
-static void hdf5_drop(void *self)
+static void hdf5_drop(void *self, bool leave)
 {
     struct hdf5_writer *w = self;
-    close_all(w);
-    if (w->temporary[0])
+    if (w->fd)
+        close(w->fd);
+    if (w->temporary[0] && !leave)
         unlink(w->temporary);
     *w = (struct hdf5_writer){0};
 }
 
-static int hdf5_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+static int copy_rows(const struct hdf5_writer *w, int to, const uint64_t *at, struct stoker_error *err)
+{
+    for (uint32_t i = 0; i < w->rows.count; i++) {
+        loff_t from_at = (loff_t)w->at[i], to_at = (loff_t)at[i];
+        uint64_t left = w->rows.rows * w->rows.shapes[i].bytes.size;
+        while (left) {
+            const ssize_t done = copy_file_range(w->fd, &from_at, to, &to_at, left, 0);
+            if (done < 0 && errno == EINTR)
+                continue;
+            if (done <= 0)
+                return pack_cannot_write(w->path, done < 0 ? errno : EIO, err);
+            left -= (uint64_t)done;
+        }
+    }
+    return STOKER_OK;
+}
+
+/* The rows in a file without the room that is left over, which takes the other's place in one step. */
+static int tighten(struct hdf5_writer *w, struct stoker_error *err)
+{
+    char tight[PATH_MAX];
+    uint64_t rows, at[ST_FIELDS_MAX];
+    int rc = pack_temporary(tight, w->folder, "tight.h5", err);
+    if (rc)
+        return rc;
+    rc = make_file(w, tight, w->rows.rows, err);
+    if (!rc)
+        rc = find_sets(w, tight, &rows, at, err);
+    const int to = rc ? -1 : open(tight, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (!rc)
+        rc = to < 0 ? pack_cannot_write(w->path, errno, err) : copy_rows(w, to, at, err);
+    if (!rc && fsync(to))
+        rc = pack_cannot_write(w->path, errno, err);
+    if (to >= 0)
+        close(to);
+    if (!rc)
+        rc = pack_rename(tight, w->temporary, err);
+    if (rc)
+        unlink(tight);
+    return rc;
+}
+
+static int hdf5_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                       struct stoker_error *err)
 {
     struct hdf5_writer *w = self;
-    errno = 0;
-    int rc = close_all(w) ? pack_sum_file(w->temporary, shard, err) : failed(w, err);
-    if (!rc && rename(w->temporary, w->path))
-        rc = st_fail_errno(err, errno, "%s", w->path);
-    snprintf(shard->name, sizeof shard->name, "data.h5");
+    (void)beside;
+    int rc = w->rows.rows < w->room ? tighten(w, err) : STOKER_OK;
+    if (!rc)
+        rc = pack_sum_file(w->temporary, shard, err);
+    if (!rc)
+        rc = pack_rename(w->temporary, w->path, err);
     if (!rc)
         w->temporary[0] = '\0';
-    hdf5_drop(w);
     return rc;
 }
 
@@ -193,6 +331,7 @@ const struct pack_writer pack_writer_hdf5 = {
     .begin = hdf5_begin,
     .add = hdf5_add,
     .size = hdf5_size,
+    .keep = hdf5_keep,
     .finish = hdf5_finish,
     .drop = hdf5_drop,
 };

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* What of a sample's name is its own: not the archive's, and not the folder that all lie in. */
-static const char *own_part(const char *name, const char *source)
+static const char *own_part(const char *name, const char *source, bool archived)
 {
-    const char *colon = strstr(name, ": ");
+    const char *colon = archived ? strstr(name, ": ") : NULL;
     if (colon)
         return colon + 2;
     const char *scheme = strchr(source, ':');
@@ -73,7 +73,7 @@ void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uin
     size_t used = 0;
     st_dataset_name(data, number, name, sizeof name);
     const bool files = strcmp(data->source->scheme, "tar") != 0; /* keys of tar files have lost theirs */
-    const char *at = own_part(name, source);
+    const char *at = own_part(name, source, strcmp(data->source->scheme, "folder") != 0);
     while (*at && used < PACK_KEY_MAX) {
         const size_t size = strcspn(at, "/");
         const bool last = at[size] == '\0';

@@ -6,59 +6,79 @@
 #include "cli/pack/message.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <lmdb.h>
 
 /* The database may grow to this, of addresses and not of disk. */
 #define MAP_SIZE ((size_t)1 << 42)
-enum { SAMPLES_A_COMMIT = 1000 };
 
 struct lmdb_writer {
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi dbi;
     uint64_t rows, bytes;
+    uint64_t there; /* rows that the database held when it was opened: at least those that were noted */
     struct st_buffer datum;
     char path[PATH_MAX], temporary[PATH_MAX];
 };
 
 static int failed(const struct lmdb_writer *w, int why, struct stoker_error *err)
 {
-    if (why == ENOSPC || why == EDQUOT || why == EFBIG ||
-        why == EIO) /* the last: a write that stopped short */
-        return st_fail_errno(
-            err, why, "%.600s cannot be written: make room and run the same command again", w->path);
+    if (why > 0)
+        return pack_cannot_write(w->path, why == EIO ? ENOSPC : why, err); /* EIO: it stopped short */
     return st_fail(err, STOKER_EIO, "%.600s: %s", w->path, mdb_strerror(why));
 }
 
-static int begin_part(struct lmdb_writer *w)
+static void close_all(struct lmdb_writer *w)
 {
-    int why = mdb_txn_begin(w->env, NULL, 0, &w->txn);
-    return why ? why : mdb_dbi_open(w->txn, NULL, 0, &w->dbi);
+    if (w->txn)
+        mdb_txn_abort(w->txn);
+    if (w->env)
+        mdb_env_close(w->env);
+    w->txn = NULL;
+    w->env = NULL;
 }
 
-static int lmdb_begin(void *self, const struct pack_options *opt, const char *name,
-                      struct stoker_error *err)
+static int open_all(struct lmdb_writer *w, struct stoker_error *err)
 {
-    struct lmdb_writer *w = self;
-    (void)name;
-    int rc = pack_path(w->path, opt->folder, "data.mdb", err);
-    if (!rc)
-        rc = pack_path(w->temporary, opt->folder, ".partial-data.mdb", err);
-    if (rc)
-        return rc;
     int why = mdb_env_create(&w->env);
     if (!why)
         why = mdb_env_set_mapsize(w->env, MAP_SIZE);
     if (!why)
-        why = mdb_env_open(w->env, w->temporary, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC, 0666);
+        why = mdb_env_open(w->env, w->temporary, MDB_NOSUBDIR | MDB_NOLOCK, 0666);
     if (!why)
-        why = begin_part(w);
+        why = mdb_txn_begin(w->env, NULL, 0, &w->txn);
+    if (!why)
+        why = mdb_dbi_open(w->txn, NULL, 0, &w->dbi);
     return why ? failed(w, why, err) : STOKER_OK;
+}
+
+/* A run that was killed may have committed more than it noted: that much is not put again. */
+static int go_on(struct lmdb_writer *w, uint64_t done, struct stoker_error *err)
+{
+    MDB_stat stat;
+    const int why = mdb_stat(w->txn, w->dbi, &stat);
+    if (why)
+        return failed(w, why, err);
+    w->there = stat.ms_entries;
+    w->rows = done;
+    return w->there < done ? pack_was_changed(w->temporary, err) : STOKER_OK;
+}
+
+static int lmdb_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
+                      struct stoker_error *err)
+{
+    struct lmdb_writer *w = self;
+    int rc = pack_path(w->path, opt->folder, "data.mdb", err);
+    if (!rc)
+        rc = pack_temporary(w->temporary, opt->folder, "data.mdb", err);
+    if (!rc && start->done)
+        rc = pack_take_up(w->temporary, w->path, err);
+    if (!rc)
+        rc = open_all(w, err);
+    return rc || !start->done ? rc : go_on(w, start->done, err);
 }
 
 /* Field numbers of Datum: 4 data, 5 label, 7 encoded; of raw pixels 1 channels, 2 height, 3 width. */
@@ -104,48 +124,55 @@ static int lmdb_add(void *self, const struct pack_options *opt, struct pack_samp
     /* The number in front makes the order of keys that of packing. */
     const int size = snprintf(name, sizeof name, "%010llu_%s", (unsigned long long)w->rows, sample->key);
     MDB_val key = {(size_t)size, name};
-    int why = mdb_put(w->txn, w->dbi, &key, &value, MDB_APPEND);
+    const int why = w->rows < w->there ? 0 : mdb_put(w->txn, w->dbi, &key, &value, MDB_APPEND);
     w->bytes += value.mv_size + key.mv_size;
-    if (!why && ++w->rows % SAMPLES_A_COMMIT == 0) {
-        why = mdb_txn_commit(w->txn);
-        w->txn = NULL;
-        if (!why)
-            why = begin_part(w);
-    }
+    w->rows += !why;
     return why ? failed(w, why, err) : STOKER_OK;
 }
 
 static uint64_t lmdb_size(const void *self) { return ((const struct lmdb_writer *)self)->bytes; }
 
-static void lmdb_drop(void *self)
+/* A commit has all of it on the disk, or nothing. */
+static int commit(struct lmdb_writer *w, struct stoker_error *err)
+{
+    const int why = mdb_txn_commit(w->txn);
+    w->txn = NULL;
+    return why ? failed(w, why, err) : STOKER_OK;
+}
+
+/* Opened anew, because pages that the library uses again in memory carry old bytes into the gaps between
+ * samples: so every run writes the same file, killed or not. */
+static int lmdb_keep(void *self, struct stoker_error *err)
 {
     struct lmdb_writer *w = self;
-    if (w->txn)
-        mdb_txn_abort(w->txn);
-    if (w->env)
-        mdb_env_close(w->env);
-    if (w->temporary[0])
+    const int rc = commit(w, err);
+    close_all(w);
+    return rc ? rc : open_all(w, err);
+}
+
+static void lmdb_drop(void *self, bool leave)
+{
+    struct lmdb_writer *w = self;
+    close_all(w);
+    if (w->temporary[0] && !leave)
         unlink(w->temporary);
     st_buffer_free(&w->datum);
     *w = (struct lmdb_writer){0};
 }
 
-static int lmdb_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+static int lmdb_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                       struct stoker_error *err)
 {
     struct lmdb_writer *w = self;
-    int why = mdb_txn_commit(w->txn);
-    w->txn = NULL;
-    if (!why)
-        why = mdb_env_sync(w->env, 1);
-    mdb_env_close(w->env);
-    w->env = NULL;
-    int rc = why ? failed(w, why, err) : pack_sum_file(w->temporary, shard, err);
-    if (!rc && rename(w->temporary, w->path))
-        rc = st_fail_errno(err, errno, "%s", w->path);
-    snprintf(shard->name, sizeof shard->name, "data.mdb");
+    (void)beside;
+    int rc = commit(w, err);
+    close_all(w);
+    if (!rc)
+        rc = pack_sum_file(w->temporary, shard, err);
+    if (!rc)
+        rc = pack_rename(w->temporary, w->path, err);
     if (!rc)
         w->temporary[0] = '\0';
-    lmdb_drop(w);
     return rc;
 }
 
@@ -156,6 +183,7 @@ const struct pack_writer pack_writer_lmdb = {
     .begin = lmdb_begin,
     .add = lmdb_add,
     .size = lmdb_size,
+    .keep = lmdb_keep,
     .finish = lmdb_finish,
     .drop = lmdb_drop,
 };

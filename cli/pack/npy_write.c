@@ -4,13 +4,17 @@
  */
 #include "cli/pack/pack.h"
 
+#include "source/npy_header.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HEAD = 256 };
 
 struct npy_writer {
     const char *folder;
+    uint64_t done, bytes; /* rows of an earlier run; bytes of this one */
     struct pack_rows rows;
     struct pack_file files[ST_FIELDS_MAX];
 };
@@ -45,26 +49,53 @@ void pack_npy_header(char *out, uint64_t size, const struct st_piece *piece, uin
     out[size - 1] = '\n';
 }
 
-static int npy_begin(void *self, const struct pack_options *opt, const char *name,
+static int npy_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
                      struct stoker_error *err)
 {
     struct npy_writer *npy = self;
-    (void)name, (void)err; /* the files are named for the fields, which the first sample shows */
+    (void)err; /* the files are named for the fields, which the first sample shows */
     npy->folder = opt->folder;
+    npy->done = start->done;
     return STOKER_OK;
+}
+
+static int open_new(struct npy_writer *npy, uint32_t index, const char *name, struct stoker_error *err)
+{
+    char head[HEAD];
+    pack_npy_header(head, sizeof head, &npy->rows.shapes[index], 0);
+    const int rc = pack_file_open(&npy->files[index], npy->folder, name, err);
+    return rc ? rc : pack_file_write(&npy->files[index], head, sizeof head, err);
+}
+
+/* A file of an earlier run must hold rows like these. Its header counts them if it was finished already.
+ */
+static int go_on(struct npy_writer *npy, uint32_t index, const char *name, struct stoker_error *err)
+{
+    struct pack_file *file = &npy->files[index];
+    const struct st_piece *shape = &npy->rows.shapes[index];
+    char wanted[HEAD];
+    uint8_t head[HEAD];
+    struct st_npy there;
+    const uint64_t size = HEAD + npy->done * shape->bytes.size;
+    const int rc = pack_file_go_on(file, npy->folder, name, size, err);
+    if (rc)
+        return rc;
+    const ssize_t got = pread(file->fd, head, HEAD, 0);
+    if (got != HEAD || st_npy_parse(&there, (struct st_bytes){head, HEAD}, name, NULL))
+        return pack_was_changed(file->temporary, err);
+    pack_npy_header(wanted, HEAD, shape, there.shape.sizes[0]);
+    return memcmp(head, wanted, HEAD) ? pack_was_changed(file->temporary, err) : STOKER_OK;
 }
 
 static int open_files(struct npy_writer *npy, struct stoker_error *err)
 {
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
-        char name[80], head[HEAD];
+        char name[80];
         snprintf(name, sizeof name, "%s.npy", npy->rows.names[i]);
-        pack_npy_header(head, sizeof head, &npy->rows.shapes[i], 0);
-        rc = pack_file_open(&npy->files[i], npy->folder, name, err);
-        if (!rc)
-            rc = pack_file_write(&npy->files[i], head, sizeof head, err);
+        rc = npy->done ? go_on(npy, i, name, err) : open_new(npy, i, name, err);
     }
+    npy->rows.rows += npy->done;
     return rc;
 }
 
@@ -78,45 +109,54 @@ static int npy_add(void *self, const struct pack_options *opt, struct pack_sampl
     int rc = pack_rows_take(&npy->rows, sample, row, err);
     if (!rc && first)
         rc = open_files(npy, err);
-    for (uint32_t i = 0; i < npy->rows.count && !rc; i++)
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
         rc = pack_file_write(&npy->files[i], row[i].bytes.data, row[i].bytes.size, err);
+        npy->bytes += row[i].bytes.size;
+    }
     return rc;
 }
 
-static uint64_t npy_size(const void *self)
-{
-    const struct npy_writer *npy = self;
-    uint64_t size = 0;
-    for (uint32_t i = 0; i < npy->rows.count; i++)
-        size += npy->files[i].size;
-    return size;
-}
+static uint64_t npy_size(const void *self) { return ((const struct npy_writer *)self)->bytes; }
 
-static void npy_drop(void *self)
-{
-    struct npy_writer *npy = self;
-    for (uint32_t i = 0; i < ST_FIELDS_MAX; i++)
-        pack_file_drop(&npy->files[i]);
-    *npy = (struct npy_writer){0};
-}
-
-/* The images' file stands for all in the manifest. */
-static int npy_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+static int npy_keep(void *self, struct stoker_error *err)
 {
     struct npy_writer *npy = self;
     int rc = STOKER_OK;
-    shard->bytes = npy_size(npy);
-    for (uint32_t i = npy->rows.count; i-- > 0 && !rc;) {
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++)
+        rc = pack_file_sync(&npy->files[i], err);
+    return rc;
+}
+
+static void npy_drop(void *self, bool leave)
+{
+    struct npy_writer *npy = self;
+    for (uint32_t i = 0; i < ST_FIELDS_MAX; i++)
+        pack_file_drop(&npy->files[i], leave);
+    *npy = (struct npy_writer){0};
+}
+
+/* The first field's file stands for the rows, and the others lie beside it. */
+static int npy_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                      struct stoker_error *err)
+{
+    struct npy_writer *npy = self;
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
         char head[HEAD];
         pack_npy_header(head, sizeof head, &npy->rows.shapes[i], npy->rows.rows);
         rc = pack_file_begin_again(&npy->files[i], head, sizeof head, err);
-        shard->crc = npy->files[i].crc;
-        if (!rc)
-            rc = pack_file_finish(&npy->files[i], err);
-        snprintf(shard->name, sizeof shard->name, "%.50s.npy", npy->rows.names[i]);
-        shard->bytes = npy->files[i].size;
     }
-    npy_drop(npy);
+    beside->count = 0;
+    for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
+        const struct pack_file *file = &npy->files[i];
+        struct pack_beside_file *other = &beside->files[beside->count];
+        char *name = i ? other->name : shard->name;
+        snprintf(name, sizeof shard->name, "%.50s.npy", npy->rows.names[i]);
+        *(i ? &other->bytes : &shard->bytes) = file->size;
+        *(i ? &other->crc : &shard->crc) = file->crc;
+        beside->count += i > 0;
+        rc = pack_file_finish(&npy->files[i], err);
+    }
     return rc;
 }
 
@@ -128,6 +168,7 @@ const struct pack_writer pack_writer_npy = {
     .begin = npy_begin,
     .add = npy_add,
     .size = npy_size,
+    .keep = npy_keep,
     .finish = npy_finish,
     .drop = npy_drop,
 };

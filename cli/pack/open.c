@@ -8,12 +8,22 @@
 #include <string.h>
 
 /* The suffixes of one field, of which each sample has one. */
-#define IMAGES "jpg;jpeg;png;webp;bmp;tif;ppm;pgm"
+static const char *const images[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "ppm", "pgm", NULL};
 
 static bool is_plain_image(const struct st_field *field)
 {
-    const char *at = strstr(";" IMAGES ";", field->name);
-    return field->kind == ST_FIELD_IMAGE && at && at[-1] == ';' && at[strlen(field->name)] == ';';
+    bool known = false;
+    for (size_t i = 0; images[i] && !known; i++)
+        known = !strcmp(field->name, images[i]);
+    return known && field->kind == ST_FIELD_IMAGE;
+}
+
+/* Adds a word to a list; false when there is no room. */
+static bool add_word(char *out, size_t size, const char *separator, const char *word)
+{
+    const size_t used = strlen(out);
+    const int more = snprintf(out + used, size - used, "%s%s", separator, word);
+    return more >= 0 && (size_t)more < size - used;
 }
 
 /* A tar file's own choice of fields is that of its first sample; the next may hold another kind of
@@ -21,20 +31,21 @@ static bool is_plain_image(const struct st_field *field)
 static bool widen(const struct stoker_dataset *data, char *out, size_t size)
 {
     uint32_t count;
-    size_t used = 0;
-    bool wider = false;
+    bool wider = false, room = true;
     const struct st_field *fields = data->source->fields(data->self, &count);
-    for (uint32_t i = 0; i < count; i++) {
+    out[0] = '\0';
+    for (uint32_t i = 0; i < count && room; i++) {
         const bool image = !wider && is_plain_image(&fields[i]);
         wider |= image;
-        const int more =
-            snprintf(out + used, size - used, "%s%s", i ? "," : "", image ? IMAGES : fields[i].name);
-        if (more < 0 || (size_t)more >= size - used)
-            return false;
-        used += (size_t)more;
+        room = add_word(out, size, i ? "," : "", fields[i].name);
+        for (size_t k = 0; image && images[k] && room; k++)
+            if (strcmp(images[k], fields[i].name))
+                room = add_word(out, size, ";", images[k]);
     }
-    return wider;
+    return wider && room;
 }
+
+const char *const pack_sounds[] = {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", NULL};
 
 int pack_open(struct stoker_dataset **out, const char *uri, const char *fields, struct stoker_error *err)
 {
@@ -42,6 +53,10 @@ int pack_open(struct stoker_dataset **out, const char *uri, const char *fields, 
     char wider[2048];
     opt.fields = fields;
     const int rc = stoker_dataset_open(out, uri, &opt, err);
+    if (rc == STOKER_EINVAL) {
+        opt.extensions = pack_sounds;
+        return stoker_dataset_open(out, uri, &opt, NULL) ? rc : STOKER_OK;
+    }
     if (rc || fields || strcmp((*out)->source->scheme, "tar") || !widen(*out, wider, sizeof wider))
         return rc;
     stoker_dataset_close(*out);
@@ -66,11 +81,16 @@ static int name_pack(const struct pack_manifest *manifest, const char *folder, c
     if (used < 0 && !strcmp(manifest->shards[0].name, "data.mdb"))
         used = snprintf(uri, size, "lmdb:%s", folder);
     else if (used < 0)
-        used = snprintf(uri, size, "%s:%s/%s", extension && !strcmp(extension, ".h5") ? "hdf5" : "npy",
-                        folder, manifest->shards[0].name);
+        used = snprintf(uri, size, "hdf5:%s/%s", folder, manifest->shards[0].name);
     return used > 0 && (size_t)used < size
                ? STOKER_OK
                : st_fail(err, STOKER_EINVAL, "%.500s: the path is too long", folder);
+}
+
+static bool is_array_set(const struct pack_manifest *manifest)
+{
+    const char *dot = manifest->shard_count ? strrchr(manifest->shards[0].name, '.') : NULL;
+    return dot && !strcmp(dot, ".npy");
 }
 
 int pack_data_open(struct stoker_dataset **out, const char *data, const char *fields, char *uri,
@@ -78,12 +98,16 @@ int pack_data_open(struct stoker_dataset **out, const char *data, const char *fi
 {
     struct pack_manifest manifest;
     int rc = pack_manifest_read(&manifest, data, err);
-    if (!rc)
+    const bool ours = rc == STOKER_OK, arrays = ours && is_array_set(&manifest);
+    if (ours && !arrays)
         rc = name_pack(&manifest, data, uri, size, err);
-    else if (rc == STOKER_END)
+    else if (ours || rc == STOKER_END)
         rc = snprintf(uri, size, "%s", data) < (int)size
                  ? STOKER_OK
                  : st_fail(err, STOKER_EINVAL, "the path is too long");
+    if (!rc)
+        rc = arrays ? pack_arrays_open(out, data, &manifest, fields, err)
+                    : pack_open(out, uri, fields, err);
     pack_manifest_free(&manifest);
-    return rc ? rc : pack_open(out, uri, fields, err);
+    return rc;
 }

@@ -62,7 +62,7 @@ void pack_work_free(struct st_work *work);
  */
 void pack_sample_make(struct pack_sample *sample, struct stoker_dataset *data,
                       const struct pack_options *opt, struct st_work *work);
-/* The fields of any data set: an image and a label where the source has no fields. */
+/* The fields of any data set: an image or a sound and a label where the source has no fields. */
 uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[ST_FIELDS_MAX]);
 /* Reads a sample and finds its pieces. */
 int pack_read(struct stoker_dataset *data, uint64_t number, struct st_buffer *raw,
@@ -84,6 +84,14 @@ int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer
 /* The same image in a file of which any part can be decoded alone. False: it has to stay as it is. */
 bool pack_crop_ready(struct st_bytes jpeg, struct st_buffer *into);
 
+struct pack_sound {
+    uint32_t rate, channels; /* 0: of a kind that this build cannot read */
+    uint64_t frames;
+};
+/* Reads a sound's header, and `deep` all of it. */
+int pack_sound_look(struct pack_sound *sound, struct st_bytes bytes, bool deep,
+                    struct stoker_error *err);
+
 /* ---- writing ----------------------------------------------------------------------------------- */
 
 /* A file that is written from front to back under a temporary name. */
@@ -102,9 +110,25 @@ int pack_file_zeros(struct pack_file *file, uint64_t size, struct stoker_error *
 /* Puts other bytes at the beginning, which are as many as stand there. Ends the sum. */
 int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t size,
                           struct stoker_error *err);
-/* Has it written to the disk, and gives it its name. */
+/* Goes on behind the first `size` bytes of what an earlier run left; begin_again must end it. */
+int pack_file_go_on(struct pack_file *file, const char *folder, const char *name, uint64_t size,
+                    struct stoker_error *err);
+/* Has all that was written on the disk. */
+int pack_file_sync(struct pack_file *file, struct stoker_error *err);
+/* The same, and gives it its name. */
 int pack_file_finish(struct pack_file *file, struct stoker_error *err);
-void pack_file_drop(struct pack_file *file); /* safe after a failed open, and after finish */
+/* Safe after a failed open, and after finish. What is unfinished goes, or stays for pack_file_go_on. */
+void pack_file_drop(struct pack_file *file, bool leave);
+/* The name that a file has until it is finished. */
+int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
+/* The temporary file that an earlier run left is there, also if that run had named it already. */
+int pack_take_up(const char *temporary, const char *path, struct stoker_error *err);
+/* Gives a file its name, for good. */
+int pack_rename(const char *temporary, const char *path, struct stoker_error *err);
+/* A write that failed: what can be done about it. */
+int pack_cannot_write(const char *path, int why, struct stoker_error *err);
+/* What an earlier run left is not there any more as it was. */
+int pack_was_changed(const char *path, struct stoker_error *err);
 /* All of it at once. */
 int pack_file_put(const char *folder, const char *name, const void *bytes, uint64_t size,
                   struct stoker_error *err);
@@ -119,22 +143,44 @@ struct pack_shard {
     uint32_t crc;
 };
 
+/* An output that consists of several files: those beside the shard's own. */
+struct pack_beside {
+    uint32_t count;
+    struct pack_beside_file {
+        char name[64];
+        uint64_t bytes;
+        uint32_t crc;
+    } files[ST_FIELDS_MAX];
+};
+
+/* What a writer begins with. */
+struct pack_start {
+    const char *name;
+    uint64_t most; /* samples that there may be */
+    uint64_t done; /* samples that an earlier run added before its last `keep` */
+};
+
 struct pack_writer {
     const char *name;
     const char *extension;
-    bool sharded; /* else one output, which is written as a whole or not at all */
+    bool sharded; /* else one output, with `keep` */
     bool pixels;  /* wants pixels, not encoded images */
     size_t self_size;
     /* NULL: always; else whether samples of this kind of source may be read while it writes. */
     bool (*beside)(const char *scheme);
-    /* Begins an output called `name` in the folder. */
-    int (*begin)(void *self, const struct pack_options *opt, const char *name, struct stoker_error *err);
+    /* Begins an output in the folder, or goes on with one. */
+    int (*begin)(void *self, const struct pack_options *opt, const struct pack_start *start,
+                 struct stoker_error *err);
     int (*add)(void *self, const struct pack_options *opt, struct pack_sample *sample,
                struct stoker_error *err);
-    uint64_t (*size)(const void *self); /* so far */
-    /* Completes it; its size and sum go into the shard. */
-    int (*finish)(void *self, struct pack_shard *shard, struct stoker_error *err);
-    void (*drop)(void *self); /* what is unfinished; safe at any time */
+    uint64_t (*size)(const void *self); /* what was added, without what an earlier run did */
+    /* Has all samples so far on the disk, whatever is killed from now on. */
+    int (*keep)(void *self, struct stoker_error *err);
+    /* Completes it; its size and sum go into the shard, and other files beside it. */
+    int (*finish)(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                  struct stoker_error *err);
+    /* Safe at any time, also twice. What is unfinished goes, or stays for `begin` to go on with. */
+    void (*drop)(void *self, bool leave);
 };
 extern const struct pack_writer pack_writer_tar, pack_writer_tfrecord, pack_writer_lmdb, pack_writer_npy,
     pack_writer_hdf5;
@@ -159,19 +205,28 @@ struct st_piece pack_as_array(const struct pack_field *field);
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
+/* How far an output that is not finished has come; positions 0: there is none to go on with. */
+struct pack_mark {
+    uint64_t positions, samples;
+};
+
 struct pack_manifest {
     char *settings; /* one line of JSON: what the output depends on */
     struct pack_shard *shards;
     uint64_t shard_count, shard_room;
     uint64_t positions, samples, bytes, bad; /* of all shards */
+    struct pack_mark mark;
+    struct pack_beside beside;
     uint64_t ledger_size;
-    bool complete, resumed;
+    bool complete;
     char *pending; /* lines of the ledger that belong to the shard under way */
-    uint64_t pending_size, pending_room, pending_bad;
+    uint64_t pending_size, pending_room;
 };
 #define PACK_MANIFEST "manifest.json"
 #define PACK_LEDGER   "bad_samples.jsonl"
 
+/* DST must not lie in SRC. */
+int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
 /* Makes the folder if it is missing, and takes up what an earlier run with the same settings left. */
 int pack_manifest_open(struct pack_manifest *manifest, const struct pack_options *opt,
                        const struct stoker_dataset *data, struct stoker_error *err);
@@ -180,6 +235,9 @@ int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_datase
 /* Notes a finished shard, with the bad samples met on the way. */
 int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options *opt,
                       const struct pack_shard *shard, bool last, struct stoker_error *err);
+/* Notes how far the output under way has come, with the bad samples met on the way; {0}: nowhere. */
+int pack_manifest_mark(struct pack_manifest *manifest, const struct pack_options *opt,
+                       struct pack_mark mark, struct stoker_error *err);
 void pack_manifest_free(struct pack_manifest *manifest);
 /* The shards that a folder's manifest lists; STOKER_END where there is no manifest. */
 int pack_manifest_read(struct pack_manifest *manifest, const char *folder, struct stoker_error *err);
@@ -229,9 +287,15 @@ struct pack_size_text {
 };
 const char *pack_size(struct pack_size_text *room, double bytes);
 
-/* Opens a data set; of tar files whose fields nobody chose, images of any kind. */
+/* The extensions of sounds, with the dot; NULL at the end. */
+extern const char *const pack_sounds[];
+/* Opens a data set; of tar files whose fields nobody chose, images of any kind; of a folder without
+ * images, its sounds. */
 int pack_open(struct stoker_dataset **out, const char *uri, const char *fields,
               struct stoker_error *err);
+/* The npy files of a pack, by their names. */
+int pack_arrays_open(struct stoker_dataset **out, const char *folder,
+                     const struct pack_manifest *manifest, const char *fields, struct stoker_error *err);
 /* What `stoker info` and `verify` open: a folder that pack wrote, as the files in it; else `data`
  * itself. What that comes to is written to `uri`. */
 int pack_data_open(struct stoker_dataset **out, const char *data, const char *fields, char *uri,

@@ -20,6 +20,10 @@ const struct pack_writer *const pack_writers[] = {&pack_writer_tar,  &pack_write
 #endif
                                                   &pack_writer_npy,  NULL};
 
+/* How often an output of one piece is kept: so seldom that it costs little, so often that little is done
+ * again. Both depend on the samples alone, so that every run writes the same. */
+enum { SAMPLES_A_KEEP = 1000, BYTES_A_KEEP = 64 << 20 };
+
 struct pack {
     const struct pack_options *opt;
     struct pack_result *result;
@@ -34,7 +38,7 @@ struct pack {
     bool open;            /* an output is begun */
     struct pack_shard shard;
     struct pack_progress progress;
-    uint64_t total;
+    uint64_t total, kept_size; /* kept_size: the output's when it was kept last */
 };
 
 static void make(void *context, uint32_t worker, uint64_t ticket)
@@ -45,31 +49,56 @@ static void make(void *context, uint32_t worker, uint64_t ticket)
     pack_sample_make(sample, pack->data, pack->opt, &pack->work[worker]);
 }
 
-static int begin_output(struct pack *pack, uint64_t position)
+static int begin_output(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
-    pack->shard = (struct pack_shard){.first = position};
+    const struct pack_mark *mark = &pack->manifest.mark;
+    struct pack_shard *shard = &pack->shard;
+    *shard = (struct pack_shard){
+        .first = pack->manifest.positions, .positions = mark->positions, .samples = mark->samples};
     if (writer->sharded)
-        snprintf(pack->shard.name, sizeof pack->shard.name, "shard-%06llu%s",
+        snprintf(shard->name, sizeof shard->name, "shard-%06llu%s",
                  (unsigned long long)pack->manifest.shard_count, writer->extension);
     else
-        snprintf(pack->shard.name, sizeof pack->shard.name, "data%s", writer->extension);
+        snprintf(shard->name, sizeof shard->name, "data%s", writer->extension);
     pack->open = true;
-    return writer->begin(pack->writer, pack->opt, pack->shard.name, pack->err);
+    const struct pack_start start = {.name = shard->name, .most = pack->total, .done = mark->samples};
+    return writer->begin(pack->writer, pack->opt, &start, pack->err);
+}
+
+/* Notes what an output of one piece has reached, so that a run that is killed can go on from there. Done
+ * in front of a good sample: whoever goes on gets at least that, and sees from it what all are like. */
+static int keep_so_far(struct pack *pack)
+{
+    const struct pack_writer *writer = pack->opt->writer;
+    const struct pack_mark mark = {pack->shard.positions, pack->shard.samples};
+    const int rc = writer->keep(pack->writer, pack->err);
+    pack->kept_size = writer->size(pack->writer);
+    return rc ? rc : pack_manifest_mark(&pack->manifest, pack->opt, mark, pack->err);
+}
+
+static bool is_time_to_keep(const struct pack *pack)
+{
+    const struct pack_writer *writer = pack->opt->writer;
+    return writer->keep && pack->shard.samples > pack->manifest.mark.samples &&
+           (pack->shard.samples % SAMPLES_A_KEEP == 0 ||
+            writer->size(pack->writer) >= pack->kept_size + BYTES_A_KEEP);
 }
 
 static int end_output(struct pack *pack, bool last)
 {
+    const struct pack_writer *writer = pack->opt->writer;
     int rc = STOKER_OK;
-    if (pack->shard.samples)
-        rc = pack->opt->writer->finish(pack->writer, &pack->shard, pack->err);
-    else if (!pack->manifest.samples)
+    if (!pack->shard.samples && !pack->manifest.samples)
         return st_fail(pack->err, STOKER_ECORRUPT, "no sample could be packed. The last one: %.600s",
                        pack->bad.message);
-    else
-        pack->opt->writer->drop(pack->writer);
+    if (pack->shard.samples)
+        rc = writer->finish(pack->writer, &pack->shard, &pack->manifest.beside, pack->err);
+    if (rc)
+        return rc;
+    writer->drop(pack->writer, false);
     pack->open = false;
-    return rc ? rc : pack_manifest_add(&pack->manifest, pack->opt, &pack->shard, last, pack->err);
+    return pack_manifest_add(&pack->manifest, pack->opt, &pack->shard, last, pack->err);
 }
 
 static int take_bad(struct pack *pack, struct pack_sample *sample)
@@ -97,23 +126,27 @@ static void count(struct pack_result *result, const struct pack_sample *sample)
     result->ready_out += sample->ready_out;
 }
 
+static int take_good(struct pack *pack, struct pack_sample *sample)
+{
+    int rc = is_time_to_keep(pack) ? keep_so_far(pack) : STOKER_OK;
+    if (!rc)
+        rc = pack->opt->writer->add(pack->writer, pack->opt, sample, pack->err);
+    if (rc)
+        return rc;
+    pack->shard.samples++;
+    count(pack->result, sample);
+    return STOKER_OK;
+}
+
 static int take(void *context, uint64_t ticket)
 {
     struct pack *pack = context;
     const struct pack_writer *writer = pack->opt->writer;
     struct pack_sample *sample = &pack->ring[ticket % PACK_RING];
     const bool last = ticket + 1 == pack->total;
-    int rc = pack->open ? STOKER_OK : begin_output(pack, ticket);
-    if (rc)
-        return rc;
-    if (sample->status) {
-        rc = take_bad(pack, sample);
-    } else {
-        rc = writer->add(pack->writer, pack->opt, sample, pack->err);
-        pack->shard.samples += !rc;
-        if (!rc)
-            count(pack->result, sample);
-    }
+    int rc = pack->open ? STOKER_OK : begin_output(pack);
+    if (!rc)
+        rc = sample->status ? take_bad(pack, sample) : take_good(pack, sample);
     if (rc)
         return rc;
     pack->shard.positions++;
@@ -124,11 +157,19 @@ static int take(void *context, uint64_t ticket)
     return rc;
 }
 
+/* Positions that earlier runs have done. */
+static uint64_t pack_done(const struct pack *pack)
+{
+    return pack->manifest.positions + pack->manifest.mark.positions;
+}
+
 static int prepare(struct pack *pack)
 {
     const struct pack_options *opt = pack->opt;
     char uri[PATH_MAX + 64];
-    int rc = pack_data_open(&pack->data, opt->source, opt->fields, uri, sizeof uri, pack->err);
+    int rc = pack_place_check(opt, pack->err);
+    if (!rc)
+        rc = pack_data_open(&pack->data, opt->source, opt->fields, uri, sizeof uri, pack->err);
     if (rc)
         return rc;
     if (opt->writer->beside && !opt->writer->beside(pack->data->source->scheme))
@@ -140,6 +181,8 @@ static int prepare(struct pack *pack)
     if (!pack->total)
         return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
     rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack->err);
+    if (!rc && !pack->manifest.complete && pack_done(pack) >= pack->total)
+        rc = pack_was_changed(opt->folder, pack->err);
     if (!rc && opt->shuffle) {
         const struct stoker_order_options order = {.kind = STOKER_ORDER_SHUFFLE, .seed = opt->seed};
         rc = stoker_order_open(&pack->order, pack->total, &order, pack->err);
@@ -161,7 +204,7 @@ static int prepare(struct pack *pack)
 static void clean_up(struct pack *pack)
 {
     if (pack->writer && pack->open)
-        pack->opt->writer->drop(pack->writer);
+        pack->opt->writer->drop(pack->writer, pack->manifest.mark.positions != 0);
     for (uint64_t i = 0; pack->ring && i < PACK_RING; i++)
         pack_sample_free(&pack->ring[i]);
     for (uint64_t i = 0; pack->work && i < pack->opt->workers; i++)
@@ -181,13 +224,14 @@ int pack_run(const struct pack_options *opt, struct pack_result *result, struct 
     *result = (struct pack_result){0};
     int rc = prepare(&pack);
     if (!rc) {
-        result->resumed = pack.manifest.positions;
+        const struct pack_mark mark = pack.manifest.mark;
+        result->resumed = pack_done(&pack);
         result->nothing_to_do = pack.manifest.complete;
-        result->bad = pack.manifest.bad;
+        result->bad = pack.manifest.bad + mark.positions - mark.samples;
         const struct pack_line line = {.work = make,
                                        .done = take,
                                        .context = &pack,
-                                       .first = pack.manifest.positions,
+                                       .first = result->resumed,
                                        .last = pack.total,
                                        .workers = (uint32_t)opt->workers};
         pack_progress_begin(&pack.progress, "packing", line.first, pack.total, opt->quiet);

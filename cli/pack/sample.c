@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "op/kernels.h"
+#include "source/names.h"
 #include "source/reader.h"
 
 #include <string.h>
@@ -32,11 +33,20 @@ void pack_sample_free(struct pack_sample *sample)
         st_buffer_free(&sample->made[i]);
 }
 
+/* Files are either all images or all sounds. */
+static bool is_of_sounds(const struct stoker_dataset *data)
+{
+    char name[PATH_MAX];
+    st_dataset_name(data, 0, name, sizeof name);
+    return st_name_has_extension(name, strlen(name), pack_sounds);
+}
+
 uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[ST_FIELDS_MAX])
 {
     uint32_t count = 2;
     if (!data->source->fields) {
-        fields[0] = (struct st_field){.name = "image", .kind = ST_FIELD_IMAGE};
+        fields[0] = is_of_sounds(data) ? (struct st_field){.name = "audio", .kind = ST_FIELD_AUDIO}
+                                       : (struct st_field){.name = "image", .kind = ST_FIELD_IMAGE};
         fields[1] = (struct st_field){.name = "label", .kind = ST_FIELD_INT};
         return count;
     }
@@ -134,8 +144,11 @@ void pack_sample_make(struct pack_sample *sample, struct stoker_dataset *data,
                                &sample->bytes_in, &sample->error);
     for (uint32_t i = 0; i < sample->count && !sample->status; i++) {
         sample->fields[i] = (struct pack_field){fields[i].name, fields[i].kind, pieces[i]};
+        struct pack_sound sound;
         if (fields[i].kind == ST_FIELD_IMAGE)
             sample->status = make_image(sample, i, opt, work, &sample->error);
+        if (fields[i].kind == ST_FIELD_AUDIO)
+            sample->status = pack_sound_look(&sound, pieces[i].bytes, false, &sample->error);
     }
     if (!sample->status)
         pack_key(sample->key, data, sample->number, opt->source);

@@ -80,7 +80,8 @@ static void make_suffix(char *out, size_t size, const struct pack_sample *sample
     const char *type = type_of(field);
     if (take_suffix(field, type, out, size))
         return;
-    if (is_first(sample, index) && (field->kind == ST_FIELD_IMAGE || field->kind == ST_FIELD_INT)) {
+    if (is_first(sample, index) && (field->kind == ST_FIELD_IMAGE || field->kind == ST_FIELD_AUDIO ||
+                                    field->kind == ST_FIELD_INT)) {
         snprintf(out, size, "%s", type);
         return;
     }

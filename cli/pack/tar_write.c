@@ -31,14 +31,14 @@ struct tar_writer {
     struct pack_member members[ST_FIELDS_MAX];
 };
 
-static int tar_begin(void *self, const struct pack_options *opt, const char *name,
+static int tar_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
                      struct stoker_error *err)
 {
     struct tar_writer *tar = self;
     tar->index = (struct st_shard_builder){.named = true};
     tar->last_key[0] = '\0';
     tar->folder = opt->folder;
-    return pack_file_open(&tar->file, opt->folder, name, err);
+    return pack_file_open(&tar->file, opt->folder, start->name, err);
 }
 
 /* ---- headers ----------------------------------------------------------------------------------- */
@@ -255,10 +255,10 @@ static void keep_index(const struct tar_writer *tar, const char *name)
     st_held_close(&held);
 }
 
-static void tar_drop(void *self)
+static void tar_drop(void *self, bool leave)
 {
     struct tar_writer *tar = self;
-    pack_file_drop(&tar->file);
+    pack_file_drop(&tar->file, leave);
     st_shard_builder_free(&tar->index);
     free(tar->crcs);
     for (uint32_t i = 0; i < ST_FIELDS_MAX; i++)
@@ -266,9 +266,11 @@ static void tar_drop(void *self)
     *tar = (struct tar_writer){0};
 }
 
-static int tar_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+static int tar_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                      struct stoker_error *err)
 {
     struct tar_writer *tar = self;
+    (void)beside;
     int rc = put_index(tar, err);
     if (!rc)
         rc = pack_file_zeros(&tar->file, 2 * ST_TAR_BLOCK, err);
@@ -279,7 +281,6 @@ static int tar_finish(void *self, struct pack_shard *shard, struct stoker_error 
         shard->crc = tar->file.crc;
         keep_index(tar, shard->name);
     }
-    tar_drop(tar);
     return rc;
 }
 

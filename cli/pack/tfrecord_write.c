@@ -15,11 +15,11 @@ struct record_writer {
 
 enum list_kind { BYTES_LIST = 1, FLOAT_LIST = 2, INT_LIST = 3 };
 
-static int record_begin(void *self, const struct pack_options *opt, const char *name,
+static int record_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
                         struct stoker_error *err)
 {
     struct record_writer *w = self;
-    return pack_file_open(&w->file, opt->folder, name, err);
+    return pack_file_open(&w->file, opt->folder, start->name, err);
 }
 
 /* Whole numbers of any width, as the varints of an Int64List. */
@@ -90,12 +90,12 @@ static bool put_feature(struct record_writer *w, const struct pack_field *field,
     const char *name = feature_name(field, named);
     w->feature.size = w->entry.size = 0;
     struct st_buffer lists = {0};
-    const bool good = put_values(w, field, &kind) &&
-                      pack_put_bytes(&lists, 1, w->list.data, w->list.size) &&
-                      pack_put_bytes(&w->feature, kind, lists.data, lists.size) &&
-                      pack_put_bytes(&w->entry, 1, name, strlen(name)) &&
-                      pack_put_bytes(&w->entry, 2, w->feature.data, w->feature.size) &&
-                      pack_put_bytes(&w->features, 1, w->entry.data, w->entry.size);
+    const bool good =
+        put_values(w, field, &kind) && pack_put_bytes(&lists, 1, w->list.data, w->list.size) &&
+        pack_put_bytes(&w->feature, kind, lists.data, lists.size) &&
+        pack_put_bytes(&w->entry, 1, name, strcspn(name, ";")) && /* the first of several */
+        pack_put_bytes(&w->entry, 2, w->feature.data, w->feature.size) &&
+        pack_put_bytes(&w->features, 1, w->entry.data, w->entry.size);
     st_buffer_free(&lists);
     return good;
 }
@@ -134,10 +134,10 @@ static int record_add(void *self, const struct pack_options *opt, struct pack_sa
 
 static uint64_t record_size(const void *self) { return ((const struct record_writer *)self)->file.size; }
 
-static void record_drop(void *self)
+static void record_drop(void *self, bool leave)
 {
     struct record_writer *w = self;
-    pack_file_drop(&w->file);
+    pack_file_drop(&w->file, leave);
     st_buffer_free(&w->list);
     st_buffer_free(&w->feature);
     st_buffer_free(&w->entry);
@@ -145,13 +145,14 @@ static void record_drop(void *self)
     st_buffer_free(&w->example);
 }
 
-static int record_finish(void *self, struct pack_shard *shard, struct stoker_error *err)
+static int record_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+                         struct stoker_error *err)
 {
     struct record_writer *w = self;
+    (void)beside;
     const int rc = pack_file_finish(&w->file, err);
     shard->bytes = w->file.size;
     shard->crc = w->file.crc;
-    record_drop(w);
     return rc;
 }
 

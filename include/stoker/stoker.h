@@ -104,7 +104,8 @@ struct stoker_dataset_options {
                                        archive beside it (PATH.stoker-index), where that can be written */
     const char *const *extensions;  /* NULL-terminated, lower case, with the dot; NULL (default): the
                                        nine of torchvision's ImageFolder */
-    uint32_t threads;               /* for scanning; 0 (default): the CPUs this process may use */
+    uint32_t threads;               /* for scanning; 0 (default): the CPUs this process may use, and for
+                                       archives, which are waited for, at least 8 (by URL 16) */
     bool allow_empty;               /* a class folder without images is no error (default false) */
     const char *fields;             /* which fields a sample has, separated by commas, as its kind of data
                                        set names them: "jpg,cls"; with a type where the data does not say:
@@ -133,16 +134,17 @@ STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
  *   npy:, npz: row i of arrays; fields of an npz are its arrays' names (all by default).
  *   zip:       images with the classes of their folders. Fields: image, label, name.
  *   csv:, jsonl: files named in a table whose first line names its columns, or in one object a line. Fields
- *              are columns, that of the files first, or the first with "=image" or "=audio".
+ *              are columns, that of the files first, or the first with "=image" or "=audio". It may name URLs; in
+ *              one opened by URL paths are relative to that. Damaged rows are bad samples.
  *
  * In arrays of numbers uint8 rows of [H, W] and [H, W, C <= 4] are images, and single numbers int or float;
  * "=type" says otherwise where that can be.
  *
  * The path of tar and tfrecord may be a list ("a.tar::b.tar"), have braces ("a-{000..127}.tar") or be a pattern
  * ("*.tar").
- * Each of these but csv and jsonl may be an http://, https:// or s3://BUCKET/KEY URL, and is then read by ranges:
- * tar, tfrecord and zip sample by sample; npy and npz are brought into memory, hdf5 and lmdb copied to a file
- * first. See cache_dir.
+ * Each of these may be an http://, https:// or s3://BUCKET/KEY URL, and is then read by ranges: tar, tfrecord and
+ * zip sample by sample, what tables name file by file; npy and npz are brought into memory, hdf5 and lmdb copied to
+ * a file first. See cache_dir.
  * An archive that is packed as a whole (.tar.gz, .tar.zst) cannot be read at random: it is unpacked into memory
  * where that is small enough, and refused otherwise. */
 STOKER_API int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
@@ -201,6 +203,9 @@ struct stoker_field {
 /* What a sample has, in this order; false past the last. */
 STOKER_API bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index,
                                      struct stoker_field *out);
+/* What is read more slowly than it could be, and why (fields of an HDF5 file that only its library can read, a
+ * cache that is full); NULL: nothing to say. As long as the data set lives. Any thread. */
+STOKER_API const char *stoker_dataset_note(const struct stoker_dataset *data);
 STOKER_API uint64_t stoker_dataset_count(const struct stoker_dataset *data);
 STOKER_API int64_t stoker_dataset_label(const struct stoker_dataset *data, uint64_t sample);
 /* What messages call the sample: its path, or "sample 17". Writes at most `size` bytes, terminated;
@@ -359,7 +364,8 @@ struct stoker_tensor {
 };
 
 /* A field of the samples that is not their image. Arrays of one shape are stacked; text and the like, and
- * arrays of several shapes, lie one behind the other. */
+ * arrays of several shapes, lie one behind the other. Further images are arrays too: those that are encoded as RGB,
+ * uint8 [H, W, 3], without the pipeline's ops. */
 enum stoker_column_kind {
     STOKER_COLUMN_INT,   /* int64 [count] */
     STOKER_COLUMN_FLOAT, /* float64 [count] */
@@ -480,6 +486,7 @@ struct stoker_stats {
                                            long as the loader lives */
     const char *pinned_note;            /* why slots that should be pinned are pageable; NULL: none is. As
                                            long as the loader lives */
+    const char *source_note;            /* stoker_dataset_note of the data set */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);
@@ -504,7 +511,7 @@ struct stoker_bad_sample {
 STOKER_API bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k,
                                   struct stoker_bad_sample *out);
 
-/* ---- one image, and what this build can do ------------------------------------------------------ */
+/* ---- one image, one sound, and what this build can do ------------------------------------------- */
 
 struct stoker_decode_options {
     size_t size;
@@ -523,6 +530,25 @@ struct stoker_image {
 STOKER_API int stoker_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
                              const struct stoker_decode_options *opt, struct stoker_error *err);
 STOKER_API void stoker_image_free(struct stoker_image *image);
+
+struct stoker_audio_options {
+    size_t size;
+    uint64_t first, frames; /* the part; frames 0 (default): all from `first` on */
+    uint64_t pixel_limit;   /* refuse parts of more values than this; default 178956970 */
+};
+STOKER_API struct stoker_audio_options stoker_audio_defaults(void);
+
+struct stoker_sound {
+    uint32_t rate, channels; /* samples a second */
+    uint64_t frames;         /* of each channel */
+    uint64_t length;         /* frames of the whole sound */
+    float *samples;          /* all of the first channel, then all of the next; full scale is 1 */
+};
+/* Decodes a sound (WAV, FLAC, Ogg/Vorbis, Opus, MP3), no more of it than is asked for. Any thread. `name`
+ * stands in messages. */
+STOKER_API int stoker_audio_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
+                                   const struct stoker_audio_options *opt, struct stoker_error *err);
+STOKER_API void stoker_sound_free(struct stoker_sound *sound);
 
 STOKER_API const char *stoker_version(void);
 struct stoker_feature {

@@ -46,6 +46,13 @@ static PyObject *path_list(const struct stoker_loader *handle)
     return list;
 }
 
+/* Names in sentences may be no UTF-8, or cut off in the middle of a character. NULL becomes None. */
+static PyObject *sentence(const char *text)
+{
+    return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace")
+                : Py_NewRef(Py_None);
+}
+
 /* Takes the value over, also on failure; NULL is a failure of its own. */
 static bool put(PyObject *dict, const char *name, PyObject *value)
 {
@@ -94,8 +101,9 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
         put(dict, "reader", PyUnicode_FromString(stats.reader ? stats.reader : "")) &&
         put(dict, "augment_on",
             PyUnicode_FromString(stats.augment_on == STOKER_PLACE_DEVICE ? "cuda" : "cpu")) &&
-        put(dict, "pinned_note", Py_BuildValue("z", stats.pinned_note)) &&
-        put(dict, "engine_note", Py_BuildValue("z", stats.engine_note)) &&
+        put(dict, "pinned_note", sentence(stats.pinned_note)) &&
+        put(dict, "source_note", sentence(stats.source_note)) &&
+        put(dict, "engine_note", sentence(stats.engine_note)) &&
         put(dict, "per_worker", worker_list(handle)) && put(dict, "paths", path_list(handle)))
         return dict;
     Py_XDECREF(dict);
@@ -108,11 +116,10 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle)
     PyObject *list = PyList_New(0);
 
     for (uint64_t k = 0; list && stoker_loader_bad(handle, k, &bad); k++) {
-        PyObject *reason =
-            PyUnicode_DecodeUTF8(bad.reason, (Py_ssize_t)strlen(bad.reason), "backslashreplace");
-        PyObject *entry = Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
-                                        (unsigned long long)bad.epoch, "status",
-                                        stoker_status_name(bad.code), "reason", reason);
+        PyObject *entry =
+            Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
+                          (unsigned long long)bad.epoch, "status", stoker_status_name(bad.code), "reason",
+                          sentence(bad.reason));
 
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);

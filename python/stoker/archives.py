@@ -2,13 +2,14 @@
 """Data sets in files: tar, TFRecord, HDF5, LMDB, zip, NumPy, tables; and data sets made of others.
 
 A sample is a tuple in the order of `fields`; `transform` applies to the first that is an image, one of
-stoker.audio to the first that is a sound. All are read in place, at random, and work in
-stoker.DataLoader and, by len(data) and data[i], in torch's.
+stoker.audio to the first that is a sound. Further images are arrays of uint8, height x width x 3. All are
+read in place, at random, and work in stoker.DataLoader and, by len(data) and data[i], in torch's.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
@@ -61,8 +62,9 @@ class FieldDataset(EngineDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         """The fields of a sample. Without a transform the image is an array of uint8, height x width x 3;
-        with one it is what the loader would make of it, chance differing from call to call. Other fields
-        are int, float, str, bytes, NumPy's arrays, or what JSON says."""
+        with one it is what the loader would make of it, chance differing from call to call. Further
+        images are as without a transform. Other fields are int, float, str, bytes, NumPy's arrays, or
+        what JSON says."""
         batch = self._batch_of(range(len(self))[index])
         return sample(self._engine(), batch, pipeline_text(self.transform), self._image(batch))
 
@@ -232,14 +234,18 @@ class Manifest(Classes, _Files):
     """Files named in a table: CSV or TSV whose first line names the columns, or one JSON object a line.
 
     Fields are columns, that of the files first, or the first with "=image"; paths are relative to the
-    table's folder. Words in a column of labels are classes, numbered in sorted order.
+    table's folder or URL, and may be URLs themselves. Words in a column of labels are classes, numbered in
+    sorted order. Damaged rows are bad samples.
     """
 
     def __init__(
         self, path: Any, fields: Fields = None, transform: Any = None, **where: Unpack[Where]
     ) -> None:
         if not self._scheme:
-            name = os.fsdecode(path).lower().removesuffix(".gz").removesuffix(".zst")
+            name = os.fsdecode(path).lower()
+            if name.startswith(("http://", "https://")):
+                name = re.split("[?#]", name)[0]
+            name = name.removesuffix(".gz").removesuffix(".zst")
             self._scheme = "jsonl" if name.endswith((".jsonl", ".ndjson", ".json")) else "csv"
         super().__init__(path, fields, transform, where)
 

@@ -28,6 +28,7 @@ from ._convert import to_numpy
 from .transforms import Compose, RandomApply, Transform, pipeline_text
 
 __all__ = [
+    "Channels",
     "Compose",
     "Decode",
     "Gain",
@@ -87,6 +88,19 @@ class Mono(AudioTransform):
 
     def _spec(self) -> str:
         return "audio_mono"
+
+
+class Channels(AudioTransform):
+    """So many channels: one is repeated, others are refused unless there are as many."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def _spec(self) -> str:
+        return op("audio_channels", count=self.count)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.count})"
 
 
 class _Length(AudioTransform):

@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 _STAGES = ("read", "decode", "augment", "slot")
+_NOTES = ("source_note", "pinned_note", "engine_note")  # what is slower than it could be
 
 
 def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:
-    """Seconds instead of nanoseconds, and each stage's share of the workers' time."""
+    """Seconds instead of nanoseconds, each stage's share of the workers' time, and sentences on what is
+    slower than it could be."""
     seconds = {stage: raw["stage_ns"][stage] / 1e9 for stage in _STAGES}
     total = sum(seconds.values())
     decoded: dict[str, dict[str, int]] = {}
@@ -51,4 +53,5 @@ def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:
         "decoded": decoded,
         "reader": raw["reader"],
         "reads_in_flight_max": raw["reads_in_flight_max"],
+        "notes": [raw[note] for note in _NOTES if raw[note]],
     }

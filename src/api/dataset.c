@@ -86,7 +86,13 @@ int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const
     return st_dataset_mix(out, parts, weights, count, samples, seed, err);
 }
 
-const char *stoker_dataset_kind(const struct stoker_dataset *data) { return data->source->scheme; }
+const char *stoker_dataset_kind(const struct stoker_dataset *data)
+{
+    for (const struct st_source *const *kind = st_sources; *kind; kind++)
+        if (*kind == data->source)
+            return data->source->scheme;
+    return NULL; /* no path leads to it */
+}
 
 bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, struct stoker_field *out)
 {
@@ -99,6 +105,11 @@ bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, str
         return false;
     *out = (struct stoker_field){field[index].name, st_field_kind_name(field[index].kind)};
     return true;
+}
+
+const char *stoker_dataset_note(const struct stoker_dataset *data)
+{
+    return data->source->note ? data->source->note(data->self) : NULL;
 }
 
 uint64_t stoker_dataset_count(const struct stoker_dataset *data) { return st_dataset_count(data); }

@@ -1,11 +1,8 @@
-/* info.c - statuses in words, pipelines, and what this build can do
+/* info.c - statuses in words, pipelines and their ops
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/cpu.h"
-#include "codec/audio.h"
-#include "codec/codec.h"
-#include "gpu/gpu.h"
 #include "pipe/spec.h"
 #include "st_config.h"
 
@@ -52,39 +49,4 @@ bool stoker_op_at(uint32_t index, struct stoker_op_info *out)
             return true;
         }
     return false;
-}
-
-bool stoker_feature_at(uint32_t index, struct stoker_feature *out)
-{
-    uint32_t at = 0;
-    for (const struct st_codec *const *codec = st_codecs; *codec; codec++)
-        if (at++ == index) {
-            *out = (struct stoker_feature){
-                "codec", (*codec)->name, (*codec)->library ? (*codec)->library() : "built in", true};
-            return true;
-        }
-    for (const struct st_codec_missing *none = st_codecs_missing; none->name; none++)
-        if (at++ == index) {
-            *out = (struct stoker_feature){"codec", none->name, none->library, false};
-            return true;
-        }
-    struct st_audio_format format;
-    for (uint32_t k = 0; st_audio_format_at(k, &format); k++)
-        if (at++ == index) {
-            *out = (struct stoker_feature){"audio", format.name, format.detail, format.present};
-            return true;
-        }
-    if (at++ == index) {
-        *out = (struct stoker_feature){"kernels", st_cpu_level_name(st_cpu_level()),
-                                       "the best this CPU and STOKER_CPU allow", true};
-        return true;
-    }
-    if (at++ == index) {
-        *out = (struct stoker_feature){"reader", "io_uring",
-                                       ST_HAVE_URING ? "where the kernel allows it, else a pool of threads"
-                                                     : "built without liburing: a pool of threads reads",
-                                       ST_HAVE_URING};
-        return true;
-    }
-    return index >= at && st_gpu_info(index - at, out);
 }

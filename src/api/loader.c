@@ -131,6 +131,7 @@ int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats 
     if (rc)
         return rc;
     st_loader_stats(inside(loader), &stats);
+    stats.source_note = stoker_dataset_note(loader->data);
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     out->size = size;
     return STOKER_OK;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANNELS_MAX = 64, RATE_MAX = 1 << 20 };
+enum { RATE_MAX = 1 << 20 };
 static const sf_count_t frames_max = (sf_count_t)1 << 40;
 
 struct st_audio_file {
@@ -166,7 +166,7 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
         free(file);
         return refuse(in, err);
     }
-    if (info.channels < 1 || info.channels > CHANNELS_MAX || info.samplerate < 1 ||
+    if (info.channels < 1 || info.channels > ST_AUDIO_CHANNELS_MAX || info.samplerate < 1 ||
         info.samplerate > RATE_MAX || info.frames < 0 || info.frames > frames_max) {
         st_audio_file_close(file);
         return st_fail(err, STOKER_ECORRUPT,

@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "base/pixels.h"
 
+enum { ST_AUDIO_CHANNELS_MAX = 64 }; /* sounds with more are refused */
+
 struct st_audio_header {
     uint32_t rate, channels; /* samples a second; neither is 0 */
     uint64_t frames;         /* one sample of each channel is a frame */

@@ -55,12 +55,12 @@ void st_audio_close(struct st_audio *audio)
 
 /* ---- from the file ------------------------------------------------------------------------------- */
 
-/* Channel `c` of interleaved frames, or all of them mixed. */
+/* Channel `c` of interleaved frames, or all of them mixed; a single channel is every one. */
 static void take_channel(float *out, const float *in, uint64_t frames, uint32_t channels, uint32_t c,
                          bool mix)
 {
     for (uint64_t k = 0; !mix && k < frames; k++)
-        out[k] = in[k * channels + c];
+        out[k] = in[k * channels + (channels > 1 ? c : 0)];
     for (uint64_t k = 0; mix && k < frames; k++) {
         float sum = 0;
         for (uint32_t from = 0; from < channels; from++)
@@ -206,6 +206,30 @@ int st_audio_mono(struct st_audio *audio, struct stoker_error *err)
         }
     }
     audio->channels = 1;
+    return 0;
+}
+
+int st_audio_channels(struct st_audio *audio, uint32_t count, struct stoker_error *err)
+{
+    if (count == audio->channels)
+        return 0;
+    if (count == 1)
+        return st_audio_mono(audio, err);
+    if (audio->channels != 1)
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "a sound of %u channels cannot become one of %u: take audio_mono, or leave it out",
+            audio->channels, count);
+    if (!audio->file) {
+        float *out = st_audio_take(audio->work, audio->frames, count, err);
+        if (!out)
+            return out_of(err);
+        for (uint32_t c = 0; c < count; c++)
+            memcpy(out + c * audio->frames, audio->data, audio->frames * sizeof *out);
+        audio->data = out;
+        audio->stride = audio->frames;
+    }
+    audio->channels = count;
     return 0;
 }
 

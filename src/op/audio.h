@@ -52,6 +52,8 @@ void st_audio_close(struct st_audio *audio);
 int st_audio_load(struct st_audio *audio, struct stoker_error *err);
 int st_audio_resample(struct st_audio *audio, uint32_t rate, struct stoker_error *err);
 int st_audio_mono(struct st_audio *audio, struct stoker_error *err);
+/* One channel becomes `count` alike, and any number one by their mean; others that differ are refused. */
+int st_audio_channels(struct st_audio *audio, uint32_t count, struct stoker_error *err);
 /* Frames [first, first + frames), zeros behind the end. */
 int st_audio_part(struct st_audio *audio, uint64_t first, uint64_t frames, struct stoker_error *err);
 /* Values of one channel. */

@@ -1,4 +1,4 @@
-/* op_audio.c - ops on the samples of sounds: another rate, one channel, a length, loudness
+/* op_audio.c - ops on the samples of sounds: another rate, other channels, a length, loudness
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -98,6 +98,45 @@ const struct st_op st_op_audio_mono = {
     .params = no_params,
     .plan_audio = plan_mono,
     .run_audio = run_mono,
+};
+
+/* ---- audio_channels ------------------------------------------------------------------------------ */
+
+struct channels {
+    int32_t count;
+};
+
+static const struct st_param channels_params[] = {
+    {.name = "count",
+     .type = ST_PARAM_INT,
+     .offset = offsetof(struct channels, count),
+     .min = 1,
+     .max = ST_AUDIO_CHANNELS_MAX,
+     .required = true,
+     .help = "channels that come out"},
+    {0},
+};
+
+static int plan_channels(void *self, struct st_audio_shape *shape, struct stoker_error *err)
+{
+    shape->channels = ((const struct channels *)self)->count;
+    return want_samples(shape, "audio_channels", err);
+}
+
+static int run_channels(const void *self, struct st_rng *rng, struct st_audio *audio,
+                        struct stoker_error *err)
+{
+    (void)rng;
+    return st_audio_channels(audio, (uint32_t)((const struct channels *)self)->count, err);
+}
+
+const struct st_op st_op_audio_channels = {
+    .name = "audio_channels",
+    .help = "so many channels: one is repeated, and others must be as many",
+    .self_size = sizeof(struct channels),
+    .params = channels_params,
+    .plan_audio = plan_channels,
+    .run_audio = run_channels,
 };
 
 /* ---- audio_crop ---------------------------------------------------------------------------------- */

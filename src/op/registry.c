@@ -13,7 +13,7 @@
     X(random_grayscale) X(gaussian_blur) X(random_erasing) \
     X(random_apply) X(to_tensor) X(pil_to_tensor) \
     X(convert_image_dtype) X(normalize) \
-    X(audio_decode) X(audio_resample) X(audio_mono) X(audio_crop) \
+    X(audio_decode) X(audio_resample) X(audio_mono) X(audio_channels) X(audio_crop) \
     X(audio_gain) X(audio_normalize) X(audio_spectrogram) X(audio_mel_spectrogram)
 
 #define X(name) extern const struct st_op st_op_##name;

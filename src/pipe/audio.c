@@ -47,8 +47,11 @@ int st_audio_plan(struct stoker_pipeline *pipe, struct stoker_error *err)
     *sound = (struct st_audio_shape){.channels = -1, .rate = -1, .frames = -1};
     const int rc = plan_steps(&pipe->steps, sound, err);
     const bool one_size = sound->channels > 0 && sound->frames > 0 && sound->frames <= INT32_MAX;
+    const int32_t lines = sound->bins ? sound->bins : 1;
+    /* To slots and devices a sound is an image of one channel: the rows of its channels, one below the
+     * other. */
     pipe->shape = (struct st_shape){.width = one_size ? (int32_t)sound->frames : -1,
-                                    .height = one_size ? (sound->bins ? sound->bins : 1) : -1,
+                                    .height = one_size ? lines * sound->channels : -1,
                                     .channels = 1,
                                     .tensor = true};
     pipe->finish = (struct st_finish_spec){.scaled = true, .dtype = STOKER_F32};
@@ -120,5 +123,8 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     if (plan->frames >= 0 && (uint64_t)plan->frames != audio.frames)
         return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frames where it planned %lld",
                        (unsigned long long)audio.frames, (long long)plan->frames);
+    if (plan->channels >= 0 && (uint32_t)plan->channels != audio.channels)
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channels where it planned %d",
+                       audio.channels, plan->channels);
     return place(&audio, slot, row, err);
 }

@@ -9,6 +9,7 @@
 #include "pipe/columns.h"
 
 #include "source/field_list.h"
+#include "source/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static enum stoker_column_kind column_kind(const struct st_field *field)
     case ST_FIELD_FLOAT:
         return STOKER_COLUMN_FLOAT;
     case ST_FIELD_ARRAY:
+    case ST_FIELD_IMAGE:
         return STOKER_COLUMN_ARRAY;
     case ST_FIELD_TEXT:
         return STOKER_COLUMN_TEXT;
@@ -67,8 +69,6 @@ static enum stoker_column_kind column_kind(const struct st_field *field)
         return STOKER_COLUMN_JSON;
     case ST_FIELD_AUDIO:
         return STOKER_COLUMN_AUDIO;
-    case ST_FIELD_IMAGE:
-        return field->ndim > 0 ? STOKER_COLUMN_ARRAY : STOKER_COLUMN_BYTES;
     default:
         return STOKER_COLUMN_BYTES;
     }
@@ -100,10 +100,12 @@ static void add_column(struct st_columns_plan *plan, uint32_t which)
 {
     const struct st_field *field = &plan->field[which];
     const enum stoker_column_kind kind = column_kind(field);
+    const bool encoded = field->kind == ST_FIELD_IMAGE && field->ndim == 0; /* its file tells the size */
     uint64_t each = 0;
     if (kind == STOKER_COLUMN_INT || kind == STOKER_COLUMN_FLOAT)
         each = 8;
-    else if (kind == STOKER_COLUMN_ARRAY && !array_bytes(field->dtype, field->ndim, field->shape, &each))
+    else if (kind == STOKER_COLUMN_ARRAY && !encoded &&
+             !array_bytes(field->dtype, field->ndim, field->shape, &each))
         each = 0;
     plan->column[plan->count].field = which;
     plan->column[plan->count].kind = kind;
@@ -201,11 +203,26 @@ static int put_array(uint8_t *to, uint64_t each, const struct st_field *field,
     return 0;
 }
 
-static int put_cell(struct cell *cell, bool array, const struct st_field *field,
+/* Python parses it when the batch is handed out, where it would be too late to leave the sample out. */
+static int check_json(const struct st_field *field, const struct st_piece *piece,
+                      struct stoker_error *err)
+{
+    uint64_t at;
+    if (st_json_is_whole(piece->bytes, &at))
+        return 0;
+    return st_fail(err, STOKER_ECORRUPT, "field %s: no JSON, or damaged at byte %llu of %llu",
+                   field->name, (unsigned long long)at, (unsigned long long)piece->bytes.size);
+}
+
+static int put_cell(struct cell *cell, enum stoker_column_kind kind, const struct st_field *field,
                     const struct st_piece *piece, struct stoker_error *err)
 {
+    const bool array = kind == STOKER_COLUMN_ARRAY;
     const uint64_t size = piece->bytes.size;
     uint64_t bytes;
+    const int rc = kind == STOKER_COLUMN_JSON ? check_json(field, piece, err) : 0;
+    if (rc)
+        return rc;
     if (array && (!array_bytes(piece->dtype, piece->ndim, piece->shape, &bytes) || bytes != size))
         return st_fail(err, STOKER_ECORRUPT,
                        "field %s: its array has %llu bytes, which its shape does not say", field->name,
@@ -240,8 +257,7 @@ int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_pie
         else if (each)
             rc = put_array(to, each, field, piece, err);
         else
-            rc = put_cell(&store->cell[row], plan->column[k].kind == STOKER_COLUMN_ARRAY, field, piece,
-                          err);
+            rc = put_cell(&store->cell[row], plan->column[k].kind, field, piece, err);
     }
     return rc;
 }

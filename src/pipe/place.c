@@ -97,6 +97,12 @@ static int place_on_device(struct stoker_loader *loader, const struct st_devices
 {
     const enum stoker_place place = loader->opt.augment_on;
     struct st_slot_shape *shape = &loader->shape;
+    if (shape->width < 0 && shape->sound)
+        return st_fail(err, STOKER_EINVAL,
+                       "this pipeline's sounds differ in size, and a batch on a device (%s) is one tensor: give it a "
+                       "fixed length (RandomCrop or PadTrim, audio_crop) and fixed channels (Mono or Channels, "
+                       "audio_mono or audio_channels), or leave device out",
+                       devices->kind->name);
     if (shape->width < 0)
         return st_fail(
             err, STOKER_EINVAL,

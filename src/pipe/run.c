@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "pipe/audio.h"
+#include "pipe/pictures.h"
 #include "pipe/stage.h"
 
 /* Whose chance it is. */
@@ -120,7 +121,8 @@ static int run_to_size(const struct stoker_loader *loader, const struct chance *
     return 0;
 }
 
-/* Label and columns of a sample with fields; *image is its image, if it has one. */
+/* Label and columns of a sample with fields; *image is its image, if it has one. Comes first of all that
+ * is made of a sample: nothing of the arena is in use behind it. */
 static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, struct st_slot *slot,
                  uint32_t row, struct st_piece *image, struct stoker_error *err)
 {
@@ -130,7 +132,10 @@ static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sampl
     struct st_piece pieces[ST_FIELDS_MAX] = {0};
     int rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
     if (!rc)
+        rc = st_pictures_decode(&worker->work, plan, loader->opt.exif_rotate, pieces, err);
+    if (!rc)
         rc = st_columns_put(slot->columns, row, pieces, err);
+    st_arena_reset(&worker->work.arena);
     if (plan->image >= 0)
         *image = pieces[plan->image];
     slot->labels[row] = plan->label >= 0 ? pieces[plan->label].whole : st_dataset_label(data, sample);

@@ -28,42 +28,51 @@ uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channe
 
 void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
 {
+    const struct st_audio_shape *sound = slot->shape.sound;
     struct stoker_tensor *t = &slot->batch.images;
+    if (slot->shape.width >= 0) { /* the rows of an image so far */
+        t->shape[1] = sound->channels;
+        t->shape[2] = sound->bins ? sound->bins : 1;
+        t->stride[1] = t->shape[2] * t->shape[3];
+    }
     slot->batch.lengths = (struct stoker_tensor){0};
     if (slot->lengths)
         slot->batch.lengths = (struct stoker_tensor){
             .data = slot->lengths, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
-    if (slot->shape.sound->bins)
+    if (sound->bins)
         return;
     t->ndim = 3; /* samples have no frequencies */
     t->shape[2] = t->shape[3];
     t->stride[2] = t->stride[3];
 }
 
-/* The largest sizes; false where channels differ. A bad sample has none. */
-static bool sizes(const struct st_slot *slot, uint32_t count, int64_t *channels, int64_t *rows,
-                  int64_t *frames)
+/* The largest sizes. A bad sample has none. */
+static int sizes(const struct st_slot *slot, uint32_t count, int64_t *channels, int64_t *rows,
+                 int64_t *frames, struct stoker_error *err)
 {
     *channels = *rows = *frames = 0;
     for (uint32_t row = 0; row < count; row++) {
         const int64_t *shape = slot->tensor[row].shape;
         if (shape[0] && *channels && shape[0] != *channels)
-            return false;
+            return st_fail(
+                err, STOKER_EINVAL,
+                "the sounds of a batch have %lld and %lld channels: put Mono (audio_mono) or Channels "
+                "(audio_channels) into the transform",
+                (long long)*channels, (long long)shape[0]);
         *channels = shape[0] ? shape[0] : *channels;
         *rows = shape[1] > *rows ? shape[1] : *rows;
         *frames = shape[2] > *frames ? shape[2] : *frames;
     }
-    return true;
+    return 0;
 }
 
 int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_error *err)
 {
     int64_t channels, rows, frames;
     uint64_t each, bytes;
-    if (!sizes(slot, count, &channels, &rows, &frames))
-        return st_fail(
-            err, STOKER_EINVAL,
-            "the sounds of a batch differ in their channels: put audio_mono into the pipeline");
+    const int rc = sizes(slot, count, &channels, &rows, &frames, err);
+    if (rc)
+        return rc;
     if (!st_mul((uint64_t)(channels * rows), (uint64_t)frames * sizeof(float), &each) ||
         !st_mul(each, count, &bytes) ||
         !st_buffer_reserve(&slot->stacked, bytes ? bytes : sizeof(float)))

@@ -47,21 +47,15 @@ void st_cells_free(struct st_cells *cells)
     *cells = (struct st_cells){0};
 }
 
-void st_lines_begin(struct st_lines *lines, const void *text, uint64_t size, const char *name)
+void st_lines_begin(struct st_lines *lines, const void *text, uint64_t size)
 {
     const bool marked = size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3);
-    *lines =
-        (struct st_lines){(const char *)text + (marked ? 3 : 0), (const char *)text + size, 1, 1, name};
+    *lines = (struct st_lines){(const char *)text + (marked ? 3 : 0), (const char *)text + size, 1, 1};
 }
 
 /* ---- CSV ---------------------------------------------------------------------------------------- */
 
-static int bad_line(const struct st_lines *lines, uint64_t line, const char *what,
-                    struct stoker_error *err)
-{
-    return st_fail(err, STOKER_ECORRUPT, "%s: line %llu: %s", lines->name, (unsigned long long)line,
-                   what);
-}
+static int no_memory(struct stoker_error *err) { return st_fail(err, STOKER_ENOMEM, "out of memory"); }
 
 static bool at_line_end(const struct st_lines *lines)
 {
@@ -80,19 +74,21 @@ static void skip_line_end(struct st_lines *lines)
 /* A word in quotes: its pieces between doubled quotes are added to one another. */
 static int take_quoted(struct st_lines *lines, struct st_cells *out, struct stoker_error *err)
 {
-    const uint64_t began = lines->line;
+    const struct st_lines began = *lines;
     if (!st_cells_add(out, "", 0))
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lines->name);
+        return no_memory(err);
     out->text_size--; /* the zero byte comes at the end */
     lines->at++;
     for (;;) {
         const char *quote = memchr(lines->at, '"', (size_t)(lines->end - lines->at));
-        if (!quote)
-            return bad_line(lines, began, "a quote is opened and never closed", err);
+        if (!quote) {
+            *lines = began;
+            return st_fail(err, STOKER_ECORRUPT, "a quote is opened and never closed");
+        }
         const bool doubled = quote + 1 < lines->end && quote[1] == '"';
         const uint64_t size = (uint64_t)(quote - lines->at) + doubled;
         if (!make_text_room(out, size + 1))
-            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lines->name);
+            return no_memory(err);
         memcpy(out->text + out->text_size, lines->at, size);
         out->text_size += size;
         for (const char *c = lines->at; c < quote; c++)
@@ -108,24 +104,23 @@ static int take_quoted(struct st_lines *lines, struct st_cells *out, struct stok
 static int take_word(struct st_lines *lines, char separator, struct st_cells *out,
                      struct stoker_error *err)
 {
-    const uint64_t line = lines->line;
     if (lines->at < lines->end && *lines->at == '"') {
         const int rc = take_quoted(lines, out, err);
         if (rc)
             return rc;
         if (!at_line_end(lines) && *lines->at != separator)
-            return bad_line(lines, lines->line,
-                            "something stands between a closing quote and the separator", err);
+            return st_fail(err, STOKER_ECORRUPT,
+                           "something stands between a closing quote and the separator");
     } else {
         const char *from = lines->at;
         while (!at_line_end(lines) && *lines->at != separator)
             lines->at++;
         if (!st_cells_add(out, from, (uint64_t)(lines->at - from)))
-            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lines->name);
+            return no_memory(err);
     }
     const char *word = st_cells_word(out, out->count - 1);
     if (strlen(word) + 1 != out->text_size - out->at[out->count - 1])
-        return bad_line(lines, line, "a zero byte; this is no text", err);
+        return st_fail(err, STOKER_ECORRUPT, "a zero byte; this is no text");
     return 0;
 }
 
@@ -137,14 +132,13 @@ int st_csv_record(struct st_lines *lines, char separator, struct st_cells *out, 
     if (lines->at == lines->end)
         return STOKER_END;
     lines->began = lines->line;
-    for (;;) {
-        const int rc = take_word(lines, separator, out, err);
-        if (rc)
-            return rc;
-        if (at_line_end(lines))
-            break;
+    int rc = take_word(lines, separator, out, err);
+    while (!rc && !at_line_end(lines)) {
         lines->at++;
+        rc = take_word(lines, separator, out, err);
     }
+    while (!at_line_end(lines)) /* what is left of a damaged one */
+        lines->at++;
     skip_line_end(lines);
-    return 0;
+    return rc;
 }

@@ -104,6 +104,9 @@ int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct st
 {
     int fd;
     buffer->size = 0;
+    if (extent->objects)
+        return st_remote_set_read(extent->objects, extent->offset, extent->path, SAMPLE_MAX, buffer,
+                                  err);
     if (extent->remote)
         return fetch_remote(extent, buffer, err);
     if (extent->fd)
@@ -127,6 +130,7 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
                        (unsigned long long)sample, (unsigned long long)count);
     out->fd = 0;
     out->remote = NULL;
+    out->objects = NULL;
     return data->source->locate ? data->source->locate(data->self, sample, out, err) : 0;
 }
 

@@ -113,13 +113,18 @@ static int load_chunk(const void *context, uint64_t number, uint8_t *out, struct
     return st_h5_decode(decoder->array, decoder->file, number - decoder->array->cache_from, out, err);
 }
 
-/* Copies what the row and the chunk at `place` (along the dimensions of a row) have in common. */
+/* Copies what the row and the chunk at `place` (along the dimensions of a row) have in common.
+ * Dimensions at the end of which a chunk has all make one piece with the one before: pixels are not
+ * copied one by one. */
 static void copy_part(const struct st_h5_array *array, const uint64_t *place, const uint8_t *slab,
                       uint8_t *out)
 {
     const struct st_h5_grid *grid = &array->grid;
-    const int32_t last = grid->ndim - 1;
+    int32_t last = grid->ndim - 1;
+    uint64_t piece = array->unit;
     uint64_t at[ST_DIMS_MAX + 1] = {0}, extent[ST_DIMS_MAX + 1];
+    while (last >= 1 && grid->chunk[last] == grid->dims[last])
+        piece *= grid->dims[last--];
     for (int32_t i = 1; i <= last; i++) {
         const uint64_t left = grid->dims[i] - place[i] * grid->chunk[i];
         extent[i] = left < grid->chunk[i] ? left : grid->chunk[i];
@@ -130,8 +135,7 @@ static void copy_part(const struct st_h5_array *array, const uint64_t *place, co
             from = from * grid->chunk[i] + at[i];
             to = to * grid->dims[i] + place[i] * grid->chunk[i] + at[i];
         }
-        memcpy(out + to * array->unit, slab + from * array->unit,
-               (last ? extent[last] : 1) * array->unit);
+        memcpy(out + to * piece, slab + from * piece, (last ? extent[last] : 1) * piece);
         int32_t i = last - 1;
         while (i >= 1 && ++at[i] == extent[i])
             at[i--] = 0;

@@ -13,6 +13,8 @@ enum st_wrapping { ST_WRAPPING_NONE, ST_WRAPPING_ZLIB };
 /* Fills `out` with exactly `size` bytes; false when the stream is damaged, shorter or longer (or there
  * is no memory). Any thread. */
 bool st_inflate(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size);
+/* The same without a library, which is faster for some streams and slower for others. */
+bool st_inflate_here(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size);
 /* The checksum of zip and gzip. */
 uint32_t st_crc32(const void *data, uint64_t size);
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/cells.h"
+#include "source/json.h"
 #include "source/text.h"
 #include "source/utf8.h"
 
@@ -16,35 +17,6 @@ struct reading {
     struct st_cells *out;
     bool no_memory;
 };
-
-static bool take_digits(struct st_text *text)
-{
-    const char *from = text->at;
-    while (text->at < text->end && *text->at >= '0' && *text->at <= '9')
-        text->at++;
-    return text->at > from;
-}
-
-static bool take_number(struct st_text *text)
-{
-    if (text->at < text->end && *text->at == '-')
-        text->at++;
-    const char *from = text->at;
-    if (!take_digits(text) || (*from == '0' && text->at - from > 1))
-        return false;
-    if (text->at < text->end && *text->at == '.') {
-        text->at++;
-        if (!take_digits(text))
-            return false;
-    }
-    if (text->at < text->end && (*text->at == 'e' || *text->at == 'E')) {
-        text->at++;
-        if (text->at < text->end && (*text->at == '+' || *text->at == '-'))
-            text->at++;
-        return take_digits(text);
-    }
-    return true;
-}
 
 /* ---- strings ------------------------------------------------------------------------------------ */
 
@@ -141,51 +113,18 @@ static bool add_string(struct reading *line)
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-static bool skip_value(struct st_text *text, int depth);
-
-static bool skip_members(struct st_text *text, char close, int depth)
-{
-    text->at++;
-    if (st_text_take(text, close))
-        return true;
-    do {
-        st_text_skip_blanks(text);
-        if (close == '}' && (text->at == text->end || *text->at != '"' || !skip_string(text) ||
-                             !st_text_take(text, ':')))
-            return false;
-        if (!skip_value(text, depth + 1))
-            return false;
-    } while (st_text_take(text, ','));
-    return st_text_take(text, close);
-}
-
-static bool skip_value(struct st_text *text, int depth)
-{
-    st_text_skip_blanks(text);
-    if (text->at == text->end || depth > DEPTH_MAX)
-        return false;
-    switch (*text->at) {
-    case '"':
-        return skip_string(text);
-    case '{':
-        return skip_members(text, '}', depth);
-    case '[':
-        return skip_members(text, ']', depth);
-    case 't':
-        return st_text_take_word(text, "true");
-    case 'f':
-        return st_text_take_word(text, "false");
-    case 'n':
-        return st_text_take_word(text, "null");
-    default:
-        return take_number(text);
-    }
-}
-
 static bool add_plain(struct reading *line, const char *word, uint64_t size)
 {
     line->no_memory = !st_cells_add(line->out, word, size);
     return !line->no_memory;
+}
+
+/* As it is written, behind the word of the same cell: see st_json_written. */
+static bool add_written(struct reading *line, const char *from)
+{
+    const bool added = add_plain(line, from, (uint64_t)(line->text.at - from));
+    line->out->count -= added;
+    return added;
 }
 
 /* A value as a cell; for null the key before it goes too. */
@@ -195,16 +134,23 @@ static bool add_value(struct reading *line)
     st_text_skip_blanks(text);
     const char *from = text->at;
     if (from < text->end && *from == '"')
-        return add_string(line);
-    if (!skip_value(text, 0))
+        return add_string(line) && add_written(line, from);
+    if (!st_json_skip(text, DEPTH_MAX))
         return false;
     if (*from == 'n') {
         line->out->text_size = line->out->at[--line->out->count];
         return true;
     }
     if (*from == 't' || *from == 'f')
-        return add_plain(line, *from == 't' ? "1" : "0", 1);
+        return add_plain(line, *from == 't' ? "1" : "0", 1) && add_written(line, from);
     return add_plain(line, from, (uint64_t)(text->at - from));
+}
+
+const char *st_json_written(const struct st_cells *record, uint64_t index)
+{
+    const char *word = st_cells_word(record, index), *behind = word + strlen(word) + 1;
+    const uint64_t end = index + 1 < record->count ? record->at[index + 1] : record->text_size;
+    return behind < record->text + end ? behind : word;
 }
 
 static bool add_object(struct reading *line)
@@ -240,10 +186,8 @@ int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_e
         if (add_object(&line))
             return 0;
         if (line.no_memory)
-            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lines->name);
-        return st_fail(err, STOKER_ECORRUPT,
-                       "%s: line %llu: no JSON object, or a damaged one, from column %llu on",
-                       lines->name, (unsigned long long)lines->began,
+            return st_fail(err, STOKER_ENOMEM, "out of memory");
+        return st_fail(err, STOKER_ECORRUPT, "no JSON object, or a damaged one, from column %llu on",
                        (unsigned long long)(line.text.at - begin) + 1);
     }
     return STOKER_END;

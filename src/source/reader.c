@@ -284,14 +284,20 @@ static int wanted_engine(enum st_reader_engine *engine, struct stoker_error *err
     return st_fail(err, STOKER_EINVAL, "STOKER_READER=%s: expected auto, uring, pool or inline", wish);
 }
 
-/* In memory, on a server, or (neither) in files: as the first sample is, so are all. */
+/* In memory, on a server, or (neither) in files: as the first sample is, so are all, but that a table
+ * may name files and URLs. */
 static void look_where(const struct stoker_dataset *data, bool *memory, bool *remote)
 {
+    enum { LOOKS = 16 };
     struct st_extent extent;
-    const bool known =
-        data->source->locate && st_dataset_count(data) && !st_locate(data, 0, &extent, NULL);
-    *memory = known && extent.memory;
-    *remote = known && !extent.memory && extent.remote;
+    const uint64_t count = data->source->locate ? st_dataset_count(data) : 0;
+    *memory = *remote = false;
+    for (uint64_t i = 0; i < LOOKS && i < count; i++) {
+        const bool known =
+            !st_locate(data, count / LOOKS * i + count % LOOKS * i / LOOKS, &extent, NULL);
+        *memory = *memory || (known && i == 0 && extent.memory);
+        *remote = *remote || (known && !extent.memory && (extent.remote || extent.objects));
+    }
 }
 
 static int open_engine(struct st_reader *reader, const struct st_engine *engine,

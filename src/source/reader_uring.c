@@ -158,7 +158,7 @@ static void begin(struct st_reader *reader, struct st_berth *berth, struct st_ex
     if (extent->memory) {
         berth->bytes = (struct st_bytes){extent->memory, extent->length};
         st_ring_put(reader, berth, 0);
-    } else if (extent->remote ||
+    } else if (extent->remote || extent->objects ||
                (whole ? extent->fd || extent->offset > 0 || berth->buffer.capacity > ASYNC_ROOM
                       : extent->length > ASYNC_ROOM) ||
                !st_buffer_reserve(&berth->buffer, whole ? FIRST_ROOM : extent->length)) {

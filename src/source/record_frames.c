@@ -7,6 +7,7 @@
  */
 #include "source/record_frames.h"
 #include "source/crc32c.h"
+#include "source/shard_trails.h"
 #include "source/text_numbers.h"
 
 #include <endian.h>
@@ -56,29 +57,82 @@ static bool add_record(struct st_shard_builder *into, uint64_t start, uint64_t e
     return st_shard_begin(into, none) && st_shard_add(into, start, end, none);
 }
 
-static int record_scan(struct st_window *window, struct st_shard_builder *into, struct stoker_error *err)
+/* The record at `at`, up to ST_SHARD_LOST where that cannot be one. */
+static int look_at(struct st_window *window, uint64_t at, uint64_t *end, struct stoker_error *err)
 {
-    for (uint64_t at = 0, end; at < window->end; at = end) {
-        uint64_t length = 0;
-        const bool whole = st_window_has(window, at, ST_RECORD_HEAD);
-        const uint8_t *head = whole ? st_window_at(window, at, ST_RECORD_HEAD, err) : NULL;
-        if (whole && !head)
-            return STOKER_EIO;
-        const bool sound = whole && st_record_length(head, &length);
-        if (!sound && at == 0)
-            return st_fail(err, STOKER_ECORRUPT,
-                           "%s: byte 0: the checksum of the first length is wrong: damaged, "
-                           "or no TFRecord file",
-                           window->path);
-        if (!sound || !st_add(at, ST_RECORD_FRAME, &end) || !st_add(end, length, &end) ||
-            end == ST_SHARD_LOST)
-            end = ST_SHARD_LOST;
-        if (!add_record(into, at, end))
-            return out_of_memory(window, err);
-        if (end > window->end)
-            break; /* cut off, or damaged: the record stands for all that is lost */
-    }
+    uint64_t length = 0;
+    const bool whole = st_window_has(window, at, ST_RECORD_HEAD);
+    const uint8_t *head = whole ? st_window_at(window, at, ST_RECORD_HEAD, err) : NULL;
+    if (whole && !head)
+        return STOKER_EIO;
+    if (!whole || !st_record_length(head, &length) || !st_add(at, ST_RECORD_FRAME, end) ||
+        !st_add(*end, length, end))
+        *end = ST_SHARD_LOST;
     return 0;
+}
+
+/* ---- by several threads ---------------------------------------------------------------------- */
+
+static bool trail_looks_like(const uint8_t *head)
+{
+    uint64_t length;
+    return st_record_length(head, &length);
+}
+
+struct trail_walk {
+    struct st_window *window;
+};
+
+static void trail_begin(void *walk, struct st_window *window)
+{
+    ((struct trail_walk *)walk)->window = window;
+}
+
+static int trail_next(void *walk, uint64_t at, struct st_trail_note *out)
+{
+    struct st_window *window = ((struct trail_walk *)walk)->window;
+    *out = (struct st_trail_note){.start = at, .regular = true};
+    const int rc = look_at(window, at, &out->end, NULL);
+    return rc ? rc : out->end > window->end ? STOKER_ECORRUPT : 0;
+}
+
+static void trail_end(void *walk) { (void)walk; }
+
+static const struct st_trail_kind trail_kind = {
+    .head = ST_RECORD_HEAD,
+    .step = 1,
+    .walk_size = sizeof(struct trail_walk),
+    .looks_like = trail_looks_like,
+    .begin = trail_begin,
+    .next = trail_next,
+    .end = trail_end,
+};
+
+/* ---- from the front -------------------------------------------------------------------------- */
+
+static int record_scan(struct st_window *window, uint32_t threads, struct st_shard_builder *into,
+                       struct stoker_error *err)
+{
+    struct st_trails *trails = NULL;
+    int rc = 0;
+    for (uint64_t at = 0; !rc && at < window->end;) {
+        struct st_trail_note note = {.start = at};
+        if (!trails && st_trails_due(window, into->part_count))
+            trails = st_trails_find(&trail_kind, window, at, into->part_count, threads);
+        if (!st_trails_take(trails, &at, &note)) {
+            rc = look_at(window, at, &note.end, err);
+            at = note.end;
+        }
+        if (!rc && note.start == 0 && note.end == ST_SHARD_LOST)
+            rc = st_fail(err, STOKER_ECORRUPT,
+                         "%s: byte 0: the first length, or its checksum, is wrong: damaged, or no "
+                         "TFRecord file",
+                         window->path);
+        if (!rc && !add_record(into, note.start, note.end))
+            rc = out_of_memory(window, err);
+    }
+    st_trails_free(trails);
+    return rc; /* a record that is cut off, or damaged, stands for all that is lost */
 }
 
 /* Lines of "offset size", as DALI's tfrecord2idx and others write them: they must cover the file without

@@ -7,6 +7,7 @@
 #include "source/remote_cache.h"
 #include "source/remote_http.h"
 #include "source/remote_s3.h"
+#include "source/remote_url.h"
 
 #include "base/mem.h"
 
@@ -26,6 +27,8 @@ struct st_remote_store {
     struct st_http *http;
     struct st_cache *cache; /* NULL: none */
     struct st_s3 s3;
+    int s3_failed; /* and why, for those who ask for S3 */
+    struct stoker_error s3_why;
 };
 
 struct st_remote {
@@ -57,8 +60,7 @@ int st_remote_store_open(struct st_remote_store **out, const struct stoker_datas
         return st_fail(err, STOKER_ENOMEM, "out of memory");
     atomic_init(&store->holders, 1);
     int rc = st_http_open(&store->http, opt && opt->remote_ms ? opt->remote_ms : BUDGET_MS, err);
-    if (!rc)
-        rc = st_s3_load(&store->s3, err);
+    store->s3_failed = st_s3_load(&store->s3, &store->s3_why);
     if (!rc && opt && opt->cache_dir)
         rc = st_cache_open(&store->cache, opt->cache_dir,
                            opt->cache_bytes ? opt->cache_bytes : CACHE_BYTES, err);
@@ -85,39 +87,34 @@ const char *st_remote_store_note(const struct st_remote_store *store)
 
 /* ---- an object --------------------------------------------------------------------------------- */
 
-/* The URL without "name:password@" and "?query". */
-static char *public_name(const char *url)
+static int aim(struct st_remote *object, struct st_remote_store *store, const char *url,
+               struct stoker_error *err)
 {
-    const char *host = strstr(url, "://") + 3;
-    const size_t host_size = strcspn(host, "/?#");
-    const char *at = memrchr(host, '@', host_size), *rest = at ? at + 1 : host;
-    const size_t front = (size_t)(host - url);
-    const size_t size = begins_with(url, "s3:") ? strlen(rest) : strcspn(rest, "?#");
-    char *out = st_calloc(front + size + 1, 1);
-    if (out) {
-        memcpy(out, url, front);
-        memcpy(out + front, rest, size);
-    }
-    return out;
+    char name[PATH_MAX];
+    struct st_http_target *target = &object->target;
+    object->store = store;
+    if (strlen(st_url_public(url, name)) >= sizeof name - 1)
+        return st_fail(err, STOKER_EINVAL, "%.300s...: the URL is too long", name);
+    target->name = strdup(name);
+    if (!target->name)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    if (begins_with(url, "s3://") && store->s3_failed)
+        return st_fail(err, store->s3_failed, "%s", store->s3_why.message);
+    if (begins_with(url, "s3://"))
+        return st_s3_aim(&store->s3, url, target, err);
+    target->url = strdup(url);
+    return target->url ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
 }
 
-static int aim(struct st_remote *object, const char *url, struct stoker_error *err)
+/* Asks for the first bytes, and for what there is to know. */
+static int ask_first(struct st_remote *object, struct stoker_error *err)
 {
-    const struct st_s3 *s3 = &object->store->s3;
-    struct st_http_target *target = &object->target;
-    target->s3 = begins_with(url, "s3://");
-    target->name = public_name(url);
-    target->url = !target->name ? NULL : target->s3 ? st_s3_url(s3, url, err) : strdup(url);
-    if (!target->name || (!target->url && !target->s3))
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
-    if (!target->url)
-        return STOKER_EINVAL;
-    if (target->s3 && s3->key[0]) {
-        target->sign = s3->sign;
-        target->login = s3->login;
-        target->token = s3->token_header[0] ? s3->token_header : NULL;
-    }
-    return 0;
+    const int rc = st_http_first(object->store->http, &object->target, object->first, FIRST_BYTES,
+                                 &object->first_size, &object->version, err);
+    if (!rc && object->version.size > INT64_MAX)
+        return st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be",
+                       object->target.name);
+    return rc;
 }
 
 int st_remote_open(struct st_remote **out, struct st_remote_store *store, const char *url,
@@ -127,14 +124,9 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
     if (!object)
         return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
     atomic_fetch_add(&store->holders, 1);
-    object->store = store;
-    int rc = aim(object, url, err);
+    int rc = aim(object, store, url, err);
     if (!rc)
-        rc = st_http_first(store->http, &object->target, object->first, FIRST_BYTES, &object->first_size,
-                           &object->version, err);
-    if (!rc && object->version.size > INT64_MAX)
-        rc =
-            st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be", object->target.name);
+        rc = ask_first(object, err);
     if (rc) {
         st_remote_close(object);
         return rc;
@@ -146,15 +138,21 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
     return 0;
 }
 
+static void forget(struct st_remote *object)
+{
+    st_cached_close(object->cached);
+    free(object->target.url);
+    free(object->target.name);
+    free(object);
+}
+
 void st_remote_close(struct st_remote *object)
 {
     if (!object)
         return;
-    st_cached_close(object->cached);
-    free(object->target.url);
-    free(object->target.name);
-    st_remote_store_drop(object->store);
-    free(object);
+    struct st_remote_store *store = object->store;
+    forget(object);
+    st_remote_store_drop(store);
 }
 
 const char *st_remote_name(const struct st_remote *object) { return object->target.name; }
@@ -227,6 +225,8 @@ int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64
         return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, before the %llu bytes expected at %llu",
                        object->target.name, (unsigned long long)object->version.size,
                        (unsigned long long)size, (unsigned long long)offset);
+    if (!size)
+        return 0;
     if (size <= object->first_size && offset <= object->first_size - size) {
         memcpy(into, object->first + offset, size);
         return 0;
@@ -242,5 +242,141 @@ int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64
         at += part;
         size -= part;
     }
+    return rc;
+}
+
+/* ---- whole objects ----------------------------------------------------------------------------- */
+
+#define WHOLE_BYTES (256u << 10) /* asked for at once, until a larger one came */
+
+/* What an object was when it was read first; kept where there is a cache to be asked by it. */
+struct seen {
+    uint64_t size;
+    char tag[];
+};
+
+struct st_remote_set {
+    struct st_remote_store *store;
+    struct st_cached *group; /* NULL: no cache */
+    uint64_t count;
+    _Atomic(struct seen *) *seen; /* if there is a group */
+};
+
+int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store, const char *name,
+                       uint64_t count, struct stoker_error *err)
+{
+    struct st_remote_set *set = st_calloc(1, sizeof *set);
+    if (!set)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
+    set->store = store;
+    set->count = count;
+    atomic_fetch_add(&store->holders, 1);
+    if (store->cache && (set->group = st_cached_open(store->cache, name, "its files", 0))) {
+        set->seen = st_calloc(count, sizeof *set->seen);
+        if (!set->seen) {
+            st_remote_set_close(set);
+            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
+        }
+    }
+    *out = set;
+    return 0;
+}
+
+void st_remote_set_close(struct st_remote_set *set)
+{
+    if (!set)
+        return;
+    for (uint64_t i = 0; set->seen && i < set->count; i++)
+        free(atomic_load_explicit(&set->seen[i], memory_order_relaxed));
+    free(set->seen);
+    st_cached_close(set->group);
+    st_remote_store_drop(set->store);
+    free(set);
+}
+
+static void remember(struct st_remote_set *set, uint64_t number, const struct st_http_version *version)
+{
+    struct seen *none = NULL, *seen = st_calloc(1, sizeof *seen + strlen(version->tag) + 1);
+    if (!seen)
+        return; /* it is asked for once more */
+    seen->size = version->size;
+    strcpy(seen->tag, version->tag);
+    if (!atomic_compare_exchange_strong(&set->seen[number], &none, seen))
+        free(seen);
+}
+
+static int make_room(const struct st_remote *object, struct st_buffer *into, uint64_t limit,
+                     struct stoker_error *err)
+{
+    const uint64_t size = object->version.size;
+    if (size > limit)
+        return st_fail(err, STOKER_ELIMIT, "%s: %llu bytes, too large for a sample", object->target.name,
+                       (unsigned long long)size);
+    if (!st_buffer_reserve(into, size))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", object->target.name,
+                       (unsigned long long)size);
+    into->size = size;
+    return 0;
+}
+
+/* Out of the cache, by what the object is known or now said to be. */
+static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remote *object,
+                     uint64_t limit, struct st_buffer *into, struct stoker_error *err)
+{
+    struct st_http_version *version = &object->version;
+    const struct seen *seen = atomic_load(&set->seen[number]);
+    int rc = 0;
+    if (seen) {
+        version->size = seen->size;
+        strcpy(version->tag, seen->tag);
+    } else {
+        rc = ask_first(object, err);
+        if (!rc && version->tag[0])
+            remember(set, number, version);
+    }
+    if (!rc && version->tag[0])
+        object->cached = st_cached_member(set->group, object->target.name, version->tag, version->size);
+    if (!rc)
+        rc = make_room(object, into, limit, err);
+    return rc ? rc : st_remote_read(object, 0, into->data, into->size, err);
+}
+
+/* From the server: the buffer is as large as the largest object that it held, and so one request is
+ * enough for most. */
+static int read_new(struct st_remote *object, uint64_t limit, struct st_buffer *into,
+                    struct stoker_error *err)
+{
+    struct st_buffer more = {0};
+    uint64_t got = 0;
+    if (!st_buffer_reserve(into, WHOLE_BYTES))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
+    const uint64_t room = into->capacity < REQUEST_MAX ? into->capacity : REQUEST_MAX;
+    int rc = st_http_first(object->store->http, &object->target, into->data, room, &got,
+                           &object->version, err);
+    if (!rc && object->version.size > into->capacity) {
+        rc = make_room(object, &more, limit, err);
+        if (!rc) {
+            memcpy(more.data, into->data, got);
+            st_buffer_free(into);
+            *into = more;
+        }
+    }
+    into->size = rc ? 0 : object->version.size;
+    return rc ? rc : read_server(object, got, into->data + got, into->size - got, err);
+}
+
+int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
+                       struct st_buffer *into, struct stoker_error *err)
+{
+    struct st_remote *object = st_calloc(1, sizeof *object);
+    if (!object)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    int rc = aim(object, set->store, url, err);
+    if (!rc)
+        rc = set->group ? read_kept(set, number, object, limit, into, err)
+                        : read_new(object, limit, into, err);
+    if (rc)
+        into->size = 0;
+    forget(object);
     return rc;
 }

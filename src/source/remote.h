@@ -13,8 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct st_buffer;
 struct st_remote_store; /* connections, credentials and the cache of one data set; counted */
 struct st_remote;       /* one object */
+struct st_remote_set;   /* many objects, each read as a whole */
 
 bool st_remote_is_url(const char *path);
 
@@ -40,5 +42,15 @@ uint64_t st_remote_size(const struct st_remote *object);
 /* What tells one version of the object from another: a sum of its ETag or Last-Modified, and when it was
  * last modified (0: the server does not say). False: the server says nothing of the kind. */
 bool st_remote_version(const struct st_remote *object, uint32_t *sum, int64_t *modified_ns);
+
+/* Objects by number, of which none is asked for before it is read: those that a table names. `name` is
+ * the table's. */
+int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store, const char *name,
+                       uint64_t count, struct stoker_error *err);
+/* The whole of an object: by one request where it is small and there is no cache. One that was read
+ * before, and is in the cache, is not asked for again. Any thread, and after fork. */
+int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
+                       struct st_buffer *into, struct stoker_error *err);
+void st_remote_set_close(struct st_remote_set *set); /* NULL is fine */
 
 #endif

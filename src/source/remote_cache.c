@@ -5,9 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote_cache.h"
-#include "source/crc32c.h"
-#include "source/held.h"
+#include "source/remote_cache_inside.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,56 +13,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define MAGIC     0x6b6c62656863746bull
-#define PIECE     65536u
-#define PIECES    (ST_CACHE_BLOCK / PIECE)
-#define HEAD_SIZE 4096u
 #define FULL_NS   5000000000ull /* for so long nobody looks again for what could make room */
 #define NAME_SIZE 33            /* 32 digits */
-
-struct block_head {
-    uint64_t magic, object, number;
-    uint32_t size, crc; /* of this head, with 0 here */
-    uint32_t pieces[PIECES];
-};
-
-struct fetching {
-    const struct st_cached *object;
-    uint64_t block;
-    struct fetching *next;
-};
-
-struct st_cache {
-    char *folder;
-    uint64_t limit;
-    pid_t owner;
-    int usage_fd;
-    _Atomic uint64_t *used; /* by all processes */
-    _Atomic(const char *) note;
-    atomic_bool broken; /* nothing is put in any more */
-    atomic_ullong full_until_ns;
-    pthread_mutex_t lock; /* below; not in a forked child, where it may be held for ever */
-    pthread_cond_t fetched;
-    struct fetching *fetching;
-};
-
-struct st_cached {
-    struct st_cache *cache;
-    uint64_t number;
-    uint64_t size;
-    char folder[PATH_MAX];
-};
 
 /* ---- locks and counts -------------------------------------------------------------------------- */
 
@@ -151,9 +108,9 @@ static int map_usage(struct st_cache *cache, struct stoker_error *err)
     if (cache->usage_fd < 0)
         return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
     const bool alone = lock_byte(cache->usage_fd, 0, F_WRLCK, false);
-    if (ftruncate(cache->usage_fd, HEAD_SIZE))
+    if (ftruncate(cache->usage_fd, ST_BLOCK_HEAD))
         return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
-    void *map = mmap(NULL, HEAD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, cache->usage_fd, 0);
+    void *map = mmap(NULL, ST_BLOCK_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, cache->usage_fd, 0);
     if (map == MAP_FAILED)
         return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
     cache->used = map;
@@ -191,7 +148,7 @@ void st_cache_close(struct st_cache *cache)
     if (!cache)
         return;
     if (cache->used)
-        munmap((void *)(uintptr_t)cache->used, HEAD_SIZE);
+        munmap((void *)(uintptr_t)cache->used, ST_BLOCK_HEAD);
     if (cache->usage_fd >= 0)
         close(cache->usage_fd); /* and all its locks, once no child has it either */
     if (cache->owner == getpid()) {
@@ -212,29 +169,48 @@ static uint64_t hash_more(uint64_t hash, const char *text)
     return hash;
 }
 
+/* Numbers for the object, of 64 bits each, that depend on all there is to tell it by. */
+static void set_numbers(struct st_cached *object, const char *name, const char *version, uint64_t *other)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)object->size);
+    object->number = hash_more(hash_more(hash_more(0xcbf29ce484222325u, name), version), digits);
+    *other = hash_more(hash_more(hash_more(0x9ae16a3b2f90404fu, digits), name), version);
+}
+
 struct st_cached *st_cached_open(struct st_cache *cache, const char *name, const char *version,
                                  uint64_t size)
 {
-    char digits[24];
+    uint64_t other;
     struct st_cached *object = st_calloc(1, sizeof *object);
     if (!object)
         return NULL;
-    snprintf(digits, sizeof digits, "%llu", (unsigned long long)size);
-    const uint64_t number = hash_more(hash_more(hash_more(0xcbf29ce484222325u, name), version), digits);
-    const uint64_t other = hash_more(hash_more(hash_more(0x9ae16a3b2f90404fu, digits), name), version);
     object->cache = cache;
-    object->number = number;
     object->size = size;
+    set_numbers(object, name, version, &other);
     const bool named =
         snprintf(object->folder, sizeof object->folder, "%s/%016llx%016llx", cache->folder,
-                 (unsigned long long)number, (unsigned long long)other) < PATH_MAX - 64;
+                 (unsigned long long)object->number, (unsigned long long)other) < PATH_MAX - 64;
     /* Waits while another process makes room by removing just this object. */
-    if (!named || !lock_byte(cache->usage_fd, byte_of(number), F_RDLCK, true) ||
+    if (!named || !lock_byte(cache->usage_fd, byte_of(object->number), F_RDLCK, true) ||
         (mkdir(object->folder, 0777) && errno != EEXIST)) {
         free(object);
         return NULL;
     }
     utimensat(AT_FDCWD, object->folder, NULL, 0); /* used now: see make_room */
+    return object;
+}
+
+struct st_cached *st_cached_member(const struct st_cached *group, const char *name, const char *version,
+                                   uint64_t size)
+{
+    struct st_cached *object = st_calloc(1, sizeof *object);
+    if (!object)
+        return NULL;
+    object->cache = group->cache;
+    object->size = size;
+    set_numbers(object, name, version, &object->first);
+    memcpy(object->folder, group->folder, sizeof object->folder);
     return object;
 }
 
@@ -313,7 +289,7 @@ static void make_room(struct st_cache *cache, uint64_t wanted)
 bool st_cached_reserve(struct st_cached *object, uint32_t size)
 {
     struct st_cache *cache = object->cache;
-    const uint64_t bytes = size + HEAD_SIZE, now = st_now_ns();
+    const uint64_t bytes = size + ST_BLOCK_HEAD, now = st_now_ns();
     if (atomic_load(&cache->broken) || bytes > cache->limit)
         return false;
     if (atomic_fetch_add(cache->used, bytes) + bytes <= cache->limit)
@@ -333,116 +309,12 @@ bool st_cached_reserve(struct st_cached *object, uint32_t size)
     return false;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
-
-static uint32_t block_size(const struct st_cached *object, uint64_t block)
-{
-    const uint64_t left = object->size - block * ST_CACHE_BLOCK;
-    return left < ST_CACHE_BLOCK ? (uint32_t)left : ST_CACHE_BLOCK;
-}
-
-static uint32_t sum_head(const struct block_head *head)
-{
-    struct block_head bare = *head;
-    bare.crc = 0;
-    return st_crc32c(&bare, sizeof bare);
-}
-
-/* Reads the pieces around what is wanted, checks them, and copies it out. */
-static bool read_pieces(const struct st_held *file, const struct block_head *head, uint32_t from,
-                        uint32_t size, void *into)
-{
-    const uint32_t first = from / PIECE, begin = first * PIECE, last = (from + size - 1) / PIECE;
-    const uint32_t end = (last + 1) * PIECE < head->size ? (last + 1) * PIECE : head->size;
-    uint8_t *bytes = st_alloc_aligned(end - begin);
-    bool good = bytes && !st_held_read(file, HEAD_SIZE + begin, bytes, end - begin, NULL);
-    for (uint32_t i = first; good && i <= last; i++) {
-        const uint32_t at = i * PIECE, length = end - at < PIECE ? end - at : PIECE;
-        good = st_crc32c(bytes + (at - begin), length) == head->pieces[i];
-    }
-    if (good)
-        memcpy(into, bytes + (from - begin), size);
-    free(bytes);
-    return good;
-}
-
-static void block_path(const struct st_cached *object, uint64_t block, char out[PATH_MAX])
-{
-    snprintf(out, PATH_MAX, "%.*s/%llu", PATH_MAX - 32, object->folder, (unsigned long long)block);
-}
-
-bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint32_t size, void *into)
-{
-    char path[PATH_MAX];
-    struct block_head head;
-    struct stat info;
-    block_path(object, block, path);
-    const struct st_held file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path};
-    if (file.fd < 0)
-        return false;
-    const bool good = !st_held_read(&file, 0, &head, sizeof head, NULL) && head.magic == MAGIC &&
-                      head.object == object->number && head.number == block &&
-                      head.size == block_size(object, block) && head.crc == sum_head(&head) &&
-                      from + size <= head.size && read_pieces(&file, &head, from, size, into);
-    if (!good && !fstat(file.fd, &info) && !unlink(path))
-        atomic_fetch_sub(object->cache->used, (uint64_t)info.st_size);
-    close(file.fd);
-    return good;
-}
-
-static bool write_block(const struct st_cached *object, const char *path, uint64_t block,
-                        const void *bytes, uint32_t size)
-{
-    union {
-        struct block_head head;
-        uint8_t bytes[HEAD_SIZE];
-    } front = {.head = {.magic = MAGIC, .object = object->number, .number = block, .size = size}};
-    for (uint32_t at = 0; at < size; at += PIECE)
-        front.head.pieces[at / PIECE] =
-            st_crc32c((const uint8_t *)bytes + at, size - at < PIECE ? size - at : PIECE);
-    front.head.crc = sum_head(&front.head);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return false;
-    struct iovec parts[2] = {{front.bytes, HEAD_SIZE}, {(void *)(uintptr_t)bytes, size}};
-    errno = ENOSPC; /* a file system that is full may write a part and say nothing */
-    const bool written = writev(fd, parts, 2) == (ssize_t)(HEAD_SIZE + size);
-    const int errnum = errno;
-    const bool closed = !close(fd);
-    if (!written)
-        errno = errnum;
-    return written && closed;
-}
-
-void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, uint32_t size)
-{
-    struct st_cache *cache = object->cache;
-    char path[PATH_MAX], temporary[PATH_MAX];
-    bool kept = false;
-    block_path(object, block, path);
-    snprintf(temporary, sizeof temporary, "%.*s/t%ld.%llu.%llu", PATH_MAX - 100, object->folder,
-             (long)getpid(), (unsigned long long)block, (unsigned long long)st_now_ns());
-    if (bytes && write_block(object, temporary, block, bytes, size)) {
-        kept = !link(temporary, path); /* another process may have been faster */
-    } else if (bytes) {
-        atomic_store(&cache->note,
-                     errno == ENOSPC || errno == EDQUOT
-                         ? "the disk of the cache is full: goes on without putting more into it"
-                         : "the cache cannot be written: goes on without putting more into it");
-        atomic_store(&cache->broken, true);
-    }
-    if (bytes)
-        unlink(temporary);
-    if (!kept)
-        atomic_fetch_sub(cache->used, size + HEAD_SIZE);
-}
-
 /* ---- who fetches ------------------------------------------------------------------------------- */
 
 static struct fetching **find_fetching(struct st_cached *object, uint64_t block)
 {
     struct fetching **at = &object->cache->fetching;
-    while (*at && ((*at)->object != object || (*at)->block != block))
+    while (*at && ((*at)->object != object->number || (*at)->block != block))
         at = &(*at)->next;
     return at;
 }
@@ -460,7 +332,7 @@ bool st_cached_begin(struct st_cached *object, uint64_t block)
         pthread_cond_wait(&cache->fetched, &cache->lock);
     }
     if (!waited && own) {
-        *own = (struct fetching){object, block, cache->fetching};
+        *own = (struct fetching){object->number, block, cache->fetching};
         cache->fetching = own;
         own = NULL;
     }

@@ -31,6 +31,10 @@ const char *st_cache_note(const struct st_cache *cache); /* NULL: all is well */
 /* `version` tells the object's versions apart. NULL: this object cannot be cached. */
 struct st_cached *st_cached_open(struct st_cache *cache, const char *name, const char *version,
                                  uint64_t size);
+/* One of many small objects that lie in the folder of a group, which was opened as an object of size 0
+ * and whose lock holds for them all. NULL: out of memory. */
+struct st_cached *st_cached_member(const struct st_cached *group, const char *name, const char *version,
+                                   uint64_t size);
 void st_cached_close(struct st_cached *object); /* NULL is fine */
 
 /* Copies [from, from + size) of the block out of the cache; false: it is not there, or damaged and

@@ -17,18 +17,20 @@ enum { CONNECTIONS = 32 };
 
 struct st_connections {
     pid_t owner;
+    st_connection_prepare *prepare;
     pthread_mutex_t lock;
     pthread_cond_t returned;
     uint32_t made, idle_count;
     CURL *idle[CONNECTIONS];
 };
 
-struct st_connections *st_connections_new(void)
+struct st_connections *st_connections_new(st_connection_prepare *prepare)
 {
     struct st_connections *own = st_calloc(1, sizeof *own);
     if (!own)
         return NULL;
     own->owner = getpid();
+    own->prepare = prepare;
     pthread_mutex_init(&own->lock, NULL);
     pthread_cond_init(&own->returned, NULL);
     return own;
@@ -51,11 +53,20 @@ struct st_connections *st_connections_of(_Atomic(struct st_connections *) *place
     struct st_connections *there = atomic_load(place);
     if (there->owner == getpid())
         return there;
-    struct st_connections *own = st_connections_new();
+    struct st_connections *own = st_connections_new(there->prepare);
     if (!own || atomic_compare_exchange_strong(place, &there, own))
         return own;
     st_connections_close(own); /* another thread was faster */
     return there;
+}
+
+static CURL *make(const struct st_connections *connections)
+{
+    CURL *curl = curl_easy_init();
+    if (!curl || connections->prepare(curl))
+        return curl;
+    curl_easy_cleanup(curl);
+    return NULL;
 }
 
 CURL *st_connection_take(struct st_connections *connections)
@@ -69,7 +80,7 @@ CURL *st_connection_take(struct st_connections *connections)
     else
         connections->made++;
     pthread_mutex_unlock(&connections->lock);
-    if (!curl && !(curl = curl_easy_init())) {
+    if (!curl && !(curl = make(connections))) {
         pthread_mutex_lock(&connections->lock);
         connections->made--;
         pthread_cond_signal(&connections->returned);
@@ -80,7 +91,6 @@ CURL *st_connection_take(struct st_connections *connections)
 
 void st_connection_put(struct st_connections *connections, CURL *curl)
 {
-    curl_easy_reset(curl); /* keeps the connection */
     pthread_mutex_lock(&connections->lock);
     connections->idle[connections->idle_count++] = curl;
     pthread_cond_signal(&connections->returned);

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "source/remote_answer.h"
 #include "source/remote_connections.h"
 #include "source/remote_http.h"
 
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 enum {
@@ -32,28 +32,55 @@ struct st_http {
     uint32_t budget_ms;
 };
 
-/* One answer, as it comes in. */
-struct answer {
+/* One request, with what comes in. */
+struct request {
     CURL *curl;
-    const struct st_http_version *known; /* NULL: the first request */
-    uint64_t from, wanted;
-    uint8_t *into;
-    uint64_t got;
-    /* From the headers of the latest response: */
-    bool has_range, has_total, checked;
-    uint64_t first, last, total;
-    char tag[256], modified[64];
-    const char *wrong; /* what the server did that it may not */
-    bool changed;
-    curl_off_t length; /* of the body, as the headers have it; -1: not said */
+    struct st_answer answer;
+    long status;
 };
+
+static size_t on_header(char *data, size_t one, size_t size, void *context)
+{
+    struct request *request = context;
+    st_answer_header(&request->answer, data, size * one);
+    return size * one;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *context)
+{
+    struct request *request = context;
+    long status = 0;
+    curl_easy_getinfo(request->curl, CURLINFO_RESPONSE_CODE, &status);
+    return st_answer_body(&request->answer, status, data, size * one) ? size * one : 0;
+}
+
+/* What is the same for all requests. */
+static bool prepare(CURL *curl)
+{
+    const char *authorities = getenv("SSL_CERT_FILE");
+    const bool good = !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") &&
+                      !curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)REDIRECTIONS) &&
+                      !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) &&
+                      !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) &&
+                      !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
+                      !curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)RECEIVED_AT_ONCE) &&
+                      !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) &&
+                      /* one request at a time on each: HTTP/2 would only cost more */
+                      !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
+                      !curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker") &&
+                      !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) &&
+                      !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES) &&
+                      !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
+    return good &&
+           (!authorities || !*authorities || !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities));
+}
 
 int st_http_open(struct st_http **out, uint32_t budget_ms, struct stoker_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
         return st_fail(err, STOKER_EUNSUPPORTED, "libcurl cannot be started here");
     struct st_http *http = st_calloc(1, sizeof *http);
-    struct st_connections *connections = http ? st_connections_new() : NULL;
+    struct st_connections *connections = http ? st_connections_new(prepare) : NULL;
     if (!connections) {
         free(http);
         curl_global_cleanup();
@@ -74,154 +101,43 @@ void st_http_close(struct st_http *http)
     free(http);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
-
-static bool take_number(const char **at, uint64_t *out)
-{
-    uint64_t value = 0;
-    const char *p = *at;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (!st_mul(value, 10, &value) || !st_add(value, (uint64_t)(*p - '0'), &value))
-            return false;
-    const bool some = p > *at;
-    *at = p;
-    *out = value;
-    return some;
-}
-
-/* "bytes 0-99/1234", or of an answer 416 "bytes * /1234" without the blank. */
-static void read_content_range(struct answer *a, const char *text)
-{
-    if (strncasecmp(text, "bytes", 5))
-        return;
-    text += 5 + strspn(text + 5, " =");
-    if (*text == '*')
-        text++;
-    else
-        a->has_range = take_number(&text, &a->first) && *text++ == '-' && take_number(&text, &a->last) &&
-                       a->first <= a->last;
-    a->has_total = *text++ == '/' && take_number(&text, &a->total);
-}
-
-static void take_text(char *out, size_t room, const char *text)
-{
-    const size_t size = strcspn(text, "\r\n");
-    if (size < room) {
-        memcpy(out, text, size);
-        out[size] = '\0';
-    }
-}
-
-static size_t on_header(char *data, size_t one, size_t size, void *context)
-{
-    struct answer *a = context;
-    char line[512];
-    const size_t length = size * one < sizeof line ? size * one : sizeof line - 1;
-    memcpy(line, data, length);
-    line[length] = '\0';
-    const char *colon = strchr(line, ':');
-    const char *value = colon ? colon + 1 + strspn(colon + 1, " \t") : "";
-    if (!strncmp(line, "HTTP/", 5)) { /* a redirection's headers do not count */
-        a->has_range = a->has_total = a->checked = false;
-        a->tag[0] = a->modified[0] = '\0';
-    } else if (!strncasecmp(line, "content-range:", 14)) {
-        read_content_range(a, value);
-    } else if (!strncasecmp(line, "etag:", 5)) {
-        take_text(a->tag, sizeof a->tag, value);
-    } else if (!strncasecmp(line, "last-modified:", 14)) {
-        take_text(a->modified, sizeof a->modified, value);
-    }
-    return size * one;
-}
-
-static const char *tag_of(const struct answer *a) { return a->tag[0] ? a->tag : a->modified; }
-
-/* Whether the headers of a 206 promise what was asked for. */
-static bool check_headers(struct answer *a)
-{
-    if (!a->known && a->has_total && a->total && a->total < a->wanted)
-        a->wanted = a->total; /* shorter than what was asked for to see how long it is */
-    if (!a->has_range || a->first != a->from + a->got || a->last - a->first >= a->wanted - a->got)
-        a->wrong = "answers with another range than was asked for";
-    else if (a->known &&
-             ((a->has_total && a->total != a->known->size) || strcmp(tag_of(a), a->known->tag)))
-        a->changed = true;
-    return !a->wrong && !a->changed;
-}
-
-/* Some servers of S3's kind say 200 where they mean 206. */
-static bool is_part(const struct answer *a, long status)
-{
-    return status == 206 || (status == 200 && a->has_range);
-}
-
-static size_t on_body(char *data, size_t one, size_t size, void *context)
-{
-    struct answer *a = context;
-    long status = 0;
-    curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
-    size *= one;
-    if (status == 200 && !a->has_range) {
-        a->wrong = "sends the whole object where a part was asked for: it knows no ranges";
-        return 0;
-    }
-    if (!is_part(a, status))
-        return size; /* an error's text; how much of it may come is limited by time */
-    if (!a->checked && !check_headers(a))
-        return 0;
-    a->checked = true;
-    if (size > a->wanted - a->got) {
-        a->wrong = "sends more bytes than it was asked for";
-        return 0;
-    }
-    memcpy(a->into + a->got, data, size);
-    a->got += size;
-    return size;
-}
-
 /* ---- requests ---------------------------------------------------------------------------------- */
 
 enum verdict { DONE, AGAIN, NEVER };
 
-static bool set_up(CURL *curl, const struct st_http_target *target, struct curl_slist *headers,
-                   struct answer *a, long time_ms)
+static bool set_up(struct request *request, const struct st_http_target *target,
+                   struct curl_slist *headers, long time_ms)
 {
+    CURL *curl = request->curl;
+    const struct st_answer *a = &request->answer;
     char range[48];
     const bool safe = !strncmp(target->url, "https:", 6);
-    const char *authorities = getenv("SSL_CERT_FILE");
     snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)(a->from + a->got),
              (unsigned long long)(a->from + a->wanted - 1));
-    bool good = !curl_easy_setopt(curl, CURLOPT_URL, target->url) &&
-                !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") &&
-                !curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") &&
-                !curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, target->s3 ? 0L : 1L) &&
-                !curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)REDIRECTIONS) &&
-                !curl_easy_setopt(curl, CURLOPT_RANGE, range) &&
-                !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) &&
-                !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) &&
-                !curl_easy_setopt(curl, CURLOPT_HEADERDATA, a) &&
-                !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) &&
-                !curl_easy_setopt(curl, CURLOPT_WRITEDATA, a) &&
-                !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
-                !curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)RECEIVED_AT_ONCE) &&
-                !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) &&
-                !curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker") &&
-                !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) &&
-                !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, time_ms) &&
-                !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES) &&
-                !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
-    if (good && authorities && *authorities)
-        good = !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
-    if (good && target->sign)
-        good = !curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, target->sign) &&
-               !curl_easy_setopt(curl, CURLOPT_USERPWD, target->login);
-    return good;
+    return !curl_easy_setopt(curl, CURLOPT_URL, target->url) &&
+           !curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") &&
+           !curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, target->s3 ? 0L : 1L) &&
+           !curl_easy_setopt(curl, CURLOPT_RANGE, range) &&
+           !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) &&
+           !curl_easy_setopt(curl, CURLOPT_HEADERDATA, request) &&
+           !curl_easy_setopt(curl, CURLOPT_WRITEDATA, request) &&
+           !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, time_ms) &&
+           !curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, target->sign) && /* NULL: not signed */
+           !curl_easy_setopt(curl, CURLOPT_HTTPAUTH,
+                             target->sign ? CURLAUTH_AWS_SIGV4 : CURLAUTH_BASIC) &&
+           !curl_easy_setopt(curl, CURLOPT_USERPWD, target->login);
 }
 
-static enum verdict judge_status(const struct st_http_target *target, long status,
-                                 struct stoker_error *err)
+static enum verdict judge_status(const struct st_http_target *target, const struct st_answer *a,
+                                 long status, struct stoker_error *err)
 {
     const char *name = target->name;
+    if (target->s3 && a->region[0] && strcmp(a->region, target->region) &&
+        (status == 301 || status == 307 || status == 400 || status == 403)) {
+        st_fail(err, STOKER_EIO, "%s: the bucket is in %s, not in %s (%ld): set AWS_REGION=%s", name,
+                a->region, target->region, status, a->region);
+        return NEVER;
+    }
     switch (status) {
     case 401:
     case 403:
@@ -269,7 +185,7 @@ static enum verdict judge_failure(const struct st_http_target *target, CURLcode 
     }
 }
 
-static enum verdict judge(const struct st_http_target *target, struct answer *a, CURLcode code,
+static enum verdict judge(const struct st_http_target *target, struct st_answer *a, CURLcode code,
                           long status, struct stoker_error *err)
 {
     if (a->changed) {
@@ -288,8 +204,8 @@ static enum verdict judge(const struct st_http_target *target, struct answer *a,
         a->total = 0;
         return DONE;
     }
-    if (!is_part(a, status))
-        return judge_status(target, status, err);
+    if (!st_answer_is_part(a, status))
+        return judge_status(target, a, status, err);
     if (a->got == a->wanted)
         return DONE;
     st_fail(err, STOKER_EIO, "%s: the server sent %llu of %llu bytes", target->name,
@@ -340,16 +256,15 @@ static bool add_headers(struct curl_slist **headers, const struct st_http_target
 
 /* One request. What has come so far stays: the next asks for the rest. */
 static enum verdict ask_once(struct st_connections *connections, const struct st_http_target *target,
-                             struct answer *a, uint64_t until_ns, long *status, long *server_s,
+                             struct request *request, uint64_t until_ns, long *server_s,
                              struct stoker_error *err)
 {
     struct curl_slist *headers = NULL;
-    CURL *curl = st_connection_take(connections);
+    CURL *curl = request->curl = st_connection_take(connections);
     const bool complete = add_headers(&headers, target);
     const uint64_t now = st_now_ns(); /* waiting for a connection took its time */
     const long left_ms = now < until_ns ? (long)((until_ns - now) / 1000000) + 1 : 1;
-    a->curl = curl;
-    if (!curl || !complete || !set_up(curl, target, headers, a, left_ms)) {
+    if (!curl || !complete || !set_up(request, target, headers, left_ms)) {
         st_fail(err, STOKER_ENOMEM, "%s: libcurl cannot make a request", target->name);
         if (curl)
             st_connection_put(connections, curl);
@@ -357,17 +272,18 @@ static enum verdict ask_once(struct st_connections *connections, const struct st
         return NEVER;
     }
     const CURLcode code = curl_easy_perform(curl);
-    curl_off_t after = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    curl_off_t after = 0, length = -1;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &request->status);
     curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &a->length);
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    request->answer.length = length;
     *server_s = after < 3600 ? (long)after : 3600;
     st_connection_put(connections, curl);
     curl_slist_free_all(headers);
-    return judge(target, a, code, *status, err);
+    return judge(target, &request->answer, code, request->status, err);
 }
 
-static int ask(struct st_http *http, const struct st_http_target *target, struct answer *a, long *status,
+static int ask(struct st_http *http, const struct st_http_target *target, struct request *request,
                struct stoker_error *err)
 {
     struct stoker_error why = {0};
@@ -379,9 +295,9 @@ static int ask(struct st_http *http, const struct st_http_target *target, struct
     uint32_t tries = 0;
     for (; verdict == AGAIN && tries < TRIES && st_now_ns() < until; tries++) {
         long server_s = 0;
-        const uint64_t before = a->got;
-        verdict = ask_once(connections, target, a, until, status, &server_s, &why);
-        if (verdict == AGAIN && a->got > before)
+        const uint64_t before = request->answer.got;
+        verdict = ask_once(connections, target, request, until, &server_s, &why);
+        if (verdict == AGAIN && request->answer.got > before)
             tries = 0; /* it gets on */
         if (verdict == AGAIN && tries + 1 < TRIES && st_now_ns() < until)
             pause_before(tries, server_s, until);
@@ -398,28 +314,27 @@ int st_http_read(struct st_http *http, const struct st_http_target *target,
                  const struct st_http_version *version, uint64_t offset, void *into, uint64_t size,
                  struct stoker_error *err)
 {
-    struct answer a = {.known = version, .from = offset, .wanted = size, .into = into};
-    long status = 0;
-    return size ? ask(http, target, &a, &status, err) : 0;
+    struct request request = {
+        .answer = {.known = version, .from = offset, .wanted = size, .into = into}};
+    return size ? ask(http, target, &request, err) : 0;
 }
 
 int st_http_first(struct st_http *http, const struct st_http_target *target, void *into, uint64_t room,
                   uint64_t *got, struct st_http_version *out, struct stoker_error *err)
 {
-    struct answer a = {.wanted = room, .into = into};
-    long status = 0;
-    int rc = ask(http, target, &a, &status, err);
-    if (rc && status == 416 && a.has_total && a.total == 0)
-        rc = 0; /* empty: there is no first byte */
-    if (rc)
+    struct request request = {.answer = {.wanted = room, .into = into}};
+    const struct st_answer *a = &request.answer;
+    int rc = ask(http, target, &request, err);
+    const bool empty = rc && request.status == 416 && !a->known && (!a->has_total || a->total == 0);
+    if (rc && !empty) /* where there is no first byte, none can be asked for */
         return rc;
-    if (!a.has_total)
+    if (!a->known && !a->has_total && !empty)
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: the server does not say how large the object is",
                        target->name);
-    *got = a.got;
-    *out = (struct st_http_version){.size = a.total};
-    snprintf(out->tag, sizeof out->tag, "%s", tag_of(&a));
-    const time_t modified = a.modified[0] ? curl_getdate(a.modified, NULL) : -1;
+    *got = a->got;
+    *out = (struct st_http_version){.size = a->known ? a->known->size : empty ? 0 : a->total};
+    snprintf(out->tag, sizeof out->tag, "%s", st_answer_tag(a));
+    const time_t modified = a->modified[0] ? curl_getdate(a->modified, NULL) : -1;
     out->modified_ns = modified > 0 ? (int64_t)modified * 1000000000 : 0;
     return 0;
 }

@@ -15,11 +15,12 @@ struct st_http;
 /* Where an object is. */
 struct st_http_target {
     char *url;
-    char *name;        /* in messages */
-    const char *sign;  /* CURLOPT_AWS_SIGV4; NULL: requests are not signed */
-    const char *login; /* "key:secret", if signed */
-    const char *token; /* of the session, as a header; NULL: none */
-    bool s3;           /* a bucket's object: no redirections are followed */
+    char *name;         /* in messages */
+    const char *sign;   /* CURLOPT_AWS_SIGV4; NULL: requests are not signed */
+    const char *login;  /* "key:secret", if signed */
+    const char *token;  /* of the session, as a header; NULL: none */
+    bool s3;            /* a bucket's object: no redirections are followed */
+    const char *region; /* of S3: which was asked */
 };
 
 /* What an object was when it was first asked for. */

@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/remote_s3.h"
+#include "source/remote_url.h"
 
 #include "base/mem.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,12 +71,14 @@ static void take_setting(struct st_s3 *s3, const char *name, const char *value)
             take(known[i].out, known[i].room, value);
 }
 
-static bool read_settings(struct st_s3 *s3, const char *path, const char *profile)
+bool st_s3_read_settings(struct st_s3 *s3, FILE *file, const char *profile)
 {
     char line[8192];
     bool ours = false, found = false;
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
+    while (fgets(line, sizeof line, file)) {
+        if (!strchr(line, '\n')) /* what is left of a line that is too long is no line of its own */
+            for (int c = 0; c != EOF && c != '\n';)
+                c = fgetc(file);
         char *text = line + strspn(line, " \t"), *equals = strchr(text, '=');
         if (*text == '[') {
             ours = is_section(text, profile);
@@ -86,8 +88,6 @@ static bool read_settings(struct st_s3 *s3, const char *path, const char *profil
             take_setting(s3, trim(text), trim(equals + 1));
         }
     }
-    if (file)
-        fclose(file);
     return found;
 }
 
@@ -97,39 +97,62 @@ static bool read_home(struct st_s3 *s3, const char *variable, const char *name, 
     const char *file = getenv(variable), *home = getenv("HOME");
     const int size = file && *file ? snprintf(path, sizeof path, "%s", file)
                                    : snprintf(path, sizeof path, "%s/.aws/%s", home ? home : "", name);
-    return size > 0 && size < (int)sizeof path && read_settings(s3, path, profile);
+    FILE *settings = size > 0 && size < (int)sizeof path ? fopen(path, "re") : NULL;
+    const bool found = settings && st_s3_read_settings(s3, settings, profile);
+    if (settings)
+        fclose(settings);
+    return found;
+}
+
+static void take_keys(struct st_s3 *out, const struct st_s3 *from)
+{
+    memcpy(out->key, from->key, sizeof out->key);
+    memcpy(out->secret, from->secret, sizeof out->secret);
+    memcpy(out->token, from->token, sizeof out->token);
+}
+
+static int take_profile(struct st_s3 *out, struct stoker_error *err)
+{
+    struct st_s3 keys = {0}, config = {0};
+    const char *profile = from_environment("AWS_PROFILE", NULL), *name = profile ? profile : "default";
+    const bool has_keys = read_home(&keys, "AWS_SHARED_CREDENTIALS_FILE", "credentials", name);
+    const bool has_config = read_home(&config, "AWS_CONFIG_FILE", "config", name);
+    if (!out->region[0])
+        take(out->region, sizeof out->region, config.region[0] ? config.region : keys.region);
+    if (!out->endpoint[0])
+        take(out->endpoint, sizeof out->endpoint, config.endpoint[0] ? config.endpoint : keys.endpoint);
+    if (out->key[0])
+        return 0;
+    take_keys(out, keys.key[0] ? &keys : &config);
+    if (profile && !has_keys && !has_config)
+        return st_fail(
+            err, STOKER_EINVAL,
+            "AWS_PROFILE=%.100s: neither ~/.aws/credentials nor ~/.aws/config has such a profile",
+            profile);
+    if (out->key[0] && !out->secret[0])
+        return st_fail(err, STOKER_EINVAL,
+                       "the profile %.100s of ~/.aws has an aws_access_key_id and no "
+                       "aws_secret_access_key",
+                       name);
+    return 0;
 }
 
 int st_s3_load(struct st_s3 *out, struct stoker_error *err)
 {
-    const char *profile = from_environment("AWS_PROFILE", NULL);
     *out = (struct st_s3){0};
     take(out->region, sizeof out->region, from_environment("AWS_REGION", "AWS_DEFAULT_REGION"));
     take(out->endpoint, sizeof out->endpoint,
          from_environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"));
     /* The key's three parts come from one place, never mixed. */
-    const bool own =
-        take(out->key, sizeof out->key, from_environment("AWS_ACCESS_KEY_ID", NULL)) &&
-        take(out->secret, sizeof out->secret, from_environment("AWS_SECRET_ACCESS_KEY", NULL));
-    struct st_s3 kept = *out;
-    if (own)
-        take(out->token, sizeof out->token, from_environment("AWS_SESSION_TOKEN", NULL));
-    else
-        kept.key[0] = kept.secret[0] = '\0';
-    const char *section = profile ? profile : "default";
-    const bool found = read_home(&kept, "AWS_SHARED_CREDENTIALS_FILE", "credentials", section) |
-                       read_home(&kept, "AWS_CONFIG_FILE", "config", section);
-    if (profile && !found && !own)
-        return st_fail(
-            err, STOKER_EINVAL,
-            "AWS_PROFILE=%.100s: neither ~/.aws/credentials nor ~/.aws/config has such a profile",
-            profile);
-    if (own) {
-        memcpy(out->region, kept.region, sizeof out->region);
-        memcpy(out->endpoint, kept.endpoint, sizeof out->endpoint);
-    } else {
-        *out = kept;
+    struct st_s3 own = {0};
+    if (take(own.key, sizeof own.key, from_environment("AWS_ACCESS_KEY_ID", NULL)) &&
+        take(own.secret, sizeof own.secret, from_environment("AWS_SECRET_ACCESS_KEY", NULL))) {
+        take(own.token, sizeof own.token, from_environment("AWS_SESSION_TOKEN", NULL));
+        take_keys(out, &own);
     }
+    const int rc = take_profile(out, err);
+    if (rc)
+        return rc;
     if (!out->region[0])
         take(out->region, sizeof out->region, "us-east-1");
     snprintf(out->sign, sizeof out->sign, "aws:amz:%s:s3", out->region);
@@ -141,48 +164,55 @@ int st_s3_load(struct st_s3 *out, struct stoker_error *err)
 
 /* ---- URLs -------------------------------------------------------------------------------------- */
 
-/* As a signature wants it: all but letters, digits, "-._~" and "/" by their numbers. */
-static void put_escaped(char *out, const char *key)
-{
-    for (; *key; key++) {
-        const unsigned char c = (unsigned char)*key;
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                           strchr("-._~/", c);
-        out += plain ? sprintf(out, "%c", c) : sprintf(out, "%%%02X", c);
-    }
-    *out = '\0';
-}
-
 static bool is_bucket(const char *name, size_t size)
 {
     return size >= 3 && size <= 63 &&
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= size;
 }
 
-char *st_s3_url(const struct st_s3 *s3, const char *url, struct stoker_error *err)
+/* Certificates of "*.s3..." match no dots, and hosts have no capitals and no "_". */
+static bool can_be_host(const char *bucket, size_t size)
 {
-    const char *bucket = url + strlen("s3://");
-    const size_t size = strcspn(bucket, "/");
-    if (!is_bucket(bucket, size) || !bucket[size] || !bucket[size + 1]) {
-        st_fail(err, STOKER_EINVAL, "%.500s: expected s3://BUCKET/KEY", url);
-        return NULL;
-    }
-    const char *key = bucket + size + 1;
+    return strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") >= size;
+}
+
+static char *url_of(const struct st_s3 *s3, const char *bucket, size_t size, const char *key)
+{
     char *out = st_calloc(strlen(key) * 3 + size + sizeof s3->endpoint + sizeof s3->region + 64, 1);
-    if (!out) {
-        st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    if (!out)
         return NULL;
-    }
     const int name = (int)size;
     const size_t tail = strlen(s3->endpoint);
+    const char *end = strncmp(s3->region, "cn-", 3) ? "amazonaws.com" : "amazonaws.com.cn";
     int used;
     if (tail)
         used = sprintf(out, "%.*s/%.*s/", (int)(s3->endpoint[tail - 1] == '/' ? tail - 1 : tail),
                        s3->endpoint, name, bucket);
-    else if (memchr(bucket, '.', size)) /* which no certificate would match in front of the host */
-        used = sprintf(out, "https://s3.%s.amazonaws.com/%.*s/", s3->region, name, bucket);
+    else if (can_be_host(bucket, size))
+        used = sprintf(out, "https://%.*s.s3.%s.%s/", name, bucket, s3->region, end);
     else
-        used = sprintf(out, "https://%.*s.s3.%s.amazonaws.com/", name, bucket, s3->region);
-    put_escaped(out + used, key);
+        used = sprintf(out, "https://s3.%s.%s/%.*s/", s3->region, end, name, bucket);
+    st_url_escape(out + used, key, strlen(key));
     return out;
+}
+
+int st_s3_aim(const struct st_s3 *s3, const char *url, struct st_http_target *out,
+              struct stoker_error *err)
+{
+    const char *bucket = url + strlen("s3://");
+    const size_t size = strcspn(bucket, "/");
+    char name[PATH_MAX];
+    if (!is_bucket(bucket, size) || !bucket[size] || !bucket[size + 1])
+        return st_fail(err, STOKER_EINVAL, "%.500s: expected s3://BUCKET/KEY", st_url_public(url, name));
+    out->s3 = true;
+    out->region = s3->region;
+    out->url = url_of(s3, bucket, size, bucket + size + 1);
+    if (!out->url)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    if (s3->key[0]) {
+        out->sign = s3->sign;
+        out->login = s3->login;
+        out->token = s3->token_header[0] ? s3->token_header : NULL;
+    }
+    return 0;
 }

@@ -5,7 +5,9 @@
 #ifndef ST_SOURCE_REMOTE_S3_H
 #define ST_SOURCE_REMOTE_S3_H
 
-#include "base/err.h"
+#include "source/remote_http.h"
+
+#include <stdio.h>
 
 struct st_s3 {
     char key[256], secret[256], token[4096]; /* "": anonymous */
@@ -19,7 +21,12 @@ struct st_s3 {
  * AWS_ENDPOINT_URL_S3 (AWS_ENDPOINT_URL), else the profile AWS_PROFILE of ~/.aws/credentials and
  * ~/.aws/config (AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE). What is nowhere stays empty. */
 int st_s3_load(struct st_s3 *out, struct stoker_error *err);
-/* The http URL of "s3://bucket/key"; the caller frees it. NULL: out of memory, or no such URL. */
-char *st_s3_url(const struct st_s3 *s3, const char *url, struct stoker_error *err);
+/* What stands under [profile] in a file of settings, where nothing is set yet; false: it has no such
+ * part. */
+bool st_s3_read_settings(struct st_s3 *s3, FILE *file, const char *profile);
+/* The http URL of "s3://bucket/key", and how to sign for it; without keys, not at all. The target points
+ * into `s3`. */
+int st_s3_aim(const struct st_s3 *s3, const char *url, struct st_http_target *out,
+              struct stoker_error *err);
 
 #endif

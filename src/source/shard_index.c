@@ -127,6 +127,13 @@ void st_shard_index_free(struct st_shard_index *index)
     *index = (struct st_shard_index){0};
 }
 
+void st_shard_index_stamp(struct st_shard_index *index, const struct st_shard_stamp *stamp)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)index->bytes;
+    memcpy(bytes + offsetof(struct st_shard_header, stamp), stamp, sizeof *stamp);
+    index->stamp = *stamp;
+}
+
 int st_shard_index_sum(struct st_shard_index *out, const struct st_shard_index *index,
                        const uint32_t *crcs, struct stoker_error *err)
 {

@@ -64,6 +64,8 @@ static inline uint64_t st_shard_first(const struct st_shard_index *index, uint64
  * kind. */
 bool st_shard_index_load(struct st_shard_index *out, const uint8_t *bytes, uint64_t size, uint64_t kind);
 void st_shard_index_free(struct st_shard_index *index);
+/* The index is one of an archive of this stamp; only one that is not mapped. */
+void st_shard_index_stamp(struct st_shard_index *index, const struct st_shard_stamp *stamp);
 /* The same index as a new block, in which the parts have these sums. */
 int st_shard_index_sum(struct st_shard_index *out, const struct st_shard_index *index,
                        const uint32_t *crcs, struct stoker_error *err);

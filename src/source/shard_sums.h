@@ -1,8 +1,8 @@
 /* shard_sums.h - the checksums of an archive's members, learned as they are read
  *
  * To index a tar file only its headers are read, which takes no time; so the sums of what lies between
- * them are not known at first. They are taken when a member is first read, and kept with the index at
- * the end.
+ * them are not known at first. They are taken when a member is first read, that is while the first epoch
+ * streams, and kept with the index as soon as all are known, or else at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

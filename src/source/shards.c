@@ -21,12 +21,15 @@
 
 /* Archives packed as a whole are unpacked into memory, all together into no more than this part of it.
  */
-enum { MEMORY_PART = 4, HEAD = 512, REMOTE_THREADS = 8 };
+enum { MEMORY_PART = 4, HEAD = 512 };
+/* Who indexes waits for the disk or the server, not for the CPU. */
+enum { LOCAL_THREADS = 8, REMOTE_THREADS = 16 };
 
 struct opening {
     struct st_shards *shards;
     const struct stoker_dataset_options *opt;
-    bool hold; /* the files, for as long as the data set lives */
+    uint32_t threads; /* for one archive */
+    bool hold;        /* the files, for as long as the data set lives */
     atomic_ullong next, unpacked;
     uint64_t memory; /* for what is unpacked */
     pthread_mutex_t lock;
@@ -43,10 +46,14 @@ static int scan_window(const struct opening *o, struct st_shard *shard, struct s
     const struct st_shard_kind *kind = o->shards->kind;
     struct st_shard_builder builder = {.named = kind->named};
     int rc = 0;
+    if (kind->inside && !window->memory && kind->inside(window, &shard->index)) {
+        st_shard_index_stamp(&shard->index, stamp);
+        return 0;
+    }
     if (window->memory || !st_shard_import(kind, window, &builder)) {
         st_shard_builder_free(&builder);
         builder.named = kind->named;
-        rc = kind->scan(window, &builder, err);
+        rc = kind->scan(window, o->threads, &builder, err);
     }
     if (!rc)
         rc = st_shard_build(&shard->index, &builder, kind->number, stamp, err);
@@ -202,9 +209,11 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
                         .hold = may_hold(paths->count),
                         .memory = st_memory_limit() / MEMORY_PART,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
+    const uint64_t least = shards->store ? REMOTE_THREADS : LOCAL_THREADS;
     uint64_t threads = opt->threads ? opt->threads : st_cpu_count();
-    if (!opt->threads && shards->store && threads < REMOTE_THREADS)
-        threads = REMOTE_THREADS; /* they wait for the server, not for the CPU */
+    if (!opt->threads && threads < least)
+        threads = least;
+    o.threads = (uint32_t)((threads + paths->count - 1) / paths->count);
     if (threads > paths->count)
         threads = paths->count;
     for (uint64_t i = 0; i < paths->count; i++)

@@ -20,9 +20,13 @@ struct st_shard_kind {
     bool named;      /* samples have keys, and parts suffixes */
     /* How the whole archive is packed, by its first bytes. */
     enum st_packing (*packing)(const uint8_t *head, size_t size);
-    /* Finds the samples, front to back. Where the archive is damaged, the rest is one part up to
-     * ST_SHARD_LOST; an error is for what is no such archive at all. */
-    int (*scan)(struct st_window *window, struct st_shard_builder *into, struct stoker_error *err);
+    /* Finds the samples, front to back, in up to so many threads. Where the archive is damaged, the rest
+     * is one part up to ST_SHARD_LOST; an error is for what is no such archive at all. */
+    int (*scan)(struct st_window *window, uint32_t threads, struct st_shard_builder *into,
+                struct stoker_error *err);
+    /* The index that the archive holds itself, as a block of its own, if a look into the archive bears
+     * it out. NULL: archives of this kind have none. */
+    bool (*inside)(struct st_window *window, struct st_shard_index *out);
     /* Takes what another program's index says, if a look into the archive bears it out. */
     bool (*import)(struct st_window *window, struct st_bytes text, struct st_shard_builder *into);
 };
@@ -48,7 +52,7 @@ struct st_shards {
 /* Opens what the pattern stands for (expand.h), and indexes in parallel what has no index yet. */
 int st_shards_open(struct st_shards *shards, const struct st_shard_kind *kind, const char *pattern,
                    const struct stoker_dataset_options *opt, struct stoker_error *err);
-void st_shards_close(struct st_shards *shards); /* safe after a failed open */
+void st_shards_close(struct st_shards *shards);             /* safe after a failed open */
 const char *st_shards_note(const struct st_shards *shards); /* for stats(); NULL: nothing to say */
 
 /* A folder is no archive, whatever its name. */
@@ -57,8 +61,8 @@ bool st_shard_is_folder(const char *path);
 /* The archive that a sample is in, and its number there. */
 const struct st_shard *st_shards_find(const struct st_shards *shards, uint64_t sample, uint64_t *local);
 /* Whether a part's payload is what it was when it was first read, in this process or in one before. True
- * too for what nobody has read yet: its sum is noted now, and kept with the index when the archives are
- * closed. Any thread. */
+ * too for what nobody has read yet: its sum is noted now, and kept with the index when all are known, or
+ * the archives are closed. Any thread. */
 bool st_shard_verify(const struct st_shard *shard, uint64_t part, struct st_bytes payload);
 
 /* Where the span lies; refuses what is damaged or cut off. */

@@ -161,12 +161,10 @@ static int find_payload(const struct sample *s, uint64_t part, struct st_bytes r
         .path = s->shard->file.path, .memory = raw.data, .base = base, .end = base + raw.size};
     struct st_tar_walk walk = {.window = &window, .at = span->start};
     struct st_tar_member member;
-    struct st_bytes key, suffix;
     const char *wanted = suffix_of(s, part);
-    const bool same =
-        !st_tar_next(&walk, &member, NULL) && member.regular && member.data + member.size == span->end &&
-        st_tar_split_name(member.name, &key, &suffix) && key.size == strlen(s->key) &&
-        !memcmp(key.data, s->key, key.size) && st_tar_suffix_is(suffix, wanted, strlen(wanted));
+    const bool same = !st_tar_next(&walk, &member, NULL) && member.regular &&
+                      member.data + member.size == span->end &&
+                      st_tar_name_is(member.name, s->key, wanted);
     st_tar_walk_free(&walk);
     if (!same)
         return changed(s, part, err);

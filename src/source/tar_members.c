@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/tar_members.h"
+#include "source/shard_trails.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -283,9 +284,7 @@ int st_tar_next(struct st_tar_walk *walk, struct st_tar_member *out, struct stok
         uint64_t end = out->data;
         if (has_payload(type) && (!st_add(out->data, out->size, &end) || end > INT64_MAX))
             return damaged(walk, walk->at, "a header with a size that no file can have", err);
-        walk->at = st_align(end, ST_TAR_BLOCK);
-        if (walk->at > walk->window->end && end <= walk->window->end)
-            walk->at = walk->window->end; /* some programs leave out the last padding */
+        walk->at = st_trail_behind(walk->window, end, ST_TAR_BLOCK);
         return 0;
     }
 }

@@ -27,7 +27,8 @@ struct st_tar_walk {
 };
 
 /* The next member; STOKER_END after the last. STOKER_ECORRUPT, with a sentence that names path and
- * offset, where the headers make no sense: then walk->at is where, and there is no going on. */
+ * offset, where the headers make no sense: then walk->at is where, and there is no going on.
+ * What comes depends on walk->at and the file alone, not on the members before. */
 int st_tar_next(struct st_tar_walk *walk, struct st_tar_member *out, struct stoker_error *err);
 void st_tar_walk_free(struct st_tar_walk *walk);
 

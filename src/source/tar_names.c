@@ -65,3 +65,11 @@ bool st_tar_suffix_is(struct st_bytes suffix, const char *wanted, size_t size)
     }
     return true;
 }
+
+bool st_tar_name_is(struct st_bytes name, const char *key, const char *suffix)
+{
+    struct st_bytes own_key, own_suffix;
+    return st_tar_split_name(name, &own_key, &own_suffix) && own_key.size == strlen(key) &&
+           !memcmp(own_key.data, key, own_key.size) &&
+           st_tar_suffix_is(own_suffix, suffix, strlen(suffix));
+}

@@ -14,6 +14,9 @@
  * passed over. */
 bool st_tar_split_name(struct st_bytes name, struct st_bytes *key, struct st_bytes *suffix);
 
+/* Whether a name splits into this key and, in lower case, this suffix. */
+bool st_tar_name_is(struct st_bytes name, const char *key, const char *suffix);
+
 /* Whether `suffix` in lower case (A to Z) is `wanted`, which is in lower case. */
 bool st_tar_suffix_is(struct st_bytes suffix, const char *wanted, size_t size);
 

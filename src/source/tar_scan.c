@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/tar_scan.h"
+#include "source/shard_trails.h"
+#include "source/tar_inside.h"
 #include "source/tar_members.h"
 #include "source/tar_names.h"
 #include "source/text_numbers.h"
@@ -39,34 +41,84 @@ static bool add_lost(struct st_shard_builder *into, const struct st_window *wind
     return st_shard_begin(into, key) && st_shard_add(into, start, ST_SHARD_LOST, none);
 }
 
-static int scan_members(struct st_tar_walk *walk, struct st_shard_builder *into,
-                        struct stoker_error *err)
+static int look_at(struct st_tar_walk *walk, struct st_trail_note *out, struct stoker_error *err)
 {
-    for (;;) {
-        struct st_tar_member member;
-        const int rc = st_tar_next(walk, &member, err);
-        if (rc == STOKER_ECORRUPT && member.start > 0)
-            return add_lost(into, walk->window, member.start) ? 0 : out_of_memory(walk->window, err);
-        if (rc)
-            return rc == STOKER_END ? 0 : rc;
-        const uint64_t end = member.data + member.size;
-        if (member.regular && !add_member(into, member.name, member.start, end))
-            return out_of_memory(walk->window, err);
-        if (member.regular && end > walk->window->end) {
-            struct st_bytes key, suffix; /* no sample stands for what was passed over */
-            if (st_tar_split_name(member.name, &key, &suffix))
-                return 0;
-            return add_lost(into, walk->window, member.start) ? 0 : out_of_memory(walk->window, err);
-        }
-    }
+    struct st_tar_member member;
+    const int rc = st_tar_next(walk, &member, err);
+    *out = (struct st_trail_note){.start = member.start};
+    if (rc)
+        return rc;
+    out->name = member.name;
+    out->regular = member.regular;
+    out->end = member.regular ? member.data + member.size : walk->at;
+    return 0;
 }
 
-static int tar_scan(struct st_window *window, struct st_shard_builder *into, struct stoker_error *err)
+/* ---- by several threads ---------------------------------------------------------------------- */
+
+static bool trail_looks_like(const uint8_t *block)
+{
+    return !memcmp(block + 257, "ustar", 5) && st_tar_is_header(block);
+}
+
+static void trail_begin(void *walk, struct st_window *window)
+{
+    ((struct st_tar_walk *)walk)->window = window;
+}
+
+static int trail_next(void *self, uint64_t at, struct st_trail_note *out)
+{
+    struct st_tar_walk *walk = self;
+    walk->at = at;
+    return look_at(walk, out, NULL);
+}
+
+static void trail_end(void *walk) { st_tar_walk_free(walk); }
+
+static const struct st_trail_kind trail_kind = {
+    .head = ST_TAR_BLOCK,
+    .step = ST_TAR_BLOCK,
+    .walk_size = sizeof(struct st_tar_walk),
+    .looks_like = trail_looks_like,
+    .begin = trail_begin,
+    .next = trail_next,
+    .end = trail_end,
+};
+
+/* ---- from the front -------------------------------------------------------------------------- */
+
+static int scan_members(struct st_tar_walk *walk, uint32_t threads, struct st_shard_builder *into,
+                        struct stoker_error *err)
+{
+    struct st_trails *trails = NULL;
+    struct st_trail_note member;
+    struct st_bytes key, suffix;
+    bool cut = false, lost = false;
+    int rc = 0;
+    for (uint64_t count = 0; !rc && !cut; count++) {
+        if (!trails && st_trails_due(walk->window, count))
+            trails = st_trails_find(&trail_kind, walk->window, walk->at, count, threads);
+        rc = st_trails_take(trails, &walk->at, &member) ? 0 : look_at(walk, &member, err);
+        if (rc || !member.regular)
+            continue;
+        if (!add_member(into, member.name, member.start, member.end))
+            rc = out_of_memory(walk->window, err);
+        cut = member.end > walk->window->end;
+        lost = cut && !st_tar_split_name(member.name, &key, &suffix); /* no sample stands for it */
+    }
+    st_trails_free(trails);
+    if (lost || (rc == STOKER_ECORRUPT && member.start > 0))
+        rc = add_lost(into, walk->window, member.start) ? 0 : out_of_memory(walk->window, err);
+    return rc == STOKER_END ? 0 : rc;
+}
+
+static int tar_scan(struct st_window *window, uint32_t threads, struct st_shard_builder *into,
+                    struct stoker_error *err)
 {
     if (window->end == 0)
         return st_fail(err, STOKER_ECORRUPT, "%s: an empty file, not a tar file", window->path);
     struct st_tar_walk walk = {.window = window};
-    const int rc = scan_members(&walk, into, err);
+    const int rc = scan_members(&walk, threads, into, err);
     st_tar_walk_free(&walk);
     return rc;
 }
@@ -168,5 +220,6 @@ const struct st_shard_kind st_shard_kind_tar = {
     .named = true,
     .packing = st_packing_of,
     .scan = tar_scan,
+    .inside = st_tar_inside,
     .import = tar_import,
 };

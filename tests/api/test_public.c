@@ -2,6 +2,18 @@
 #include "images.h"
 #include "tap.h"
 
+enum { OPTIONAL_LIBRARIES = 6 };
+
+static bool is_optional_library(const char *name)
+{
+    static const char *const known[OPTIONAL_LIBRARIES] = {"HDF5", "LMDB",       "libcurl",
+                                                          "zstd", "libdeflate", "libsndfile"};
+    for (int k = 0; k < OPTIONAL_LIBRARIES; k++)
+        if (!strcmp(name, known[k]))
+            return true;
+    return false;
+}
+
 static void words(void)
 {
     ok(!strcmp(stoker_status_name(STOKER_ECORRUPT), "ECORRUPT"), "statuses have names");
@@ -12,12 +24,21 @@ static void words(void)
     ok(stoker_cpus() >= 1, "there are CPUs");
 
     struct stoker_feature feature;
-    bool jpeg = false, kernels = false;
-    for (uint32_t k = 0; stoker_feature_at(k, &feature); k++) {
+    bool jpeg = false, kernels = false, told = true;
+    uint32_t features = 0, libraries = 0;
+    for (; stoker_feature_at(features, &feature); features++) {
+        told = told && feature.name[0] && feature.detail && feature.detail[0];
+        libraries += !strcmp(feature.kind, "library") && is_optional_library(feature.name);
         jpeg = jpeg || (!strcmp(feature.kind, "codec") && !strcmp(feature.name, "JPEG") && feature.present);
         kernels = kernels || !strcmp(feature.kind, "kernels");
     }
     ok(jpeg && kernels, "the features name codecs and kernels");
+    ok(libraries == OPTIONAL_LIBRARIES, "and the libraries that a build may lack");
+    ok(told, "each of the %u says what it does, or what is missing", features);
+    feature.name = "untouched";
+    ok(!stoker_feature_at(features + 1, &feature) && !stoker_feature_at(UINT32_MAX, &feature) &&
+           !strcmp(feature.name, "untouched"),
+       "the list ends");
     struct stoker_op_info op;
     uint32_t ops = 0;
     bool helped = true;

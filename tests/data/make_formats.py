@@ -709,23 +709,39 @@ def manifests():
         (out / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         refused(out / f"{name}.expect", f"{name.split('.')[-1]}:{name}", code, words, fields)
 
+    def partly(name, text, errors, fields="path,label", kind="int"):
+        """Damaged rows are bad samples; all others are a.jpg with 1."""
+        bad(name, text, "", fields=fields)
+        row = [piece("path", files["a.jpg"], "image"), piece("label", 1, kind)]
+        expect(out / f"{name}.expect", f"{name.split('.')[-1]}:{name}",
+               [[f"error {ECORRUPT} {words}"] if words else row for words in errors], fields)
+
     head = "path,label\n"
     bad("empty.csv", "", "is empty", EINVAL)
-    bad("short_row.csv", head + "a.jpg,1\n\na.jpg\n", "line 4: 1 words, where the first line has 2")
-    bad("long_row.csv", head + '"a\n.jpg",1\na.jpg,1,2\n', "line 4: 3 words")
-    bad("open_quote.csv", head + 'a.jpg,1\n"a.jpg,1\nb,2\n', "line 3: a quote is opened")
+    partly("short_row.csv", head + "a.jpg,1\n\na.jpg\na.jpg,1\n", [None, "line 4: 1 words, where the first line has 2", None])
+    partly("long_row.csv", head + '"a.jpg",1\na.jpg,1,2\n', [None, "line 3: 3 words"])
+    partly("open_quote.csv", head + 'a.jpg,1\n"a.jpg,1\na.jpg,1\n', [None, "line 3: a quote is opened", None])
+    partly("open_later.csv", head + 'a.jpg,1\n"a\n""b\na.jpg,1\n',
+           [None, "line 3: a quote is opened", "line 4: something stands between", None])
+    partly("behind_lines.csv", head + '"a\nb"x,1\na.jpg,1\n', ["line 2: something stands between", None])
+    bad("open_head.csv", '"path,label\na.jpg,1\n', "line 1: a quote is opened")
     bad("behind_quote.csv", head + '"a".jpg,1\n', "line 2: something stands between")
     bad("zero.csv", head + "a\0.jpg,1\n", "line 2: a zero byte")
-    bad("no_path.csv", head + "a.jpg,1\n,1\n", "line 3: nothing stands for path")
+    partly("zero_row.csv", head + "a\0.jpg,1\na.jpg,1\n", ["line 2: a zero byte", None])
+    partly("no_path.csv", head + "a.jpg,1\n,1\n", [None, "line 3: nothing stands for path"])
     bad("twins.csv", "path,label,label\na,1,1\n", "two columns are called label")
     bad("no_column.csv", "path,x\na,1\n", "no column is called label", EINVAL)
-    bad("no_number.csv", head + "a.jpg,1\na.jpg,one\n", "line 3: label is one, no number", fields="path,label=float")
+    partly("no_number.csv", head + "a.jpg,1\na.jpg,one\n\"a\n", [None, "line 3: label is one, no number", "line 4: a quote"],
+           "path,label=float", "float")
+    bad("no_numbers.csv", head + "a.jpg,one\n\"a\n", "line 2: label is one, no number", fields="path,label=float")
     bad("no_usual.csv", "x,y\n1,2\n", "name those wanted in fields", EINVAL, "-")
-    bad("broken.jsonl", '{"path": "a.jpg", "label": 1}\n{"path": "a.jpg", "label": }\n', "line 2: no JSON object")
+    good = '{"path": "a.jpg", "label": 1}\n'
+    partly("broken.jsonl", good + '{"path": "a.jpg", "label": }\n' + good, [None, "line 2: no JSON object", None])
+    partly("broken_first.jsonl", "\n{\n}}\n" + good, ["line 2: no JSON object", "line 3: no JSON object", None], "-")
     bad("half_pair.jsonl", '{"path": "\\ud800", "label": 1}\n', "line 1: no JSON object")
     bad("zero_escape.jsonl", '{"path": "a\\u0000", "label": 1}\n', "line 1: no JSON object")
     bad("deep.jsonl", '{"path": "a.jpg", "label": 1, "x": ' + "[" * 5000 + "]" * 5000 + "}\n", "line 1: no JSON object")
-    bad("missing.jsonl", '{"path": "a.jpg", "label": 1}\n\n{"path": "a.jpg", "label": null}\n', "line 3: nothing stands for label")
+    partly("missing.jsonl", good + '\n{"path": "a.jpg", "label": null}\n', [None, "line 3: nothing stands for label"])
     bad("list.jsonl", '["a.jpg", 1]\n', "line 1: no JSON object")
 
 

@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_record((struct st_bytes){data, size});
     struct st_window window = {.path = "fuzz", .memory = bytes, .end = size};
     struct st_shard_builder builder = {0};
-    if (!st_shard_kind_record.scan(&window, &builder, NULL))
+    if (!st_shard_kind_record.scan(&window, 1, &builder, NULL))
         for (uint64_t i = 0; i < builder.part_count; i++) {
             const struct st_shard_part *part = &builder.parts[i];
             struct st_bytes record;

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct st_shard_builder builder = {.named = true};
     struct st_shard_index index = {0};
     const struct st_shard_stamp stamp = {.size = size};
-    if (!st_shard_kind_tar.scan(&window, &builder, NULL) &&
+    if (!st_shard_kind_tar.scan(&window, 1, &builder, NULL) &&
         !st_shard_build(&index, &builder, st_shard_kind_tar.number, &stamp, NULL))
         check(&index);
     st_shard_index_free(&index);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of the fuzz targets for archives: tests/fuzz/corpus/{tar,tar_idx,record,shard_index,fields,unpack}.
+"""Writes the seeds of the fuzz targets for archives: tests/fuzz/corpus/{tar,tar_idx,tar_inside,record,
+shard_index,fields,unpack}.
 
 Usage: make_archives.py DUMP
 
@@ -90,6 +91,20 @@ def indexes(dump):
         write("shard_index", "records", path.with_suffix(".tfrecord.stoker-index").read_bytes())
 
 
+def insides(dump):
+    """Of the archive that fuzz_tar_inside.c makes; the archive's size, which its stamp begins with, is that before it."""
+    stamp_at = 32
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "three.tar"
+        path.write_bytes(tar([(f"{letter}.bin", b"12345") for letter in "abc"]))
+        os.utime(path, (1e9, 1e9))
+        subprocess.run([dump, "open", path], check=True, stdout=subprocess.DEVNULL)
+        index = path.with_suffix(".tar.stoker-index").read_bytes()
+    for name, size in ("right", 3072), ("early", 2560), ("late", 3584):
+        write("tar_inside", name, index[:stamp_at] + size.to_bytes(8, sys.byteorder) + index[stamp_at + 8:])
+    write("tar_inside", "empty", b"")
+
+
 def fields():
     for i, text in enumerate([b"jpg;jpeg;png,cls", b"image/encoded=image,box=float[2x4]", b"a=int[],b=u8[?,3]", b"x.gz=bytes",
                               b"a-{000..003}.tar", b"{a,b{1..3},{x,y}}", b"\\{{-05..5..5}\\}", b"{Z..a..2}", b"pyd"]):
@@ -111,5 +126,6 @@ def packed():
 tars()
 records()
 indexes(sys.argv[1])
+insides(sys.argv[1])
 fields()
 packed()

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzz targets for zip, npy, npz, lmdb, csv, jsonl, datum and hdf5_index to
-tests/fuzz/corpus/<target>/, out of the files in tests/data (tests/data/make_formats.py).
+"""Writes the seeds of the fuzz targets for zip, npy, npz, lmdb, csv, jsonl, datum, inflate and hdf5_index to
+tests/fuzz/corpus/<target>/, out of the files in tests/data (tests/data/make_formats.py); and those for json, for
+answers of servers, for ~/.aws, for the manifest of `stoker pack` and for JPEGs to be made ready for crops.
 
 Files named crash-* were found by fuzzing, and stay.
 """
 
 import pathlib
+import random
 import re
 import struct
+import zlib
 
 HERE = pathlib.Path(__file__).parent
 CORPUS, DATA = HERE / "corpus", HERE.parent / "data"
@@ -54,6 +57,25 @@ def datums():
     write("datum", "cut", b"\x08\x01\x10\x02\x18\x02\x22\x7fabcd")
 
 
+def deflated():
+    """Blocks of each kind: stored, fixed, and codes of many lengths; matches near and far, short and long."""
+    chance = random.Random(0)
+    text = (HERE / "replay.c").read_bytes()
+    kinds = {
+        "text": text, "zeros": bytes(5000), "short": b"abcabcabc",
+        "noise": bytes(chance.choices(range(256), k=1500)), "few": bytes(chance.choices(range(5), k=3000)),
+        "skewed": bytes(min(255, int(chance.expovariate(0.08))) for _ in range(4000)),
+        "near": b"".join(bytes([i]) * 3 + b"xy" * (i % 40) for i in range(100)),
+        "far": text[:600] + bytes(chance.choices(range(256), k=40)) * 3 + bytes(33000) + text[:600],
+    }
+    for name, data in kinds.items():
+        for way, level, strategy in ("fixed", 6, zlib.Z_FIXED), ("dynamic", 9, 0), ("letters", 6, zlib.Z_HUFFMAN_ONLY):
+            packer = zlib.compressobj(level, zlib.DEFLATED, -15, 9, strategy)
+            write("inflate", f"{name}-{way}", packer.compress(data) + packer.flush())
+    packer = zlib.compressobj(0, zlib.DEFLATED, -15)
+    write("inflate", "stored", packer.compress(b"stored") + packer.flush())
+
+
 def hdf5_indexes():
     """A header and a tree by hand, of one dimension: the smallest of the kind."""
     def node(level, entries):
@@ -76,8 +98,103 @@ def hdf5_indexes():
     write("hdf5_index", "continued", bytes([0, 16]) + bytes(14) + struct.pack("<BBHII4x", 1, 0, 1, 1, 24) + loop)
 
 
+def tables_of_urls():
+    rows = ["http://h/a b.jpg", "https://u:p@h/x?y#z", "s3://bucket/k", "s3://", "../../x", "/y"]
+    write("csv", "urls.csv", ("path,label\n" + "".join(f"{row},{i}\n" for i, row in enumerate(rows))).encode())
+    write("jsonl", "urls.jsonl", "".join('{"path": "%s", "label": 1}\n' % row for row in rows).encode())
+
+
+def answers():
+    """See fuzz_answer.c."""
+    def answer(status, content_range="", *more):
+        lines = [f"HTTP/1.1 {status} x", "Content-Type: image/jpeg", 'ETag: "tag"',
+                 "Last-Modified: Sun, 15 Nov 2026 08:00:00 GMT"]
+        return "\n".join([*lines, f"Content-Range: {content_range}" if content_range else "Server: x", *more]) + "\n"
+
+    first = answer(206, "bytes 0-4095/9000")
+    for name, text in {
+        "first": "0 4095\n" + first + "=4096\n",
+        "first-short": "0 4095\n" + answer(206, "bytes 0-99/100") + "=100\n",
+        "known": "500 99 known\n" + answer(206, "bytes 500-599/10000") + "=60\n=40\n",
+        "again": "0 4095\n" + first + "=1000\n" + answer(206, "bytes 1000-4095/9000") + "=3096\n",
+        "again-smaller": "0 4095\n" + first + "=1000\n" + answer(206, "bytes 1000-4095/50") + "=65536\n",
+        "again-other": "0 4095\n" + first + "=9\n" + answer(206, "bytes 9-4095/9000", 'ETag: "other"') + "=3\n",
+        "redirected": "0 9\n" + answer(302, "bytes 0-1/2", "Location: http://x/") + first + "=10\n",
+        "s3-200": "0 99\n" + answer(200, "bytes 0-99/9000") + "=100\n",
+        "whole": "0 99\n" + answer(200) + "=9000\n",
+        "unsatisfied": "0 99\n" + answer(416, "bytes */0") + "=10\n",
+        "no-total": "0 99\n" + answer(206, "bytes 0-99/*") + "=100\n",
+        "more": "0 99 known\n" + answer(206, "bytes 0-99/10000") + "=101\n",
+        "huge": "0 99\n" + answer(206, "bytes 0-99/99999999999999999999999") + "=100\n",
+        "backwards": "0 99\n" + answer(206, "bytes 99-0/1000") + "=100\n",
+        "broken": "0 99\n" + answer(206, "bytes 0", "Content-Range: bytes 0-", "Content-Range:", ":") + "=100\n",
+        "region": "0 99\n" + answer(301, "", "x-amz-bucket-region: eu-central-1") + "=100\n",
+        "long": "0 99\n" + answer(206, "bytes 0-99/100" + "0" * 600, "ETag: " + "x" * 700) + "=100\n",
+    }.items():
+        write("answer", name, text.encode())
+
+
+def settings():
+    keys = "aws_access_key_id = K\naws_secret_access_key=S\n"
+    for name, text in {
+        "credentials": f"[default]\n{keys}[other]\n{keys}aws_session_token = T\n",
+        "config": "[default]\nregion = x\n[profile other]\nregion=y\nendpoint_url = http://127.0.0.1:9000/\n",
+        "nested": f"# c\n[ other ]\r\ns3 =\n  region = z\n;{keys}{keys}",
+        "odd": "[\n[]\n]\n=\n==\n[default]\n =x\nregion\nregion=\nregion = \0x\n",
+        "long": "[default]\n" + "region" * 2000 + "= x\naws_access_key_id = " + "k" * 300 + "\n" + keys.rstrip(),
+        "s3-url": "s3://bucket/dir/a b%?#.csv\n../../x/./y z",
+        "http-url": "http://user:pass@host:1/dir/t.csv?q=/x#/y\n/root/../a/%",
+        "bare-url": "https://host",
+    }.items():
+        write("aws", name, text.encode())
+
+
+def jsons():
+    for name, text in {
+        "object": '{"a": [1, -2.5e+3, true, false, null, {"b": "\\u00fc\\ud83d\\ude00\\n"}]}',
+        "text": ' "\u20ac\U0001f600" ',
+        "numbers": "[0, -0, 1e5, NaN, Infinity, -Infinity, 0.5]", "deep": "[" * 600, "cut": '{"a": "b', "empty": "",
+        "quotes": "{'a': 1}", "comma": "[1,]", "mark": "\ufeff{}", "escape": '"\\x"',
+    }.items():
+        write("json", name, text.encode())
+    write("json", "latin", b'"\xfc"')
+
+
+def pack_manifests():
+    head = ('{\n"stoker_pack": 1,\n"settings": {"source": "in", "source_samples": 5, "fields": "", "format": "tar"},\n'
+            '"complete": %s,\n"samples": 5,\n"bad": 0,\n"bytes": 30,\n"ledger_size": 7,\n')
+    shard = '{"name": "%s", "first": %d, "positions": %d, "samples": %d, "bytes": 10, "crc32c": "0badcafe"}'
+    two = ",\n".join([shard % ("000000.tar", 0, 3, 2), shard % ("000001.tar", 3, 2, 2)])
+    for name, text in {
+        "complete": head % "true" + f'"shards": [\n{two}\n]\n}}\n',
+        "begun": head % "false" + '"shards": [\n]\n}\n',
+        "under-way": head % "false" + '"under_way": {"positions": 9, "samples": 4},\n"shards": [\n]\n}\n',
+        "beside": head % "true" + f'"shards": [\n{two}\n],\n"beside": [\n'
+                  '{"file": "a.npy", "bytes": 3, "crc32c": "01"}\n]\n}\n',
+        "elsewhere": head % "true" + '"shards": [\n' + shard % ("../../etc/x", 0, 1, 1) + "\n]\n}\n",
+        "gap": head % "true" + '"shards": [\n' + shard % ("a.tar", 7, 1, 1) + "\n]\n}\n",
+        "more-than-all": head % "true" + '"shards": [\n' + shard % ("a.tar", 0, 1, 2) + "\n]\n}\n",
+        "huge": head % "true" + '"shards": [\n' + shard % ("a.tar", 0, 2**63, 1) + "\n]\n}\n",
+        "cut": (head % "true" + f'"shards": [\n{two}')[:-30], "empty": "", "other": "[1, 2]\n",
+    }.items():
+        write("pack_manifest", name, text.encode())
+
+
+def crop_ready():
+    for path in sorted((CORPUS / "jpeg").iterdir()):
+        if not path.name.startswith("crash-") and path.stat().st_size < 4000:
+            write("crop_ready", path.name, path.read_bytes())
+
+
 for target, folder in [("zip", "zip"), ("npy", "npy"), ("npz", "npz"), ("csv", "manifest"), ("jsonl", "manifest")]:
     from_expectations(target, folder, target)
 from_expectations("lmdb", "lmdb", "lmdb", 40000)
 datums()
+deflated()
 hdf5_indexes()
+tables_of_urls()
+answers()
+settings()
+jsons()
+pack_manifests()
+crop_ready()

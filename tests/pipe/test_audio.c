@@ -4,49 +4,20 @@
  */
 #include "pipe/harness.h"
 #include "pipe/host_device.h"
+#include "sounds.h"
 
 #include <string.h>
 
-enum { SOUNDS = 13, FRAMES_MAX = 5000, HEADER = 44 };
+enum { SOUNDS = 13, FRAMES_MAX = 5000 };
 
-static uint8_t files[SOUNDS][HEADER + FRAMES_MAX * 2 * sizeof(int16_t)];
-
-static void put(uint8_t *at, uint32_t value, int bytes)
-{
-    for (int k = 0; k < bytes; k++)
-        at[k] = (uint8_t)(value >> (8 * k));
-}
-
-static int16_t value_at(uint32_t sound, uint32_t frame, uint32_t channel)
-{
-    return (int16_t)(frame * 5 + sound * 100 + channel * 1000);
-}
-
-/* A WAV of 16 bits; returns its size. */
-static size_t write_wav(uint8_t *to, uint32_t sound, uint32_t frames, uint32_t channels)
-{
-    const uint32_t bytes = frames * channels * 2, rate = 8000;
-    memcpy(to, "RIFF....WAVEfmt ....................data....", HEADER);
-    put(to + 4, 36 + bytes, 4);
-    put(to + 16, 16, 4);
-    put(to + 20, 1, 2);
-    put(to + 22, channels, 2);
-    put(to + 24, rate, 4);
-    put(to + 28, rate * channels * 2, 4);
-    put(to + 32, channels * 2, 2);
-    put(to + 34, 16, 2);
-    put(to + 40, bytes, 4);
-    for (uint32_t k = 0; k < frames * channels; k++)
-        put(to + HEADER + 2 * k, (uint16_t)value_at(sound, k / channels, k % channels), 2);
-    return HEADER + bytes;
-}
+static uint8_t files[SOUNDS][WAV_HEADER + FRAMES_MAX * 2 * sizeof(int16_t)];
 
 static uint32_t frames_of(uint32_t sound) { return 1000 + 300 * sound; }
 
 static void make(struct stoker_item *items, uint32_t channels)
 {
     for (uint32_t k = 0; k < SOUNDS; k++)
-        items[k] = (struct stoker_item){files[k], write_wav(files[k], k, frames_of(k), channels), k};
+        items[k] = (struct stoker_item){files[k], wav_write(files[k], k, frames_of(k), channels), k};
 }
 
 static struct stoker_loader_options options(uint32_t batch, int32_t workers)
@@ -82,7 +53,7 @@ static void check_lengths(const struct stoker_item *items, uint32_t channels)
         lengths = lengths && ((const int64_t *)batch->lengths.data)[k] == frames_of(k);
         for (uint32_t c = 0; c < channels; c++)
             for (uint32_t f = 0; f < most; f++) {
-                const float want = f < frames_of(k) ? (float)value_at(k, f, c) / 32768 : 0;
+                const float want = f < frames_of(k) ? (float)wav_value(k, f, c) / 32768 : 0;
                 same = same && ((const float *)t->data)[(k * channels + c) * (uint64_t)most + f] == want;
             }
     }
@@ -130,6 +101,76 @@ static void check_device(const struct stoker_item *items)
        "sounds of one size go to a device");
 }
 
+/* Several channels, also where the files have one; and the device gets what the CPU gets. */
+static void check_channels(const struct stoker_item *items, uint32_t channels)
+{
+    static const char *const texts[] = {
+        "audio_channels(count=2); audio_crop(frames=400, random=false)",
+        "audio_gain(db=0); audio_channels(count=2); audio_crop(frames=400, random=false)",
+        "audio_channels(count=2); audio_crop(frames=400); audio_spectrogram(n_fft=100)",
+    };
+    const struct stoker_loader_options opt = options(4, 2);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        uint64_t digest[2][4] = {{0}};
+        for (int on = 0; on < 2; on++) {
+            struct stoker_error err = {0};
+            struct stoker_loader *loader =
+                harness_open_on(on ? &host_devices : NULL, items, SOUNDS, texts[k], &opt, &err);
+            const struct stoker_batch *batch = first_batch(loader);
+            const struct stoker_tensor *t = batch ? &batch->images : NULL;
+            const bool samples = k < 2;
+            ok(t && t->ndim == (samples ? 3 : 4) && t->shape[0] == 4 && t->shape[1] == 2 &&
+                   t->shape[2] == (samples ? 400 : 51) && (samples || t->shape[3] == 9) &&
+                   t->stride[0] == 2 * t->stride[1] && t->stride[t->ndim - 1] == 1 && batch->lengths.ndim == 0,
+               "%s of %u channels%s (%s)", texts[k], channels, on ? ", on a device" : "", err.message);
+            bool same = t && samples && !on;
+            for (uint32_t f = 0; same && f < 400; f++)
+                for (uint32_t c = 0; c < 2; c++)
+                    same = same && ((const float *)t->data)[(3 * 2 + c) * 400 + f] ==
+                                       (float)wav_value(3, f, channels > 1 ? c : 0) / 32768;
+            if (samples && !on)
+                ok(same, "each channel in its place");
+            st_batch_release(batch, NULL);
+            if (loader && !st_loader_start(loader, NULL, 0, NULL))
+                harness_take(loader, digest[on], 4, NULL);
+            st_loader_close(loader);
+        }
+        ok(digest[0][0] && !memcmp(digest[0], digest[1], sizeof digest[0]), "a device has the bytes of the CPU");
+    }
+}
+
+/* Files of one, two and three channels in one batch. */
+static void check_mixed_channels(struct stoker_item *items)
+{
+    static const struct {
+        const char *text, *said;
+        int64_t channels;
+    } cases[] = {
+        {"audio_decode", "1 and 2 channels: put Mono", 0},
+        {"audio_crop(frames=50)", "audio_mono", 0},
+        {"audio_mono", NULL, 1},
+        {"audio_mono; audio_crop(frames=50)", NULL, 1},
+        {"audio_channels(count=1)", NULL, 1},
+        {"audio_channels(count=2); audio_crop(frames=50)", "3 channels cannot become one of 2", 0},
+        {"audio_mono; audio_channels(count=3)", NULL, 3},
+    };
+    const struct stoker_loader_options opt = options(3, 2);
+    for (uint32_t k = 0; k < 3; k++)
+        items[k].size = wav_write(files[k], k, frames_of(k), k + 1);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct stoker_loader *loader = harness_open(items, 3, cases[k].text, &opt);
+        const struct stoker_batch *batch = NULL;
+        struct stoker_error err = {0};
+        st_loader_start(loader, NULL, 0, NULL);
+        const int rc = st_loader_next(loader, &batch, &err);
+        ok(cases[k].said ? rc < 0 && strstr(err.message, cases[k].said)
+                         : rc == 0 && batch->images.shape[1] == cases[k].channels,
+           "%s on one, two and three channels%s%s", cases[k].text, rc ? ": " : "", err.message);
+        st_batch_release(rc ? NULL : batch, NULL);
+        st_loader_close(loader);
+    }
+}
+
 static void check_bad(struct stoker_item *items)
 {
     static const uint8_t noise[100] = "this is no sound";
@@ -163,6 +204,9 @@ static void check_refusals(struct stoker_item *items)
     ok(!harness_open_on(NULL, items, SOUNDS, "audio_mono; random_apply{audio_crop(frames=5)}", &opt,
                         &err),
        "%s", err.message);
+    ok(!harness_open_on(&host_devices, items, SOUNDS, "audio_crop(frames=5)", &opt, &err) &&
+           strstr(err.message, "fixed channels (Mono"),
+       "%s", err.message);
 }
 
 int main(void)
@@ -174,7 +218,12 @@ int main(void)
     check_lengths(items, 2);
     check_one_size(items);
     check_device(items);
+    check_channels(items, 2);
+    make(items, 1);
+    check_channels(items, 1);
     check_refusals(items);
     check_bad(items);
+    make(items, 1);
+    check_mixed_channels(items);
     return done_testing();
 }

@@ -51,6 +51,12 @@ static struct st_bytes text_of(uint64_t sample, char text[64])
     return (struct st_bytes){(const uint8_t *)text, (size_t)size};
 }
 
+static struct st_bytes json_of(uint64_t sample, char text[64])
+{
+    const int size = snprintf(text, 64, "{\"number\": %llu}", (unsigned long long)sample);
+    return (struct st_bytes){(const uint8_t *)text, (size_t)size};
+}
+
 static void pixels_of(struct st_piece *piece, uint8_t *at, uint64_t sample)
 {
     const int64_t height = 12 + (int64_t)(sample % 3), width = 10;
@@ -87,6 +93,8 @@ static int made_split(const void *self, uint64_t sample, struct st_bytes raw, st
         *piece = (struct st_piece){.bytes = some, .whole = (int64_t)sample * 7 - 3, .real = (double)sample / 3};
         if (!strcmp(name, "jpg") || !strcmp(name, "png"))
             piece->bytes = raw;
+        if (!strcmp(name, "json"))
+            piece->bytes = json_of(sample, text + 64);
         if (!strcmp(name, "jpg") && made.channels)
             pixels_of(piece, scratch->data + 512, sample);
         if (!strcmp(name, "box"))
@@ -177,25 +185,94 @@ static bool arrays_right(const struct stoker_batch *batch)
 
 static bool blobs_right(const struct stoker_batch *batch)
 {
-    static const uint32_t blobs[] = {TITLE, META, BLOB, SOUND, THUMB};
+    static const uint32_t blobs[] = {TITLE, META, BLOB, SOUND};
     static const enum stoker_column_kind kinds[] = {STOKER_COLUMN_TEXT, STOKER_COLUMN_JSON, STOKER_COLUMN_BYTES,
-                                                    STOKER_COLUMN_AUDIO, STOKER_COLUMN_BYTES};
+                                                    STOKER_COLUMN_AUDIO};
     bool right = true;
-    for (uint32_t b = 0; b < 5; b++) {
+    for (uint32_t b = 0; b < 4; b++) {
         const struct stoker_column *c = column(batch, blobs[b]);
         right = right && c->kind == kinds[b] && c->offsets && c->dtype == STOKER_U8;
         for (uint32_t k = 0; right && k < batch->count; k++) {
             char text[64];
-            const uint64_t sample = batch->samples[k];
-            struct st_bytes want = text_of(sample, text);
-            if (blobs[b] == THUMB)
-                want = (struct st_bytes){items[sample].data, items[sample].size};
+            const struct st_bytes want =
+                blobs[b] == META ? json_of(batch->samples[k], text) : text_of(batch->samples[k], text);
             right = c->offsets[k + 1] - c->offsets[k] == want.size &&
                     !memcmp((const uint8_t *)c->data + c->offsets[k], want.data, want.size);
         }
     }
     return right;
 }
+
+/* ---- further images ------------------------------------------------------------------------------ */
+
+/* Whether the second image of each sample lies in its column as `plain`, a batch of images alone, has it. */
+static bool pictures_right(const struct stoker_batch *batch, const struct stoker_batch *plain)
+{
+    const struct stoker_column *thumb = column(batch, THUMB);
+    bool right = thumb->kind == STOKER_COLUMN_ARRAY && thumb->dtype == STOKER_U8 && plain->ragged && thumb->offsets &&
+                 thumb->shapes;
+    for (uint32_t k = 0; right && k < batch->count; k++) {
+        const struct stoker_tensor *want = &plain->items[k];
+        const int64_t *shape = thumb->shapes[k], size = shape[0] * shape[1] * shape[2];
+        right = shape[0] == want->shape[1] && shape[1] == want->shape[2] && shape[2] == 3 && shape[3] == -1 &&
+                thumb->offsets[k + 1] - thumb->offsets[k] == (uint64_t)size &&
+                !memcmp((const uint8_t *)thumb->data + thumb->offsets[k], want->data, (size_t)size);
+    }
+    return right;
+}
+
+static void pictures(void)
+{
+    static const uint32_t which[] = {IMAGE, LABEL, THUMB};
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    struct stoker_error err = {0};
+    const struct stoker_batch *batch, *other;
+    bool right = true;
+    uint32_t batches = 0;
+    take_fields(which, 3);
+    opt.layout = STOKER_NHWC;
+    struct stoker_loader *loader = open_made("center_crop(size=8); to_tensor", &opt, &err);
+    struct stoker_loader *plain = harness_open(items, COUNT, "", &opt);
+    st_loader_start(plain, NULL, 0, NULL);
+    for (; right && st_loader_next(loader, &batch, &err) == 0; batches++) {
+        right = st_loader_next(plain, &other, NULL) == 0 && pictures_right(batch, other) && batch->images.shape[3] == 8;
+        st_batch_release(other, NULL);
+        st_batch_release(batch, NULL);
+    }
+    ok(right && batches == BATCHES, "a second image comes as its pixels, untouched by the pipeline (%s)", err.message);
+    st_loader_close(loader);
+    st_loader_close(plain);
+
+    opt.batch_size = 1;
+    loader = open_made("center_crop(size=8)", &opt, &err);
+    ok(st_loader_next(loader, &batch, &err) == 0 && column(batch, THUMB)->ndim == 4 && !column(batch, THUMB)->offsets &&
+           column(batch, THUMB)->shape[0] == 1 && column(batch, THUMB)->shape[3] == 3,
+       "images of one size are stacked");
+    st_batch_release(batch, NULL);
+    st_loader_close(loader);
+}
+
+static void bad_pictures(void)
+{
+    static const uint32_t which[] = {IMAGE, LABEL, THUMB};
+    struct stoker_loader_options opt = harness_options(1, 0);
+    struct stoker_error err = {0};
+    const struct stoker_batch *batch;
+    take_fields(which, 3);
+    made.field[2].name = "mask"; /* whose bytes are a text */
+    struct stoker_loader *loader = open_made("center_crop(size=8)", &opt, &err);
+    ok(st_loader_next(loader, &batch, &err) == STOKER_ECORRUPT && strstr(err.message, "field mask"), "%s", err.message);
+    st_loader_close(loader);
+    opt.on_error = STOKER_ON_ERROR_REPLACE;
+    loader = open_made("center_crop(size=8)", &opt, &err);
+    const bool came = st_loader_next(loader, &batch, &err) == 0;
+    ok(came && ((const int64_t *)batch->labels.data)[0] == -100 && batch->columns[1].shapes[0][0] == 0,
+       "a second image that is none makes the sample a bad one");
+    st_batch_release(came ? batch : NULL, NULL);
+    st_loader_close(loader);
+}
+
+/* ---- all of them --------------------------------------------------------------------------------- */
 
 static void columns(void)
 {
@@ -324,6 +401,8 @@ int main(void)
 {
     items = test_items(COUNT);
     columns();
+    pictures();
+    bad_pictures();
     bad();
     pixels();
     imageless();

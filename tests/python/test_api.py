@@ -382,6 +382,8 @@ def test_info():
     info = stoker.info()
     assert info["version"] == stoker.__version__ and info["cpus"] >= 1
     assert info["codec"]["JPEG"]["present"]
+    assert set(info["library"]) == {"HDF5", "LMDB", "libcurl", "zstd", "libdeflate", "libsndfile"}
+    assert all(library["detail"] for library in info["library"].values())
     assert str(info).startswith(f"stoker {stoker.__version__}")
     names = {name for name, help in _ext.ops() if help}
     assert {"resize", "random_resized_crop", "random_apply", "to_tensor", "normalize"} <= names

@@ -250,9 +250,29 @@ def test_loader_of_lengths_that_differ(folder):
     )
 
 
-def test_channels_that_differ_are_refused(folder):
-    with pytest.raises(ValueError, match="audio_mono"):
+def test_channels_that_differ(folder):
+    with pytest.raises(ValueError, match="have 1 and 2 channels: put Mono"):
         next(iter(stoker.DataLoader(AudioFolder(folder), batch_size=4)))
+    mono = next(iter(stoker.DataLoader(AudioFolder(folder, A.Mono()), batch_size=4)))[0]
+    assert mono.shape[:2] == (4, 1)
+    both, _, _ = next(iter(stoker.DataLoader(AudioFolder(folder, A.Channels(2)), batch_size=4)))
+    assert both.shape[:2] == (4, 2)
+    assert torch.equal(both[0, 0], both[0, 1]) and not torch.equal(both[1, 0], both[1, 1])
+    assert torch.allclose(both.mean(1, keepdim=True), mono, atol=1e-6)
+    fixed = AudioFolder(folder, A.Compose([A.Channels(2), A.PadTrim(500)]))
+    cut, _ = next(iter(stoker.DataLoader(fixed, batch_size=4)))
+    assert torch.equal(cut, both[:, :, :500])
+    assert repr(A.Channels(2)) == "Channels(2)"
+
+
+@pytest.mark.parametrize("before", [[], [A.Gain(0)], [A.Resample(4000)], [A.Mono()]])
+def test_one_channel_is_repeated(before):
+    sound = noise(900)
+    one = A.apply(A.Compose([*before, A.PadTrim(200)]), sound, 8000)
+    three = A.apply(A.Compose([*before, A.Channels(3), A.PadTrim(200)]), sound, 8000)
+    assert three.shape == (3, 200) and all(np.array_equal(channel, one[0]) for channel in three)
+    with pytest.raises(NotImplementedError, match="2 channels cannot become one of 3"):
+        A.apply(A.Channels(3), noise(100, 2), 8000)
 
 
 def test_resume(folder):

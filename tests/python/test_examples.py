@@ -175,7 +175,8 @@ def test_no_command_shows_help_and_exits_2():
 def test_info_lists_codecs_kernels_and_ops():
     got = stoker("info")
     assert got.returncode == 0, got.stderr
-    for word in ("CPUs", "jpeg", "kernels", "random_resized_crop", "normalize"):
+    words = ("CPUs", "jpeg", "kernels", "random_resized_crop", "normalize", "HDF5", "LMDB", "libcurl", "zstd")
+    for word in (*words, "libdeflate", "libsndfile", "s3://"):
         assert word.lower() in got.stdout.lower(), word
 
 

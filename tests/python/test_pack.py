@@ -1,71 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`stoker pack`, `verify` and `info`: what is written is read by each format's own library."""
+"""`stoker pack` and `verify`: tar shards, images, bad samples, resuming and what is refused."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import pty
+import re
 import resource
+import shutil
 import signal
 import subprocess
-import sysconfig
 import tarfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
-
 from conftest import picture
-
-PROGRAM = Path(os.environ.get("STOKER_PROGRAM") or Path(sysconfig.get_path("scripts")) / "stoker")
-
-
-def stoker(*arguments, **more):
-    more = {"capture_output": True, "text": True, "timeout": 120, "check": False, **more}
-    return subprocess.run([str(PROGRAM), *map(str, arguments)], **more)
-
-
-def pack(*arguments, code=0, **more):
-    got = stoker("pack", *arguments, **more)
-    assert got.returncode == code, got.stderr + got.stdout
-    return got
-
-
-def pixels(data: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-
-
-def folder_samples(root: Path):
-    """As ImageFolder: (file's bytes, class)."""
-    classes = sorted(p.name for p in root.iterdir())
-    return [(p.read_bytes(), classes.index(p.parent.name)) for c in classes for p in sorted((root / c).rglob("*.*"))]
-
-
-def tar_samples(folder: Path):
-    """(image's bytes, label) as webdataset reads them."""
-    wds = pytest.importorskip("webdataset")
-    found = []
-    for shard in sorted(folder.glob("shard-*.tar")):
-        for s in wds.WebDataset(str(shard), shardshuffle=False):
-            image = next(v for k, v in s.items() if k in ("jpg", "png", "bmp"))
-            found.append((image, int(s["cls"])))
-    return found
-
-
-def members(path: Path):
-    with tarfile.open(path) as tar:
-        return [(m.name, m.offset_data, m.size) for m in tar]
-
-
-def big_tree(root: Path, count=40, size=(400, 300), **options) -> Path:
-    for i in range(count):
-        (root / f"c{i % 3}").mkdir(parents=True, exist_ok=True)
-        picture(i, *size).save(root / f"c{i % 3}" / f"{i:04}.jpg", **{"quality": 95, **options})
-    return root
-
+from packing import (
+    PROGRAM,
+    big_tree,
+    folder_samples,
+    members,
+    pack,
+    pixels,
+    stoker,
+    tar_samples,
+)
+from PIL import Image
 
 # ---- tar ----------------------------------------------------------------------------------------
 
@@ -111,6 +75,9 @@ def test_any_number_of_workers_gives_the_same_bytes(tree, tmp_path):
         assert shard.read_bytes() == (tmp_path / "4" / shard.name).read_bytes()
     assert sorted(tar_samples(tmp_path / "1")) == sorted(folder_samples(tree))
     assert tar_samples(tmp_path / "1") != folder_samples(tree)
+    pack(tree, tmp_path / "other", "--shuffle", 8)
+    assert sorted(tar_samples(tmp_path / "other")) == sorted(folder_samples(tree))
+    assert tar_samples(tmp_path / "other") != tar_samples(tmp_path / "1")
 
 
 def test_odd_names_stay_inside(tmp_path):
@@ -256,6 +223,13 @@ def test_resize_and_max_size(tmp_path):
     assert [pixels(b).shape[:2] for b, _ in tar_samples(tmp_path / "short")] == [(60, 80), (133, 60)]
     pack(tree, tmp_path / "exact", "--resize", "64x48", "--quality", 70)
     assert [pixels(b).shape[:2] for b, _ in tar_samples(tmp_path / "exact")] == [(48, 64)] * 2
+    for quality in (35, 70):  # as libjpeg counts it
+        pack(tree, tmp_path / f"q{quality}", "--quality", quality)
+        buffer = io.BytesIO()
+        picture(0, 400, 300).save(buffer, "jpeg", quality=quality)
+        for data, _ in tar_samples(tmp_path / f"q{quality}"):
+            image = Image.open(io.BytesIO(data))
+            assert image.format == "JPEG" and image.quantization == Image.open(buffer).quantization
     pack(tree, tmp_path / "most", "--max-size", 200)
     most = tar_samples(tmp_path / "most")
     assert pixels(most[0][0]).shape[:2] == (150, 200)
@@ -407,7 +381,73 @@ def test_usage(arguments, said):
     assert said in got.stderr and got.stderr.count("\n") == 1
 
 
-# ---- verify and info ----------------------------------------------------------------------------
+# ---- what it says -------------------------------------------------------------------------------
+
+
+def on_terminal(*arguments) -> str:
+    """What a person sees: standard error on a terminal."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stderr=its, stdout=subprocess.DEVNULL)
+    os.close(its)
+    seen = b""
+    try:
+        while piece := os.read(ours, 4096):
+            seen += piece
+    except OSError:  # it has closed its end
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return seen.decode()
+
+
+def test_progress_on_a_terminal(tmp_path):
+    tree = big_tree(tmp_path / "tree", 3, (1600, 1200), progressive=True)
+    for i in range(3, 30):
+        shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
+    seen = on_terminal("pack", tree, tmp_path / "out", "--crop-ready", "--workers", 1)
+    shown = re.findall(r"\rpacking \[(#*)(\.*)\] (\d+)/30  (\d+) samples/s  ([\d.]+ [KM]B)  (\d+):(\d\d) left", seen)
+    assert len(shown) >= 2, seen
+    assert all(len(full) + len(empty) == 24 and len(full) == 24 * int(done) // 30 for full, empty, done, *_ in shown)
+    done = [int(s[2]) for s in shown]
+    assert done == sorted(done) and done[0] < done[-1] and all(int(s[3]) > 0 for s in shown)
+    assert seen.endswith("\r\033[K")  # nothing of it is left
+    assert "verifying [" in on_terminal("verify", tmp_path / "out", "--deep", "--workers", 1)
+    assert not on_terminal("pack", tree, tmp_path / "quiet", "--crop-ready", "--quiet")
+
+
+def test_summary(bad_tree, tmp_path):
+    got = pack(bad_tree, tmp_path / "out", "--on-error", "skip", "--crop-ready", code=1)
+    lines = {line.split()[0]: line for line in got.stdout.splitlines()}
+    assert re.search(rf"packed +11 samples into 1 file of [\d.]+ KB in {tmp_path}/out$", lines["packed"])
+    assert re.search(r"read +[\d.]+ KB at [\d.]+ [KM]B/s, \d+ samples/s, [\d.]+ s$", lines["read"])
+    assert re.search(r"crop-ready +\d+ JPEG files, [01]\.\d+ of their size; \d+ kept as they were$", lines["crop-ready"])
+    assert re.search(rf"bad samples +1 left out: see {tmp_path}/out/bad_samples.jsonl$", lines["bad"])
+    assert not pack(bad_tree, tmp_path / "quiet", "--on-error", "skip", "--quiet", code=1).stdout
+
+
+# ---- verify -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["image.npy", "label.npy"])
+def test_verify_finds_a_flipped_byte_in_any_array(even_tree, tmp_path, name):
+    pack(even_tree, tmp_path / "out", "--format", "npy")
+    got = stoker("verify", tmp_path / "out")
+    assert got.returncode == 0 and "checksums: 2 files" in got.stdout, got.stdout
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [f["name"] for f in manifest["shards"]] == ["image.npy"]
+    assert [f["file"] for f in manifest["beside"]] == ["label.npy"]
+    path = tmp_path / "out" / name
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    got = stoker("verify", tmp_path / "out")
+    assert got.returncode == 1 and f"{name}: its bytes are not those" in got.stdout, got.stdout
+    path.write_bytes(data[:-1])
+    got = stoker("verify", tmp_path / "out")
+    assert got.returncode != 0 and name in got.stdout + got.stderr
+    path.unlink()
+    got = stoker("verify", tmp_path / "out")
+    assert got.returncode != 0 and name in got.stdout + got.stderr
 
 
 def test_verify_finds_a_flipped_byte(tree, tmp_path):
@@ -445,16 +485,3 @@ def test_verify_deep_decodes(tmp_path):
     assert stoker("verify", tmp_path / "tree").returncode == 0  # its header is as it should be
     got = stoker("verify", tmp_path / "tree", "--deep")
     assert got.returncode == 1 and "1.png" in got.stdout and "0.png" not in got.stdout
-
-
-def test_info(tree, tmp_path):
-    page = tmp_path / "page.html"
-    got = stoker("info", tree, "--html", page)
-    assert got.returncode == 0, got.stderr
-    for word in ("23", "folder", "classes", "image", "label", "up to 64", "jpg", "decoding"):
-        assert word in got.stdout, word
-    text = page.read_text()
-    assert text.count("data:image/jpeg;base64,") == 12 and "<script" not in text
-    pack(tree, tmp_path / "out")
-    assert "tar" in stoker("info", tmp_path / "out").stdout
-    assert stoker("info", tmp_path / "absent").returncode == 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import shutil
 import wave as wavelib
 import zipfile
@@ -247,6 +248,18 @@ def test_manifest_with_classes(tmp_path):
     assert type(stoker.open(tmp_path / "x.jsonl")) is datasets.Manifest
 
 
+def test_json_of_tables(tmp_path):
+    sources.make_manifest(tmp_path)
+    values = ["a \"quoted\" \u20ac", True, False, 5, -0.5, [1, "x"], {"a": None}, "7", ""]
+    rows = [json.dumps({"path": "0.png", "more": value}) for value in values]
+    (tmp_path / "x.jsonl").write_text("\n".join(rows))
+    found = [more for _, more in datasets.Manifest(tmp_path / "x.jsonl", {"path": "image", "more": "json"})]
+    assert found == values and [type(v) for v in found] == [type(v) for v in values]
+    (tmp_path / "x.csv").write_text('path,more\n0.png,"[1, ""a""]"\n0.png,\n')
+    assert [more for _, more in datasets.Manifest(tmp_path / "x.csv", {"path": "image", "more": "json"})] == [
+        [1, "a"], None]  # fmt: skip
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_sounds_in_tar_files(fixed, tmp_path):
     if not any(kind == "audio" and present for kind, _, _, present in stoker._ext.features()):
@@ -332,6 +345,84 @@ def test_bad_json_is_named(tmp_path):
     assert data[0] == ({},)
     with pytest.raises(stoker.CorruptSample, match="x.tar.*b.*field json: no JSON"):
         data[1]
+
+
+def test_bad_json_follows_on_error(tmp_path):
+    members = []
+    for i in range(8):
+        members += [(f"k{i}.png", encoded(i)), (f"k{i}.cls", b"%d" % i)]
+        members.append((f"k{i}.json", (b"", b"[1,", b'"\xff"')[i // 3] if i in (1, 4, 7) else b"[%d]" % i))
+    path, transform = sources.write_tar(tmp_path / "x.tar", members), T.Compose([T.CenterCrop(16), T.ToTensor()])
+    data = datasets.WebDataset(path, ("png", "cls", "json"), transform)
+    loader = stoker.DataLoader(data, batch_size=8, on_error="replace")
+    images, labels, parsed = next(iter(loader))
+    assert parsed == [None if i in (1, 4, 7) else [i] for i in range(8)]
+    assert labels.tolist() == [-100 if i in (1, 4, 7) else i for i in range(8)] and images[4].abs().sum() == 0
+    ledger = {entry["sample"]: entry["reason"] for entry in loader.bad_samples()}
+    assert sorted(ledger) == [1, 4, 7] and all("x.tar" in r and "field json" in r for r in ledger.values())
+    assert "byte 3 of 3" in ledger[4]
+    _, labels, parsed = next(iter(stoker.DataLoader(data, batch_size=8, on_error="skip")))
+    assert set(labels.tolist()) <= {0, 2, 3, 5, 6} and parsed == [[i] for i in labels.tolist()]
+    with pytest.raises(stoker.CorruptSample, match="k1.*field json"):
+        list(stoker.DataLoader(data, batch_size=8, on_error="raise"))
+
+
+def test_json_is_what_python_says_it_is(tmp_path):
+    """What the engine lets pass Python reads, and the other way round."""
+    chance = random.Random(8)
+    seeds = [
+        b'{"a": [1, -2.5e+3, true, false, null, {"b": "\\u00fc\\ud83d\\n"}], "": ""}', b"[NaN, -Infinity, Infinity]",
+        '["\u20ac\U0001f600 \x7f", 0, -0, 1E5, 0.5]'.encode(), b' {"a" : {"b" : [[[]]]}} \n',
+    ]
+    texts = list(seeds)
+    for _ in range(3000):
+        text = bytearray(chance.choice(seeds))
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(text))
+            how = chance.randrange(3)
+            if how == 0:
+                text[at] = chance.choice(b'{}[]",:\\0123e.+-tfnu \n\x00\x80\xc3\xed\xa0\xff')
+            elif how == 1:
+                del text[at : at + chance.randrange(1, 4)]
+            else:
+                text[at:at] = chance.choice(seeds)[at : at + 5]
+        texts.append(bytes(text) if b"\0" not in text[:4] else b"{")  # Python would take that for UTF-16
+    members = [(f"{i:05d}.json", text) for i, text in enumerate(texts)]
+    data = datasets.WebDataset(sources.write_tar(tmp_path / "x.tar", members), ("json",))
+    loader = stoker.DataLoader(data, batch_size=len(texts), on_error="replace", error_limit=len(texts))
+    (parsed,) = next(iter(loader))
+    bad = {entry["sample"] for entry in loader.bad_samples()}
+    good = 0
+    for i, text in enumerate(texts):
+        try:
+            want = json.loads(text)
+        except ValueError:
+            assert parsed[i] is None, text
+        else:
+            good += 1
+            assert i not in bad, text
+            assert repr(parsed[i]) == repr(want), text  # NaN equals nothing
+    assert 200 < good < len(texts) - 200
+
+
+def test_bad_rows_follow_on_error(tmp_path):
+    sources.make_manifest(tmp_path)
+    rows = [json.dumps({"path": f"{i}.png", "label": i}) for i in range(6)]
+    rows[1], rows[4] = '{"path": "1.png", "lab', '{"path": "4.png"}'
+    (tmp_path / "x.jsonl").write_text("\n".join(rows))
+    data = datasets.Manifest(tmp_path / "x.jsonl", transform=T.Compose([T.CenterCrop(16), T.ToTensor()]))
+    assert len(data) == 6
+    loader = stoker.DataLoader(data, batch_size=6, on_error="replace")
+    assert next(iter(loader))[1].tolist() == [0, -100, 2, 3, -100, 5]
+    ledger = {entry["sample"]: entry["reason"] for entry in loader.bad_samples()}
+    assert "x.jsonl: line 2: no JSON object" in ledger[1] and "line 5: nothing stands for label" in ledger[4]
+    skipped = next(iter(stoker.DataLoader(data, batch_size=6, on_error="skip")))
+    assert set(skipped[1].tolist()) <= {0, 2, 3, 5}
+    with pytest.raises(stoker.CorruptSample, match="line 2"):
+        list(stoker.DataLoader(data, batch_size=6))
+    (tmp_path / "y.jsonl").write_text("{\n[]\n")
+    with pytest.raises(stoker.CorruptSample, match="y.jsonl: line 1"):
+        datasets.Manifest(tmp_path / "y.jsonl")
 
 
 def test_bad_record_is_named(tmp_path):

@@ -96,6 +96,33 @@ def test_the_same_samples_as_from_the_file(server, shard, tmp_path):
     assert len(server.asked) - asked <= 2  # the second epoch comes from the cache
 
 
+def test_tables_by_url_and_of_urls(server, tmp_path):
+    images = [np.full((20, 20, 3), 30 * i, np.uint8) for i in range(5)]
+    for i, image in enumerate(images):
+        file = io.BytesIO()
+        Image.fromarray(image).save(file, "PNG")
+        server.files[f"/pics/{i}%20.png"] = file.getvalue()
+    rows = [f"pics/{i} .png,{i}" for i in range(5)]
+    server.files["/t.csv?key=x"] = "\n".join(["path,label", *rows]).encode()
+    server.files["/t.jsonl?key=x"] = "\n".join(
+        f'{{"path": "/pics/{i} .png", "label": {i}}}' for i in range(5)
+    ).encode()
+    (tmp_path / "local.csv").write_text(
+        "path,label\n" + "".join(f"{address(server, f'/pics/{i}%20.png')},{i}\n" for i in range(5))
+    )
+    for where in (address(server, "/t.csv?key=x"), address(server, "/t.jsonl?key=x"), tmp_path / "local.csv"):
+        for data in (stoker.open(where, timeout=20), stoker.datasets.Manifest(where)):
+            assert type(data) is stoker.datasets.Manifest and len(data) == 5
+            for i, (image, label) in enumerate(data):
+                assert np.array_equal(image, images[i]) and label == i
+    del server.files["/pics/3%20.png"]
+    loader = stoker.DataLoader(stoker.open(tmp_path / "local.csv", transform=T.ToTensor()), batch_size=5,
+                               on_error="replace")  # fmt: skip
+    assert next(iter(loader))[1].tolist() == [0, 1, 2, -100, 4]
+    (bad,) = loader.bad_samples()
+    assert bad["sample"] == 3 and "pics/3%20.png" in bad["reason"] and "404" in bad["reason"]
+
+
 def test_an_absent_file_is_a_sentence(server):
     with pytest.raises(OSError, match="404"):
         stoker.datasets.WebDataset(address(server, "/b.tar"))

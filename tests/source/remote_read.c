@@ -5,8 +5,8 @@
  * [passes=..] [fork=1] [wait=1]
  *
  * Prints a line of JSON for each pass: how many samples, a sum over all fields, how many could not be
- * read and why the first of them, and the note. With fork=1 a child reads once more, after the parent
- * has. With wait=1 each pass begins when a line comes in.
+ * read and why the first of them, who read them, the first sample's name, and the note. With fork=1 a
+ * child reads once more, after the parent has. With wait=1 each pass begins when a line comes in.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -110,7 +110,9 @@ static int read_all(struct stoker_dataset *data)
         st_reader_start(pass.reader, pass.count, scatter, &pass, &err))
         return fail(&err);
     st_threads_run(GETTERS, get, &pass);
+    struct st_reader_stats stats;
     st_reader_stop(pass.reader);
+    st_reader_stats(pass.reader, &stats);
     st_reader_close(pass.reader);
     const char *note = data->source->note ? data->source->note(data->self) : NULL;
     printf(
@@ -118,7 +120,12 @@ static int read_all(struct stoker_dataset *data)
         data->source->scheme, (unsigned long long)pass.count,
         st_crc32c(pass.sums, pass.count * sizeof *pass.sums), (unsigned long long)pass.bad,
         (unsigned long long)(st_now_ns() - began) / 1000000);
+    char name[PATH_MAX] = "";
+    if (pass.count)
+        st_dataset_name(data, 0, name, sizeof name);
     put_text("error", pass.first.message);
+    put_text("engine", stats.engine);
+    put_text("name", name);
     put_text("note", note ? note : "");
     puts("}");
     fflush(stdout);

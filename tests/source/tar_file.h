@@ -32,15 +32,27 @@ static void tar_header(uint8_t block[512], const char *name, char type, uint64_t
     tar_seal(block);
 }
 
+static void tar_put(FILE *file, const void *data, size_t size)
+{
+    if (size && fwrite(data, 1, size, file) != size)
+        abort();
+}
+
+/* Up to the next block. */
+static void tar_pad(FILE *file)
+{
+    static const uint8_t zeros[512];
+    tar_put(file, zeros, (size_t)(512 - ftell(file) % 512) % 512);
+}
+
 /* A member with a payload of its own, padded. */
 static void tar_member(FILE *file, const char *name, const void *data, size_t size)
 {
     uint8_t block[512];
-    static const uint8_t zeros[512];
     tar_header(block, name, '0', size);
-    if (fwrite(block, 1, 512, file) != 512 || (size && fwrite(data, 1, size, file) != size) ||
-        (size % 512 && fwrite(zeros, 1, 512 - size % 512, file) != 512 - size % 512))
-        abort();
+    tar_put(file, block, sizeof block);
+    tar_put(file, data, size);
+    tar_pad(file);
 }
 
 static inline void tar_end(FILE *file)

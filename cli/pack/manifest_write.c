@@ -1,0 +1,201 @@
+/* manifest_write.c - notes what a pack consists of, and how far it has come
+ *
+ * The manifest is replaced in one step, and only what it says counts: so a run that was killed goes on
+ * behind its last finished shard, or behind the last mark in an output of one piece.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void pack_json_text(char *out, size_t size, const char *text)
+{
+    size_t used = 0;
+    out[used++] = '"';
+    for (const unsigned char *c = (const unsigned char *)text; *c && used + 9 < size; c++) {
+        if (*c == '"' || *c == '\\')
+            used += (size_t)sprintf(out + used, "\\%c", *c);
+        else if (*c < 32 || *c >= 127) /* bytes as Latin-1: what is no UTF-8 must still be JSON */
+            used += (size_t)sprintf(out + used, "\\u%04x", *c);
+        else
+            out[used++] = (char)*c;
+    }
+    out[used++] = '"';
+    out[used] = '\0';
+}
+
+int pack_manifest_settings(char **out, const struct pack_options *opt, const struct stoker_dataset *data,
+                           struct stoker_error *err)
+{
+    char *source = malloc(6 * PATH_MAX), *fields = malloc(6 * PATH_MAX);
+    int size = -1;
+    if (source && fields) {
+        pack_json_text(source, 6 * PATH_MAX, opt->source);
+        pack_json_text(fields, 6 * PATH_MAX, opt->fields ? opt->fields : "");
+        size = asprintf(out,
+                        "{\"source\": %s, \"source_samples\": %llu, \"fields\": %s, \"format\": \"%s\", "
+                        "\"resize\": [%llu, %llu], \"max_size\": %llu, \"quality\": %llu, "
+                        "\"shard_size\": %llu, \"shuffle\": %s, \"seed\": %llu, \"crop_ready\": %s, "
+                        "\"compress\": %s, \"on_error\": \"%s\"}",
+                        source, (unsigned long long)st_dataset_count(data), fields, opt->writer->name,
+                        (unsigned long long)opt->resize_width, (unsigned long long)opt->resize_height,
+                        (unsigned long long)opt->max_size, (unsigned long long)opt->quality,
+                        (unsigned long long)opt->shard_size, opt->shuffle ? "true" : "false",
+                        (unsigned long long)opt->seed, opt->crop_ready ? "true" : "false",
+                        opt->compress ? "true" : "false", opt->skip_bad ? "skip" : "raise");
+    }
+    free(source);
+    free(fields);
+    if (size >= 0)
+        return STOKER_OK;
+    *out = NULL;
+    return st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
+}
+
+/* ---- the file ---------------------------------------------------------------------------------- */
+
+static bool put(struct st_buffer *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool put(struct st_buffer *text, const char *format, ...)
+{
+    va_list args;
+    char *line = NULL;
+    va_start(args, format);
+    const int size = vasprintf(&line, format, args);
+    va_end(args);
+    const bool good = size >= 0 && pack_append(text, line, (uint64_t)size);
+    if (size >= 0)
+        free(line);
+    return good;
+}
+
+static bool put_head(struct st_buffer *text, const struct pack_manifest *m)
+{
+    const struct pack_mark *mark = &m->mark;
+    return put(text, "{\n\"stoker_pack\": 1,\n" PACK_LINE_SETTINGS "%s,\n" PACK_LINE_COMPLETE "%s,\n",
+               m->settings, m->complete ? "true" : "false") &&
+           put(text, "\"samples\": %llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
+               (unsigned long long)m->samples, (unsigned long long)m->bad,
+               (unsigned long long)m->bytes) &&
+           put(text, PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&
+           (!mark->positions ||
+            put(text, PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu},\n",
+                (unsigned long long)mark->positions, (unsigned long long)mark->samples));
+}
+
+static bool put_shards(struct st_buffer *text, const struct pack_manifest *m)
+{
+    bool good = put(text, "\"shards\": [\n");
+    for (uint64_t i = 0; i < m->shard_count && good; i++) {
+        const struct pack_shard *s = &m->shards[i];
+        good = put(text,
+                   PACK_LINE_SHARD "\"%s\", \"first\": %llu, \"positions\": %llu, \"samples\": %llu, "
+                                   "\"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
+                   s->name, (unsigned long long)s->first, (unsigned long long)s->positions,
+                   (unsigned long long)s->samples, (unsigned long long)s->bytes, s->crc,
+                   i + 1 < m->shard_count ? "," : "");
+    }
+    return good && put(text, "]");
+}
+
+static bool put_beside(struct st_buffer *text, const struct pack_beside *beside)
+{
+    bool good = !beside->count || put(text, ",\n\"beside\": [\n");
+    for (uint32_t i = 0; i < beside->count && good; i++)
+        good = put(text, PACK_LINE_BESIDE "\"%s\", \"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
+                   beside->files[i].name, (unsigned long long)beside->files[i].bytes,
+                   beside->files[i].crc, i + 1 < beside->count ? "," : "");
+    return good && put(text, beside->count ? "]\n}\n" : "\n}\n");
+}
+
+int pack_manifest_store(const struct pack_manifest *manifest, const struct pack_options *opt,
+                        struct stoker_error *err)
+{
+    struct st_buffer text = {0};
+    const bool good =
+        put_head(&text, manifest) && put_shards(&text, manifest) && put_beside(&text, &manifest->beside);
+    const int rc = good ? pack_file_put(opt->folder, PACK_MANIFEST, text.data, text.size, err)
+                        : st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
+    st_buffer_free(&text);
+    return rc;
+}
+
+/* ---- what comes to pass ------------------------------------------------------------------------ */
+
+int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_dataset *data,
+                      const struct pack_sample *sample, struct stoker_error *err)
+{
+    enum { ROOM = 6 * 1024 };
+    char name[PATH_MAX], quoted_name[ROOM], reason[ROOM], line[2 * ROOM + 100];
+    st_dataset_name(data, sample->number, name, sizeof name);
+    pack_json_text(quoted_name, sizeof quoted_name, name);
+    pack_json_text(reason, sizeof reason, sample->error.message);
+    const int size = snprintf(line, sizeof line, "{\"sample\": %llu, \"name\": %s, \"reason\": %s}\n",
+                              (unsigned long long)sample->number, quoted_name, reason);
+    const uint64_t wanted = manifest->pending_size + (uint64_t)size;
+    if (wanted > manifest->pending_room) {
+        char *grown = st_grow(manifest->pending, 2 * wanted, 1);
+        if (!grown)
+            return st_fail(err, STOKER_ENOMEM, "out of memory for the ledger");
+        manifest->pending = grown;
+        manifest->pending_room = 2 * wanted;
+    }
+    memcpy(manifest->pending + manifest->pending_size, line, (size_t)size);
+    manifest->pending_size = wanted;
+    return STOKER_OK;
+}
+
+static int append_ledger(struct pack_manifest *manifest, const struct pack_options *opt,
+                         struct stoker_error *err)
+{
+    char path[PATH_MAX];
+    const int rc = pack_path(path, opt->folder, PACK_LEDGER, err);
+    if (rc || !manifest->pending_size)
+        return rc;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return st_fail_errno(err, errno, "%s", path);
+    errno = ENOSPC;
+    const bool good =
+        write(fd, manifest->pending, manifest->pending_size) == (ssize_t)manifest->pending_size &&
+        !fsync(fd);
+    const int why = errno;
+    close(fd);
+    if (!good)
+        return pack_cannot_write(path, why, err);
+    manifest->ledger_size += manifest->pending_size;
+    manifest->pending_size = 0;
+    return STOKER_OK;
+}
+
+int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options *opt,
+                      const struct pack_shard *shard, bool last, struct stoker_error *err)
+{
+    const int rc = append_ledger(manifest, opt, err);
+    if (rc)
+        return rc;
+    if (!shard->samples && manifest->shard_count) { /* bad samples at the end, and no file */
+        manifest->shards[manifest->shard_count - 1].positions += shard->positions;
+        manifest->positions += shard->positions;
+        manifest->bad += shard->positions;
+    } else if (!pack_manifest_note(manifest, shard)) {
+        return st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
+    }
+    manifest->mark = (struct pack_mark){0};
+    manifest->complete = last;
+    return pack_manifest_store(manifest, opt, err);
+}
+
+int pack_manifest_mark(struct pack_manifest *manifest, const struct pack_options *opt,
+                       struct pack_mark mark, struct stoker_error *err)
+{
+    const int rc = append_ledger(manifest, opt, err);
+    manifest->mark = mark;
+    return rc ? rc : pack_manifest_store(manifest, opt, err);
+}

@@ -1,0 +1,58 @@
+/* place.c - where a pack may not lie: in the data that it is made of
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The folder that "kind:path" or a path names, without links; NULL where it is none. */
+static char *source_folder(const char *source)
+{
+    struct stat status;
+    const char *colon = strchr(source, ':');
+    char *path = realpath(source, NULL);
+    if (!path && colon)
+        path = realpath(colon + 1, NULL);
+    if (path && (stat(path, &status) || !S_ISDIR(status.st_mode))) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
+/* The same of a folder that may be made yet: then of the one that it will lie in. */
+static char *target_folder(const char *folder)
+{
+    char above[PATH_MAX];
+    char *path = realpath(folder, NULL);
+    size_t size = strlen(folder);
+    if (path || size >= sizeof above)
+        return path;
+    memcpy(above, folder, size + 1);
+    while (size && above[size - 1] == '/')
+        above[--size] = '\0';
+    char *slash = strrchr(above, '/');
+    if (!slash)
+        return realpath(".", NULL);
+    slash[slash == above] = '\0';
+    return realpath(above, NULL);
+}
+
+int pack_place_check(const struct pack_options *opt, struct stoker_error *err)
+{
+    char *source = source_folder(opt->source), *target = target_folder(opt->folder);
+    const size_t size = source ? strlen(source) : 0;
+    const bool inside = source && target && !strncmp(target, source, size) &&
+                        (target[size] == '\0' || target[size] == '/' || source[size - 1] == '/');
+    free(source);
+    free(target);
+    return inside
+               ? st_fail(err, STOKER_EINVAL,
+                         "%.300s lies in %.300s, which is to be packed and would change by it: name a "
+                         "folder elsewhere",
+                         opt->folder, opt->source)
+               : STOKER_OK;
+}

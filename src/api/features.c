@@ -1,0 +1,104 @@
+/* features.c - what this build can do, in words
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/cpu.h"
+#include "codec/audio.h"
+#include "codec/codec.h"
+#include "gpu/gpu.h"
+#include "st_config.h"
+
+/* A version is "" where the build went without the library. */
+#define LIBRARY(name, version, does, without)                                                           \
+    {                                                                                                   \
+        "library", name, sizeof version > 1 ? version ": " does : without, sizeof version > 1           \
+    }
+
+static const struct stoker_feature libraries[] = {
+    LIBRARY("HDF5", ST_WITH_HDF5,
+            "HDF5 files; deflate, shuffle, LZF and Fletcher32 are undone without its lock, other "
+            "filters by it",
+            "HDF5 files cannot be opened: build with libhdf5"),
+    LIBRARY(
+        "LMDB", ST_WITH_LMDB, "LMDB databases, also while others write to them",
+        "LMDB databases are read without it, and must not be written to meanwhile: build with liblmdb"),
+    LIBRARY("libcurl", ST_WITH_CURL, "data sets by http://, https:// and s3:// URLs",
+            "data sets by URL cannot be opened: build with libcurl 7.86 or newer"),
+    LIBRARY("zstd", ST_WITH_ZSTD, "archives, members and tables packed by zstd",
+            "what zstd has packed cannot be opened: build with libzstd"),
+    LIBRARY("libdeflate", ST_WITH_DEFLATE,
+            "inflates gzip files, members of zip archives and chunks of HDF5 faster than zlib",
+            "zlib inflates in its place: more slowly, but all can be read"),
+    LIBRARY("libsndfile", ST_WITH_SNDFILE, "sounds of the formats that are listed as audio",
+            "sounds cannot be decoded: build with libsndfile"),
+};
+
+static bool codec_at(uint32_t index, struct stoker_feature *out)
+{
+    uint32_t present = 0, missing = 0;
+    while (st_codecs[present])
+        present++;
+    while (st_codecs_missing[missing].name)
+        missing++;
+    if (index < present) {
+        const struct st_codec *codec = st_codecs[index];
+        *out = (struct stoker_feature){"codec", codec->name,
+                                       codec->library ? codec->library() : "built in", true};
+    } else if (index - present < missing) {
+        const struct st_codec_missing *none = &st_codecs_missing[index - present];
+        *out = (struct stoker_feature){"codec", none->name, none->library, false};
+    }
+    return index < present + missing;
+}
+
+static bool audio_at(uint32_t index, struct stoker_feature *out)
+{
+    struct st_audio_format format;
+    if (!st_audio_format_at(index, &format))
+        return false;
+    *out = (struct stoker_feature){"audio", format.name, format.detail, format.present};
+    return true;
+}
+
+static bool library_at(uint32_t index, struct stoker_feature *out)
+{
+    if (index >= sizeof libraries / sizeof *libraries)
+        return false;
+    *out = libraries[index];
+    return true;
+}
+
+static bool kernels_at(uint32_t index, struct stoker_feature *out)
+{
+    *out = (struct stoker_feature){"kernels", st_cpu_level_name(st_cpu_level()),
+                                   "the best this CPU and STOKER_CPU allow", true};
+    return index == 0;
+}
+
+static bool reader_at(uint32_t index, struct stoker_feature *out)
+{
+    *out = (struct stoker_feature){"reader", "io_uring",
+                                   ST_HAVE_URING ? "where the kernel allows it, else a pool of threads"
+                                                 : "built without liburing: a pool of threads reads",
+                                   ST_HAVE_URING};
+    return index == 0;
+}
+
+bool stoker_feature_at(uint32_t index, struct stoker_feature *out)
+{
+    static bool (*const kinds[])(uint32_t, struct stoker_feature *) = {
+        codec_at, audio_at, library_at, kernels_at, reader_at, st_gpu_info,
+    };
+    struct stoker_feature feature;
+    for (uint32_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint32_t count = 0;
+        if (kinds[k](index, &feature)) {
+            *out = feature;
+            return true;
+        }
+        while (kinds[k](count, &feature))
+            count++;
+        index -= count; /* the place among the kinds that follow */
+    }
+    return false;
+}

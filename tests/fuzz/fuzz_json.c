@@ -1,0 +1,18 @@
+/* fuzz_json.c - a field of JSON
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/json.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t at;
+    const bool whole = st_json_is_whole((struct st_bytes){data, size}, &at);
+    if (at > size || (whole && at != size))
+        abort(); /* beyond its end, or not all of it */
+    return 0;
+}
