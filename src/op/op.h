@@ -40,9 +40,12 @@ struct st_param {
     const char *help;
 };
 
+/* Sizes that are not known beforehand: those of the images as they are read, or others. */
+enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
+
 /* What is known of every image at some point of the pipeline. */
 struct st_shape {
-    int32_t width, height; /* -1: differs from sample to sample */
+    int32_t width, height; /* below 0: not known */
     int32_t channels;
     bool tensor;           /* after to_tensor or pil_to_tensor */
     bool erased;           /* after random_erasing: pixels may not move any more */

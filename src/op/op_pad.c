@@ -39,8 +39,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     const int32_t height = shape->height + sides.top + sides.bottom;
     if (known && (width <= 0 || height <= 0))
         return st_fail(err, STOKER_EINVAL, "pad: the negative padding leaves nothing of the image");
-    shape->width = known ? width : -1;
-    shape->height = known ? height : -1;
+    shape->width = known ? width : ST_SIZE_DIFFERS;
+    shape->height = known ? height : ST_SIZE_DIFFERS;
     return STOKER_OK;
 }
 

@@ -76,7 +76,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         shape->height = r->height;
     } else if (shape->width < 0 || shape->height < 0 ||
                !new_size(r, shape->width, shape->height, &shape->width, &shape->height)) {
-        shape->width = shape->height = -1;
+        shape->width = shape->height = ST_SIZE_DIFFERS;
     }
     return STOKER_OK;
 }

@@ -29,7 +29,7 @@ static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_f
                        "grayscale(num_output_channels=3)",
                        step->op->name);
     if (after.width != shape->width || after.height != shape->height)
-        shape->width = shape->height = -1;
+        shape->width = shape->height = ST_SIZE_DIFFERS;
     shape->erased = after.erased;
     return 0;
 }
@@ -73,7 +73,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
     struct stoker_pipeline *pipe = st_calloc(1, sizeof *pipe);
     if (!pipe)
         return st_fail(err, STOKER_ENOMEM, "pipeline: out of memory");
-    pipe->shape = (struct st_shape){.width = -1, .height = -1, .channels = 3};
+    pipe->shape = (struct st_shape){.width = ST_SIZE_AS_READ, .height = ST_SIZE_AS_READ, .channels = 3};
     pipe->finish.dtype = STOKER_U8;
     atomic_init(&pipe->holders, 1);
 

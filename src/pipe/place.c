@@ -138,10 +138,27 @@ static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *d
     return 0;
 }
 
+/* What the pipeline says, and where it leaves images in the size they were read in, the data set: all rows
+ * of an array are of one size. */
+static struct st_shape planned_shape(const struct stoker_loader *loader)
+{
+    struct st_shape shape = loader->pipe->shape;
+    if (!loader->columns.fields || loader->columns.image < 0)
+        return shape;
+    const struct st_field *image = &loader->columns.field[loader->columns.image];
+    if (image->kind != ST_FIELD_IMAGE || shape.width != ST_SIZE_AS_READ || shape.height != ST_SIZE_AS_READ ||
+        image->ndim < 2 || image->shape[0] < 1 || image->shape[0] > INT32_MAX || image->shape[1] < 1 ||
+        image->shape[1] > INT32_MAX)
+        return shape;
+    shape.height = (int32_t)image->shape[0];
+    shape.width = (int32_t)image->shape[1];
+    return shape;
+}
+
 int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices,
                     struct stoker_error *err)
 {
-    const struct st_shape *shape = &loader->pipe->shape;
+    const struct st_shape planned = planned_shape(loader), *shape = &planned;
     const struct st_columns_plan *columns = loader->columns.fields ? &loader->columns : NULL;
     const bool imageless = columns && columns->image < 0;
     const bool ragged = shape->width < 0 || shape->height < 0 || imageless;

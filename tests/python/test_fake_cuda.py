@@ -10,6 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sources
 
@@ -242,3 +243,30 @@ def test_fields_beside_the_image_stay_with_the_cpu(run, tmp_path):
             assert (arrays == theirs[3]).all()
         print("good")
     """) == ["good"]
+
+
+def test_arrays_of_one_size_need_no_resize(run, tmp_path):
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "small.npy", rng.integers(0, 256, (11, 20, 24, 3), np.uint8))
+    np.save(tmp_path / "large.npy", rng.integers(0, 256, (5, 30, 24, 3), np.uint8))
+    assert run(f"""
+        flips = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
+        small, large = (stoker.datasets.Npy(f"{tmp_path}/{{name}}.npy", transform=flips) for name in ("small", "large"))
+        want = [i.copy() for i, in stoker.DataLoader(small, output="numpy", **options)]
+        loader = stoker.DataLoader(small, output="dlpack", device="cuda", **options)
+        got = [look(i) for i, in loader]
+        assert all((a == b).all() for a, b in zip(got, want, strict=True)) and len(got) == 3
+        both = stoker.datasets.Concat([small, large], transform=flips)
+        images, = next(iter(stoker.DataLoader(both, 16, output="numpy", seed=1, shuffle=True)))
+        assert isinstance(images, list) and len(set(image.shape for image in images)) == 2
+        for other in (T.Resize(16), T.Pad(2), T.RandomApply([T.CenterCrop(10)])):
+            data = stoker.datasets.Npy(f"{tmp_path}/small.npy", transform=T.Compose([other, T.ToTensor()]))
+            images, = next(iter(stoker.DataLoader(data, 8, output="numpy", seed=1)))
+            assert len(images) == 8
+        try:
+            stoker.DataLoader(both, device="cuda", output="dlpack")
+            print("taken")
+        except ValueError as error:
+            assert "size" in str(error)
+        print("done")
+    """) == ["done"]
