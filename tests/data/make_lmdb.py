@@ -1,0 +1,140 @@
+"""LMDB databases, written by lmdb."""
+
+import io
+import struct
+
+import numpy as np
+from expected import (
+    ECORRUPT, EINVAL, EUNSUPPORTED, expect, folder, jpeg, numbers, patches_between, piece, refused, rng,
+)
+
+
+def lmdbs():
+    import lmdb
+    out = folder("lmdb")
+
+    def database(name, entries, subdir=True, size=1 << 20, lock=False, **options):
+        env = lmdb.open(str(out / name), map_size=size, subdir=subdir, lock=lock, **options)
+        with env.begin(write=True) as txn:
+            for key, value in entries:
+                txn.put(key, value)
+        env.close()
+        for extra in out.rglob("*lock*"):
+            extra.unlink()
+
+    def read(name, subdir=True):
+        env = lmdb.open(str(out / name), readonly=True, lock=False, subdir=subdir)
+        with env.begin() as txn:
+            pairs = list(txn.cursor())
+        env.close()
+        return pairs
+
+    entries = [(f"{i:08d}_{i}.jpg".encode(), jpeg(i)) for i in range(12)]
+    database("images", entries + [(b"__len__", b"x"), (b"__keys__", b"y" * 100), (b"num-samples", b"12")])
+    pairs = [(k, v) for k, v in read("images") if not k.startswith((b"__", b"num"))]
+    expect(out / "images.expect", "lmdb:images", [[piece("image", v, "image"), piece("key", k.decode())]
+                                                  for k, v in pairs])
+    expect(out / "values.expect", "lmdb:images", [[piece("key", k.decode()), piece("value", v)] for k, v in pairs],
+           "key,value")
+    expect(out / "looks.expect", "auto:images", [[piece("key", k.decode())] for k, v in pairs], "key")
+    many = [(struct.pack(">I", i * 7919 % 100003), bytes([i % 256]) * (i % 50)) for i in range(400)]
+    many += [(b"large%d" % i, rng.bytes(4090 + 4096 * i)) for i in range(3)] + [(b"k" * 400, b"deep")]
+    database("many.mdb", many, subdir=False)
+    expect(out / "many.expect", "lmdb:many.mdb",
+           [[piece("value", v), piece("key", k, "bytes")] for k, v in read("many.mdb", False)], "value,key=bytes")
+    database("none", [])
+    expect(out / "none.expect", "lmdb:none", [])
+    pixels = numbers((5, 4, 6, 3), "u1")
+    database("raw", [(b"%d" % i, p.tobytes()) for i, p in enumerate(pixels)])
+    expect(out / "raw.expect", "lmdb:raw", [[piece("image", p)] for p in pixels], "image=u8[4x6x3]")
+    expect(out / "raw_floats.expect", "lmdb:raw", [[piece("value", np.frombuffer(p.tobytes(), "<f4").reshape(9, 2))]
+                                                   for p in pixels], "value=f32[9x2]")
+
+    def saved(array):
+        file = io.BytesIO()
+        np.save(file, array)
+        return file.getvalue()
+
+    arrays = [numbers((2, 3), ">f4"), numbers(4, "u1"), numbers((1, 1, 1), "i8"), np.array(5.0)]
+    database("npy", [(b"%d" % i, saved(a)) for i, a in enumerate(arrays)])
+    expect(out / "npy.expect", "lmdb:npy", [[piece("value", a, "array")] for a in arrays], "value=array")
+
+    def varint(value):
+        value &= (1 << 64) - 1
+        out = b""
+        while value > 127:
+            out += bytes([value & 127 | 128])
+            value >>= 7
+        return out + bytes([value])
+
+    def datum(label, channels=None, height=None, width=None, data=b"", encoded=None):
+        parts = [(b"\x08", channels), (b"\x10", height), (b"\x18", width)]
+        head = b"".join(tag + varint(v) for tag, v in parts if v is not None)
+        tail = b"\x28" + varint(label) + (b"\x38" + varint(encoded) if encoded is not None else b"")
+        return head + b"\x22" + varint(len(data)) + data + tail
+
+    datums, lines = [], []
+    for i in range(6):
+        label = [3, 0, -1, 999, 2**31 - 1, 7][i]
+        if i % 2:
+            data = jpeg(i)
+            datums.append((b"%08d" % i, datum(label, 3, 7, 9, data, 1)))
+            lines.append([piece("image", data, "image"), piece("label", label, "int")])
+        else:
+            planes = numbers((1 + i, 4, 5) if i < 4 else (3, 4, 5), "u1")
+            datums.append((b"%08d" % i, datum(label, *planes.shape, planes.tobytes())))
+            lines.append([piece("image", np.ascontiguousarray(planes.transpose(1, 2, 0))),
+                          piece("label", label, "int")])
+    database("datum", datums)
+    expect(out / "datum.expect", "lmdb:datum", lines)
+    refused(out / "no_label.expect", "lmdb:images", EINVAL, "no Datums", "image,label")
+    refused(out / "no_field.expect", "lmdb:images", EINVAL, "mask", "image,mask")
+    env = lmdb.open(str(out / "duplicates"), map_size=1 << 16, max_dbs=2, lock=False)
+    named = env.open_db(b"named")
+    with env.begin(write=True) as txn:
+        txn.put(b"a", b"1")
+        txn.put(b"x", b"2", db=named)
+    env.close()
+    (out / "duplicates").rename(out / "named")
+    expect(out / "named.expect", "lmdb:named", [[piece("value", b"1")]], "value")
+
+    whole = (out / "many.mdb").read_bytes()
+    page = 4096
+
+    def spoil(name, words, change, code=ECORRUPT):
+        data = bytearray(whole)
+        changed = change(data)
+        data = data if changed is None else changed
+        refused(out / f"{name}.expect", "lmdb:many.mdb", code, words, "value", patches_between(whole, data))
+
+    heads = [struct.unpack_from("<Q", whole, page * i + 16 + 128)[0] for i in (0, 1)]
+    head = page * (heads[1] > heads[0])
+    root = struct.unpack_from("<Q", whole, head + 16 + 24 + 48 + 40)[0]
+    child = struct.unpack_from("<H", whole, root * page + 16)[0] + root * page
+    leaf = struct.unpack_from("<I", whole, child)[0]
+
+    def both(offset, form, value):
+        def change(data):
+            for i in (0, 1):
+                struct.pack_into(form, data, page * i + 16 + offset, value)
+        return change
+
+    def put(offset, form, value):
+        return lambda data: struct.pack_into(form, data, offset, value)
+
+    spoil("zero_bytes", "too short", lambda d: b"")
+    spoil("cut", "cut short", lambda d: d[:-page])
+    spoil("no_magic", "no LMDB", both(0, "<I", 7))
+    spoil("version", "version 9", both(4, "<I", 9), EUNSUPPORTED)
+    spoil("page_size", "0 bytes", both(24, "<I", 0))
+    spoil("deep", "99 levels", both(24 + 48 + 6, "<H", 99))
+    spoil("far_root", "outside of the file", both(24 + 48 + 40, "<Q", 1 << 40))
+    spoil("cyclic", "no leaf", put(child, "<I", root))
+    spoil("shared", "keys, where", put(struct.unpack_from("<H", whole, root * page + 18)[0] + root * page, "<I", leaf))
+    spoil("bad_list", "list of nodes", put(leaf * page + 12, "<H", 65534))
+    spoil("bad_node", "outside of it", put(leaf * page + 16, "<H", 4095))
+    spoil("long_key", "outside of it", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page + 6,
+                                           "<H", 60000))
+    spoil("long_value", "outside of it", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page,
+                                             "<I", 1 << 30))
+    spoil("duplicates", "DUPSORT", both(24 + 48 + 4, "<H", 4), EUNSUPPORTED)
