@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "order/shuffle.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/pack/check.h"
 
-#include "source/expand.h"
+#include "source/shards/expand.h"
 
 #include <stdio.h>
 #include <stdlib.h>

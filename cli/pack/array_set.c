@@ -4,7 +4,7 @@
  */
 #include "cli/pack/pack.h"
 
-#include "source/arrays.h"
+#include "source/arrays/arrays.h"
 #include "source/kinds.h"
 
 #include <stdio.h>

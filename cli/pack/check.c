@@ -6,9 +6,9 @@
 
 #include "source/crc32c.h"
 #include "source/held.h"
-#include "source/shard_index.h"
-#include "source/tar_members.h"
-#include "source/tar_scan.h"
+#include "source/shards/index.h"
+#include "source/tar/members.h"
+#include "source/tar/scan.h"
 
 #include <errno.h>
 #include <stdio.h>

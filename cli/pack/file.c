@@ -5,7 +5,7 @@
 #include "cli/pack/pack.h"
 
 #include "source/crc32c.h"
-#include "source/unpack.h"
+#include "source/shards/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>

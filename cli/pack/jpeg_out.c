@@ -4,7 +4,7 @@
  */
 #include "cli/pack/jpeg_out.h"
 
-#include "source/unpack.h"
+#include "source/shards/unpack.h"
 
 #include <jerror.h>
 

@@ -4,7 +4,7 @@
  */
 #include "cli/pack/manifest.h"
 
-#include "source/cells.h"
+#include "source/table/cells.h"
 #include "source/load.h"
 
 #include <dirent.h>

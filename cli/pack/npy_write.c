@@ -4,7 +4,7 @@
  */
 #include "cli/pack/pack.h"
 
-#include "source/npy_header.h"
+#include "source/arrays/npy_header.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,36 +18,6 @@ struct npy_writer {
     struct pack_rows rows;
     struct pack_file files[ST_FIELDS_MAX];
 };
-
-static const char *numpy_type(enum stoker_dtype dtype)
-{
-    static const char *const names[] = {
-        [STOKER_U8] = "|u1",  [STOKER_F32] = "<f4", [STOKER_F16] = "<f2", [STOKER_BF16] = "<V2",
-        [STOKER_I64] = "<i8", [STOKER_I8] = "|i1",  [STOKER_I16] = "<i2", [STOKER_I32] = "<i4",
-        [STOKER_U16] = "<u2", [STOKER_U32] = "<u4", [STOKER_U64] = "<u8", [STOKER_F64] = "<f8",
-        [STOKER_BOOL] = "|b1"};
-    return names[dtype];
-}
-
-void pack_npy_header(char *out, uint64_t size, const struct st_piece *piece, uint64_t rows)
-{
-    memset(out, ' ', size);
-    memcpy(out, "\x93NUMPY\x01\x00", 8);
-    out[8] = (char)((size - 10) & 255);
-    out[9] = (char)((size - 10) >> 8);
-    char shape[200] = "";
-    int used = 0;
-    if (rows != UINT64_MAX)
-        used += snprintf(shape, sizeof shape, "%llu,", (unsigned long long)rows);
-    for (int32_t i = 0; i < piece->ndim; i++)
-        used += snprintf(shape + used, sizeof shape - (size_t)used, "%lld,", (long long)piece->shape[i]);
-    char text[256];
-    const int length =
-        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                 numpy_type(piece->dtype), shape);
-    memcpy(out + 10, text, (size_t)length < size - 11 ? (size_t)length : size - 11);
-    out[size - 1] = '\n';
-}
 
 static int npy_begin(void *self, const struct pack_options *opt, const struct pack_start *start,
                      struct stoker_error *err)

@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "op/kernels.h"
 #include "source/names.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <string.h>
 

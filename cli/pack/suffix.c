@@ -5,7 +5,7 @@
 #include "cli/pack/suffix.h"
 
 #include "source/field_list.h"
-#include "source/tar_fields.h"
+#include "source/tar/fields.h"
 #include "st_config.h"
 
 #include <ctype.h>

@@ -11,9 +11,9 @@
 
 #include "source/crc32c.h"
 #include "source/index.h"
-#include "source/shard_keep.h"
-#include "source/tar_members.h"
-#include "source/tar_scan.h"
+#include "source/shards/keep.h"
+#include "source/tar/members.h"
+#include "source/tar/scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "pipe/columns.h"
 
 #include "source/field_list.h"
-#include "source/json.h"
+#include "source/table/json.h"
 
 #include <stdlib.h>
 #include <string.h>

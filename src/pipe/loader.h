@@ -13,7 +13,7 @@
 #include "order/order.h"
 #include "pipe/slot.h"
 #include "pipe/spec.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <pthread.h>
 #include <sys/types.h>

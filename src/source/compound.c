@@ -8,8 +8,8 @@
  */
 #include "source/compound.h"
 #include "source/field_list.h"
-#include "source/reader.h"
-#include "source/ring.h"
+#include "source/reader/reader.h"
+#include "source/reader/ring.h"
 
 #include <stdlib.h>
 #include <string.h>

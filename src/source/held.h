@@ -9,7 +9,7 @@
 #ifndef ST_SOURCE_HELD_H
 #define ST_SOURCE_HELD_H
 
-#include "source/remote.h"
+#include "source/remote/remote.h"
 #include "source/source.h"
 
 /* A file, or an object on a server, which is read in its place. */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/load.h"
-#include "source/unpack.h"
+#include "source/shards/unpack.h"
 
 static enum st_packing packing_of(const struct st_held *file)
 {

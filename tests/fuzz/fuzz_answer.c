@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote_answer.h"
+#include "source/remote/answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote_s3.h"
-#include "source/remote_url.h"
+#include "source/remote/s3.h"
+#include "source/remote/url.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/datum.h"
+#include "source/lmdb/datum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/expand.h"
+#include "source/shards/expand.h"
 #include "source/field_shape.h"
-#include "source/tar_fields.h"
+#include "source/tar/fields.h"
 
 #include <stdlib.h>
 #include <string.h>

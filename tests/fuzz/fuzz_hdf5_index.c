@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5_index.h"
+#include "source/hdf5/index.h"
 
 #include <stdio.h>
 #include <stdlib.h>

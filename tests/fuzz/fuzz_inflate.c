@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/inflate.h"
+#include "source/deflate/inflate.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/json.h"
+#include "source/table/json.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/crc32c.h"
-#include "source/example.h"
-#include "source/record_frames.h"
+#include "source/tfrecord/example.h"
+#include "source/tfrecord/frames.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/index.h"
-#include "source/shard_index.h"
+#include "source/shards/index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/reader.h"
-#include "source/ring.h"
+#include "source/reader/reader.h"
+#include "source/reader/ring.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/tar_scan.h"
+#include "source/tar/scan.h"
 
 #include <stdlib.h>
 #include <string.h>

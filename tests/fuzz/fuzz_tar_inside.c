@@ -5,9 +5,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/index.h"
-#include "source/tar_inside.h"
-#include "source/tar_members.h"
-#include "source/tar_scan.h"
+#include "source/tar/inside.h"
+#include "source/tar/members.h"
+#include "source/tar/scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/unpack.h"
+#include "source/shards/unpack.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/expand.h"
+#include "source/shards/expand.h"
 #include "source/field_list.h"
-#include "source/reader.h"
-#include "source/tar_names.h"
+#include "source/reader/reader.h"
+#include "source/tar/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

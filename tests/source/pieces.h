@@ -5,7 +5,7 @@
 #ifndef ST_TESTS_PIECES_H
 #define ST_TESTS_PIECES_H
 
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "source/crc32c.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

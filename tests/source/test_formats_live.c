@@ -1,6 +1,6 @@
 /* What happens to files while they are open: cut short, replaced, written to; and readers of all kinds
  * over them. */
-#include "source/chunk_cache.h"
+#include "source/hdf5/chunk_cache.h"
 #include "st_config.h"
 
 #include "base/threads.h"

@@ -1,5 +1,5 @@
 /* The filters of HDF5 that are undone here: LZF against the plainest reader of it, and the shuffle. */
-#include "source/hdf5_filters.h"
+#include "source/hdf5/filters.h"
 #include "tap.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Inflating: what zlib packs in all its ways, and what it refuses. */
-#include "source/inflate.h"
+#include "source/deflate/inflate.h"
 #include "tap.h"
 
 #include <string.h>

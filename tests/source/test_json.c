@@ -1,6 +1,6 @@
 /* What is JSON, and where what is not is damaged. Python's json.loads reads all that passes here: see
  * tests/python/test_sources_read.py. */
-#include "source/json.h"
+#include "source/table/json.h"
 #include "tap.h"
 
 #include <stdlib.h>

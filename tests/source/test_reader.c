@@ -1,7 +1,7 @@
 /* Every engine brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
  */
 #include "base/clock.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 #include "tap.h"
 #include "tree.h"
 

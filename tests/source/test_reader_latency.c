@@ -1,7 +1,7 @@
 /* A store that takes 10 ms for each sample does not stall two workers that take 0.5 ms: reading ahead
  * has a depth of its own. */
 #include "base/clock.h"
-#include "source/reader.h"
+#include "source/reader/reader.h"
 #include "tap.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Data sets from memory, from named files and from callbacks; holding and dropping. */
-#include "source/reader.h"
+#include "source/reader/reader.h"
 #include "tap.h"
 #include "tree.h"
 

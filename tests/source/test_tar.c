@@ -1,6 +1,6 @@
 /* Tar files: reading at random, kept indexes, damage, and files that change while they are open. */
-#include "source/reader.h"
-#include "source/tar_scan.h"
+#include "source/reader/reader.h"
+#include "source/tar/scan.h"
 #include "tap.h"
 #include "tar_file.h"
 #include "tree.h"

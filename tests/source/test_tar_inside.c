@@ -2,9 +2,9 @@
  * find. */
 #include "source/crc32c.h"
 #include "source/index.h"
-#include "source/reader.h"
-#include "source/tar_inside.h"
-#include "source/tar_scan.h"
+#include "source/reader/reader.h"
+#include "source/tar/inside.h"
+#include "source/tar/scan.h"
 #include "tap.h"
 #include "tar_file.h"
 #include "tree.h"

@@ -1,9 +1,9 @@
 /* Archives looked through by many threads: never another outcome than that of walking from the first
  * byte. */
 #include "source/crc32c.h"
-#include "source/record_frames.h"
-#include "source/shard_trails.h"
-#include "source/tar_scan.h"
+#include "source/tfrecord/frames.h"
+#include "source/shards/trails.h"
+#include "source/tar/scan.h"
 #include "tap.h"
 #include "tar_file.h"
 #include "tree.h"

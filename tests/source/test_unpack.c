@@ -1,5 +1,5 @@
 /* gzip, zlib and zstd: whole, in several members, damaged, and made to fill memory. */
-#include "source/unpack.h"
+#include "source/shards/unpack.h"
 #include "st_config.h"
 #include "tap.h"
 

@@ -1,7 +1,7 @@
 /* URLs taken apart and put together; where S3's objects are, and what libcurl is given to ask for them.
  */
-#include "source/remote_s3.h"
-#include "source/remote_url.h"
+#include "source/remote/s3.h"
+#include "source/remote/url.h"
 #include "tap.h"
 #include "tree.h"
 

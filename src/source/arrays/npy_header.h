@@ -1,0 +1,26 @@
+/* npy_header.h - the header of numpy's own file format
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_ARRAYS_NPY_HEADER_H
+#define ST_SOURCE_ARRAYS_NPY_HEADER_H
+
+#include "source/arrays/rows.h"
+
+struct st_npy {
+    struct st_element element;
+    struct st_shape shape;
+    uint64_t offset; /* where the elements begin */
+};
+
+/* No header is longer: numpy itself refuses more than 10,000 characters. */
+enum { ST_NPY_HEAD = 64 * 1024 };
+
+/* Reads the header at the beginning of `head`, which holds ST_NPY_HEAD bytes or the whole file. Object
+ * arrays (pickles), structures and Fortran order are refused. `where` names the array in messages. */
+int st_npy_parse(struct st_npy *out, struct st_bytes head, const char *where, struct stoker_error *err);
+/* Whether an array of so many bytes (header included) holds all its elements. */
+int st_npy_check_size(const struct st_npy *npy, uint64_t size, const char *where,
+                      struct stoker_error *err);
+
+#endif

@@ -1,0 +1,206 @@
+/* chunks.c - reads rows of an HDF5 data set without the library
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/hdf5/array.h"
+#include "source/hdf5/filters.h"
+#include "source/deflate/inflate.h"
+#include "source/little.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- filters ------------------------------------------------------------------------------------ */
+
+static void fill_units(const struct st_h5_array *array, uint8_t *out, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += array->unit)
+        memcpy(out + at, array->fill, array->unit);
+}
+
+static int out_of_memory(const struct st_held *file, uint64_t bytes, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM, "%s: out of memory for a chunk of %llu bytes", file->path,
+                   (unsigned long long)bytes);
+}
+
+static int damaged(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
+                   const char *what, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT, "%s: %s: chunk %llu at byte %llu %s", file->path,
+                   array->rows.field.name, (unsigned long long)chunk,
+                   (unsigned long long)array->chunks[chunk].at, what);
+}
+
+/* Whether the chunk went through this filter. */
+static bool applies(const struct st_h5_array *array, uint64_t chunk, enum st_h5_filter filter)
+{
+    return array->filters[filter].used && !(array->chunks[chunk].mask >> array->filters[filter].bit & 1);
+}
+
+static bool unpack(const struct st_h5_array *array, uint64_t chunk, struct st_bytes packed, uint8_t *out)
+{
+    return applies(array, chunk, ST_H5_DEFLATE)
+               ? st_inflate(ST_WRAPPING_ZLIB, packed, out, array->chunk_bytes)
+               : st_h5_unlzf(packed, out, array->chunk_bytes);
+}
+
+/* Stored bytes to the chunk; `between` has room for one where it was shuffled and packed. */
+static int undo_filters(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
+                        struct st_bytes stored, uint8_t *between, uint8_t *out, struct stoker_error *err)
+{
+    const bool packed = applies(array, chunk, ST_H5_DEFLATE) || applies(array, chunk, ST_H5_LZF);
+    const bool shuffled = applies(array, chunk, ST_H5_SHUFFLE);
+    if (applies(array, chunk, ST_H5_FLETCHER32)) {
+        if (stored.size < 4 ||
+            st_h5_fletcher32(stored.data, stored.size - 4) != st_u32(stored.data + stored.size - 4))
+            return damaged(array, file, chunk, "is damaged: its checksum is wrong", err);
+        stored.size -= 4;
+    }
+    if (packed) {
+        uint8_t *unpacked = shuffled ? between : out;
+        if (!unpack(array, chunk, stored, unpacked))
+            return damaged(array, file, chunk, "is damaged: it cannot be unpacked", err);
+        stored = (struct st_bytes){unpacked, array->chunk_bytes};
+    }
+    if (stored.size != array->chunk_bytes)
+        return damaged(array, file, chunk, "has another size than it should", err);
+    if (shuffled)
+        st_h5_unshuffle(out, stored.data, array->chunk_bytes, array->unit);
+    else if (stored.data != out)
+        memcpy(out, stored.data, array->chunk_bytes);
+    return 0;
+}
+
+int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
+                 uint8_t *out, struct stoker_error *err)
+{
+    const struct st_h5_chunk *place = &array->chunks[chunk];
+    if (place->at == ST_H5_UNWRITTEN) {
+        fill_units(array, out, array->chunk_bytes);
+        return 0;
+    }
+    if (!array->filtered) {
+        if (place->size != array->chunk_bytes)
+            return damaged(array, file, chunk, "has another size than it should", err);
+        return st_held_read(file, place->at, out, place->size, err);
+    }
+    if (!st_inflate_possible(place->size, array->chunk_bytes)) /* LZF packs less than deflate does */
+        return damaged(array, file, chunk, "is damaged: too small for what it should hold", err);
+    const uint64_t behind = st_align(place->size, 64);
+    const uint64_t more = array->filters[ST_H5_SHUFFLE].used ? array->chunk_bytes : 0;
+    uint8_t *stored = malloc(behind + more + 64);
+    if (!stored)
+        return out_of_memory(file, array->chunk_bytes, err);
+    int rc = st_held_read(file, place->at, stored, place->size, err);
+    if (!rc)
+        rc = undo_filters(array, file, chunk, (struct st_bytes){stored, place->size}, stored + behind,
+                          out, err);
+    free(stored);
+    return rc;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+struct decoder {
+    const struct st_h5_array *array;
+    const struct st_held *file;
+};
+
+static int load_chunk(const void *context, uint64_t number, uint8_t *out, struct stoker_error *err)
+{
+    const struct decoder *decoder = context;
+    return st_h5_decode(decoder->array, decoder->file, number - decoder->array->cache_from, out, err);
+}
+
+/* Copies what the row and the chunk at `place` (along the dimensions of a row) have in common.
+ * Dimensions at the end of which a chunk has all make one piece with the one before: pixels are not
+ * copied one by one. */
+static void copy_part(const struct st_h5_array *array, const uint64_t *place, const uint8_t *slab,
+                      uint8_t *out)
+{
+    const struct st_h5_grid *grid = &array->grid;
+    int32_t last = grid->ndim - 1;
+    uint64_t piece = array->unit;
+    uint64_t at[ST_DIMS_MAX + 1] = {0}, extent[ST_DIMS_MAX + 1];
+    while (last >= 1 && grid->chunk[last] == grid->dims[last])
+        piece *= grid->dims[last--];
+    for (int32_t i = 1; i <= last; i++) {
+        const uint64_t left = grid->dims[i] - place[i] * grid->chunk[i];
+        extent[i] = left < grid->chunk[i] ? left : grid->chunk[i];
+    }
+    for (;;) {
+        uint64_t from = 0, to = 0;
+        for (int32_t i = 1; i <= last; i++) {
+            from = from * grid->chunk[i] + at[i];
+            to = to * grid->dims[i] + place[i] * grid->chunk[i] + at[i];
+        }
+        memcpy(out + to * piece, slab + from * piece, (last ? extent[last] : 1) * piece);
+        int32_t i = last - 1;
+        while (i >= 1 && ++at[i] == extent[i])
+            at[i--] = 0;
+        if (i < 1)
+            return;
+    }
+}
+
+static int copy_chunk(const struct decoder *decoder, struct st_chunk_cache *cache, uint64_t row,
+                      uint64_t number, const uint64_t *place, uint8_t *out, struct stoker_error *err)
+{
+    const struct st_h5_array *array = decoder->array;
+    const uint64_t within = row % array->grid.chunk[0], slab = array->chunk_bytes / array->grid.chunk[0];
+    struct st_cached *cached;
+    const int rc = st_chunk_cache_get(cache, array->cache_from + number, array->chunk_bytes, load_chunk,
+                                      decoder, &cached, err);
+    if (rc)
+        return rc;
+    copy_part(array, place, st_cached_bytes(cached) + within * slab, out);
+    st_chunk_cache_put(cache, cached);
+    return 0;
+}
+
+static int read_chunked(const struct st_h5_array *array, const struct st_held *file,
+                        struct st_chunk_cache *cache, uint64_t row, uint8_t *out,
+                        struct stoker_error *err)
+{
+    const struct st_h5_grid *grid = &array->grid;
+    const struct decoder decoder = {array, file};
+    uint64_t across = 1, place[ST_DIMS_MAX + 1] = {0};
+    for (int32_t i = 1; i < grid->ndim; i++)
+        across *= grid->count[i];
+    const uint64_t first = row / grid->chunk[0] * across;
+    if (grid->chunk[0] == 1 && array->chunk_bytes == array->rows.row_bytes && across == 1)
+        return st_h5_decode(array, file, first, out, err); /* the chunk is the row */
+    for (uint64_t k = 0; k < across; k++) {
+        uint64_t left = k;
+        for (int32_t i = grid->ndim - 1; i >= 1; i--) {
+            place[i] = left % grid->count[i];
+            left /= grid->count[i];
+        }
+        const int rc = copy_chunk(&decoder, cache, row, first + k, place, out, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
+                   struct st_chunk_cache *cache, uint64_t row, uint8_t *out, struct stoker_error *err)
+{
+    const uint64_t bytes = array->rows.row_bytes;
+    switch (array->way) {
+    case ST_H5_CONTIGUOUS:
+        if (array->at != ST_H5_UNWRITTEN)
+            return st_held_read(file, array->at + row * bytes, out, bytes, err);
+        fill_units(array, out, bytes);
+        return 0;
+    case ST_H5_CHUNKED:
+        return bytes ? read_chunked(array, file, cache, row, out, err) : 0;
+    case ST_H5_MEMORY:
+        memcpy(out, array->memory + row * bytes, bytes);
+        return 0;
+    case ST_H5_LIBRARY:
+        break;
+    }
+    return st_h5_read_library(array, file, row, out, err);
+}

@@ -1,0 +1,258 @@
+/* hdf5.c - data sets of an HDF5 file: row i of each is sample i, as h5py indexes them
+ *
+ * Fields are the names of data sets ("images", "train/labels"); by default all those at the file's root.
+ *
+ * A sample's raw bytes are a table of where each field begins and how long it is, and then the fields.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/hdf5/array.h"
+#include "source/kinds.h"
+#include "source/names.h"
+
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Decoded chunks of several rows are kept in this much memory, or a sixteenth of the machine's. */
+#define CACHE_MAX (256ull << 20)
+
+struct hdf5 {
+    struct st_held file;
+    struct st_h5_file h5;
+    struct st_field_list wishes;
+    uint32_t count;
+    struct st_h5_array arrays[ST_FIELDS_MAX];
+    struct st_field fields[ST_FIELDS_MAX];
+    struct st_chunk_cache *cache;
+    char note[600];
+};
+
+struct place {
+    uint64_t at, size;
+};
+
+static bool hdf5_suits(const char *path, const uint8_t *head, size_t size)
+{
+    static const char *const extensions[] = {".h5", ".hdf5", NULL};
+    return (size >= 8 && !memcmp(head, "\x89HDF\r\n\x1a\n", 8)) ||
+           (size && st_name_has_extension(path, strlen(path), extensions));
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static int choose_fields(struct hdf5 *hdf5, const char *text, struct stoker_error *err)
+{
+    char *all = NULL;
+    int rc = text ? 0 : st_h5_file_list(&hdf5->h5, &hdf5->file, &all, err);
+    if (!rc)
+        rc = st_field_list_parse(&hdf5->wishes, text ? text : all, err);
+    free(all);
+    return rc;
+}
+
+/* What is read slowly, and why: stats() shows it. */
+static void add_note(struct hdf5 *hdf5, const struct st_h5_array *array)
+{
+    const size_t used = strlen(hdf5->note);
+    if (array->way == ST_H5_LIBRARY)
+        snprintf(hdf5->note + used, sizeof hdf5->note - used,
+                 "%s%s: read through the HDF5 library, one row at a time (%s)", used ? "; " : "",
+                 array->rows.field.name, array->reason);
+}
+
+static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
+{
+    uint64_t chunks = 0;
+    bool library = false;
+    for (uint32_t k = 0; k < hdf5->wishes.count; k++) {
+        struct st_h5_array *array = &hdf5->arrays[hdf5->count++];
+        const int rc = st_h5_array_open(array, &hdf5->h5, &hdf5->file, &hdf5->wishes.wishes[k], err);
+        if (rc)
+            return rc;
+        if (array->rows.count != hdf5->arrays[0].rows.count)
+            return st_fail(
+                err, STOKER_EINVAL, "%s: %s has %llu rows, but %s has %llu; fields must have as many",
+                hdf5->file.path, array->rows.field.name, (unsigned long long)array->rows.count,
+                hdf5->arrays[0].rows.field.name, (unsigned long long)hdf5->arrays[0].rows.count);
+        hdf5->fields[k] = array->rows.field;
+        array->cache_from = chunks;
+        chunks += array->grid.total;
+        library = library || array->way == ST_H5_LIBRARY;
+        add_note(hdf5, array);
+    }
+    if (!library)
+        st_h5_file_close(&hdf5->h5);
+    return 0;
+}
+
+static int hdf5_open(void *self, const char *path, const struct stoker_dataset_options *opt,
+                     struct stoker_error *err)
+{
+    struct hdf5 *hdf5 = self;
+    const uint64_t budget = st_memory_limit() / 16;
+    int rc = st_held_open_copy(&hdf5->file, path, opt, err);
+    if (!rc)
+        rc = st_h5_file_open(&hdf5->h5, &hdf5->file, err);
+    st_held_unname(&hdf5->file);
+    if (!rc)
+        rc = choose_fields(hdf5, opt->fields, err);
+    if (!rc)
+        rc = open_arrays(hdf5, err);
+    if (!rc && !(hdf5->cache = st_chunk_cache_open(budget < CACHE_MAX ? budget : CACHE_MAX)))
+        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
+    return rc;
+}
+
+static void hdf5_close(void *self)
+{
+    struct hdf5 *hdf5 = self;
+    for (uint32_t k = 0; k < hdf5->count; k++)
+        st_h5_array_close(&hdf5->arrays[k]);
+    st_h5_file_close(&hdf5->h5);
+    st_chunk_cache_close(hdf5->cache);
+    st_field_list_free(&hdf5->wishes);
+    st_held_close(&hdf5->file);
+}
+
+/* ---- samples ------------------------------------------------------------------------------------ */
+
+static uint64_t hdf5_count(const void *self)
+{
+    return ((const struct hdf5 *)self)->arrays[0].rows.count;
+}
+
+static size_t hdf5_name(const void *self, uint64_t sample, char *buffer, size_t size)
+{
+    const int length = snprintf(buffer, size, "%s: row %llu", ((const struct hdf5 *)self)->file.path,
+                                (unsigned long long)sample);
+    return length > 0 ? (size_t)length : 0;
+}
+
+static int in_row(const struct hdf5 *hdf5, uint64_t sample, int rc, struct stoker_error *err)
+{
+    char name[700];
+    hdf5_name(hdf5, sample, name, sizeof name);
+    return st_fail_in(err, rc, name);
+}
+
+static int read_variables(const struct hdf5 *hdf5, uint64_t sample, uint8_t **bytes,
+                          struct place *places, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; k < hdf5->count && !rc; k++) {
+        const struct st_h5_array *array = &hdf5->arrays[k];
+        if (array->variable)
+            rc = st_h5_read_variable(array, &hdf5->file, sample, &bytes[k], &places[k].size, err);
+        else
+            places[k].size = array->rows.row_bytes;
+    }
+    return rc;
+}
+
+static int gather(const struct hdf5 *hdf5, uint64_t sample, uint8_t *const *variables,
+                  struct place *places, struct st_buffer *into, struct stoker_error *err)
+{
+    uint64_t total = hdf5->count * sizeof *places;
+    for (uint32_t k = 0; k < hdf5->count; k++) {
+        places[k].at = st_align(total, 16);
+        if (!st_add(places[k].at, places[k].size, &total))
+            total = UINT64_MAX / 2;
+    }
+    if (!st_buffer_reserve(into, total))
+        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu bytes", (unsigned long long)total);
+    memcpy(into->data, places, hdf5->count * sizeof *places);
+    into->size = total;
+    int rc = 0;
+    for (uint32_t k = 0; k < hdf5->count && !rc; k++) {
+        uint8_t *to = into->data + places[k].at;
+        if (!variables[k])
+            rc = st_h5_read_row(&hdf5->arrays[k], &hdf5->file, hdf5->cache, sample, to, err);
+        else
+            memcpy(to, variables[k], places[k].size);
+    }
+    return rc;
+}
+
+static int hdf5_read(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err)
+{
+    const struct hdf5 *hdf5 = self;
+    uint8_t *variables[ST_FIELDS_MAX] = {0};
+    struct place places[ST_FIELDS_MAX] = {0};
+    int rc = read_variables(hdf5, sample, variables, places, err);
+    if (!rc)
+        rc = gather(hdf5, sample, variables, places, into, err);
+    for (uint32_t k = 0; k < hdf5->count; k++)
+        free(variables[k]);
+    return rc ? in_row(hdf5, sample, rc, err) : 0;
+}
+
+static const struct st_field *hdf5_fields(const void *self, uint32_t *count)
+{
+    const struct hdf5 *hdf5 = self;
+    *count = hdf5->count;
+    return hdf5->fields;
+}
+
+static int hdf5_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
+                      struct st_piece *pieces, struct stoker_error *err)
+{
+    const struct hdf5 *hdf5 = self;
+    struct place places[ST_FIELDS_MAX];
+    struct st_rows rows[ST_FIELDS_MAX];
+    const uint8_t *at[ST_FIELDS_MAX];
+    memcpy(places, raw.data, hdf5->count * sizeof *places);
+    for (uint32_t k = 0; k < hdf5->count; k++) {
+        const struct st_h5_array *array = &hdf5->arrays[k];
+        at[k] = raw.data + places[k].at;
+        rows[k] = array->rows;
+        if (array->variable) { /* a row of this sample's length */
+            rows[k].row_bytes = places[k].size;
+            rows[k].field.shape[0] = (int64_t)(places[k].size / array->rows.element.size);
+            rows[k].element.type = array->rows.element.type == 'S' ? 'V' : array->rows.element.type;
+        }
+    }
+    const int rc = st_rows_split(rows, hdf5->count, at, scratch, pieces, err);
+    return rc ? in_row(hdf5, sample, rc, err) : 0;
+}
+
+/* The first field of whole numbers. */
+static int64_t hdf5_label(const void *self, uint64_t sample)
+{
+    const struct hdf5 *hdf5 = self;
+    for (uint32_t k = 0; k < hdf5->count; k++) {
+        const struct st_h5_array *array = &hdf5->arrays[k];
+        uint8_t number[8];
+        const uint8_t *at = number;
+        struct st_buffer unused = {0};
+        struct st_piece piece;
+        if (hdf5->fields[k].kind == ST_FIELD_INT &&
+            !st_h5_read_row(array, &hdf5->file, hdf5->cache, sample, number, NULL) &&
+            !st_rows_split(&array->rows, 1, &at, &unused, &piece, NULL))
+            return piece.whole;
+    }
+    return 0;
+}
+
+static const char *hdf5_note(const void *self)
+{
+    const struct hdf5 *hdf5 = self;
+    return hdf5->note[0] ? hdf5->note : NULL;
+}
+
+const struct st_source st_source_hdf5 = {
+    .scheme = "hdf5",
+    .self_size = sizeof(struct hdf5),
+    .suits = hdf5_suits,
+    .open = hdf5_open,
+    .count = hdf5_count,
+    .label = hdf5_label,
+    .name = hdf5_name,
+    .read = hdf5_read,
+    .fields = hdf5_fields,
+    .split = hdf5_split,
+    .note = hdf5_note,
+    .close = hdf5_close,
+};

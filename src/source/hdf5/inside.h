@@ -1,0 +1,25 @@
+/* inside.h - between the files that call the HDF5 library: all with the lock of libraries held
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_HDF5_INSIDE_H
+#define ST_SOURCE_HDF5_INSIDE_H
+
+#include "source/hdf5/array.h"
+
+#include <hdf5.h>
+
+/* Fills the array's rows from its type and the shape, to which a type that is an array adds dimensions.
+ * Numbers of an odd kind become ones that the library converts to. */
+int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
+                    const struct st_field_wish *wish, struct st_shape *shape, struct stoker_error *err);
+
+/* Finds out where its elements lie, and how to read them: without the library, or why not. */
+const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
+                             const struct st_held *file, int64_t plist);
+
+/* One row by the library, into memory of its type. */
+int st_h5_read_one(const struct st_h5_array *array, const struct st_held *file, uint64_t row, void *out,
+                   struct stoker_error *err);
+
+#endif

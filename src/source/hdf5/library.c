@@ -1,0 +1,261 @@
+/* library.c - what the HDF5 library is asked for
+ *
+ * Every function here that others see takes the lock of libraries for its whole length. The library
+ * prints what went wrong unless told not to; how it was told is put back afterwards, for the host may
+ * use the same library.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/hdf5/inside.h"
+#include "source/process.h"
+
+#include <hdf5.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct call {
+    H5E_auto2_t print;
+    void *data;
+};
+
+static struct call enter(void)
+{
+    struct call call = {0};
+    st_process_lock(ST_LOCK_LIBRARIES);
+    H5Eget_auto2(H5E_DEFAULT, &call.print, &call.data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5Eclear2(H5E_DEFAULT);
+    return call;
+}
+
+static void leave(struct call call)
+{
+    H5Eset_auto2(H5E_DEFAULT, call.print, call.data);
+    st_process_unlock(ST_LOCK_LIBRARIES);
+}
+
+static herr_t first_words(unsigned n, const H5E_error2_t *error, void *words)
+{
+    if (n == 0 && error->desc)
+        *(const char **)words = error->desc;
+    return 0;
+}
+
+/* With the innermost of the library's own words. */
+static int library_fail(const struct st_held *file, const char *name, const char *what,
+                        struct stoker_error *err)
+{
+    const char *words = "no reason given";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_words, &words);
+    return st_fail(err, STOKER_EIO, "%s: %s%s%s (HDF5 %d.%d.%d: %.200s)", file->path, name ? name : "",
+                   name ? ": " : "", what, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, words);
+}
+
+/* ---- rows through the library ------------------------------------------------------------------- */
+
+int st_h5_read_one(const struct st_h5_array *array, const struct st_held *file, uint64_t row, void *out,
+                   struct stoker_error *err)
+{
+    hsize_t start[H5S_MAX_RANK] = {row}, count[H5S_MAX_RANK];
+    for (int32_t i = 0; i < array->grid.ndim; i++)
+        count[i] = i ? array->grid.dims[i] : 1;
+    int rc = 0;
+    const hid_t memory = H5Screate_simple(array->grid.ndim, count, NULL);
+    if (memory < 0 || H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+        H5Dread(array->set, array->type, memory, array->space, H5P_DEFAULT, out) < 0)
+        rc = library_fail(file, array->rows.field.name, "a row cannot be read", err);
+    if (memory >= 0)
+        H5Sclose(memory);
+    return rc;
+}
+
+int st_h5_read_library(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
+                       uint8_t *out, struct stoker_error *err)
+{
+    const struct call call = enter();
+    const int rc = st_h5_read_one(array, file, row, out, err);
+    leave(call);
+    return rc;
+}
+
+int st_h5_read_variable(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
+                        uint8_t **out, uint64_t *size, struct stoker_error *err)
+{
+    union {
+        char *text;
+        hvl_t sequence;
+    } value = {.sequence = {0}};
+    const struct call call = enter();
+    int rc = st_h5_read_one(array, file, row, &value, err);
+    if (!rc) {
+        const bool text = array->rows.element.type == 'S';
+        const void *from = text ? value.text : value.sequence.p;
+        *size = !from ? 0 : text ? strlen(value.text) : value.sequence.len * array->rows.element.size;
+        *out = malloc(*size ? *size : 1);
+        if (!*out)
+            rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+        else if (*size)
+            memcpy(*out, from, *size);
+        const hsize_t one = 1;
+        const hid_t space = H5Screate_simple(1, &one, NULL);
+        H5Dvlen_reclaim(array->type, space, H5P_DEFAULT, &value);
+        H5Sclose(space);
+    }
+    leave(call);
+    return rc;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------ */
+
+static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
+                      struct st_shape *shape, struct stoker_error *err)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    const int rank = H5Sget_simple_extent_ndims(array->space);
+    if (rank < 1 || rank > ST_DIMS_MAX + 1 ||
+        H5Sget_simple_extent_dims(array->space, dims, NULL) != rank)
+        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read", file->path,
+                       name, rank < 0 ? 0 : rank, ST_DIMS_MAX + 1);
+    shape->ndim = array->grid.ndim = rank;
+    for (int i = 0; i < rank; i++)
+        shape->sizes[i] = array->grid.dims[i] = dims[i];
+    return 0;
+}
+
+static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                      const struct st_field_wish *wish, struct stoker_error *err)
+{
+    struct st_shape shape;
+    array->set = H5Dopen2(h5->id, wish->name, H5P_DEFAULT);
+    if (array->set < 0)
+        return library_fail(file, wish->name, "no such data set", err);
+    array->space = H5Dget_space(array->set);
+    array->type = H5Dget_type(array->set);
+    const hid_t plist = H5Dget_create_plist(array->set);
+    int rc = 0;
+    if (array->space < 0 || array->type < 0 || plist < 0)
+        rc = library_fail(file, wish->name, "cannot be described", err);
+    if (!rc)
+        rc = read_shape(array, file, wish->name, &shape, err);
+    if (!rc)
+        rc = st_h5_open_type(array, file, wish, &shape, err);
+    if (!rc)
+        array->reason = st_h5_choose_way(array, h5, file, plist);
+    if (plist >= 0)
+        H5Pclose(plist);
+    return rc;
+}
+
+int st_h5_array_open(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                     const struct st_field_wish *wish, struct stoker_error *err)
+{
+    const struct call call = enter();
+    array->at = ST_H5_UNWRITTEN;
+    const int rc = open_array(array, h5, file, wish, err);
+    leave(call);
+    return rc;
+}
+
+int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct stoker_error *err)
+{
+    const struct call call = enter();
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    hsize_t base = 0;
+    size_t address_size = 0, length_size = 0;
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, true, true); /* where the file system has no locks, without */
+#endif
+    h5->id = H5Fopen(file->copy ? file->copy : file->path, H5F_ACC_RDONLY, access);
+    int rc = h5->id < 0 ? library_fail(file, NULL, "cannot be opened as an HDF5 file", err) : 0;
+    H5Pclose(access);
+    if (!rc) {
+        const hid_t plist = H5Fget_create_plist(h5->id);
+        if (H5Pget_userblock(plist, &base) < 0 || H5Pget_sizes(plist, &address_size, &length_size) < 0)
+            rc = library_fail(file, NULL, "cannot be described", err);
+        else if (address_size != 8 || length_size != 8)
+            rc = st_fail(err, STOKER_EUNSUPPORTED, "%s: an HDF5 file with addresses of %zu bytes",
+                         file->path, address_size);
+        H5Pclose(plist);
+    }
+    h5->id = h5->id < 0 ? 0 : h5->id;
+    h5->base = base;
+    leave(call);
+    return rc;
+}
+
+struct listing {
+    char *names;
+    size_t size;
+    bool full;
+};
+
+static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    struct listing *listing = context;
+    (void)info;
+    const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
+    if (set < 0)
+        return 0;
+    if (H5Iget_type(set) == H5I_DATASET) {
+        const hid_t space = H5Dget_space(set);
+        if (H5Sget_simple_extent_ndims(space) > 0) {
+            const size_t more = strlen(name) + 2;
+            char *names = realloc(listing->names, listing->size + more);
+            listing->full = listing->full || !names;
+            if (names) {
+                listing->names = names;
+                listing->size +=
+                    (size_t)sprintf(names + listing->size, "%s%s", listing->size ? "," : "", name);
+            }
+        }
+        H5Sclose(space);
+    }
+    H5Oclose(set);
+    return 0;
+}
+
+int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, char **out,
+                    struct stoker_error *err)
+{
+    const struct call call = enter();
+    struct listing listing = {0};
+    int rc = 0;
+    if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
+        rc = library_fail(file, NULL, "its data sets cannot be listed", err);
+    else if (listing.full)
+        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    else if (!listing.names)
+        rc = st_fail(err, STOKER_EINVAL, "%s: no data set at its root; name those wanted in fields",
+                     file->path);
+    leave(call);
+    if (rc)
+        free(listing.names);
+    else
+        *out = listing.names;
+    return rc;
+}
+
+void st_h5_array_close(struct st_h5_array *array)
+{
+    const struct call call = enter();
+    if (array->space > 0)
+        H5Sclose(array->space);
+    if (array->type > 0)
+        H5Tclose(array->type);
+    if (array->set > 0)
+        H5Dclose(array->set);
+    leave(call);
+    free(array->fill);
+    free(array->chunks);
+    free(array->memory);
+}
+
+void st_h5_file_close(struct st_h5_file *h5)
+{
+    if (!h5->id)
+        return;
+    const struct call call = enter();
+    H5Fclose(h5->id);
+    leave(call);
+    h5->id = 0;
+}

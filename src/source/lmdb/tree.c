@@ -1,0 +1,247 @@
+/* tree.c - where the keys and values of an LMDB database lie in its file
+ *
+ * The format is that of LMDB 0.9 (data version 1) on 64-bit little-endian machines. A page begins with
+ * 16 bytes: its number, padding, flags, and where its free space begins and ends; then the offsets of
+ * its nodes, 2 bytes each. A node is 8 bytes, the key, and in a leaf the value, or the number of the
+ * first of the pages that hold it. In a branch the 8 bytes name the child.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/lmdb/tree.h"
+#include "source/little.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAGE_HEADER = 16,
+    NODE_HEADER = 8,
+    HEAD_SIZE = PAGE_HEADER + 136,
+    DEPTH_MAX = 32,
+    PAGE_BRANCH = 1,
+    PAGE_LEAF = 2,
+    PAGE_META = 8,
+    NODE_BIG = 1,
+    NODE_DATABASE = 2,
+    NODE_DUPLICATES = 4,
+    DATABASE_DUPLICATES = 4,
+};
+#define MAGIC   0xbeefc0deu
+#define NO_PAGE UINT64_MAX
+
+static int damaged(const struct st_held *file, uint64_t page, const char *what, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT, "%s: page %llu: %s", file->path, (unsigned long long)page,
+                   what);
+}
+
+/* ---- the two heads ------------------------------------------------------------------------------ */
+
+static int read_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t at,
+                     struct stoker_error *err)
+{
+    uint8_t bytes[HEAD_SIZE];
+    if (file->size < HEAD_SIZE || at > file->size - HEAD_SIZE)
+        return st_fail(err, STOKER_ECORRUPT, "%s: too short for an LMDB database", file->path);
+    const int rc = st_held_read(file, at, bytes, sizeof bytes, err);
+    if (rc)
+        return rc;
+    const uint8_t *meta = bytes + PAGE_HEADER, *main = meta + 24 + 48;
+    if (!(st_u16(bytes + 10) & PAGE_META) || st_u32(meta) != MAGIC)
+        return st_fail(err, STOKER_ECORRUPT, "%s: no LMDB database, or one of another kind of machine",
+                       file->path);
+    if (st_u32(meta + 4) != 1)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: version %u of LMDB's format; only version 1 is known", file->path,
+                       st_u32(meta + 4));
+    *out = (struct st_lmdb_head){
+        .page_size = st_u32(meta + 24),
+        .flags = (uint16_t)st_u16(main + 4),
+        .depth = (uint16_t)st_u16(main + 6),
+        .entries = st_u64(main + 32),
+        .root = st_u64(main + 40),
+        .last_page = st_u64(meta + 120),
+        .transaction = st_u64(meta + 128),
+    };
+    if (out->page_size < 256 || out->page_size > 65536 || out->page_size & (out->page_size - 1))
+        return st_fail(err, STOKER_ECORRUPT, "%s: its pages are said to have %u bytes", file->path,
+                       out->page_size);
+    return 0;
+}
+
+int st_lmdb_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t transaction,
+                 struct stoker_error *err)
+{
+    struct st_lmdb_head heads[2];
+    int rc = read_head(&heads[0], file, 0, err);
+    if (!rc)
+        rc = read_head(&heads[1], file, heads[0].page_size, err);
+    if (rc)
+        return rc;
+    if (transaction == UINT64_MAX)
+        *out = heads[heads[1].transaction > heads[0].transaction];
+    else if (heads[0].transaction == transaction || heads[1].transaction == transaction)
+        *out = heads[heads[1].transaction == transaction];
+    else
+        return STOKER_END;
+    if (out->last_page >= file->size / out->page_size)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: has %llu bytes, and %llu pages of %u bytes were written; was it cut short?",
+                       file->path, (unsigned long long)file->size,
+                       (unsigned long long)out->last_page + 1, out->page_size);
+    if (out->flags & DATABASE_DUPLICATES)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: keys with several values (MDB_DUPSORT) are not supported", file->path);
+    return 0;
+}
+
+/* ---- the walk ----------------------------------------------------------------------------------- */
+
+struct walk {
+    const struct st_held *file;
+    const struct st_lmdb_head *head;
+    struct stoker_error *err;
+    uint8_t *pages; /* one for each level */
+    struct {
+        uint64_t number;
+        uint32_t next, nodes;
+    } level[DEPTH_MAX];
+    uint64_t visited, nodes;
+    struct st_lmdb_entry *entries;
+    uint64_t count, room;
+};
+
+/* Reads a page of the tree into its level, and finds how many nodes it has. */
+static int enter(struct walk *walk, uint32_t depth, uint64_t number)
+{
+    const uint32_t page_size = walk->head->page_size;
+    uint8_t *page = walk->pages + (uint64_t)depth * page_size;
+    if (number > walk->head->last_page || ++walk->visited > walk->head->last_page)
+        return damaged(walk->file, number, "outside of the file, or a tree without end", walk->err);
+    const int rc = st_held_read(walk->file, number * page_size, page, page_size, walk->err);
+    if (rc)
+        return rc;
+    const bool leaf = depth + 1 == walk->head->depth;
+    const uint32_t lower = st_u16(page + 12);
+    if (st_u64(page) != number || (st_u16(page + 10) & ~16u) != (leaf ? PAGE_LEAF : PAGE_BRANCH))
+        return damaged(walk->file, number, leaf ? "no leaf" : "no branch", walk->err);
+    if (lower < PAGE_HEADER || lower > page_size || lower & 1 || (!leaf && lower == PAGE_HEADER))
+        return damaged(walk->file, number, "its list of nodes is damaged", walk->err);
+    walk->level[depth].number = number;
+    walk->level[depth].next = 0;
+    walk->level[depth].nodes = (lower - PAGE_HEADER) / 2;
+    return 0;
+}
+
+/* Where the next node of the level's page begins; 0 when it does not lie in the page. */
+static uint32_t next_node(struct walk *walk, uint32_t depth)
+{
+    const uint8_t *page = walk->pages + (uint64_t)depth * walk->head->page_size;
+    const uint32_t at = st_u16(page + PAGE_HEADER + 2 * walk->level[depth].next++);
+    if (at < PAGE_HEADER || at > walk->head->page_size - NODE_HEADER)
+        return 0;
+    return st_u16(page + at + 6) <= walk->head->page_size - NODE_HEADER - at ? at : 0;
+}
+
+static int add_entry(struct walk *walk, const struct st_lmdb_entry *entry)
+{
+    if (walk->count == walk->room) {
+        const uint64_t room = walk->room * 2 + 1024;
+        struct st_lmdb_entry *more = st_grow(walk->entries, room, sizeof *more);
+        if (!more)
+            return st_fail(walk->err, STOKER_ENOMEM, "%s: out of memory for its keys", walk->file->path);
+        walk->entries = more;
+        walk->room = room;
+    }
+    walk->entries[walk->count++] = *entry;
+    return 0;
+}
+
+/* Whether the pages of a large value lie in the file. They are not looked at: they may be many, and far
+ * apart. */
+static bool lies_inside(const struct walk *walk, uint64_t page, uint32_t size)
+{
+    const uint64_t page_size = walk->head->page_size, last = walk->head->last_page;
+    return page <= last && (size + PAGE_HEADER + page_size - 1) / page_size <= last - page + 1;
+}
+
+static int add_node(struct walk *walk, uint32_t depth)
+{
+    const uint32_t page_size = walk->head->page_size, at = next_node(walk, depth);
+    const uint64_t number = walk->level[depth].number;
+    const uint8_t *node = walk->pages + (uint64_t)depth * page_size + at;
+    if (!at)
+        return damaged(walk->file, number, "a key lies outside of it", walk->err);
+    const uint32_t size = st_u32(node), flags = st_u16(node + 4), key_size = st_u16(node + 6);
+    const uint32_t head = NODE_HEADER + key_size, left = page_size - at - head;
+    walk->nodes++;
+    if (flags & (NODE_DATABASE | NODE_DUPLICATES))
+        return 0; /* a database of its own, which has a name: not a value */
+    if ((flags & NODE_BIG ? 8 : size) > left)
+        return damaged(walk->file, number, "a value lies outside of it", walk->err);
+    struct st_lmdb_entry entry = {.key = number * page_size + at + NODE_HEADER,
+                                  .size = size,
+                                  .value = number * page_size + at + head,
+                                  .key_size = (uint16_t)key_size,
+                                  .first = key_size ? node[NODE_HEADER] : 0};
+    if (flags & NODE_BIG) {
+        const uint64_t first = st_u64(node + head);
+        if (!lies_inside(walk, first, size))
+            return damaged(walk->file, number, "a value lies outside of the file", walk->err);
+        entry.value = first * page_size + PAGE_HEADER;
+    }
+    return add_entry(walk, &entry);
+}
+
+static int descend(struct walk *walk, uint32_t depth)
+{
+    const uint32_t at = next_node(walk, depth);
+    const uint8_t *node = walk->pages + (uint64_t)depth * walk->head->page_size + at;
+    if (!at)
+        return damaged(walk->file, walk->level[depth].number, "a branch lies outside of it", walk->err);
+    return enter(walk, depth + 1, st_u32(node) | (uint64_t)st_u16(node + 4) << 32);
+}
+
+static int walk_tree(struct walk *walk)
+{
+    const uint32_t leaf = walk->head->depth - 1u;
+    uint32_t depth = 0;
+    int rc = enter(walk, 0, walk->head->root);
+    while (!rc) {
+        if (walk->level[depth].next == walk->level[depth].nodes) {
+            if (depth-- == 0)
+                break;
+        } else if (depth == leaf) {
+            rc = add_node(walk, depth);
+        } else {
+            rc = descend(walk, depth++);
+        }
+    }
+    return rc;
+}
+
+int st_lmdb_walk(struct st_lmdb_entry **out, struct st_lmdb_head *head, const struct st_held *file,
+                 struct stoker_error *err)
+{
+    struct walk walk = {.file = file, .head = head, .err = err};
+    *out = NULL;
+    if (head->root == NO_PAGE) {
+        head->entries = 0;
+        return 0;
+    }
+    if (head->depth < 1 || head->depth > DEPTH_MAX)
+        return st_fail(err, STOKER_ECORRUPT, "%s: a tree of %u levels", file->path, head->depth);
+    walk.pages = st_calloc(head->depth, head->page_size);
+    int rc =
+        walk.pages ? walk_tree(&walk) : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    free(walk.pages);
+    if (!rc && walk.nodes != head->entries)
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: %llu keys, where %llu were written", file->path,
+                     (unsigned long long)walk.nodes, (unsigned long long)head->entries);
+    head->entries = walk.count;
+    if (rc)
+        free(walk.entries);
+    else
+        *out = walk.entries;
+    return rc;
+}

@@ -1,0 +1,152 @@
+/* fetch.c - reads one sample here and now
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/reader/reader.h"
+#include "source/remote/remote.h"
+#include "source/reader/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No image needs more; a sparse file of a terabyte must not fill the memory. */
+#define SAMPLE_MAX (4ull << 30)
+
+static int too_large(const char *path, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ELIMIT, "%s: larger than 4 GiB, too large for a sample", path);
+}
+
+/* As st_buffer_reserve, but the first `used` bytes stay. */
+static bool reserve_keeping(struct st_buffer *buffer, uint64_t capacity, uint64_t used)
+{
+    struct st_buffer larger = {0};
+    if (capacity <= buffer->capacity)
+        return true;
+    if (!st_buffer_reserve(&larger, capacity))
+        return false;
+    if (used)
+        memcpy(larger.data, buffer->data, used);
+    st_buffer_free(buffer);
+    *buffer = larger;
+    return true;
+}
+
+/* Reads up to `wanted` bytes from `offset` on, or to the end of the file. */
+static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hint, const char *path,
+                      struct st_buffer *buffer, struct stoker_error *err)
+{
+    uint64_t used = 0, room = wanted < size_hint ? wanted : size_hint;
+    while (used < wanted) {
+        if (used >= room)
+            room = used + used / 2 + 4096; /* the file is longer than it said */
+        if (room > SAMPLE_MAX)
+            return too_large(path, err);
+        if (!reserve_keeping(buffer, room, used))
+            return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", path,
+                           (unsigned long long)room);
+        const uint64_t free_room = buffer->capacity - used, left = wanted - used;
+        const ssize_t got =
+            pread(fd, buffer->data + used, free_room < left ? free_room : left, (off_t)(offset + used));
+        if (got < 0 && errno != EINTR)
+            return st_fail_errno(err, errno, "%s", path);
+        if (got == 0)
+            break;
+        used += got > 0 ? (uint64_t)got : 0;
+        if (used == size_hint && size_hint)
+            break; /* as long as fstat said: no need to ask for the end */
+    }
+    buffer->size = used;
+    return 0;
+}
+
+static int read_extent(int fd, const struct st_extent *extent, struct st_buffer *buffer,
+                       struct stoker_error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info))
+        return st_fail_errno(err, errno, "%s", extent->path);
+    if (S_ISDIR(info.st_mode))
+        return st_fail_errno(err, EISDIR, "%s", extent->path);
+    if (!S_ISREG(info.st_mode))
+        return st_fail(err, STOKER_EIO, "%s: not a regular file", extent->path);
+    const uint64_t size = (uint64_t)info.st_size;
+    const uint64_t left = extent->offset < size ? size - extent->offset : 0;
+    const int rc = read_range(fd, extent->offset, extent->length, left, extent->path, buffer, err);
+    if (!rc && extent->length != ST_WHOLE_FILE && buffer->size < extent->length)
+        return st_fail(err, STOKER_EIO, "%s: ends %llu bytes before the end of its sample", extent->path,
+                       (unsigned long long)(extent->length - buffer->size));
+    return rc;
+}
+
+static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer,
+                        struct stoker_error *err)
+{
+    const uint64_t all = st_remote_size(extent->remote);
+    const uint64_t size = extent->length != ST_WHOLE_FILE ? extent->length
+                          : extent->offset < all          ? all - extent->offset
+                                                          : 0;
+    if (size > SAMPLE_MAX)
+        return too_large(extent->path, err);
+    if (!st_buffer_reserve(buffer, size))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", extent->path,
+                       (unsigned long long)size);
+    const int rc = st_remote_read(extent->remote, extent->offset, buffer->data, size, err);
+    buffer->size = rc ? 0 : size;
+    return rc;
+}
+
+int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct stoker_error *err)
+{
+    int fd;
+    buffer->size = 0;
+    if (extent->objects)
+        return st_remote_set_read(extent->objects, extent->offset, extent->path, SAMPLE_MAX, buffer,
+                                  err);
+    if (extent->remote)
+        return fetch_remote(extent, buffer, err);
+    if (extent->fd)
+        return read_extent(extent->fd, extent, buffer, err);
+    do /* not to wait for ever where somebody put a pipe */
+        fd = open(extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return st_fail_errno(err, errno, "%s", extent->path);
+    const int rc = read_extent(fd, extent, buffer, err);
+    close(fd);
+    return rc;
+}
+
+int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_extent *out,
+              struct stoker_error *err)
+{
+    const uint64_t count = st_dataset_count(data);
+    if (sample >= count)
+        return st_fail(err, STOKER_EINVAL, "sample %llu: the data set has only %llu",
+                       (unsigned long long)sample, (unsigned long long)count);
+    out->fd = 0;
+    out->remote = NULL;
+    out->objects = NULL;
+    return data->source->locate ? data->source->locate(data->self, sample, out, err) : 0;
+}
+
+int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
+                   struct st_bytes *out, struct stoker_error *err)
+{
+    struct st_extent extent;
+    int rc = st_locate(data, sample, &extent, err);
+    if (!rc && data->source->locate && extent.memory) {
+        *out = (struct st_bytes){extent.memory, extent.length};
+        return 0;
+    }
+    if (!rc)
+        rc = data->source->locate ? st_fetch(&extent, buffer, err)
+                                  : data->source->read(data->self, sample, buffer, err);
+    if (!rc)
+        *out = (struct st_bytes){buffer->data, buffer->size};
+    return rc;
+}

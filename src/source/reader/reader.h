@@ -1,0 +1,56 @@
+/* reader.h - fetches the bytes of samples ahead of the workers that decode them
+ *
+ * Work is numbered by tickets 0, 1, 2, ... The reader keeps up to `depth` tickets' bytes in flight or
+ * ready, whatever the number of workers, so that a slow store delays nobody as long as it is asked early
+ * enough. Three engines: io_uring, a pool of threads that pread, and inline (the caller reads: no threads).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_READER_READER_H
+#define ST_SOURCE_READER_READER_H
+
+#include "source/source.h"
+
+struct st_reader;
+
+enum st_reader_engine { ST_READER_AUTO, ST_READER_URING, ST_READER_POOL, ST_READER_INLINE };
+
+/* Which sample a ticket stands for. Called by the reader's threads. */
+typedef uint64_t st_reader_plan(void *context, uint64_t ticket);
+
+/* `depth` is at least the number of workers plus one. STOKER_READER=uring|pool|inline overrides AUTO.
+ * AUTO takes memory and inline sources as they are, files by io_uring where the kernel allows, else the
+ * pool; sources with `read` always by the pool. */
+int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
+                   uint32_t depth, struct stoker_error *err);
+/* How many threads will call get. Where that is every CPU, reading ahead of them takes what they need, and
+ * pays only if the store makes readers wait: then the reader reads ahead, else each caller for itself.
+ * Without this, CPUs are taken to be free. */
+void st_reader_callers(struct st_reader *reader, uint32_t count);
+/* Begins an epoch of tickets [0, count). The one before must be stopped. */
+int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
+                    struct stoker_error *err);
+/* Waits until the ticket's bytes are there; each ticket is asked for once, by any thread, roughly in
+ * order. The bytes stay until st_reader_done(ticket). On failure the ticket is done already. After
+ * st_reader_cancel it answers STOKER_ECANCELED. */
+int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
+                  struct stoker_error *err);
+void st_reader_done(struct st_reader *reader, uint64_t ticket);
+/* Wakes every waiting get. Any thread. */
+void st_reader_cancel(struct st_reader *reader);
+/* Ends the epoch: cancels, and returns when no read is in flight. No thread may be inside get. */
+void st_reader_stop(struct st_reader *reader);
+void st_reader_close(struct st_reader *reader); /* NULL is fine */
+
+struct st_reader_stats {
+    const char *engine;
+    uint64_t bytes, reads, in_flight_max, buffer_bytes;
+};
+void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
+
+/* Reads one sample here and now, without a reader: for substitutes and single samples. `*out` lies in
+ * `buffer` or in the source's own memory. */
+int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
+                   struct st_bytes *out, struct stoker_error *err);
+
+#endif

@@ -1,0 +1,382 @@
+/* remote.c - objects on servers, by http://, https:// and s3:// URLs
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/remote/remote.h"
+#include "source/crc32c.h"
+#include "source/remote/cache.h"
+#include "source/remote/http.h"
+#include "source/remote/s3.h"
+#include "source/remote/url.h"
+
+#include "base/mem.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most that is asked for at once; the budget of time is for so much. */
+#define REQUEST_MAX (8u << 20)
+#define FIRST_BYTES 4096u
+#define BUDGET_MS   60000u
+#define CACHE_BYTES (64ull << 30)
+
+struct st_remote_store {
+    atomic_uint holders;
+    struct st_http *http;
+    struct st_cache *cache; /* NULL: none */
+    struct st_s3 s3;
+    int s3_failed; /* and why, for those who ask for S3 */
+    struct stoker_error s3_why;
+};
+
+struct st_remote {
+    struct st_remote_store *store;
+    struct st_http_target target;
+    struct st_http_version version;
+    struct st_cached *cached; /* NULL: not in the cache */
+    uint64_t first_size;
+    uint8_t first[FIRST_BYTES]; /* came with the object's size */
+};
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+bool st_remote_is_url(const char *path)
+{
+    return begins_with(path, "http://") || begins_with(path, "https://") || begins_with(path, "s3://");
+}
+
+/* ---- the store --------------------------------------------------------------------------------- */
+
+int st_remote_store_open(struct st_remote_store **out, const struct stoker_dataset_options *opt,
+                         struct stoker_error *err)
+{
+    struct st_remote_store *store = st_calloc(1, sizeof *store);
+    if (!store)
+        return st_fail(err, STOKER_ENOMEM, "out of memory");
+    atomic_init(&store->holders, 1);
+    int rc = st_http_open(&store->http, opt && opt->remote_ms ? opt->remote_ms : BUDGET_MS, err);
+    store->s3_failed = st_s3_load(&store->s3, &store->s3_why);
+    if (!rc && opt && opt->cache_dir)
+        rc = st_cache_open(&store->cache, opt->cache_dir,
+                           opt->cache_bytes ? opt->cache_bytes : CACHE_BYTES, err);
+    if (rc)
+        st_remote_store_drop(store);
+    else
+        *out = store;
+    return rc;
+}
+
+void st_remote_store_drop(struct st_remote_store *store)
+{
+    if (!store || atomic_fetch_sub(&store->holders, 1) != 1)
+        return;
+    st_http_close(store->http);
+    st_cache_close(store->cache);
+    free(store);
+}
+
+const char *st_remote_store_note(const struct st_remote_store *store)
+{
+    return store->cache ? st_cache_note(store->cache) : NULL;
+}
+
+/* ---- an object --------------------------------------------------------------------------------- */
+
+static int aim(struct st_remote *object, struct st_remote_store *store, const char *url,
+               struct stoker_error *err)
+{
+    char name[PATH_MAX];
+    struct st_http_target *target = &object->target;
+    object->store = store;
+    if (strlen(st_url_public(url, name)) >= sizeof name - 1)
+        return st_fail(err, STOKER_EINVAL, "%.300s...: the URL is too long", name);
+    target->name = strdup(name);
+    if (!target->name)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    if (begins_with(url, "s3://") && store->s3_failed)
+        return st_fail(err, store->s3_failed, "%s", store->s3_why.message);
+    if (begins_with(url, "s3://"))
+        return st_s3_aim(&store->s3, url, target, err);
+    target->url = strdup(url);
+    return target->url ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+}
+
+/* Asks for the first bytes, and for what there is to know. */
+static int ask_first(struct st_remote *object, struct stoker_error *err)
+{
+    const int rc = st_http_first(object->store->http, &object->target, object->first, FIRST_BYTES,
+                                 &object->first_size, &object->version, err);
+    if (!rc && object->version.size > INT64_MAX)
+        return st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be",
+                       object->target.name);
+    return rc;
+}
+
+int st_remote_open(struct st_remote **out, struct st_remote_store *store, const char *url,
+                   struct stoker_error *err)
+{
+    struct st_remote *object = st_calloc(1, sizeof *object);
+    if (!object)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    atomic_fetch_add(&store->holders, 1);
+    int rc = aim(object, store, url, err);
+    if (!rc)
+        rc = ask_first(object, err);
+    if (rc) {
+        st_remote_close(object);
+        return rc;
+    }
+    if (store->cache && object->version.tag[0]) /* else it could change and nobody would know */
+        object->cached =
+            st_cached_open(store->cache, object->target.name, object->version.tag, object->version.size);
+    *out = object;
+    return 0;
+}
+
+static void forget(struct st_remote *object)
+{
+    st_cached_close(object->cached);
+    free(object->target.url);
+    free(object->target.name);
+    free(object);
+}
+
+void st_remote_close(struct st_remote *object)
+{
+    if (!object)
+        return;
+    struct st_remote_store *store = object->store;
+    forget(object);
+    st_remote_store_drop(store);
+}
+
+const char *st_remote_name(const struct st_remote *object) { return object->target.name; }
+
+uint64_t st_remote_size(const struct st_remote *object) { return object->version.size; }
+
+bool st_remote_version(const struct st_remote *object, uint32_t *sum, int64_t *modified_ns)
+{
+    *sum = st_crc32c(object->version.tag, strlen(object->version.tag));
+    *modified_ns = object->version.modified_ns;
+    return object->version.tag[0] != '\0';
+}
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+static int read_server(struct st_remote *object, uint64_t offset, uint8_t *into, uint64_t size,
+                       struct stoker_error *err)
+{
+    int rc = 0;
+    while (size && !rc) {
+        const uint64_t part = size < REQUEST_MAX ? size : REQUEST_MAX;
+        rc = st_http_read(object->store->http, &object->target, &object->version, offset, into, part,
+                          err);
+        offset += part;
+        into += part;
+        size -= part;
+    }
+    return rc;
+}
+
+/* A part of a block: fetches the whole block into the cache if there is room in it. */
+static int fetch_block(struct st_remote *object, uint64_t block, uint32_t from, uint32_t size,
+                       uint8_t *into, struct stoker_error *err)
+{
+    const uint64_t start = block * ST_CACHE_BLOCK, left = object->version.size - start;
+    const uint32_t whole = left < ST_CACHE_BLOCK ? (uint32_t)left : ST_CACHE_BLOCK;
+    if (!st_cached_reserve(object->cached, whole))
+        return read_server(object, start + from, into, size, err);
+    uint8_t *bytes = st_alloc_aligned(whole);
+    const int rc = bytes ? read_server(object, start, bytes, whole, err)
+                         : st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
+    st_cached_put(object->cached, block, rc ? NULL : bytes, whole);
+    if (!rc)
+        memcpy(into, bytes + from, size);
+    free(bytes);
+    return rc;
+}
+
+static int read_block(struct st_remote *object, uint64_t block, uint32_t from, uint32_t size,
+                      uint8_t *into, struct stoker_error *err)
+{
+    struct st_cached *cached = object->cached;
+    if (st_cached_get(cached, block, from, size, into))
+        return 0;
+    const bool begun = st_cached_begin(cached, block);
+    int rc = 0;
+    if (!st_cached_get(cached, block, from, size, into)) /* nobody has fetched it meanwhile */
+        rc = begun ? fetch_block(object, block, from, size, into, err)
+                   : read_server(object, block * ST_CACHE_BLOCK + from, into, size, err);
+    if (begun)
+        st_cached_end(cached, block);
+    return rc;
+}
+
+int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64_t size,
+                   struct stoker_error *err)
+{
+    uint8_t *at = into;
+    if (offset > object->version.size || size > object->version.size - offset)
+        return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, before the %llu bytes expected at %llu",
+                       object->target.name, (unsigned long long)object->version.size,
+                       (unsigned long long)size, (unsigned long long)offset);
+    if (!size)
+        return 0;
+    if (size <= object->first_size && offset <= object->first_size - size) {
+        memcpy(into, object->first + offset, size);
+        return 0;
+    }
+    if (!object->cached)
+        return read_server(object, offset, at, size, err);
+    int rc = 0;
+    while (size && !rc) {
+        const uint32_t from = (uint32_t)(offset % ST_CACHE_BLOCK), room = ST_CACHE_BLOCK - from;
+        const uint32_t part = size < room ? (uint32_t)size : room;
+        rc = read_block(object, offset / ST_CACHE_BLOCK, from, part, at, err);
+        offset += part;
+        at += part;
+        size -= part;
+    }
+    return rc;
+}
+
+/* ---- whole objects ----------------------------------------------------------------------------- */
+
+#define WHOLE_BYTES (256u << 10) /* asked for at once, until a larger one came */
+
+/* What an object was when it was read first; kept where there is a cache to be asked by it. */
+struct seen {
+    uint64_t size;
+    char tag[];
+};
+
+struct st_remote_set {
+    struct st_remote_store *store;
+    struct st_cached *group; /* NULL: no cache */
+    uint64_t count;
+    _Atomic(struct seen *) *seen; /* if there is a group */
+};
+
+int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store, const char *name,
+                       uint64_t count, struct stoker_error *err)
+{
+    struct st_remote_set *set = st_calloc(1, sizeof *set);
+    if (!set)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
+    set->store = store;
+    set->count = count;
+    atomic_fetch_add(&store->holders, 1);
+    if (store->cache && (set->group = st_cached_open(store->cache, name, "its files", 0))) {
+        set->seen = st_calloc(count, sizeof *set->seen);
+        if (!set->seen) {
+            st_remote_set_close(set);
+            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
+        }
+    }
+    *out = set;
+    return 0;
+}
+
+void st_remote_set_close(struct st_remote_set *set)
+{
+    if (!set)
+        return;
+    for (uint64_t i = 0; set->seen && i < set->count; i++)
+        free(atomic_load_explicit(&set->seen[i], memory_order_relaxed));
+    free(set->seen);
+    st_cached_close(set->group);
+    st_remote_store_drop(set->store);
+    free(set);
+}
+
+static void remember(struct st_remote_set *set, uint64_t number, const struct st_http_version *version)
+{
+    struct seen *none = NULL, *seen = st_calloc(1, sizeof *seen + strlen(version->tag) + 1);
+    if (!seen)
+        return; /* it is asked for once more */
+    seen->size = version->size;
+    strcpy(seen->tag, version->tag);
+    if (!atomic_compare_exchange_strong(&set->seen[number], &none, seen))
+        free(seen);
+}
+
+static int make_room(const struct st_remote *object, struct st_buffer *into, uint64_t limit,
+                     struct stoker_error *err)
+{
+    const uint64_t size = object->version.size;
+    if (size > limit)
+        return st_fail(err, STOKER_ELIMIT, "%s: %llu bytes, too large for a sample", object->target.name,
+                       (unsigned long long)size);
+    if (!st_buffer_reserve(into, size))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", object->target.name,
+                       (unsigned long long)size);
+    into->size = size;
+    return 0;
+}
+
+/* Out of the cache, by what the object is known or now said to be. */
+static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remote *object,
+                     uint64_t limit, struct st_buffer *into, struct stoker_error *err)
+{
+    struct st_http_version *version = &object->version;
+    const struct seen *seen = atomic_load(&set->seen[number]);
+    int rc = 0;
+    if (seen) {
+        version->size = seen->size;
+        strcpy(version->tag, seen->tag);
+    } else {
+        rc = ask_first(object, err);
+        if (!rc && version->tag[0])
+            remember(set, number, version);
+    }
+    if (!rc && version->tag[0])
+        object->cached = st_cached_member(set->group, object->target.name, version->tag, version->size);
+    if (!rc)
+        rc = make_room(object, into, limit, err);
+    return rc ? rc : st_remote_read(object, 0, into->data, into->size, err);
+}
+
+/* From the server: the buffer is as large as the largest object that it held, and so one request is
+ * enough for most. */
+static int read_new(struct st_remote *object, uint64_t limit, struct st_buffer *into,
+                    struct stoker_error *err)
+{
+    struct st_buffer more = {0};
+    uint64_t got = 0;
+    if (!st_buffer_reserve(into, WHOLE_BYTES))
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
+    const uint64_t room = into->capacity < REQUEST_MAX ? into->capacity : REQUEST_MAX;
+    int rc = st_http_first(object->store->http, &object->target, into->data, room, &got,
+                           &object->version, err);
+    if (!rc && object->version.size > into->capacity) {
+        rc = make_room(object, &more, limit, err);
+        if (!rc) {
+            memcpy(more.data, into->data, got);
+            st_buffer_free(into);
+            *into = more;
+        }
+    }
+    into->size = rc ? 0 : object->version.size;
+    return rc ? rc : read_server(object, got, into->data + got, into->size - got, err);
+}
+
+int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
+                       struct st_buffer *into, struct stoker_error *err)
+{
+    struct st_remote *object = st_calloc(1, sizeof *object);
+    if (!object)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
+    int rc = aim(object, set->store, url, err);
+    if (!rc)
+        rc = set->group ? read_kept(set, number, object, limit, into, err)
+                        : read_new(object, limit, into, err);
+    if (rc)
+        into->size = 0;
+    forget(object);
+    return rc;
+}

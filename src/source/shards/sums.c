@@ -1,0 +1,91 @@
+/* sums.c - the checksums of an archive's members, learned as they are read
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/shards/sums.h"
+#include "source/crc32c.h"
+#include "source/index.h"
+#include "source/keep.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct st_shard_sums {
+    pid_t owner;
+    atomic_bool learned;   /* something that is not kept yet */
+    atomic_ullong unknown; /* so many are not known */
+    uint64_t count;
+    _Atomic uint32_t values[]; /* 0: not known */
+};
+
+struct st_shard_sums *st_shard_sums_new(const struct st_shard_index *index)
+{
+    struct st_shard_sums *sums = st_calloc(1, sizeof *sums + index->part_count * sizeof *sums->values);
+    if (!sums)
+        return NULL;
+    sums->owner = getpid();
+    sums->count = index->part_count;
+    uint64_t unknown = 0;
+    for (uint64_t i = 0; i < sums->count; i++) {
+        const uint32_t known = index->crcs ? index->crcs[i] : 0;
+        atomic_init(&sums->values[i], known);
+        unknown += !known;
+    }
+    atomic_init(&sums->unknown, unknown);
+    return sums;
+}
+
+static void keep(const struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
+{
+    struct st_shard_index summed;
+    uint32_t *crcs = st_calloc(sums->count, sizeof *crcs);
+    for (uint64_t i = 0; crcs && i < sums->count; i++)
+        crcs[i] = atomic_load_explicit(&sums->values[i], memory_order_relaxed);
+    if (crcs && !st_shard_index_sum(&summed, index, crcs, NULL)) {
+        uint8_t *bytes = (uint8_t *)(uintptr_t)summed.bytes;
+        st_index_seal(bytes, summed.size);
+        st_keep_replace(file, bytes, summed.size, false);
+        st_shard_index_free(&summed);
+    }
+    free(crcs);
+}
+
+/* In the process that opened the archive only: its children have learned things of their own. */
+static void keep_news(struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
+{
+    if (file && sums->owner == getpid() && atomic_exchange(&sums->learned, false))
+        keep(sums, index, file);
+}
+
+/* The sum of a part that had none; that of the last one completes the index. */
+static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
+{
+    struct st_shard_sums *sums = shard->sums;
+    uint32_t none = 0;
+    if (!sum || !atomic_compare_exchange_strong(&sums->values[part], &none, sum))
+        return;
+    atomic_store(&sums->learned, true);
+    if (atomic_fetch_sub(&sums->unknown, 1) == 1)
+        keep_news(sums, &shard->index, shard->kept);
+}
+
+bool st_shard_verify(const struct st_shard *shard, uint64_t part, struct st_bytes payload)
+{
+    struct st_shard_sums *sums = shard->sums;
+    if (!sums)
+        return true;
+    const uint32_t is = st_crc32c(payload.data, payload.size);
+    const uint32_t was = atomic_load_explicit(&sums->values[part], memory_order_relaxed);
+    if (!was)
+        learn(shard, part, is);
+    return !was || was == is;
+}
+
+void st_shard_sums_close(struct st_shard_sums *sums, const struct st_shard_index *index,
+                         const char *file)
+{
+    if (sums)
+        keep_news(sums, index, file);
+    free(sums);
+}

@@ -1,0 +1,237 @@
+/* unpack.c - whole buffers of gzip, zlib and zstd
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/shards/unpack.h"
+#include "st_config.h"
+
+#include <endian.h>
+#include <string.h>
+#include <zlib.h>
+#if ST_HAVE_DEFLATE
+#include <libdeflate.h>
+#endif
+#if ST_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define STEP (1u << 20)
+
+static const char *const packing_names[] = {"nothing", "gzip", "zlib", "zstd", "xz", "bzip2"};
+
+const char *st_packing_name(enum st_packing packing) { return packing_names[packing]; }
+
+enum st_packing st_packing_of(const uint8_t *head, size_t size)
+{
+    static const struct {
+        enum st_packing packing;
+        char magic[7];
+        uint8_t size;
+    } known[] = {{ST_PACKED_GZIP, "\x1f\x8b", 2},
+                 {ST_PACKED_ZSTD, "\x28\xb5\x2f\xfd", 4},
+                 {ST_PACKED_XZ,
+                  "\xfd"
+                  "7zXZ",
+                  6},
+                 {ST_PACKED_BZIP2, "BZh", 3}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (size >= known[i].size && !memcmp(head, known[i].magic, known[i].size))
+            return known[i].packing;
+    return ST_PACKED_NOT;
+}
+
+uint64_t st_unpack_limit(uint64_t packed)
+{
+    const uint64_t least = 64ull << 20, most = 4ull << 30;
+    const uint64_t scaled = packed < most / 100 ? packed * 100 : most;
+    return scaled < least ? least : scaled;
+}
+
+bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
+{
+    struct st_buffer larger = {0};
+    if (capacity <= buffer->capacity)
+        return true;
+    if (!st_buffer_reserve(&larger, capacity))
+        return false;
+    if (buffer->size)
+        memcpy(larger.data, buffer->data, buffer->size);
+    larger.size = buffer->size;
+    st_buffer_free(buffer);
+    *buffer = larger;
+    return true;
+}
+
+/* ---- room for what comes out ----------------------------------------------------------------- */
+
+struct output {
+    struct st_buffer *buffer;
+    uint64_t began, limit;
+    const char *name;
+    struct stoker_error *err;
+};
+
+/* At least one byte of room behind what is there; at most `limit` bytes in all. */
+static int more_room(struct output *out)
+{
+    const uint64_t used = out->buffer->size - out->began;
+    uint64_t wanted = used < STEP ? STEP : used * 2;
+    if (used >= out->limit)
+        return st_fail(out->err, STOKER_ELIMIT, "%s: unpacks to more than %llu bytes, the limit",
+                       out->name, (unsigned long long)out->limit);
+    if (wanted > out->limit)
+        wanted = out->limit;
+    if (out->buffer->capacity - out->began > used || st_buffer_keep(out->buffer, out->began + wanted))
+        return 0;
+    return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for %llu bytes unpacked", out->name,
+                   (unsigned long long)wanted);
+}
+
+static uint64_t room_left(const struct output *out)
+{
+    const uint64_t all = out->buffer->capacity - out->buffer->size;
+    const uint64_t allowed = out->limit - (out->buffer->size - out->began);
+    return all < allowed ? all : allowed;
+}
+
+static int damaged(const struct output *out, enum st_packing packing, const char *what)
+{
+    return st_fail(out->err, STOKER_ECORRUPT, "%s: the %s data are damaged: %s", out->name,
+                   packing_names[packing], what);
+}
+
+/* ---- deflate --------------------------------------------------------------------------------- */
+
+static int inflate_all(enum st_packing packing, z_stream *z, struct st_bytes in, struct output *out)
+{
+    uint64_t fed = 0;
+    for (;;) {
+        if (z->avail_in == 0) {
+            const uint64_t left = in.size - fed, part = left < STEP ? left : STEP;
+            z->next_in = (Bytef *)(uintptr_t)(in.data + fed);
+            z->avail_in = (uInt)part;
+            fed += part;
+        }
+        int rc = more_room(out);
+        if (rc)
+            return rc;
+        const uint64_t room = room_left(out), part = room < 1u << 30 ? room : 1u << 30;
+        z->next_out = out->buffer->data + out->buffer->size;
+        z->avail_out = (uInt)part;
+        rc = inflate(z, Z_NO_FLUSH);
+        out->buffer->size += part - z->avail_out;
+        const bool ended = z->avail_in == 0 && fed == in.size;
+        if (rc == Z_STREAM_END) {
+            /* Zeros behind the last member are padding. */
+            while (packing == ST_PACKED_GZIP && z->avail_in && !*z->next_in)
+                z->next_in++, z->avail_in--;
+            if (z->avail_in == 0 && fed == in.size)
+                return 0;
+            if (packing != ST_PACKED_GZIP || inflateReset(z) != Z_OK)
+                return damaged(out, packing, "more bytes behind the end");
+        } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
+            return damaged(out, packing, z->msg ? z->msg : "they make no sense");
+        } else if (ended && z->avail_out) {
+            return damaged(out, packing, "they end too early");
+        }
+    }
+}
+
+#if ST_HAVE_DEFLATE
+/* A single member that states its true size; false: nothing is done. Passing NULL makes less than that
+ * an error. */
+static bool deflate_at_once(enum st_packing packing, struct st_bytes in, struct output *out)
+{
+    uint32_t stated; /* by the last member, modulo 2^32 */
+    if (packing != ST_PACKED_GZIP || in.size < 18)
+        return false;
+    memcpy(&stated, in.data + in.size - 4, sizeof stated);
+    stated = le32toh(stated);
+    if (stated > out->limit || stated / 1032 > in.size ||
+        !st_buffer_keep(out->buffer, out->began + stated))
+        return false;
+    struct libdeflate_decompressor *own = libdeflate_alloc_decompressor();
+    size_t read = 0;
+    const bool whole =
+        own &&
+        libdeflate_gzip_decompress_ex(own, in.data, in.size, out->buffer->data + out->began, stated,
+                                      &read, NULL) == LIBDEFLATE_SUCCESS &&
+        read == in.size;
+    libdeflate_free_decompressor(own);
+    out->buffer->size = out->began + (whole ? stated : 0);
+    return whole;
+}
+#endif
+
+static int unpack_deflate(enum st_packing packing, struct st_bytes in, struct output *out)
+{
+#if ST_HAVE_DEFLATE
+    if (deflate_at_once(packing, in, out))
+        return 0;
+#endif
+    z_stream z = {0};
+    if (inflateInit2(&z, packing == ST_PACKED_GZIP ? 16 + MAX_WBITS : MAX_WBITS) != Z_OK)
+        return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for zlib", out->name);
+    const int rc = inflate_all(packing, &z, in, out);
+    inflateEnd(&z);
+    return rc;
+}
+
+/* ---- zstd ------------------------------------------------------------------------------------ */
+
+#if ST_HAVE_ZSTD
+static int zstd_all(ZSTD_DStream *z, struct st_bytes in, struct output *out)
+{
+    ZSTD_inBuffer from = {in.data, in.size, 0};
+    size_t hint = 1;
+    const unsigned long long stated = ZSTD_getFrameContentSize(in.data, in.size);
+    if (stated <= out->limit) /* else unknown, or refused below */
+        st_buffer_keep(out->buffer, out->began + stated);
+    while (hint || from.pos < from.size) {
+        const int rc = more_room(out);
+        if (rc)
+            return rc;
+        ZSTD_outBuffer to = {out->buffer->data + out->buffer->size, room_left(out), 0};
+        hint = ZSTD_decompressStream(z, &to, &from);
+        out->buffer->size += to.pos;
+        if (ZSTD_isError(hint))
+            return damaged(out, ST_PACKED_ZSTD, ZSTD_getErrorName(hint));
+        if (hint && from.pos == from.size && to.pos < to.size)
+            return damaged(out, ST_PACKED_ZSTD, "they end too early");
+    }
+    return 0;
+}
+
+static int unpack_zstd(struct st_bytes in, struct output *out)
+{
+    ZSTD_DStream *z = ZSTD_createDStream();
+    if (!z)
+        return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for zstd", out->name);
+    const int rc = zstd_all(z, in, out);
+    ZSTD_freeDStream(z);
+    return rc;
+}
+#else
+static int unpack_zstd(struct st_bytes in, struct output *out)
+{
+    (void)in;
+    return st_fail(out->err, STOKER_EUNSUPPORTED,
+                   "%s: zstd, which this build has not; unpack it with `zstd -d`", out->name);
+}
+#endif
+
+int st_unpack(enum st_packing packing, struct st_bytes in, uint64_t limit, struct st_buffer *buffer,
+              const char *name, struct stoker_error *err)
+{
+    struct output out = {buffer, buffer->size, limit, name, err};
+    switch (packing) {
+    case ST_PACKED_GZIP:
+    case ST_PACKED_ZLIB:
+        return unpack_deflate(packing, in, &out);
+    case ST_PACKED_ZSTD:
+        return unpack_zstd(in, &out);
+    default:
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: packed with %s; unpack it first", name,
+                       packing_names[packing]);
+    }
+}

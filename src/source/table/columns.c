@@ -1,0 +1,213 @@
+/* columns.c - which columns of a table are wanted, and what they hold
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/table/manifest.h"
+#include "source/names.h"
+#include "source/text_numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const file_names[] = {"path",     "file",       "filename", "file_name",
+                                         "filepath", "file_path",  "image",    "image_path",
+                                         "audio",    "audio_path", NULL};
+static const char *const label_names[] = {"label",      "class",    "target",   "category", "label_name",
+                                          "class_name", "class_id", "label_id", NULL};
+
+static bool is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name))
+        names++;
+    return *names != NULL;
+}
+
+/* The first column whose name is among those; UINT32_MAX when there is none. JSON has keys at even
+ * places. */
+static uint32_t find_usual(const struct st_manifest *manifest, const struct st_cells *names,
+                           const char *const *usual)
+{
+    const uint32_t step = manifest->separator ? 1 : 2;
+    for (; *usual; usual++)
+        for (uint64_t i = 0; i < names->count; i += step)
+            if (!strcmp(*usual, st_cells_word(names, i)))
+                return (uint32_t)i;
+    return UINT32_MAX;
+}
+
+static int wish_for_usual(struct st_manifest *manifest, const struct st_cells *names,
+                          struct stoker_error *err)
+{
+    const uint32_t file = find_usual(manifest, names, file_names),
+                   label = find_usual(manifest, names, label_names);
+    char text[600];
+    if (file == UINT32_MAX)
+        return st_fail(
+            err, STOKER_EINVAL,
+            "%s: no column is called path, file, file_name or image; name those wanted in fields, the "
+            "one with the files first",
+            manifest->file.path);
+    snprintf(text, sizeof text, "%s%s%s", st_cells_word(names, file), label == UINT32_MAX ? "" : ",",
+             label == UINT32_MAX ? "" : st_cells_word(names, label));
+    return st_field_list_parse(&manifest->wishes, text, err);
+}
+
+static void choose_path(struct st_manifest *manifest)
+{
+    const struct st_field_wish *wishes = manifest->wishes.wishes;
+    for (uint32_t k = 0; k < manifest->wishes.count; k++)
+        if (wishes[k].typed && (wishes[k].kind == ST_FIELD_IMAGE || wishes[k].kind == ST_FIELD_AUDIO)) {
+            manifest->path_field = k;
+            return;
+        }
+}
+
+static int find_column(struct st_manifest *manifest, const struct st_cells *names, uint32_t k,
+                       struct stoker_error *err)
+{
+    const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+    uint64_t i = 0;
+    while (i < names->count && strcmp(st_cells_word(names, i), wish->name))
+        i++;
+    if (i == names->count)
+        return st_fail(err, STOKER_EINVAL, "%s: no column is called %s", manifest->file.path,
+                       wish->name);
+    manifest->columns[k].source = (uint32_t)i;
+    for (i++; i < names->count; i++)
+        if (!strcmp(st_cells_word(names, i), wish->name))
+            return st_fail(err, STOKER_ECORRUPT, "%s: two columns are called %s", manifest->file.path,
+                           wish->name);
+    return 0;
+}
+
+int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *names, const char *fields,
+                       struct stoker_error *err)
+{
+    int rc = fields ? st_field_list_parse(&manifest->wishes, fields, err)
+                    : wish_for_usual(manifest, names, err);
+    if (rc)
+        return rc;
+    choose_path(manifest);
+    for (uint32_t k = 0; k < manifest->wishes.count && !rc; k++) {
+        const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+        manifest->fields[k] = (struct st_field){.name = wish->name};
+        if (wish->ndim ||
+            (k != manifest->path_field && wish->typed &&
+             (wish->kind == ST_FIELD_IMAGE || wish->kind == ST_FIELD_AUDIO)) ||
+            wish->kind == ST_FIELD_ARRAY)
+            rc = st_fail(
+                err, STOKER_EINVAL,
+                "fields: %s: one column names files; the others can be int, float, text, json or bytes",
+                wish->name);
+        else if (manifest->separator)
+            rc = find_column(manifest, names, k, err);
+    }
+    return rc;
+}
+
+/* ---- columns become fields ----------------------------------------------------------------------- */
+
+/* Whether the words of all rows but damaged ones are numbers of this kind. */
+static bool all_numbers(const struct st_manifest *manifest, uint32_t k, bool whole)
+{
+    int64_t number;
+    double real;
+    for (uint64_t i = 0; i < manifest->count; i++) {
+        const struct st_bytes word = st_manifest_cell(manifest, i, k);
+        if (!st_manifest_is_damaged(manifest, i) &&
+            (whole ? !st_text_whole(word, &number) : !st_text_real(word, &real)))
+            return false;
+    }
+    return true;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    return st_name_compare(left, strlen(left), right, strlen(right));
+}
+
+/* Words to numbers: classes in sorted order. */
+static int number_classes(struct st_manifest *manifest, uint32_t k, struct stoker_error *err)
+{
+    const char **classes = st_calloc(manifest->count, sizeof *classes);
+    if (!classes)
+        return st_manifest_no_memory(manifest, err);
+    uint64_t words = 0, kept = 0;
+    for (uint64_t i = 0; i < manifest->count; i++)
+        if (!st_manifest_is_damaged(manifest, i))
+            classes[words++] = (const char *)st_manifest_cell(manifest, i, k).data;
+    qsort(classes, words, sizeof *classes, compare_words);
+    for (uint64_t i = 0; i < words; i++)
+        if (!kept || strcmp(classes[kept - 1], classes[i]))
+            classes[kept++] = classes[i];
+    for (uint64_t i = 0; i < manifest->count; i++) {
+        const char *word = (const char *)st_manifest_cell(manifest, i, k).data;
+        const char **found = bsearch(&word, classes, kept, sizeof *classes, compare_words);
+        manifest->columns[k].wholes[i] = found ? found - classes : 0;
+    }
+    if (manifest->classes || kept > UINT32_MAX) {
+        free(classes);
+    } else {
+        manifest->classes = classes;
+        manifest->class_count = (uint32_t)kept;
+    }
+    return 0;
+}
+
+/* A word where a number was asked for: the row is damaged. */
+static int note_word(struct st_manifest *manifest, uint32_t k, uint64_t row, struct stoker_error *err)
+{
+    char why[200];
+    snprintf(why, sizeof why, "%.60s is %.100s, no number", manifest->fields[k].name,
+             (const char *)st_manifest_cell(manifest, row, k).data);
+    return st_manifest_damage(manifest, row, why, err);
+}
+
+static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_error *err)
+{
+    struct st_manifest_column *column = &manifest->columns[k];
+    const bool whole = manifest->fields[k].kind == ST_FIELD_INT;
+    if (whole)
+        column->wholes = st_calloc(manifest->count, sizeof *column->wholes);
+    else
+        column->reals = st_calloc(manifest->count, sizeof *column->reals);
+    if (!column->wholes && !column->reals)
+        return st_manifest_no_memory(manifest, err);
+    if (whole && !all_numbers(manifest, k, true))
+        return number_classes(manifest, k, err);
+    int rc = 0;
+    for (uint64_t i = 0; i < manifest->count && !rc; i++) {
+        const struct st_bytes word = st_manifest_cell(manifest, i, k);
+        const bool good =
+            whole ? st_text_whole(word, &column->wholes[i]) : st_text_real(word, &column->reals[i]);
+        if (!good && !st_manifest_is_damaged(manifest, i))
+            rc = note_word(manifest, k, i, err);
+    }
+    return rc;
+}
+
+static enum st_field_kind own_choice(const struct st_manifest *manifest, uint32_t k)
+{
+    if (k == manifest->path_field)
+        return ST_FIELD_IMAGE;
+    if (all_numbers(manifest, k, true))
+        return ST_FIELD_INT;
+    if (all_numbers(manifest, k, false))
+        return ST_FIELD_FLOAT;
+    return is_among(manifest->fields[k].name, label_names) ? ST_FIELD_INT : ST_FIELD_TEXT;
+}
+
+int st_manifest_make_fields(struct st_manifest *manifest, struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; k < manifest->wishes.count && !rc; k++) {
+        const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+        struct st_field *field = &manifest->fields[k];
+        field->kind = wish->typed ? wish->kind : own_choice(manifest, k);
+        if (k != manifest->path_field && (field->kind == ST_FIELD_INT || field->kind == ST_FIELD_FLOAT))
+            rc = read_numbers(manifest, k, err);
+    }
+    return rc;
+}

@@ -1,0 +1,194 @@
+/* json_lines.c - one JSON object a line (RFC 8259), as keys and values
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/table/cells.h"
+#include "source/table/json.h"
+#include "source/text.h"
+#include "source/utf8.h"
+
+#include <string.h>
+
+enum { DEPTH_MAX = 64 };
+
+/* One line being read. */
+struct reading {
+    struct st_text text;
+    struct st_cells *out;
+    bool no_memory;
+};
+
+/* ---- strings ------------------------------------------------------------------------------------ */
+
+static bool take_hex(struct st_text *text, uint32_t *out)
+{
+    *out = 0;
+    if (text->end - text->at < 4)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        const char c = *text->at++;
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0)
+            return false;
+        *out = *out << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+/* \uXXXX, two of them for what lies beyond 16 bits; half of such a pair, and zero, are refused. */
+static bool take_escaped_point(struct st_text *text, char **to)
+{
+    uint32_t point, low;
+    if (!take_hex(text, &point) || point == 0 || (point >= 0xdc00 && point < 0xe000))
+        return false;
+    if (point >= 0xd800 && point < 0xdc00) {
+        if (!st_text_take_word(text, "\\u") || !take_hex(text, &low) || low < 0xdc00 || low >= 0xe000)
+            return false;
+        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    }
+    *to = (char *)st_put_utf8((uint8_t *)*to, point);
+    return true;
+}
+
+/* Writes the string without its escapes to `to`, which has room for it as it stands. */
+static char *take_string(struct st_text *text, char *to)
+{
+    static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    while (text->at < text->end && *text->at != '"') {
+        const char c = *text->at++;
+        if ((unsigned char)c < 0x20)
+            return NULL;
+        if (c != '\\') {
+            *to++ = c;
+            continue;
+        }
+        if (text->at == text->end)
+            return NULL;
+        const char kind = *text->at++;
+        const char *known = kind ? strchr(escapes, kind) : NULL;
+        if (known)
+            *to++ = meanings[known - escapes];
+        else if (kind != 'u' || !take_escaped_point(text, &to))
+            return NULL;
+    }
+    return st_text_take(text, '"') ? to : NULL;
+}
+
+/* From its opening quote to behind its closing one. */
+static bool skip_string(struct st_text *text)
+{
+    for (text->at++; text->at < text->end; text->at++) {
+        if (*text->at == '"') {
+            text->at++;
+            return true;
+        }
+        if (*text->at == '\\' && text->at + 1 < text->end)
+            text->at++;
+    }
+    return false;
+}
+
+/* A string at its opening quote, as a cell. */
+static bool add_string(struct reading *line)
+{
+    struct st_text *text = &line->text, behind = *text;
+    struct st_cells *out = line->out;
+    if (!skip_string(&behind))
+        return false;
+    if (!st_cells_add(out, text->at, (uint64_t)(behind.at - text->at))) { /* room, written over below */
+        line->no_memory = true;
+        return false;
+    }
+    text->at++;
+    char *from = out->text + out->at[out->count - 1], *end = take_string(text, from);
+    if (!end)
+        return false;
+    *end = '\0';
+    out->text_size = out->at[out->count - 1] + (uint64_t)(end - from) + 1;
+    return true;
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+static bool add_plain(struct reading *line, const char *word, uint64_t size)
+{
+    line->no_memory = !st_cells_add(line->out, word, size);
+    return !line->no_memory;
+}
+
+/* As it is written, behind the word of the same cell: see st_json_written. */
+static bool add_written(struct reading *line, const char *from)
+{
+    const bool added = add_plain(line, from, (uint64_t)(line->text.at - from));
+    line->out->count -= added;
+    return added;
+}
+
+/* A value as a cell; for null the key before it goes too. */
+static bool add_value(struct reading *line)
+{
+    struct st_text *text = &line->text;
+    st_text_skip_blanks(text);
+    const char *from = text->at;
+    if (from < text->end && *from == '"')
+        return add_string(line) && add_written(line, from);
+    if (!st_json_skip(text, DEPTH_MAX))
+        return false;
+    if (*from == 'n') {
+        line->out->text_size = line->out->at[--line->out->count];
+        return true;
+    }
+    if (*from == 't' || *from == 'f')
+        return add_plain(line, *from == 't' ? "1" : "0", 1) && add_written(line, from);
+    return add_plain(line, from, (uint64_t)(text->at - from));
+}
+
+const char *st_json_written(const struct st_cells *record, uint64_t index)
+{
+    const char *word = st_cells_word(record, index), *behind = word + strlen(word) + 1;
+    const uint64_t end = index + 1 < record->count ? record->at[index + 1] : record->text_size;
+    return behind < record->text + end ? behind : word;
+}
+
+static bool add_object(struct reading *line)
+{
+    struct st_text *text = &line->text;
+    if (!st_text_take(text, '{'))
+        return false;
+    if (!st_text_take(text, '}')) {
+        do {
+            st_text_skip_blanks(text);
+            if (text->at == text->end || *text->at != '"' || !add_string(line) ||
+                !st_text_take(text, ':') || !add_value(line))
+                return false;
+        } while (st_text_take(text, ','));
+        if (!st_text_take(text, '}'))
+            return false;
+    }
+    st_text_skip_blanks(text);
+    return text->at == text->end;
+}
+
+int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_error *err)
+{
+    st_cells_clear(out);
+    while (lines->at < lines->end) {
+        const char *begin = lines->at, *end = memchr(begin, '\n', (size_t)(lines->end - begin));
+        struct reading line = {.text = {begin, end ? end : lines->end}, .out = out};
+        lines->began = lines->line++;
+        lines->at = end ? end + 1 : lines->end;
+        st_text_skip_blanks(&line.text);
+        if (line.text.at == line.text.end)
+            continue; /* an empty line */
+        if (add_object(&line))
+            return 0;
+        if (line.no_memory)
+            return st_fail(err, STOKER_ENOMEM, "out of memory");
+        return st_fail(err, STOKER_ECORRUPT, "no JSON object, or a damaged one, from column %llu on",
+                       (unsigned long long)(line.text.at - begin) + 1);
+    }
+    return STOKER_END;
+}

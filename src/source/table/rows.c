@@ -1,0 +1,216 @@
+/* rows.c - the rows of a table
+ *
+ * A row that is damaged does not spoil the others: it keeps its place, and is a bad sample like any
+ * other.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/load.h"
+#include "source/table/manifest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANIFEST_MAX (4ull << 30)
+#define DAMAGES_MAX  (1u << 20) /* what has more is no table */
+
+int st_manifest_no_memory(const struct st_manifest *manifest, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM, "%s: out of memory", manifest->file.path);
+}
+
+struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row, uint32_t field)
+{
+    const char *word = st_cells_word(&manifest->cells, row * manifest->wishes.count + field);
+    return (struct st_bytes){(const uint8_t *)word, strlen(word)};
+}
+
+/* ---- damage ------------------------------------------------------------------------------------- */
+
+int st_manifest_damage(struct st_manifest *manifest, uint64_t row, const char *why,
+                       struct stoker_error *err)
+{
+    if (manifest->damage_count == DAMAGES_MAX)
+        return st_fail(err, STOKER_ECORRUPT, "%s: line %llu: %s; and so are a million other rows",
+                       manifest->file.path, st_manifest_line(manifest, row), why);
+    if (manifest->damage_count == manifest->damage_room) {
+        const uint64_t room = manifest->damage_room * 2 + 16;
+        struct st_manifest_damage *more = st_grow(manifest->damages, room, sizeof *more);
+        if (!more)
+            return st_manifest_no_memory(manifest, err);
+        manifest->damages = more;
+        manifest->damage_room = room;
+    }
+    char *copy = strdup(why);
+    if (!copy)
+        return st_manifest_no_memory(manifest, err);
+    manifest->damages[manifest->damage_count++] = (struct st_manifest_damage){row, copy};
+    manifest->lines[row] |= ST_MANIFEST_DAMAGED;
+    return 0;
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct st_manifest_damage *left = a, *right = b;
+    return (left->row > right->row) - (left->row < right->row);
+}
+
+int st_manifest_why(const struct st_manifest *manifest, uint64_t row, struct stoker_error *err)
+{
+    const struct st_manifest_damage key = {.row = row};
+    const struct st_manifest_damage *found =
+        bsearch(&key, manifest->damages, manifest->damage_count, sizeof key, by_row);
+    return st_fail(err, STOKER_ECORRUPT, "%s: line %llu: %s", manifest->file.path,
+                   st_manifest_line(manifest, row), found ? found->why : "damaged");
+}
+
+int st_manifest_settle(struct st_manifest *manifest, struct stoker_error *err)
+{
+    if (manifest->damage_count)
+        qsort(manifest->damages, manifest->damage_count, sizeof *manifest->damages, by_row);
+    if (manifest->count && manifest->damage_count == manifest->count)
+        return st_manifest_why(manifest, 0, err);
+    return 0;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+static int add_line(struct st_manifest *manifest, uint64_t line, struct stoker_error *err)
+{
+    if (manifest->count == manifest->lines_room) {
+        const uint64_t room = manifest->lines_room * 2 + 1024;
+        uint64_t *more = st_grow(manifest->lines, room, sizeof *more);
+        if (!more)
+            return st_manifest_no_memory(manifest, err);
+        manifest->lines = more;
+        manifest->lines_room = room;
+    }
+    manifest->lines[manifest->count++] = line;
+    return 0;
+}
+
+/* Words of damaged rows, which nobody asks for. */
+static int add_nothing(struct st_manifest *manifest, uint64_t rows, struct stoker_error *err)
+{
+    for (uint64_t i = 0; i < rows * manifest->wishes.count; i++)
+        if (!st_cells_add(&manifest->cells, "", 0))
+            return st_manifest_no_memory(manifest, err);
+    return 0;
+}
+
+static int add_damaged(struct st_manifest *manifest, uint64_t line, const char *why,
+                       struct stoker_error *err)
+{
+    int rc = add_nothing(manifest, 1, err);
+    if (!rc)
+        rc = add_line(manifest, line, err);
+    return rc ? rc : st_manifest_damage(manifest, manifest->count - 1, why, err);
+}
+
+/* The word of a record that a field wants; NULL when it is not there. The last of equal JSON keys
+ * counts. */
+static const char *word_for(const struct st_manifest *manifest, const struct st_cells *record,
+                            uint32_t k)
+{
+    const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+    const bool json = wish->typed && wish->kind == ST_FIELD_JSON;
+    const char *found = NULL;
+    if (manifest->separator)
+        return st_cells_word(record, manifest->columns[k].source);
+    for (uint64_t i = 0; i + 1 < record->count; i += 2)
+        if (!strcmp(st_cells_word(record, i), wish->name))
+            found = json ? st_json_written(record, i + 1) : st_cells_word(record, i + 1);
+    return found;
+}
+
+static int add_record(struct st_manifest *manifest, const struct st_cells *record, uint64_t line,
+                      struct stoker_error *err)
+{
+    const char *words[ST_FIELDS_MAX];
+    char why[200];
+    for (uint32_t k = 0; k < manifest->wishes.count; k++) {
+        words[k] = word_for(manifest, record, k);
+        if (!words[k] || (k == manifest->path_field && !*words[k])) {
+            snprintf(why, sizeof why, "nothing stands for %.150s", manifest->fields[k].name);
+            return add_damaged(manifest, line, why, err);
+        }
+    }
+    for (uint32_t k = 0; k < manifest->wishes.count; k++)
+        if (!st_cells_add(&manifest->cells, words[k], strlen(words[k])))
+            return st_manifest_no_memory(manifest, err);
+    return add_line(manifest, line, err);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------- */
+
+/* A table being read. */
+struct reading {
+    struct st_lines lines;
+    struct st_cells record;
+    bool chosen;      /* which columns are wanted */
+    uint64_t columns; /* of CSV */
+};
+
+/* Columns are named by CSV's first line, or by the first JSON object that is whole. */
+static int choose(struct st_manifest *manifest, struct reading *table, const char *fields,
+                  struct stoker_error *err)
+{
+    table->chosen = true;
+    table->columns = table->record.count;
+    const int rc = st_manifest_choose(manifest, &table->record, fields, err);
+    return rc ? rc : add_nothing(manifest, manifest->count, err);
+}
+
+static int take_record(struct st_manifest *manifest, struct reading *table, const char *fields,
+                       struct stoker_error *err)
+{
+    struct stoker_error damage = {0};
+    char why[200];
+    const bool csv = manifest->separator != 0;
+    int rc = csv ? st_csv_record(&table->lines, manifest->separator, &table->record, &damage)
+                 : st_json_record(&table->lines, &table->record, &damage);
+    const uint64_t line = table->lines.began;
+    if (rc == STOKER_END)
+        return rc;
+    if (rc == STOKER_ENOMEM)
+        return st_manifest_no_memory(manifest, err);
+    if (rc && csv && !table->chosen)
+        return st_fail(err, STOKER_ECORRUPT, "%s: line %llu: %s", manifest->file.path,
+                       (unsigned long long)line, damage.message);
+    if (rc)
+        return add_damaged(manifest, line, damage.message, err);
+    if (!table->chosen) {
+        rc = choose(manifest, table, fields, err);
+        if (rc || csv)
+            return rc;
+    }
+    if (csv && table->record.count != table->columns) {
+        snprintf(why, sizeof why, "%llu words, where the first line has %llu",
+                 (unsigned long long)table->record.count, (unsigned long long)table->columns);
+        return add_damaged(manifest, line, why, err);
+    }
+    return add_record(manifest, &table->record, line, err);
+}
+
+int st_manifest_read(struct st_manifest *manifest, const char *fields, struct stoker_error *err)
+{
+    struct st_buffer text = {0};
+    struct reading table = {0};
+    int rc = st_load(&text, &manifest->file, MANIFEST_MAX, err);
+    if (!rc)
+        st_lines_begin(&table.lines, text.data, text.size);
+    while (!rc)
+        rc = take_record(manifest, &table, fields, err);
+    st_buffer_free(&text);
+    st_cells_free(&table.record);
+    if (rc != STOKER_END)
+        return rc;
+    if (!table.chosen && manifest->count)
+        return st_manifest_why(manifest, 0, err);
+    if (!table.chosen)
+        return st_fail(err, STOKER_EINVAL, "%s: is empty; %s", manifest->file.path,
+                       manifest->separator ? "its first line must name the columns"
+                                           : "it needs one object a line");
+    return 0;
+}

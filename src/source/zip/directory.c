@@ -1,0 +1,304 @@
+/* directory.c - what a zip archive says it holds
+ *
+ * The directory stands at the end, and a record that says where it begins behind it, before a comment of
+ * any length. Archives of more than 4 GiB, or of more than 65,535 members, have a second such record
+ * with wider numbers (zip64). Where bytes were put in front of an archive, all its offsets are off by as
+ * much.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/zip/directory.h"
+#include "source/deflate/inflate.h"
+#include "source/little.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    END_SIZE = 22,
+    COMMENT_MAX = 65535,
+    LOCATOR_SIZE = 20,
+    END64_SIZE = 56,
+    ENTRY_SIZE = 46,
+    LOCAL_SIZE = 30,
+};
+#define END_MARK      0x06054b50u
+#define LOCATOR_MARK  0x07064b50u
+#define END64_MARK    0x06064b50u
+#define ENTRY_MARK    0x02014b50u
+#define LOCAL_MARK    0x04034b50u
+#define DIRECTORY_MAX (2ull << 30)
+
+static int damaged(const struct st_held *file, const char *what, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT, "%s: %s", file->path, what);
+}
+
+/* ---- the end of the archive --------------------------------------------------------------------- */
+
+struct directory {
+    uint64_t entries, size, at; /* `at` in the file */
+    uint64_t shift;             /* bytes in front of the archive */
+};
+
+/* The record with wider numbers, if there is one; `end` is where the plain one stands. */
+static int read_end64(const struct st_held *file, uint64_t end, struct directory *out, uint64_t *before,
+                      struct stoker_error *err)
+{
+    uint8_t locator[LOCATOR_SIZE], record[END64_SIZE];
+    *before = end;
+    if (end < LOCATOR_SIZE + END64_SIZE)
+        return 0;
+    int rc = st_held_read(file, end - LOCATOR_SIZE, locator, sizeof locator, err);
+    if (rc || st_u32(locator) != LOCATOR_MARK)
+        return rc;
+    /* Where it says, or, with bytes in front of the archive, right before the locator. */
+    uint64_t at = st_u64(locator + 8);
+    if (at > end - LOCATOR_SIZE - END64_SIZE)
+        return damaged(file, "the record of its zip64 directory lies outside of the file", err);
+    rc = st_held_read(file, at, record, sizeof record, err);
+    if (!rc && st_u32(record) != END64_MARK) {
+        at = end - LOCATOR_SIZE - END64_SIZE;
+        rc = st_held_read(file, at, record, sizeof record, err);
+    }
+    if (rc)
+        return rc;
+    if (st_u32(record) != END64_MARK)
+        return damaged(file, "the record of its zip64 directory is not where it should be", err);
+    out->entries = st_u64(record + 32);
+    out->size = st_u64(record + 40);
+    out->at = st_u64(record + 48);
+    *before = at;
+    return 0;
+}
+
+static int find_directory(const struct st_held *file, struct directory *out, struct stoker_error *err)
+{
+    const uint64_t tail_size = file->size < END_SIZE + COMMENT_MAX ? file->size : END_SIZE + COMMENT_MAX;
+    if (file->size < END_SIZE)
+        return damaged(file, "too short for a zip archive", err);
+    uint8_t *tail = st_calloc(tail_size, 1);
+    if (!tail)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    int rc = st_held_read(file, file->size - tail_size, tail, tail_size, err);
+    uint64_t at = tail_size - END_SIZE + 1;
+    bool found = false;
+    while (!rc && !found && at--)
+        found = st_u32(tail + at) == END_MARK && at + END_SIZE + st_u16(tail + at + 20) <= tail_size;
+    if (!rc && !found)
+        rc = damaged(file, "no zip archive, or its end is missing", err);
+    if (!rc)
+        *out = (struct directory){st_u16(tail + at + 10), st_u32(tail + at + 12), st_u32(tail + at + 16),
+                                  0};
+    free(tail);
+    if (rc)
+        return rc;
+    uint64_t before;
+    rc = read_end64(file, file->size - tail_size + at, out, &before, err);
+    if (rc)
+        return rc;
+    if (out->size > before || out->at > before - out->size)
+        return damaged(file, "its directory lies outside of the file; was it cut short?", err);
+    out->shift = before - out->size - out->at;
+    out->at += out->shift;
+    if (out->entries > out->size / ENTRY_SIZE)
+        return damaged(file, "claims more members than its directory can hold", err);
+    if (out->size > DIRECTORY_MAX)
+        return st_fail(err, STOKER_ELIMIT, "%s: a directory of more than 2 GiB", file->path);
+    return 0;
+}
+
+/* ---- its entries -------------------------------------------------------------------------------- */
+
+/* Numbers that did not fit stand in the extra part, in this order, those only. */
+static bool widen(struct st_zip_member *member, const uint8_t *extra, uint64_t size)
+{
+    uint64_t *const fields[] = {&member->size, &member->packed, &member->at};
+    while (size >= 4) {
+        const uint64_t part = st_u16(extra + 2);
+        if (part > size - 4)
+            return false;
+        if (st_u16(extra) == 1) {
+            const uint8_t *at = extra + 4, *end = at + part;
+            for (int i = 0; i < 3; i++)
+                if (*fields[i] == UINT32_MAX) {
+                    if (end - at < 8)
+                        return false;
+                    *fields[i] = st_u64(at);
+                    at += 8;
+                }
+            return true;
+        }
+        extra += 4 + part;
+        size -= 4 + part;
+    }
+    return true;
+}
+
+/* One entry at `at`; its whole size to *taken, 0 when it is none. */
+static void read_entry(const uint8_t *at, uint64_t left, struct st_zip_member *member, uint64_t *taken)
+{
+    *taken = 0;
+    if (left < ENTRY_SIZE || st_u32(at) != ENTRY_MARK)
+        return;
+    const uint64_t name = st_u16(at + 28), extra = st_u16(at + 30), comment = st_u16(at + 32);
+    if (left - ENTRY_SIZE < name + extra + comment)
+        return;
+    *member = (struct st_zip_member){
+        .packed = st_u32(at + 20),
+        .size = st_u32(at + 24),
+        .at = st_u32(at + 42),
+        .crc = st_u32(at + 16),
+        .method = (uint16_t)st_u16(at + 10),
+        .encrypted = (st_u16(at + 8) & 1) != 0,
+    };
+    if (widen(member, at + ENTRY_SIZE + name, extra))
+        *taken = ENTRY_SIZE + name + extra + comment;
+}
+
+static int read_entries(struct st_zip *zip, const struct st_held *file,
+                        const struct directory *directory, const uint8_t *bytes,
+                        struct stoker_error *err)
+{
+    uint64_t at = 0, text = 0;
+    for (uint64_t i = 0; i < directory->entries; i++) {
+        struct st_zip_member member;
+        uint64_t taken;
+        read_entry(bytes + at, directory->size - at, &member, &taken);
+        if (!taken)
+            return st_fail(err, STOKER_ECORRUPT, "%s: its directory is damaged at member %llu",
+                           file->path, (unsigned long long)i);
+        const char *name = (const char *)bytes + at + ENTRY_SIZE;
+        const uint64_t size = strnlen(name, st_u16(bytes + at + 28)); /* as Python: up to a zero byte */
+        memcpy(zip->text + text, name, size);
+        zip->text[text + size] = '\0';
+        member.name = text;
+        at += taken;
+        if (size && name[size - 1] == '/')
+            continue;
+        if (!st_add(member.at, directory->shift, &member.at) || member.at > directory->at ||
+            member.packed > directory->at - member.at)
+            return st_fail(err, STOKER_ECORRUPT, "%s: %s lies outside of the file", file->path,
+                           zip->text + text);
+        text += size + 1;
+        zip->members[zip->count++] = member;
+    }
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct st_zip_member *left = *(struct st_zip_member *const *)a;
+    const struct st_zip_member *right = *(struct st_zip_member *const *)b;
+    return (left->at > right->at) - (left->at < right->at);
+}
+
+/* Each member ends where the next begins: bombs are made of members that share their bytes. */
+static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_t end,
+                         struct stoker_error *err)
+{
+    struct st_zip_member **sorted = st_calloc(zip->count, sizeof *sorted);
+    if (!sorted)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    for (uint64_t i = 0; i < zip->count; i++)
+        sorted[i] = &zip->members[i];
+    qsort(sorted, zip->count, sizeof *sorted, by_place);
+    int rc = 0;
+    for (uint64_t i = 0; i < zip->count && !rc; i++) {
+        struct st_zip_member *member = sorted[i];
+        const uint64_t next = i + 1 < zip->count ? sorted[i + 1]->at : end;
+        /* Bytes that belong to nobody may follow, but not much of a local header can stand in between.
+         */
+        const uint64_t most = LOCAL_SIZE + 2 * 65535ull + member->packed;
+        member->room = next - member->at < most ? next - member->at : most;
+        if (member->room < LOCAL_SIZE + member->packed)
+            rc = st_fail(err, STOKER_ECORRUPT, "%s: %s overlaps what follows it", file->path,
+                         st_zip_name(zip, member));
+    }
+    free(sorted);
+    return rc;
+}
+
+int st_zip_open(struct st_zip *zip, const struct st_held *file, struct stoker_error *err)
+{
+    struct directory directory = {0};
+    *zip = (struct st_zip){0};
+    int rc = find_directory(file, &directory, err);
+    if (rc)
+        return rc;
+    uint8_t *bytes = malloc(directory.size ? directory.size : 1);
+    zip->members = st_calloc(directory.entries, sizeof *zip->members);
+    zip->text = malloc(directory.size + 1); /* an entry is longer than its name and a zero */
+    if (!bytes || !zip->members || !zip->text)
+        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory for its directory of %llu bytes", file->path,
+                     (unsigned long long)directory.size);
+    if (!rc)
+        rc = st_held_read(file, directory.at, bytes, directory.size, err);
+    if (!rc)
+        rc = read_entries(zip, file, &directory, bytes, err);
+    free(bytes);
+    return rc ? rc : measure_rooms(zip, file, directory.at, err);
+}
+
+void st_zip_close(struct st_zip *zip)
+{
+    free(zip->members);
+    free(zip->text);
+    *zip = (struct st_zip){0};
+}
+
+/* ---- one member --------------------------------------------------------------------------------- */
+
+int st_zip_find(const struct st_zip *zip, const struct st_zip_member *member, struct st_bytes room,
+                struct st_bytes *packed, struct stoker_error *err)
+{
+    /* The local header has a name and an extra part of its own length. */
+    const uint8_t *at = room.data;
+    const uint64_t head = room.size >= LOCAL_SIZE && st_u32(at) == LOCAL_MARK
+                              ? LOCAL_SIZE + st_u16(at + 26) + st_u16(at + 28)
+                              : UINT64_MAX;
+    if (head > room.size || member->packed > room.size - head)
+        return st_fail(err, STOKER_ECORRUPT, "%s: is not where the archive's directory says",
+                       st_zip_name(zip, member));
+    *packed = (struct st_bytes){at + head, member->packed};
+    return 0;
+}
+
+int st_zip_readable(const struct st_zip *zip, const struct st_zip_member *member,
+                    struct stoker_error *err)
+{
+    const char *name = st_zip_name(zip, member);
+    if (member->encrypted)
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: is encrypted; unpack it with its password first",
+                       name);
+    if (member->method != ST_ZIP_STORED && member->method != ST_ZIP_DEFLATED)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: is packed by method %u; only stored and deflated members can be read", name,
+                       member->method);
+    if (member->method == ST_ZIP_STORED ? member->size != member->packed
+                                        : !st_inflate_possible(member->packed, member->size))
+        return st_fail(err, STOKER_ECORRUPT, "%s: %llu bytes cannot have become %llu", name,
+                       (unsigned long long)member->size, (unsigned long long)member->packed);
+    return 0;
+}
+
+int st_zip_verify(const struct st_zip *zip, const struct st_zip_member *member, struct st_bytes bytes,
+                  struct stoker_error *err)
+{
+    if (st_crc32(bytes.data, bytes.size) != member->crc)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: its checksum is wrong; the archive is damaged or was replaced",
+                       st_zip_name(zip, member));
+    return 0;
+}
+
+int st_zip_unpack(const struct st_zip *zip, const struct st_zip_member *member, struct st_bytes packed,
+                  uint8_t *out, struct stoker_error *err)
+{
+    if (member->method == ST_ZIP_STORED)
+        memcpy(out, packed.data, packed.size);
+    else if (!st_inflate(ST_WRAPPING_NONE, packed, out, member->size))
+        return st_fail(err, STOKER_ECORRUPT, "%s: its deflated bytes are damaged",
+                       st_zip_name(zip, member));
+    return st_zip_verify(zip, member, (struct st_bytes){out, member->size}, err);
+}
