@@ -16,7 +16,7 @@ headers_alone() {
         case $header in # these are for one architecture only; some leave functions to who includes them
             *_x86.h) [ "$(uname -m)" = x86_64 ] || continue; isa=(-mavx2 -mfma -mf16c -mbmi2 -Wno-error) ;;
             *_neon.h) [ "$(uname -m)" = aarch64 ] || continue ;;
-            */hdf5_inside.h) pkg-config --exists hdf5 || continue; read -ra isa < <(pkg-config --cflags hdf5) ;;
+            */source/hdf5/inside.h) pkg-config --exists hdf5 || continue; read -ra isa < <(pkg-config --cflags hdf5) ;;
         esac
         printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
             cc -x c -std=gnu11 -D_GNU_SOURCE -Isrc -I. "-I$BUILD" "${WARN[@]}" "${isa[@]}" -Wno-unused-function \

@@ -286,7 +286,7 @@ static enum verdict ask_once(struct st_connections *connections, const struct st
 static int ask(struct st_http *http, const struct st_http_target *target, struct request *request,
                struct stoker_error *err)
 {
-    struct stoker_error why = {0};
+    struct stoker_error why = {0}, reason = {0};
     struct st_connections *connections = st_connections_of(&http->connections);
     if (!connections)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for connections", target->name);
@@ -296,7 +296,10 @@ static int ask(struct st_http *http, const struct st_http_target *target, struct
     for (; verdict == AGAIN && tries < TRIES && st_now_ns() < until; tries++) {
         long server_s = 0;
         const uint64_t before = request->answer.got;
-        verdict = ask_once(connections, target, request, until, &server_s, &why);
+        verdict = ask_once(connections, target, request, until, &server_s, &reason);
+        /* A try that our own end of time cuts short says less than the one before it. */
+        if (verdict != AGAIN || !why.code || st_now_ns() < until)
+            why = reason;
         if (verdict == AGAIN && request->answer.got > before)
             tries = 0; /* it gets on */
         if (verdict == AGAIN && tries + 1 < TRIES && st_now_ns() < until)
