@@ -38,7 +38,7 @@ int pack_sum_range(const struct st_held *file, uint64_t offset, uint64_t size, u
     return rc;
 }
 
-int pack_sum_file(const char *path, struct pack_shard *shard, struct stoker_error *err)
+static int sum_file(const char *path, struct pack_shard *shard, struct stoker_error *err)
 {
     struct st_held file = {0};
     int rc = st_held_open(&file, path, err);
@@ -48,6 +48,16 @@ int pack_sum_file(const char *path, struct pack_shard *shard, struct stoker_erro
     if (!rc)
         rc = pack_sum_range(&file, 0, file.size, &shard->crc, err);
     st_held_close(&file);
+    return rc;
+}
+
+int pack_finish_as(char *temporary, const char *path, struct pack_shard *shard, struct stoker_error *err)
+{
+    int rc = sum_file(temporary, shard, err);
+    if (!rc)
+        rc = pack_rename(temporary, path, err);
+    if (!rc)
+        temporary[0] = '\0';
     return rc;
 }
 

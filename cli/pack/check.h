@@ -22,8 +22,9 @@ int pack_check_folder(const char *folder, struct pack_findings *findings, struct
 /* Every member of a tar file against the sums in its "__index__"; nothing where it has none. */
 int pack_check_tar(const char *path, struct pack_findings *findings, struct stoker_error *err);
 
-/* Of a whole file that is to be part of a pack: has it on the disk, and notes its size and sum. */
-int pack_sum_file(const char *path, struct pack_shard *shard, struct stoker_error *err);
+/* A file that a library wrote is whole: has it on the disk, notes its size and sum, and gives it its name.
+ * `temporary` is empty then. */
+int pack_finish_as(char *temporary, const char *path, struct pack_shard *shard, struct stoker_error *err);
 /* The CRC32C of a part of a file. */
 int pack_sum_range(const struct st_held *file, uint64_t offset, uint64_t size, uint32_t *crc,
                    struct stoker_error *err);

@@ -313,13 +313,7 @@ static int hdf5_finish(void *self, struct pack_shard *shard, struct pack_beside 
     struct hdf5_writer *w = self;
     (void)beside;
     int rc = w->rows.rows < w->room ? tighten(w, err) : STOKER_OK;
-    if (!rc)
-        rc = pack_sum_file(w->temporary, shard, err);
-    if (!rc)
-        rc = pack_rename(w->temporary, w->path, err);
-    if (!rc)
-        w->temporary[0] = '\0';
-    return rc;
+    return rc ? rc : pack_finish_as(w->temporary, w->path, shard, err);
 }
 
 const struct pack_writer pack_writer_hdf5 = {

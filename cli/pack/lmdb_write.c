@@ -167,13 +167,7 @@ static int lmdb_finish(void *self, struct pack_shard *shard, struct pack_beside 
     (void)beside;
     int rc = commit(w, err);
     close_all(w);
-    if (!rc)
-        rc = pack_sum_file(w->temporary, shard, err);
-    if (!rc)
-        rc = pack_rename(w->temporary, w->path, err);
-    if (!rc)
-        w->temporary[0] = '\0';
-    return rc;
+    return rc ? rc : pack_finish_as(w->temporary, w->path, shard, err);
 }
 
 const struct pack_writer pack_writer_lmdb = {

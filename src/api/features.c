@@ -43,7 +43,7 @@ static bool codec_at(uint32_t index, struct stoker_feature *out)
     if (index < present) {
         const struct st_codec *codec = st_codecs[index];
         *out = (struct stoker_feature){"codec", codec->name,
-                                       codec->library ? codec->library() : "built in", true};
+                                       codec->based_on ? codec->based_on() : "built in", true};
     } else if (index - present < missing) {
         const struct st_codec_missing *none = &st_codecs_missing[index - present];
         *out = (struct stoker_feature){"codec", none->name, none->library, false};

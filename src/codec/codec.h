@@ -37,7 +37,7 @@ struct st_codec {
     int (*decode)(void *state, struct st_bytes in, const struct st_decode *how, struct st_arena *arena,
                   struct st_view *out, struct stoker_error *err);
     void (*close)(void *state); /* safe on zeroed state; NULL where there is nothing to free */
-    const char *(*library)(void); /* "libjpeg-turbo 2.1.5"; NULL: our own code */
+    const char *(*based_on)(void); /* "libjpeg-turbo 2.1.5"; NULL: our own code */
     /* Names of the ways a file can take through the codec; NULL past the last. No function: one way. */
     const char *(*path_name)(uint32_t path);
 };

@@ -378,6 +378,6 @@ const struct st_codec st_codec_jpeg = {
     .header = header,
     .decode = decode,
     .close = close_state,
-    .library = library,
+    .based_on = library,
     .path_name = path_name,
 };

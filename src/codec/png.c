@@ -78,5 +78,5 @@ const struct st_codec st_codec_png = {
     .probe = st_png_probe,
     .header = st_png_header,
     .decode = decode,
-    .library = library,
+    .based_on = library,
 };

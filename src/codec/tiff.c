@@ -331,5 +331,5 @@ const struct st_codec st_codec_tiff = {
     .probe = probe,
     .header = header,
     .decode = decode,
-    .library = library,
+    .based_on = library,
 };

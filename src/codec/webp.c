@@ -192,5 +192,5 @@ const struct st_codec st_codec_webp = {
     .probe = probe,
     .header = header,
     .decode = decode,
-    .library = library,
+    .based_on = library,
 };

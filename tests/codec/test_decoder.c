@@ -48,7 +48,7 @@ static void registry(void)
     for (; st_codecs[count]; count++) {
         const struct st_codec *codec = st_codecs[count];
         complete &= codec->name && codec->probe && codec->header && codec->decode;
-        complete &= !codec->library || strlen(codec->library()) > 3;
+        complete &= !codec->based_on || strlen(codec->based_on()) > 3;
     }
     ok(count > 0 && count < ST_CODECS_MAX && complete, "%u codecs, all complete", count);
     for (uint32_t a = 0; a < count; a++)
