@@ -68,7 +68,7 @@ extern "C" {
 #define STOKER_STATUS_MAP(X)                                                                       \
     X(OK, 0, "no error")                                                                           \
     X(END, 1, "the epoch has ended")                                                               \
-    X(EINVAL, -1, "the request makes no sense")                                                    \
+    X(EINVAL, -1, "an invalid argument")                                                           \
     X(ENOMEM, -2, "out of memory")                                                                 \
     X(EIO, -3, "the bytes could not be read")                                                      \
     X(ECORRUPT, -4, "the bytes are not what they claim to be")                                     \
@@ -76,7 +76,9 @@ extern "C" {
     X(ELIMIT, -6, "a limit set by the caller was reached")                                         \
     X(EFORK, -7, "the handle belongs to another process")                                          \
     X(ETIMEOUT, -8, "nothing arrived in time")                                                     \
-    X(ECANCELED, -9, "the call was interrupted")
+    X(ECANCELED, -9, "the call was interrupted")                                                   \
+    X(ENOTFOUND, -10, "there is no such file, folder or object")                                   \
+    X(ETRANSIENT, -11, "the machine or the network failed, not the data: trying again may help")
 
 enum stoker_status {
 #define X(name, value, text) STOKER_##name = value,

@@ -38,6 +38,14 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     rc = add_exception(module, &state->unsupported, "Unsupported",
                        "This build or version cannot do that.", both);
     Py_DECREF(both);
+    if (rc < 0)
+        return rc;
+    both = PyTuple_Pack(2, state->error, PyExc_OSError);
+    if (!both)
+        return -1;
+    rc = add_exception(module, &state->transient, "TransientError",
+                       "The machine or the network failed, not the data: trying again may help.", both);
+    Py_DECREF(both);
     return rc;
 }
 
@@ -56,6 +64,12 @@ PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *er
         break;
     case STOKER_EIO:
         type = PyExc_OSError;
+        break;
+    case STOKER_ENOTFOUND:
+        type = PyExc_FileNotFoundError;
+        break;
+    case STOKER_ETRANSIENT:
+        type = state->transient;
         break;
     case STOKER_ECORRUPT:
         type = state->corrupt;

@@ -19,7 +19,7 @@
 
 struct ext_state {
     PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch;
-    PyObject *error, *corrupt, *limit, *unsupported; /* exceptions */
+    PyObject *error, *corrupt, *limit, *unsupported, *transient; /* exceptions */
 };
 
 /* ---- errors.c ---- */

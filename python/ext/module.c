@@ -38,6 +38,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->corrupt);
     Py_VISIT(state->limit);
     Py_VISIT(state->unsupported);
+    Py_VISIT(state->transient);
     return 0;
 }
 
@@ -55,6 +56,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->corrupt);
     Py_CLEAR(state->limit);
     Py_CLEAR(state->unsupported);
+    Py_CLEAR(state->transient);
     return 0;
 }
 

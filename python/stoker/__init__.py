@@ -25,7 +25,7 @@ import numpy as np
 
 from . import _ext, audio, datasets, transforms
 from ._convert import to_numpy
-from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, Unsupported
+from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
 from .dataloader import DataLoader
 
@@ -35,6 +35,7 @@ __all__ = [
     "GpuWatch",
     "LimitReached",
     "StokerError",
+    "TransientError",
     "Unsupported",
     "audio",
     "cpus",

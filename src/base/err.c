@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,9 +35,31 @@ int st_fail_in(struct stoker_error *err, int code, const char *prefix)
     return code;
 }
 
+/* What may be different a moment later, with the same file. */
+static bool is_transient(int errnum)
+{
+    switch (errnum) {
+    case EIO: case EAGAIN: case EINTR: case EBUSY: case EMFILE: case ENFILE: case ENOBUFS: case ESTALE:
+    case ETIMEDOUT: case ECONNRESET: case ECONNABORTED: case ECONNREFUSED: case ENETDOWN: case ENETUNREACH:
+    case ENETRESET: case EHOSTDOWN: case EHOSTUNREACH: case EPIPE: case EREMOTEIO: case ENOLINK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int status_of(int errnum)
+{
+    if (errnum == ENOMEM)
+        return STOKER_ENOMEM;
+    if (errnum == ENOENT || errnum == ENOTDIR)
+        return STOKER_ENOTFOUND;
+    return is_transient(errnum) ? STOKER_ETRANSIENT : STOKER_EIO;
+}
+
 int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
 {
-    const int code = errnum == ENOMEM ? STOKER_ENOMEM : STOKER_EIO;
+    const int code = status_of(errnum);
     if (err) {
         va_list args;
         va_start(args, format);

@@ -15,7 +15,8 @@ int st_fail(struct stoker_error *err, int code, const char *format, ...)
 /* Puts "prefix: " in front of the sentence that is already there; returns err's code. */
 int st_fail_in(struct stoker_error *err, int code, const char *prefix);
 
-/* As st_fail, with ": " and the text of the system's error number at the end. */
+/* As st_fail, with ": " and the text of the system's error number at the end. The number decides the status: ENOMEM,
+ * ENOTFOUND, ETRANSIENT for what may be different a moment later, else EIO. */
 int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -35,7 +35,7 @@ static int64_t callbacks_label(const void *self, uint64_t sample)
 static int refused(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)
 {
     char name[40];
-    const int code = status < 0 && status >= STOKER_ECANCELED ? status : STOKER_EIO;
+    const int code = status < 0 && status >= STOKER_ETRANSIENT ? status : STOKER_EIO;
     st_name_by_number(NULL, sample, name, sizeof name);
     said->message[sizeof said->message - 1] = '\0';
     if (said->message[0])

@@ -99,7 +99,7 @@ static void nulls(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     stoker_dataset_close(NULL);
     stoker_batch_release(NULL);
     struct stoker_dataset *none = (void *)&err;
-    ok(stoker_dataset_open(&none, "/no/such/folder", NULL, &err) == STOKER_EIO && none == NULL,
+    ok(stoker_dataset_open(&none, "/no/such/folder", NULL, &err) == STOKER_ENOTFOUND && none == NULL,
        "a folder that does not exist (%s)", err.message);
     ok(stoker_dataset_open(&none, "gopher:x", NULL, &err) < 0 && none == NULL, "a scheme that does not exist (%s)",
        err.message);

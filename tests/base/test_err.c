@@ -22,7 +22,10 @@ int main(void)
     st_fail_in(&err, STOKER_EIO, path);
     ok(strstr(err.message, ": short read") != NULL, "a very long path leaves room for the reason");
 
-    ok(st_fail_errno(&err, ENOENT, "%s", path) == STOKER_EIO, "system errors are EIO");
+    ok(st_fail_errno(&err, ENOENT, "%s", path) == STOKER_ENOTFOUND, "a missing file is ENOTFOUND");
+    ok(st_fail_errno(NULL, EMFILE, "x") == STOKER_ETRANSIENT && st_fail_errno(NULL, EIO, "x") == STOKER_ETRANSIENT,
+       "what may pass is ETRANSIENT");
+    ok(st_fail_errno(NULL, EACCES, "x") == STOKER_EIO, "other errors of the system are EIO");
     ok(strstr(err.message, ": No such file") != NULL, "and end in the system's words");
     ok(st_fail_errno(&err, ENOMEM, "x") == STOKER_ENOMEM, "except the lack of memory");
     return done_testing();

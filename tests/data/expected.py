@@ -95,7 +95,7 @@ def patches_between(good, bad):
     return lines + (f"cut {len(bad)}\n" if len(bad) < len(good) else "")
 
 
-EINVAL, EIO, ECORRUPT, EUNSUPPORTED, ELIMIT = -1, -3, -4, -5, -6
+EINVAL, EIO, ECORRUPT, EUNSUPPORTED, ELIMIT, ENOTFOUND = -1, -3, -4, -5, -6, -10
 NUMBER_TYPES = ["u1", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8", "i1", "<i2", ">i2", "<i4", ">i4", "<i8", ">i8",
                 "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "?"]
 

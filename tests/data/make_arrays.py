@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 from expected import (
-    ECORRUPT, EINVAL, EIO, EUNSUPPORTED, NUMBER_TYPES, expect, folder, numbers, patches_between, piece, refused,
+    ECORRUPT, EINVAL, ENOTFOUND, EUNSUPPORTED, NUMBER_TYPES, expect, folder, numbers, patches_between, piece, refused,
 )
 
 
@@ -67,7 +67,7 @@ def npy():
         refused(out / f"{name}.expect", f"npy:{name}.npy", EINVAL if name == "scalar" else EUNSUPPORTED, words)
     refused(out / "two_fields.expect", "npy:rgb.npy", EINVAL, "one field", "a,b")
     refused(out / "not_an_image.expect", "npy:floats.npy", EINVAL, "cannot be read as image", "a=image")
-    refused(out / "missing.expect", "npy:no_such.npy", EIO, "No such file")
+    refused(out / "missing.expect", "npy:no_such.npy", ENOTFOUND, "No such file")
 
 
 def npz():

@@ -142,7 +142,7 @@ static void errors(void)
 {
     struct stoker_error err;
     struct stoker_dataset_options allow = {.size = sizeof allow, .allow_empty = true};
-    ok(!open_as("", at("missing"), NULL, &err) && err.code == STOKER_EIO &&
+    ok(!open_as("", at("missing"), NULL, &err) && err.code == STOKER_ENOTFOUND &&
            strstr(err.message, "missing"),
        "a root that is not there: %s", err.message);
     tree_file(at("e/file.jpg"), 3, 1);

@@ -158,7 +158,7 @@ static void errors(enum st_reader_engine engine)
     for (uint64_t i = 0; i < 5; i++) {
         const int rc = st_reader_get(reader, i, &bytes, &err);
         if (i < 3)
-            ok(rc == STOKER_EIO && strstr(err.message, paths[i]) &&
+            ok(rc == (i ? STOKER_EIO : STOKER_ENOTFOUND) && strstr(err.message, paths[i]) &&
                    strstr(err.message, strerror(reasons[i])),
                "%s: %s", engine_names[engine], err.message);
         else
@@ -166,7 +166,7 @@ static void errors(enum st_reader_engine engine)
     }
     st_reader_stop(reader);
     ok(!st_reader_start(reader, 1, plan, &run, &err) &&
-           st_reader_get(reader, 0, &bytes, NULL) == STOKER_EIO,
+           st_reader_get(reader, 0, &bytes, NULL) == STOKER_ENOTFOUND,
        "without a place for the sentence");
     st_reader_close(reader);
     st_reader_close(run.reader);

@@ -63,9 +63,9 @@ static void from_files(void)
        "is read");
     ok(!st_read_sample(data, 1, &buffer, &bytes, &err) && bytes.size == 0, "an empty file is no bytes");
     for (uint64_t i = 2; i < 5; i++)
-        ok(st_read_sample(data, i, &buffer, &bytes, &err) == STOKER_EIO &&
+        ok(st_read_sample(data, i, &buffer, &bytes, &err) == (i == 2 ? STOKER_ENOTFOUND : STOKER_EIO) &&
                strstr(err.message, strerror(errors[i])),
-           "an error says why: %.60s...%s", err.message, err.message + strlen(err.message) - 20);
+           "an error says why: %.60s...", err.message);
     ok(st_read_sample(data, 2, &buffer, &bytes, &err) && strstr(err.message, at("missing.jpg")),
        "and names the file");
     ok(st_read_sample(data, 5, &buffer, &bytes, &err) == STOKER_EIO, "a pipe is not waited for: %s",
