@@ -169,7 +169,9 @@ STOKER_API int stoker_dataset_from_files(struct stoker_dataset **out, const char
 
 /* A source of the caller's own. `read` is called from several reading threads at once, may block, and
  * writes the sample's bytes to `buffer` and their number to *size; when `capacity` is too small it writes
- * the number needed to *size and nothing to the buffer, and is called again. It returns a status.
+ * the number needed to *size and nothing to the buffer, and is called again. It returns a status: STOKER_ETRANSIENT
+ * or STOKER_ETIMEOUT where trying again may help, else a status for a bad sample (see `on_error`). The library cannot
+ * end a `read` that it is inside of: stopping and closing a loader wait for it.
  * `label` (NULL: 0) is called from one thread at a time; `close` (may be NULL) once, at the end. */
 struct stoker_callbacks {
     size_t size;

@@ -20,6 +20,14 @@ void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct sto
     st_fail_in(err, err->code, name);
 }
 
+int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err)
+{
+    pthread_mutex_lock(&loader->lock);
+    const bool stops = !loader->epoch.running;
+    pthread_mutex_unlock(&loader->lock);
+    return err->code = stops ? STOKER_ECANCELED : STOKER_EIO;
+}
+
 /* Another sample of the epoch takes the row, with the chance of the one whose place it takes. */
 static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t bad,
                       struct stoker_error *err)
@@ -67,8 +75,6 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
     struct stoker_error outcome = *err;
 
     const bool fatal = apply_policy(worker, slot, row, sample, &outcome) != 0;
-    if (fatal)
-        (void)st_slot_blank(slot, row); /* nobody will see it, but stacking reads its shape */
     pthread_mutex_lock(&loader->lock);
     if (failure) {
         *failure = (struct st_failure){
@@ -79,7 +85,9 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
         failure->next = *at;
         *at = failure;
     } else {
-        st_fail(&loader->broken, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", err->message);
+        st_fail(&outcome, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", err->message);
+        st_loader_break(loader, &outcome);
+        slot->made[row] = false; /* so that nobody gets it without knowing */
     }
     pthread_mutex_unlock(&loader->lock);
 }
@@ -97,6 +105,14 @@ static void write_down(struct stoker_loader *loader, const struct st_failure *fa
     entry->epoch = loader->epoch.number;
     entry->code = failure->error.code;
     memcpy(entry->reason, failure->error.message, sizeof entry->reason);
+}
+
+bool st_bad_is_fatal(const struct st_slot *slot)
+{
+    const struct st_failure *f = slot->failures;
+    while (f && !f->fatal)
+        f = f->next;
+    return f != NULL;
 }
 
 int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct stoker_error *err)

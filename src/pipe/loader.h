@@ -140,6 +140,8 @@ int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch 
                   struct st_epoch_plan *plan, struct stoker_error *err);
 /* Samples in batch `number` of the epoch. */
 uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number);
+/* Nothing more can be made in this epoch; the first reason stays. Lock held. */
+void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err);
 /* Ends the epoch under way: afterwards no worker holds a ticket and no read is in flight. */
 void st_loader_stop(struct stoker_loader *loader);
 /* EFORK when this is another process than the one that opened the loader. */
@@ -210,5 +212,10 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
 /* The batch is due: writes its failures to the ledger, and says whether it can be delivered. Lock held. */
 int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct stoker_error *err);
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err);
+/* A read ended with STOKER_ECANCELED: that it is, if the epoch is being stopped, and STOKER_EIO if it is not. Whether
+ * it is stopped the loader knows itself; what a source answers is no evidence. */
+int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err);
+/* Whether the batch has a failure that no policy covers. Lock held. */
+bool st_bad_is_fatal(const struct st_slot *slot);
 
 #endif

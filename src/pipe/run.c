@@ -221,9 +221,10 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
         slot->labels[row] = st_dataset_label(worker->loader->data, key);
-    return !make_erases(worker->loader, &chance, &worker->work.arena, st_image_width(image),
-                        st_image_height(image), &erases, NULL) &&
-           st_stage_decoded(slot, row, image, erases, decoded);
+    slot->made[row] = !make_erases(worker->loader, &chance, &worker->work.arena, st_image_width(image),
+                                   st_image_height(image), &erases, NULL) &&
+                      st_stage_decoded(slot, row, image, erases, decoded);
+    return slot->made[row];
 }
 
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
@@ -235,6 +236,7 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
     st_arena_reset(&worker->work.arena);
     worker->work.decode_ns = 0;
     const int rc = make(worker, bytes, sample, &chance, slot, row, err);
+    slot->made[row] = !rc;
 
     const uint64_t took = st_now_ns() - began, decode = worker->work.decode_ns;
     atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_DECODE], decode, memory_order_relaxed);

@@ -106,8 +106,9 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
         return st_fail(err, STOKER_ENOMEM, "no memory for a slot");
     slot->shape = *shape;
     slot->samples = st_calloc(shape->rows, sizeof *slot->samples);
+    slot->made = st_calloc(shape->rows, sizeof *slot->made);
     int rc =
-        slot->samples ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
+        slot->samples && slot->made ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
     if (!rc && !is_ragged(slot)) {
         slot->bytes = st_slot_bytes(shape);
         rc = host_new(slot, pin, pinned_note, err);
@@ -146,6 +147,7 @@ void st_slot_free(struct st_slot *slot)
     free(slot->tensor);
     free(slot->lengths);
     free(slot->samples);
+    free(slot->made);
     free(slot);
 }
 
@@ -236,7 +238,7 @@ struct st_job *st_slot_job(struct st_slot *slot, uint32_t row)
     return (struct st_job *)(void *)slot->host + row;
 }
 
-bool st_slot_blank(struct st_slot *slot, uint32_t row)
+static bool blank(struct st_slot *slot, uint32_t row)
 {
     enum { LABEL_IGNORED = -100 };
     struct st_place place;
@@ -260,6 +262,12 @@ bool st_slot_blank(struct st_slot *slot, uint32_t row)
         return false;
     memset(place.data, 0, is_ragged(slot) ? slot->item[row].size : row_bytes(&slot->shape));
     return true;
+}
+
+bool st_slot_blank(struct st_slot *slot, uint32_t row)
+{
+    slot->made[row] = blank(slot, row);
+    return slot->made[row];
 }
 
 /* Copies one image into the upper left corner of a larger one. */
@@ -320,6 +328,7 @@ static bool complete_ragged(struct st_slot *slot, uint32_t count)
 
 void st_slot_begin(struct st_slot *slot)
 {
+    memset(slot->made, 0, slot->shape.rows);
     atomic_store_explicit(&slot->heap_used, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->heap_share, slot->shape.share, memory_order_relaxed);
     atomic_store_explicit(&slot->engine_used, 0, memory_order_relaxed);
@@ -340,12 +349,24 @@ static int send(struct st_slot *slot, uint32_t count, uint64_t *copied, struct s
     return device->kind->submit(device, slot->on_device, count, used, err);
 }
 
+static int check_made(const struct st_slot *slot, uint32_t count, struct stoker_error *err)
+{
+    const uint8_t *unmade = memchr(slot->made, 0, count);
+    if (!unmade)
+        return 0;
+    return st_fail(err, STOKER_EINVAL, "sample %llu, row %u of its batch, was not made: a fault of this library",
+                   (unsigned long long)slot->samples[unmade - slot->made], (uint32_t)(unmade - slot->made));
+}
+
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err)
 {
     enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3 };
     const struct st_slot_shape *shape = &slot->shape;
     struct stoker_batch *batch = &slot->batch;
     *copied = 0;
+    int rc = check_made(slot, count, err);
+    if (rc)
+        return rc;
     batch->count = count;
     batch->samples = slot->samples;
     batch->device_type = shape->device  ? shape->device->kind->type
@@ -354,7 +375,7 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
     batch->device_id = shape->device ? shape->device->ordinal : 0;
     batch->labels = (struct stoker_tensor){
         .data = slot->labels, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
-    const int rc = slot->columns ? st_columns_complete(slot->columns, count, batch, err) : 0;
+    rc = slot->columns ? st_columns_complete(slot->columns, count, batch, err) : 0;
     if (rc || shape->imageless)
         return rc;
     if (shape->sound && is_ragged(slot))

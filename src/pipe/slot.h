@@ -58,6 +58,7 @@ struct st_slot {
     uint64_t number; /* of the batch, in the epoch */
     uint32_t todo;   /* rows not finished yet */
     struct st_failure *failures;
+    uint8_t *made; /* of each row: whether it holds a sample of this batch; its worker's to write */
     _Atomic uint64_t bytes; /* memory of pixels held now; a worker that stacks changes it without the lock */
 
     struct st_slot_shape shape;
@@ -103,9 +104,9 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
 struct st_job *st_slot_job(struct st_slot *slot, uint32_t row);
 /* What stands for a sample that could not be made: zeros, and the label that torch's losses ignore. */
 bool st_slot_blank(struct st_slot *slot, uint32_t row);
-/* A batch is begun: all of its heap is free again. */
+/* A batch is begun: no row is made, and all of its heap is free again. */
 void st_slot_begin(struct st_slot *slot);
-/* All rows are there: sets up `batch` for `count` of them, stacking samples of different sizes where their
+/* All rows are there, which is checked: a row that nobody made would show an earlier batch's. Sets up `batch` for `count` of them, stacking samples of different sizes where their
  * shapes agree or padding is asked for, and sends it to the device: `*copied` bytes. */
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err);
 void st_slot_forget_failures(struct st_slot *slot);

@@ -20,7 +20,7 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
     slot->samples[row] = st_order_at(loader->order, ticket);
     const int rc = st_reader_get(loader->reader, ticket, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
-    return rc;
+    return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
 }
 
 void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t row, int rc,
@@ -44,7 +44,7 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     st_worker_settle(worker, slot, row, rc, &err);
 }
 
-/* Reads and makes the ticket's sample. Only cancelling leaves the row unmade. */
+/* Reads and makes the ticket's sample. Only the end of the epoch leaves the row unmade. */
 static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
 {
     struct stoker_error err;
@@ -62,13 +62,17 @@ static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
     const uint32_t count = st_epoch_batch_size(loader, slot->number);
     slot->batch.epoch = loader->epoch.number;
     slot->batch.index = loader->epoch.first_batch + slot->number;
+    slot->batch.count = count;
     struct stoker_error err;
-    uint64_t copied;
-    pthread_mutex_unlock(&loader->lock);
-    const int rc = st_slot_complete(slot, count, &copied, &err);
-    pthread_mutex_lock(&loader->lock);
+    uint64_t copied = 0;
+    int rc = 0;
+    if (!st_bad_is_fatal(slot)) { /* else nobody will see more of it than its error */
+        pthread_mutex_unlock(&loader->lock);
+        rc = st_slot_complete(slot, count, &copied, &err);
+        pthread_mutex_lock(&loader->lock);
+    }
     if (rc) { /* batches before this one are still delivered */
-        loader->broken = err;
+        st_loader_break(loader, &err);
         st_pool_give(loader, slot);
     } else {
         slot->state = ST_SLOT_READY;

@@ -32,10 +32,17 @@ static int64_t callbacks_label(const void *self, uint64_t sample)
     return label;
 }
 
+/* Nobody but the loader itself cancels, ends an epoch or knows of forks: a source that says so has failed. */
+static int status_of(int said)
+{
+    const bool own = said == STOKER_ECANCELED || said == STOKER_EFORK;
+    return said < 0 && said >= STOKER_ETRANSIENT && !own ? said : STOKER_EIO;
+}
+
 static int refused(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)
 {
     char name[40];
-    const int code = status < 0 && status >= STOKER_ETRANSIENT ? status : STOKER_EIO;
+    const int code = status_of(status);
     st_name_by_number(NULL, sample, name, sizeof name);
     said->message[sizeof said->message - 1] = '\0';
     if (said->message[0])

@@ -1,0 +1,134 @@
+/* Every row that goes out was made for its batch, whatever a source answers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/harness.h"
+
+enum { COUNT = 48, BATCH = 8, BATCHES = COUNT / BATCH };
+
+static struct stoker_item *items;
+
+/* A source that fails for every fifth sample, as it is told to. */
+static int answer;
+
+static bool fails(uint64_t sample) { return sample % 5 == 3; }
+
+static int read_item(void *cookie, uint64_t sample, void *buffer, size_t capacity, size_t *size,
+                     struct stoker_error *err)
+{
+    (void)cookie, (void)err;
+    if (fails(sample))
+        return answer;
+    *size = items[sample].size;
+    if (items[sample].size <= capacity)
+        memcpy(buffer, items[sample].data, items[sample].size);
+    return 0;
+}
+
+static int64_t label_of(void *cookie, uint64_t sample)
+{
+    (void)cookie;
+    return items[sample].label;
+}
+
+static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t workers)
+{
+    const struct stoker_callbacks calls = {.size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
+    struct stoker_loader_options opt = harness_options(BATCH, workers);
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    struct stoker_error err = {0};
+    opt.on_error = policy;
+    if (st_dataset_from_callbacks(&data, &calls, NULL, &err) ||
+        st_pipeline_open(&pipe, "center_crop(size=16); to_tensor", &err) ||
+        st_loader_open(&loader, data, pipe, &opt, NULL, &err) || st_loader_start(loader, NULL, 0, &err))
+        note("open: %s", err.message);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
+/* What the epoch delivered: rows whose label is not their sample's, and batches that failed. */
+static void count_rows(struct stoker_loader *loader, uint32_t *wrong, uint32_t *blank, uint32_t *failed, int *status)
+{
+    const struct stoker_batch *batch;
+    struct stoker_error err = {0};
+    int rc;
+    *wrong = *blank = *failed = 0;
+    *status = 0;
+    while ((rc = st_loader_next(loader, &batch, &err)) != STOKER_END && *failed <= BATCHES) {
+        if (rc) {
+            ++*failed;
+            *status = rc;
+            continue;
+        }
+        for (uint32_t k = 0; k < batch->count; k++) {
+            const int64_t label = ((const int64_t *)batch->labels.data)[k];
+            *blank += label == -100;
+            *wrong += label != -100 && (fails(batch->samples[k]) || label != items[batch->samples[k]].label);
+        }
+        st_batch_release(batch, NULL);
+    }
+}
+
+static void sources_do_not_cancel(int said, const char *name)
+{
+    const uint32_t bad = COUNT / 5 + (COUNT % 5 > 3);
+    answer = said;
+    for (int32_t workers = 0; workers <= 3; workers += 3) {
+        uint32_t wrong, blank, failed;
+        int status;
+        struct stoker_stats stats = {.size = sizeof stats};
+        struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_SKIP, workers);
+        count_rows(loader, &wrong, &blank, &failed, &status);
+        st_loader_stats(loader, &stats);
+        ok(!wrong && !failed && stats.bad == bad, "%s, %d workers, skip: %u wrong rows, %u of %u bad samples", name,
+           workers, wrong, (unsigned)stats.bad, bad);
+        st_loader_close(loader);
+        loader = open_calls(STOKER_ON_ERROR_REPLACE, workers);
+        count_rows(loader, &wrong, &blank, &failed, &status);
+        ok(!wrong && !failed && blank == bad, "%s, %d workers, replace: %u wrong rows, %u of %u blank", name, workers,
+           wrong, blank, bad);
+        st_loader_close(loader);
+        loader = open_calls(STOKER_ON_ERROR_RAISE, workers);
+        count_rows(loader, &wrong, &blank, &failed, &status);
+        ok(!wrong && failed && status == STOKER_EIO, "%s, %d workers, raise: %u batches fail, with status %d", name,
+           workers, failed, status);
+        st_loader_close(loader);
+    }
+}
+
+/* The net below it all: a slot with a row that nobody made does not become a batch. */
+static void unmade_rows_are_noticed(void)
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 0);
+    struct stoker_loader *loader = harness_open(items, COUNT, "center_crop(size=16); to_tensor", &opt);
+    struct st_slot *slot = loader->slots;
+    struct stoker_error err = {0};
+    uint64_t copied;
+    st_slot_begin(slot);
+    for (uint32_t row = 0; row < BATCH; row++)
+        if (row != 5)
+            st_slot_blank(slot, row);
+    slot->samples[5] = 31;
+    ok(st_slot_complete(slot, 5, &copied, &err) == 0, "rows that are made make a batch");
+    ok(st_slot_complete(slot, BATCH, &copied, &err) == STOKER_EINVAL && strstr(err.message, "sample 31"),
+       "one that is not is an error (%s)", err.message);
+    st_slot_blank(slot, 5);
+    ok(st_slot_complete(slot, BATCH, &copied, &err) == 0, "until it is made");
+    st_slot_begin(slot);
+    ok(st_slot_complete(slot, 1, &copied, &err) == STOKER_EINVAL, "and the next batch begins with none");
+    st_loader_close(loader);
+}
+
+int main(void)
+{
+    items = test_items(COUNT);
+    sources_do_not_cancel(STOKER_ECANCELED, "a source that says ECANCELED");
+    sources_do_not_cancel(STOKER_EFORK, "a source that says EFORK");
+    sources_do_not_cancel(STOKER_END, "a source that says END");
+    unmade_rows_are_noticed();
+    test_items_free(items, COUNT);
+    return done_testing();
+}
