@@ -22,6 +22,18 @@ static inline bool st_add(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+/* The product of all of them, or false where that does not fit. */
+static inline bool st_product(const uint64_t *factors, uint32_t count, uint64_t *out)
+{
+    *out = 1;
+    for (uint32_t k = 0; k < count; k++)
+        if (!st_mul(*out, factors[k], out))
+            return false;
+    return true;
+}
+#define ST_PRODUCT(out, ...)                                                                                          \
+    st_product((const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (out))
+
 static inline uint64_t st_align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 /* Zeroed memory for `count` things of `size` bytes; NULL when that cannot be had or overflows. */

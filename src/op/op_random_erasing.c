@@ -86,7 +86,9 @@ static uint32_t final_bits(const struct random_erasing *e, const struct st_finis
 
 static uint64_t value_bytes(const struct st_erase_into *into, uint64_t width, uint64_t height)
 {
-    return width * height * (uint64_t)into->finish->channels * into->finish->element;
+    uint64_t bytes; /* more than there is memory, where it does not fit */
+    return ST_PRODUCT(&bytes, width, height, (uint64_t)into->finish->channels, into->finish->element) ? bytes
+                                                                                                     : UINT64_MAX;
 }
 
 static uint64_t erase_most(const void *self, const struct st_erase_into *into)

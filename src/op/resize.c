@@ -232,7 +232,7 @@ static int nearest(const struct st_resize *job, struct run *run)
         uint8_t *out = sink_row(&run->sink, row, 0);
         if (channels == 3)
             for (int32_t i = 0; i < run->sink.width; i++)
-                memcpy(out + i * 3, in + x[i] * 3, 3);
+                memcpy(out + (size_t)i * 3, in + (size_t)x[i] * 3, 3);
         else
             for (int32_t i = 0; i < run->sink.width; i++)
                 out[i] = in[x[i]];

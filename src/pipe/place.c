@@ -16,14 +16,16 @@ uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
     return loader->opt.workers ? loader->opt.prefetch + 3 : 2;
 }
 
-/* The most bytes that the values of erased boxes take. */
+/* The most bytes that the values of erased boxes take; UINT64_MAX where that does not fit. */
 static uint64_t erased_values(const struct st_steps *steps, const struct st_erase_into *into)
 {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
-        bytes +=
+        const uint64_t more =
             step->op->erase ? step->op->erase_most(step->self, into) : erased_values(&step->inner, into);
+        if (!st_add(bytes, more, &bytes))
+            return UINT64_MAX;
     }
     return bytes;
 }
@@ -177,8 +179,8 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
                                            .columns = columns,
                                            .sound = loader->pipe->sounds ? &loader->pipe->sound : NULL,
                                            .imageless = imageless};
-    if (!ragged && (!st_mul((uint64_t)shape->width * (uint64_t)shape->height,
-                            (uint64_t)shape->channels * loader->finish.element, &pixels) ||
+    if (!ragged && (!ST_PRODUCT(&pixels, (uint64_t)shape->width, (uint64_t)shape->height, (uint64_t)shape->channels,
+                                loader->finish.element) ||
                     !fits(loader, pixels)))
         return too_large(loader, err);
     return devices && devices->kind ? place_on_device(loader, devices, err)

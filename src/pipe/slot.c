@@ -223,9 +223,9 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
         return true;
     }
     const struct st_finish *finish = slot->shape.finish;
-    const uint64_t bytes =
-        (uint64_t)width * (uint64_t)height * (uint64_t)finish->channels * finish->element;
-    if (!st_buffer_reserve(&slot->item[row], bytes))
+    uint64_t bytes;
+    if (!ST_PRODUCT(&bytes, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
+        !st_buffer_reserve(&slot->item[row], bytes))
         return false;
     slot->item[row].size = bytes;
     out->data = slot->item[row].data;
@@ -284,14 +284,22 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
                    (const uint8_t *)from->data + (p * h + y) * w * pixel, (size_t)(w * pixel));
 }
 
+static int too_large(uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ENOMEM,
+                   "no memory for a batch of %u images of %lld x %lld, as large as its largest sides are: end the "
+                   "pipeline with a fixed size, take smaller batches, or have lists instead of padding",
+                   count, (long long)width, (long long)height);
+}
+
 /* Samples of different sizes become one tensor where they turn out equal, or are padded. */
-static bool stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height)
+static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
     const struct st_finish *finish = slot->shape.finish;
-    const uint64_t each =
-        (uint64_t)width * (uint64_t)height * (uint64_t)finish->channels * finish->element;
-    if (!st_buffer_reserve(&slot->stacked, each * count))
-        return false;
+    uint64_t each, bytes;
+    if (!ST_PRODUCT(&each, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
+        !st_mul(each, count, &bytes) || !st_buffer_reserve(&slot->stacked, bytes))
+        return too_large(count, width, height, err);
     for (uint32_t row = 0; row < count; row++) {
         const struct stoker_tensor *from = &slot->tensor[row];
         uint8_t *to = slot->stacked.data + row * each;
@@ -300,10 +308,10 @@ static bool stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t h
         copy_padded(finish, to, width, height, from);
     }
     slot->batch.images = describe_batch(finish, slot->stacked.data, count, width, height);
-    return true;
+    return 0;
 }
 
-static bool complete_ragged(struct st_slot *slot, uint32_t count)
+static int complete_ragged(struct st_slot *slot, uint32_t count, struct stoker_error *err)
 {
     int64_t width = 0, height = 0;
     bool equal = true;
@@ -318,12 +326,12 @@ static bool complete_ragged(struct st_slot *slot, uint32_t count)
     slot->batch.ragged = !equal && slot->shape.ragged == STOKER_RAGGED_LIST;
     if (slot->batch.ragged)
         slot->batch.items = slot->tensor;
-    const bool done = slot->batch.ragged || stack(slot, count, width, height);
+    const int rc = slot->batch.ragged ? 0 : stack(slot, count, width, height, err);
     uint64_t bytes = slot->stacked.capacity;
     for (uint32_t row = 0; row < slot->shape.rows; row++)
         bytes += slot->item[row].capacity;
     slot->bytes = bytes + (slot->columns ? st_columns_bytes(slot->columns) : 0);
-    return done;
+    return rc;
 }
 
 void st_slot_begin(struct st_slot *slot)
@@ -381,9 +389,7 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
     if (shape->sound && is_ragged(slot))
         return st_slot_complete_sounds(slot, count, err);
     if (is_ragged(slot))
-        return complete_ragged(slot, count)
-                   ? 0
-                   : st_fail(err, STOKER_ENOMEM, "no memory to stack a batch of %u samples", count);
+        return complete_ragged(slot, count, err);
     slot->bytes = st_slot_bytes(shape) + (slot->columns ? st_columns_bytes(slot->columns) : 0);
     batch->images = describe_batch(shape->finish, slot->host, count, shape->width, shape->height);
     if (shape->sound)

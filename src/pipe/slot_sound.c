@@ -9,7 +9,10 @@
 uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channels, int32_t bins,
                              uint64_t frames)
 {
-    const uint64_t rows = bins ? (uint64_t)bins : 1, bytes = channels * rows * frames * sizeof(float);
+    const uint64_t rows = bins ? (uint64_t)bins : 1;
+    uint64_t bytes;
+    if (!ST_PRODUCT(&bytes, channels, rows, frames, sizeof(float)))
+        return NULL;
     if (slot->lengths)
         slot->lengths[row] = (int64_t)frames;
     if (slot->shape.width >= 0)
@@ -73,7 +76,7 @@ int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_
     const int rc = sizes(slot, count, &channels, &rows, &frames, err);
     if (rc)
         return rc;
-    if (!st_mul((uint64_t)(channels * rows), (uint64_t)frames * sizeof(float), &each) ||
+    if (!ST_PRODUCT(&each, (uint64_t)channels, (uint64_t)rows, (uint64_t)frames, sizeof(float)) ||
         !st_mul(each, count, &bytes) ||
         !st_buffer_reserve(&slot->stacked, bytes ? bytes : sizeof(float)))
         return st_fail(err, STOKER_ENOMEM, "no memory to stack %u sounds of up to %lld frames", count,

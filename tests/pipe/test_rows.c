@@ -122,6 +122,28 @@ static void unmade_rows_are_noticed(void)
     st_loader_close(loader);
 }
 
+/* Sides that are fine one by one, and whose product in bytes is a multiple of 2^64. */
+static void sizes_do_not_wrap(void)
+{
+    enum { ROWS = 1024 };
+    struct stoker_loader_options opt = harness_options(ROWS, 0);
+    opt.ragged = STOKER_RAGGED_PAD;
+    struct stoker_loader *loader = harness_open(items, COUNT, "to_tensor", &opt);
+    struct st_slot *slot = loader->slots;
+    struct stoker_error err = {0};
+    struct st_place place;
+    uint64_t copied;
+    st_slot_begin(slot);
+    for (uint32_t row = 0; row < ROWS; row++)
+        st_slot_blank(slot, row);
+    slot->tensor[0].shape[1] = slot->tensor[1].shape[2] = 1 << 27;
+    slot->tensor[0].shape[2] = slot->tensor[1].shape[1] = 1;
+    ok(st_slot_complete(slot, ROWS, &copied, &err) == STOKER_ENOMEM && strstr(err.message, "134217728 x 134217728"),
+       "a batch padded to 2^54 pixels is an error (%s)", err.message);
+    ok(!st_slot_place(slot, 0, INT32_MAX, INT32_MAX, &place), "an image of (2^31 - 1)^2 pixels has no place");
+    st_loader_close(loader);
+}
+
 int main(void)
 {
     items = test_items(COUNT);
@@ -129,6 +151,7 @@ int main(void)
     sources_do_not_cancel(STOKER_EFORK, "a source that says EFORK");
     sources_do_not_cancel(STOKER_END, "a source that says END");
     unmade_rows_are_noticed();
+    sizes_do_not_wrap();
     test_items_free(items, COUNT);
     return done_testing();
 }
