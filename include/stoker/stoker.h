@@ -448,7 +448,11 @@ STOKER_API struct stoker_mix stoker_mix_draw(uint64_t seed, uint64_t epoch, uint
 /* ---- resume ------------------------------------------------------------------------------------ */
 
 /* Where an epoch stands: the same on every rank after the same number of batches, and valid for any
- * number of threads and ranks afterwards. */
+ * number of threads and ranks afterwards.
+ *
+ * Saved right after stoker_loader_next failed with a batch's error, it names that batch: who restores it has the batch
+ * tried again, which helps where its cause was mended. Who calls next instead goes on with the batch behind it. Where
+ * one rank has failed and others have not, theirs name the batch behind: take the state of the one that failed. */
 struct stoker_state {
     uint8_t bytes[64];
 };

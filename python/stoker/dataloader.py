@@ -476,7 +476,10 @@ class DataLoader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands: a small dict of plain values, the same on every rank. It is valid for
-        any number of threads afterwards and, without a sampler, for any world_size."""
+        any number of threads afterwards and, without a sampler, for any world_size.
+
+        After an exception from next it names the batch that failed, so that load_state_dict tries that batch
+        again; next goes on with the one behind it."""
         return self._place().as_dict()
 
     def _place(self) -> Place:

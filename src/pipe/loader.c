@@ -85,7 +85,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     free(loader->epoch.sizes);
     loader->epoch = plan;
     loader->next_ticket = loader->next_batch = loader->next_row = 0;
-    loader->delivered = loader->delivered_samples = 0;
+    loader->delivered = loader->delivered_samples = loader->failed_samples = 0;
     loader->count.epoch_bad = 0;
     loader->broken.code = loader->no_more.code = 0;
     loader->interrupted = false;
@@ -193,6 +193,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.first_batch_ns = st_now_ns() - loader->epoch.started_ns;
     loader->delivered_samples += slot->batch.count;
     if (rc) {
+        loader->failed_samples = slot->batch.count;
         st_pool_give(loader, slot);
     } else {
         slot->state = ST_SLOT_LENT;
@@ -214,6 +215,7 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         return rc;
     const uint64_t began = st_now_ns();
     pthread_mutex_lock(&loader->lock);
+    loader->failed_samples = 0; /* who goes on leaves that batch behind */
     if (!loader->epoch.running)
         rc = st_fail(err, STOKER_EINVAL, "no epoch is under way: call stoker_loader_start first");
     else if (loader->delivered == loader->epoch.batches)

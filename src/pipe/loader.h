@@ -95,6 +95,7 @@ struct stoker_loader {
     uint64_t next_ticket, next_batch;
     uint32_t next_row;
     uint64_t delivered, delivered_samples; /* in this epoch */
+    uint64_t failed_samples;               /* of them those of the batch that the last next failed with */
     uint32_t busy;                         /* workers that hold a ticket, or take a slot */
     bool closing, closed, interrupted;
     struct stoker_error broken;  /* code != 0: nothing more can be made */

@@ -44,8 +44,9 @@ int st_loader_save(struct stoker_loader *loader, struct stoker_state *out, struc
     uint8_t *bytes = out->bytes;
     memset(bytes, 0, sizeof out->bytes);
     pthread_mutex_lock(&loader->lock);
-    const uint64_t cursor =
-        loader->epoch.base + loader->delivered_samples * st_order_world(loader->order);
+    /* A batch that has just failed is still to come for who resumes: its cause may be mended by then. */
+    const uint64_t samples = loader->delivered_samples - loader->failed_samples;
+    const uint64_t cursor = loader->epoch.base + samples * st_order_world(loader->order);
     memcpy(bytes, "STKS", 4);
     put(bytes + 4, VERSION, 2);
     put(bytes + KIND_AT, loader->opt.order.kind, 2);

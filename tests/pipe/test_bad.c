@@ -108,6 +108,42 @@ static void replace_policy(void)
     st_loader_close(loader);
 }
 
+/* The state that is saved after an error names the batch that failed, unless someone has gone on since. */
+static void retry(void)
+{
+    for (int32_t workers = 0; workers <= 2; workers += 2) {
+        struct stoker_loader *loader = open_with(STOKER_ON_ERROR_RAISE, workers, UINT64_MAX);
+        uint64_t digests[2][BATCHES + 1], first, again, behind;
+        struct stoker_state failed, later;
+        int rc;
+        const uint32_t before = harness_take(loader, digests[0], BATCHES, &rc);
+        st_loader_save(loader, &failed, NULL);
+        const struct stoker_batch *batch = NULL;
+        const int went_on = st_loader_next(loader, &batch, NULL);
+        behind = batch ? digest_batch(batch) : 0;
+        st_batch_release(batch, NULL);
+        st_loader_save(loader, &later, NULL);
+
+        uint8_t broken[BAD][12];
+        for (uint32_t k = 0; k < BAD; k++) { /* mended, as whoever looks after the data might */
+            uint8_t *bytes = (uint8_t *)(uintptr_t)items[bad_ones[k]].data;
+            memcpy(broken[k], bytes, sizeof broken[k]);
+            memcpy(bytes, items[0].data, sizeof broken[k]);
+        }
+        st_loader_restore(loader, &failed, NULL, NULL);
+        const bool tried = harness_take(loader, &first, 1, NULL) == 1;
+        const bool next_too = harness_take(loader, &again, 1, NULL) == 1;
+        ok(rc == STOKER_ECORRUPT && tried && (went_on || (next_too && again == behind)),
+           "%d workers: a state saved after an error tries batch %u again", workers, before);
+        st_loader_restore(loader, &later, NULL, NULL);
+        ok(harness_take(loader, digests[1], BATCHES, NULL) == BATCHES - before - (went_on ? 1 : 2),
+           "one saved after going on does not");
+        for (uint32_t k = 0; k < BAD; k++)
+            memcpy((uint8_t *)(uintptr_t)items[bad_ones[k]].data, broken[k], sizeof broken[k]);
+        st_loader_close(loader);
+    }
+}
+
 static void limits(void)
 {
     uint64_t digests[BATCHES + 1];
@@ -144,6 +180,7 @@ int main(void)
     raise_policy();
     skip_policy();
     replace_policy();
+    retry();
     limits();
     all_bad();
     test_items_free(items, COUNT);
