@@ -349,12 +349,19 @@ void st_engines_close(struct stoker_loader *loader)
             engines->kind->close(self->engine);
         st_worker_free(&self->worker);
     }
-    if (engines->kind) {
+    /* A batch may be released at any time, which wakes the engines: with the lock, and as long as there is a kind. */
+    pthread_mutex_lock(&loader->lock);
+    const bool had = engines->kind != NULL;
+    struct st_engine_worker *workers = engines->worker;
+    engines->kind = NULL;
+    engines->worker = NULL;
+    engines->count = engines->threads = engines->ready = 0;
+    pthread_mutex_unlock(&loader->lock);
+    if (had) {
         pthread_mutex_destroy(&engines->memory);
         pthread_cond_destroy(&engines->work);
     }
-    free(engines->worker);
-    *engines = (struct st_engines){0};
+    free(workers);
 }
 
 uint32_t st_engines_tickets(const struct stoker_loader *loader)

@@ -289,6 +289,39 @@ static void ends(void)
        engine.memory, host.open);
 }
 
+/* Batches that are let go of in one thread while another closes their loader; for ThreadSanitizer. */
+static void *release_late(void *argument)
+{
+    const struct stoker_batch **batch = argument;
+    for (int k = 0; k < 5000 && engine.open; k++)
+        usleep(1000); /* until the engines are closed: what is left of them goes next */
+    for (int k = 0; k < 3; k++)
+        st_batch_release(batch[k], NULL);
+    return NULL;
+}
+
+static void releases_while_closing(void)
+{
+    struct stoker_loader_options opt = fast_options();
+    for (uint32_t k = 0; k < 8; k++) {
+        const struct stoker_batch *batch[3] = {0};
+        struct stoker_error err = {0};
+        pthread_t thread;
+        struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+        wait_for_engines(loader);
+        st_loader_start(loader, NULL, 0, NULL);
+        for (int taken = 0; taken < 3; taken++)
+            if (st_loader_next(loader, &batch[taken], &err))
+                note("%s", err.message);
+        const bool started = !pthread_create(&thread, NULL, release_late, batch);
+        st_loader_close(loader);
+        if (started)
+            pthread_join(thread, NULL);
+    }
+    ok(host.wrong == 0 && engine.wrong == 0 && engine.memory == 0 && host.open == 0,
+       "batches let go of while the loader closes");
+}
+
 /* Files, and more tickets in the engines' hands than the reader would hold for the workers alone. */
 static void many(void)
 {
@@ -445,6 +478,7 @@ int main(void)
     failures();
     damaged();
     ends();
+    releases_while_closing();
     many();
     fields();
     test_items_free(items, COUNT);
