@@ -16,8 +16,13 @@ enum {
 
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name)
 {
+    /* A fault is the thread's own: blocked, it would end the process before any handler could say where.
+     */
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&all, faults[i]);
     const int masked = pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(out, NULL, body, argument);
     if (!masked)

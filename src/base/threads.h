@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Starts a thread with all signals blocked: handlers belong to the host's own threads. Returns 0 or an
- * error number. */
+/* Starts a thread with all signals blocked but those of its own faults (SIGSEGV, SIGBUS, ...): handlers belong
+ * to the host's own threads. Returns 0 or an error number. */
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name);
 
 /* The calling thread stands back behind others of the process that want a CPU at the same time. */
