@@ -58,8 +58,7 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t size)
     return true;
 }
 
-/* The whole file in memory; NULL when it is not there or cannot be an index. */
-static uint8_t *read_file(const char *file, uint64_t *size)
+uint8_t *st_keep_read(const char *file, uint64_t *size)
 {
     struct stat info;
     struct st_index_header header;
@@ -69,7 +68,7 @@ static uint8_t *read_file(const char *file, uint64_t *size)
         return NULL;
     /* The header is looked at before memory of the size it states is asked for. */
     if (!fstat(fd, &info) && S_ISREG(info.st_mode) && read_all(fd, (uint8_t *)&header, sizeof header) &&
-        header.size == (uint64_t)info.st_size && (bytes = st_calloc(header.size, 1)) != NULL) {
+        header.size == (uint64_t)info.st_size && (bytes = st_alloc_aligned(header.size)) != NULL) {
         memcpy(bytes, &header, sizeof header);
         *size = header.size;
         if (!read_all(fd, bytes + sizeof header, header.size - sizeof header)) {
@@ -121,7 +120,7 @@ bool st_keep_load(struct st_index *out, const char *file, const void *key, uint6
 {
     struct st_index index;
     uint64_t size;
-    uint8_t *bytes = read_file(file, &size);
+    uint8_t *bytes = st_keep_read(file, &size);
     if (!bytes)
         return false;
     if (!st_index_load(&index, bytes, size)) {

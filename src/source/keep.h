@@ -15,6 +15,9 @@
 /* Where the index for `key` is kept below `directory`, which is made if it is missing. */
 int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uint64_t key_size,
                  struct stoker_error *err);
+/* The whole file in memory, for st_index_load and its like to check; NULL when it is not there or cannot be an
+ * index. Never mapped: whoever cuts the file short would end the process by a signal. The caller frees it. */
+uint8_t *st_keep_read(const char *file, uint64_t *size);
 /* The kept index, if there is a sound one for this key and each folder below `prefix` is as it was. */
 bool st_keep_load(struct st_index *out, const char *file, const void *key, uint64_t key_size,
                   const char *prefix, uint32_t threads);

@@ -209,10 +209,12 @@ def test_limit(www, url):
     # One data set open makes another's blocks stay; closed, they go.
     roomy = {"fields": "bin", "cache_dir": ROOT / "lru", "cache_bytes": 6 * MIB}
     holder = start(f"{url}/s-0.tar", passes=2, wait=1, **roomy)
-    holder.stdout.readline()
+    first = json.loads(holder.stdout.readline())
+    (ROOT / "lru" / "usage").write_bytes(b"")
     holder.stdin.write("\n")
     holder.stdin.flush()
-    holder.stdout.readline()
+    second = json.loads(holder.stdout.readline() or "{}")
+    tap.same(gist(second), gist(first), "who cuts the cache's count short kills nobody")
     held = set(blocks_of(ROOT / "lru"))
     read(f"{url}/s-1.tar", **roomy)
     tap.ok(held and held <= set(blocks_of(ROOT / "lru")), "what an open data set has read is not removed")

@@ -79,7 +79,7 @@ bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint
                       head.size == block_size(object, block) && head.crc == sum_head(&head) &&
                       from + size <= head.size && read_pieces(&file, &head, from, size, into);
     if (!good && !fstat(file.fd, &info) && !unlink(path))
-        atomic_fetch_sub(object->cache->used, (uint64_t)info.st_size);
+        st_cache_give_back(object->cache, (uint64_t)info.st_size);
     close(file.fd);
     return good;
 }
@@ -131,5 +131,5 @@ void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, 
     if (bytes)
         unlink(temporary);
     if (!kept)
-        atomic_fetch_sub(cache->used, size + ST_BLOCK_HEAD);
+        st_cache_give_back(cache, size + ST_BLOCK_HEAD);
 }

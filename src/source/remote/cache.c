@@ -1,7 +1,9 @@
 /* cache.c - blocks of remote objects in a local folder of limited size
  *
- * The file "usage" is mapped by all processes that use the folder: how many bytes there are in it. Locks
- * on its bytes say who is there (byte 0) and which objects are open (a byte by the object's number).
+ * The file "usage" says how many bytes there are in the folder, to all processes that use it; it is read
+ * and written, never mapped, so that nobody is killed by a signal who cuts it short. Locks on its bytes
+ * say who is there (byte 0), who changes the number (byte 1), and which objects are open (a byte by the
+ * object's number).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,18 +75,23 @@ static uint64_t sum_files(const char *folder, bool (*counts)(int at, const char 
     return sum;
 }
 
-/* Of a process that was killed; called only when no other is there. */
 static bool is_whole(int at, const char *name)
 {
-    if (name[0] != 't')
-        return true;
-    unlinkat(at, name, 0);
-    return false;
+    (void)at;
+    return name[0] != 't';
+}
+
+/* What is not was left by a process that was killed; called only when no other is there. */
+static bool is_whole_or_gone(int at, const char *name)
+{
+    if (name[0] == 't')
+        unlinkat(at, name, 0);
+    return name[0] != 't';
 }
 
 static bool remove_file(int at, const char *name) { return !unlinkat(at, name, 0); }
 
-static uint64_t count_all(const char *folder)
+static uint64_t count_all(const char *folder, bool (*counts)(int at, const char *name))
 {
     uint64_t sum = 0, number;
     char path[PATH_MAX + 300];
@@ -93,7 +99,7 @@ static uint64_t count_all(const char *folder)
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
         if (is_object(entry->d_name, &number)) {
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            sum += sum_files(path, is_whole);
+            sum += sum_files(path, counts);
         }
     if (dir)
         closedir(dir);
@@ -102,20 +108,38 @@ static uint64_t count_all(const char *folder)
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-static int map_usage(struct st_cache *cache, struct stoker_error *err)
+/* Changes the number of bytes used, by all processes and threads, and returns what it is then; one that
+ * is not there any more is counted anew. A handle of its own for each change: locks belong to handles.
+ */
+static uint64_t change_used(const struct st_cache *cache, int64_t change)
+{
+    uint64_t used = 0;
+    const int fd = open_usage(cache->folder);
+    if (fd < 0 || !lock_byte(fd, 1, F_WRLCK, true)) {
+        if (fd >= 0)
+            close(fd);
+        return UINT64_MAX; /* nobody can say: nothing is put in */
+    }
+    if (pread(fd, &used, sizeof used, 0) != sizeof used)
+        used = count_all(cache->folder, is_whole);
+    const uint64_t less = change < 0 ? (uint64_t)-change : 0;
+    used = less > used ? 0 : used - less + (change > 0 ? (uint64_t)change : 0);
+    const bool put = pwrite(fd, &used, sizeof used, 0) == sizeof used;
+    close(fd); /* and with it the lock */
+    return put ? used : UINT64_MAX;
+}
+
+/* Who comes alone counts what is there, so that nothing that went wrong before lasts. */
+static int join_users(struct st_cache *cache, struct stoker_error *err)
 {
     cache->usage_fd = open_usage(cache->folder);
     if (cache->usage_fd < 0)
         return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
-    const bool alone = lock_byte(cache->usage_fd, 0, F_WRLCK, false);
-    if (ftruncate(cache->usage_fd, ST_BLOCK_HEAD))
-        return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
-    void *map = mmap(NULL, ST_BLOCK_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, cache->usage_fd, 0);
-    if (map == MAP_FAILED)
-        return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
-    cache->used = map;
-    if (alone)
-        atomic_store(cache->used, count_all(cache->folder));
+    if (lock_byte(cache->usage_fd, 0, F_WRLCK, false)) {
+        const uint64_t used = count_all(cache->folder, is_whole_or_gone);
+        if (pwrite(cache->usage_fd, &used, sizeof used, 0) != sizeof used)
+            return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
+    }
     if (!lock_byte(cache->usage_fd, 0, F_RDLCK, true))
         return st_fail_errno(err, errno, "the cache %s: no locks on this file system", cache->folder);
     return 0;
@@ -135,7 +159,7 @@ int st_cache_open(struct st_cache **out, const char *folder, uint64_t limit, str
     cache->usage_fd = -1;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->fetched, NULL);
-    const int rc = map_usage(cache, err);
+    const int rc = join_users(cache, err);
     if (rc)
         st_cache_close(cache);
     else
@@ -147,8 +171,6 @@ void st_cache_close(struct st_cache *cache)
 {
     if (!cache)
         return;
-    if (cache->used)
-        munmap((void *)(uintptr_t)cache->used, ST_BLOCK_HEAD);
     if (cache->usage_fd >= 0)
         close(cache->usage_fd); /* and all its locks, once no child has it either */
     if (cache->owner == getpid()) {
@@ -258,33 +280,38 @@ static struct candidate *list_candidates(const char *folder, uint64_t *count)
     return list;
 }
 
-static void remove_object(struct st_cache *cache, const char *name)
+/* Returns how many bytes are used then. */
+static uint64_t remove_object(struct st_cache *cache, const char *name)
 {
     char path[PATH_MAX + NAME_SIZE + 1];
     snprintf(path, sizeof path, "%s/%s", cache->folder, name);
-    atomic_fetch_sub(cache->used, sum_files(path, remove_file));
+    const uint64_t used = change_used(cache, -(int64_t)sum_files(path, remove_file));
     rmdir(path);
+    return used;
 }
 
 /* Removes what no process has open, the longest unused first, until no more than `wanted` bytes are
- * used. Its own handle of the file: a lock through the same one would only change the lock that is
- * there. */
-static void make_room(struct st_cache *cache, uint64_t wanted)
+ * used; returns how many are. Its own handle of the file: a lock through the same one would only change
+ * the lock that is there. */
+static uint64_t make_room(struct st_cache *cache, uint64_t wanted)
 {
-    uint64_t count, number = 0;
+    uint64_t count, number = 0, used = change_used(cache, 0);
     struct candidate *list = list_candidates(cache->folder, &count);
     const int fd = open_usage(cache->folder);
-    for (uint64_t i = 0; fd >= 0 && i < count && atomic_load(cache->used) > wanted; i++) {
+    for (uint64_t i = 0; fd >= 0 && i < count && used > wanted; i++) {
         is_object(list[i].name, &number);
         if (lock_byte(fd, byte_of(number), F_WRLCK, false)) {
-            remove_object(cache, list[i].name);
+            used = remove_object(cache, list[i].name);
             lock_byte(fd, byte_of(number), F_UNLCK, false);
         }
     }
     if (fd >= 0)
         close(fd);
     free(list);
+    return used;
 }
+
+void st_cache_give_back(struct st_cache *cache, uint64_t bytes) { change_used(cache, -(int64_t)bytes); }
 
 bool st_cached_reserve(struct st_cached *object, uint32_t size)
 {
@@ -292,20 +319,20 @@ bool st_cached_reserve(struct st_cached *object, uint32_t size)
     const uint64_t bytes = size + ST_BLOCK_HEAD, now = st_now_ns();
     if (atomic_load(&cache->broken) || bytes > cache->limit)
         return false;
-    if (atomic_fetch_add(cache->used, bytes) + bytes <= cache->limit)
+    if (change_used(cache, (int64_t)bytes) <= cache->limit)
         return true;
     if (cache->owner == getpid() && now >= atomic_load(&cache->full_until_ns)) {
         pthread_mutex_lock(&cache->lock);
-        make_room(cache, cache->limit);
+        const uint64_t used = make_room(cache, cache->limit);
         pthread_mutex_unlock(&cache->lock);
-        if (atomic_load(cache->used) <= cache->limit)
+        if (used <= cache->limit)
             return true;
         atomic_store(&cache->full_until_ns, now + FULL_NS);
         atomic_store(&cache->note,
                      "the cache is full of what this epoch needs: the rest is read from the server "
                      "each time; a larger cache_bytes would hold it");
     }
-    atomic_fetch_sub(cache->used, bytes);
+    st_cache_give_back(cache, bytes);
     return false;
 }
 

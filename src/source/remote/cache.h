@@ -2,8 +2,8 @@
  *
  * The folder has one sub-folder for each version of an object, and in it one file for each block: a head
  * with the checksum of each piece, then the bytes. A block is written under another name and renamed, so
- * that there are only whole ones, whatever is killed. Processes share the folder: a count of its bytes
- * is mapped by all, and who has an object open holds a lock on its sub-folder.
+ * that there are only whole ones, whatever is killed. Processes share the folder: a file has the
+ * count of its bytes, and who has an object open holds a lock on its sub-folder.
  *
  * What an open data set has read into the cache is not removed while it is open: a shuffled epoch needs
  * all of it again. Only objects that no process has open make room, the longest unused first. When that

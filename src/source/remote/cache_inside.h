@@ -24,7 +24,6 @@ struct st_cache {
     uint64_t limit;
     pid_t owner;
     int usage_fd;
-    _Atomic uint64_t *used; /* by all processes */
     _Atomic(const char *) note;
     atomic_bool broken; /* nothing is put in any more */
     atomic_ullong full_until_ns;
@@ -40,5 +39,8 @@ struct st_cached {
     uint64_t size;
     char folder[PATH_MAX];
 };
+
+/* So many bytes of the folder are not used any more. */
+void st_cache_give_back(struct st_cache *cache, uint64_t bytes);
 
 #endif

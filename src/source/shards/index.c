@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define MAGIC   0x6472687378697473ull /* "stixshrd", on a machine of the same byte order */
 #define VERSION 1u
@@ -119,11 +118,8 @@ bool st_shard_index_load(struct st_shard_index *out, const uint8_t *bytes, uint6
 
 void st_shard_index_free(struct st_shard_index *index)
 {
-    void *bytes = (void *)(uintptr_t)index->bytes;
-    if (index->mapped)
-        munmap(bytes, index->size);
-    else
-        free(bytes);
+    if (!index->lent)
+        free((void *)(uintptr_t)index->bytes);
     *index = (struct st_shard_index){0};
 }
 

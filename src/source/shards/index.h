@@ -2,7 +2,7 @@
  *
  * A sample has parts (the members of a tar file that belong together), or is one part (a record). A part
  * is a span of the archive, headers included, in the order of the file and never overlapping. Flat
- * tables of u64, so that the file can be mapped as it is.
+ * tables of u64, so that the file can be used as it was read.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ struct st_shard_part {
 struct st_shard_index {
     const uint8_t *bytes; /* the block; the rest points into it */
     uint64_t size;
-    bool mapped;
+    bool lent; /* the block is another's, which outlives this */
     struct st_shard_stamp stamp;
     uint64_t sample_count, part_count, suffix_count, text_size;
     const uint64_t *firsts; /* of sample i: its first part; of the last + 1: part_count. NULL: i */
@@ -64,7 +64,7 @@ static inline uint64_t st_shard_first(const struct st_shard_index *index, uint64
  * kind. */
 bool st_shard_index_load(struct st_shard_index *out, const uint8_t *bytes, uint64_t size, uint64_t kind);
 void st_shard_index_free(struct st_shard_index *index);
-/* The index is one of an archive of this stamp; only one that is not mapped. */
+/* The index is one of an archive of this stamp; only one whose block is its own. */
 void st_shard_index_stamp(struct st_shard_index *index, const struct st_shard_stamp *stamp);
 /* The same index as a new block, in which the parts have these sums. */
 int st_shard_index_sum(struct st_shard_index *out, const struct st_shard_index *index,

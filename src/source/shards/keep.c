@@ -7,14 +7,11 @@
 #include "source/keep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Of an archive's content so many pieces of this size are summed up, evenly spread, the ends among them.
  */
@@ -86,25 +83,16 @@ int st_shard_stamp_of(const struct st_held *archive, struct st_shard_stamp *out,
 bool st_shard_keep_load(struct st_shard_index *out, const char *file, uint64_t kind,
                         const struct st_shard_stamp *stamp)
 {
-    struct stat info;
     struct st_shard_index index;
-    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
+    uint64_t size;
+    uint8_t *bytes = st_keep_read(file, &size);
+    if (!bytes)
         return false;
-    void *map = MAP_FAILED;
-    if (!fstat(fd, &info) && S_ISREG(info.st_mode) &&
-        info.st_size >= (off_t)sizeof(struct st_shard_header))
-        map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED)
-        return false;
-    if (!st_shard_index_load(&index, map, (uint64_t)info.st_size, kind) ||
-        memcmp(&index.stamp, stamp, sizeof *stamp)) {
-        munmap(map, (size_t)info.st_size);
+    if (!st_shard_index_load(&index, bytes, size, kind) || memcmp(&index.stamp, stamp, sizeof *stamp)) {
+        free(bytes);
         return false;
     }
     *out = index;
-    out->mapped = true;
     return true;
 }
 

@@ -12,7 +12,7 @@ int st_shard_keep_path(char out[PATH_MAX], const struct st_shard_kind *kind, con
                        const struct stoker_dataset_options *opt, struct stoker_error *err);
 int st_shard_stamp_of(const struct st_held *archive, struct st_shard_stamp *out,
                       struct stoker_error *err);
-/* The kept index, mapped, if there is a sound one for an archive of this stamp. */
+/* The kept index, if there is a sound one for an archive of this stamp. */
 bool st_shard_keep_load(struct st_shard_index *out, const char *file, uint64_t kind,
                         const struct st_shard_stamp *stamp);
 /* Replaces the file in one step. A file that cannot be written is no error: the next open scans again.
