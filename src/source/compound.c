@@ -191,6 +191,15 @@ static const char *compound_class_name(const void *self, uint32_t index)
     return whole->parts[0]->source->class_name(whole->parts[0]->self, index);
 }
 
+static uint64_t compound_memory(const void *self)
+{
+    const struct compound *whole = self;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < whole->part_count; i++)
+        sum += st_dataset_memory(whole->parts[i]);
+    return sum;
+}
+
 /* That of the first part that has something to say. */
 static const char *compound_note(const void *self)
 {
@@ -216,7 +225,7 @@ static void compound_close(void *self)
         .scheme = "compound", .self_size = sizeof(struct compound), .count = compound_count,            \
         .label = compound_label, .name = compound_name, how_, .fields = compound_fields,                \
         .split = compound_split, .class_count = compound_class_count,                                   \
-        .class_name = compound_class_name, .note = compound_note, .close = compound_close,              \
+        .class_name = compound_class_name, .memory = compound_memory, .note = compound_note, .close = compound_close,              \
     }
 
 static const struct st_source located = COMPOUND(.locate = compound_locate);

@@ -156,6 +156,11 @@ size_t st_dataset_name(const struct stoker_dataset *data, uint64_t sample, char 
     return st_name_by_number(data->self, sample, buffer, size);
 }
 
+uint64_t st_dataset_memory(const struct stoker_dataset *data)
+{
+    return data->source->memory ? data->source->memory(data->self) : 0;
+}
+
 int64_t st_label_zero(const void *self, uint64_t sample)
 {
     (void)self, (void)sample;

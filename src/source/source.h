@@ -79,6 +79,7 @@ struct st_source {
                  struct st_piece *pieces, struct stoker_error *err);
     uint32_t (*class_count)(const void *self);                   /* NULL: no classes */
     const char *(*class_name)(const void *self, uint32_t index); /* NULL: no classes */
+    uint64_t (*memory)(const void *self);  /* NULL: no bytes of samples are held in memory of its own */
     const char *(*note)(const void *self); /* NULL, or what stats() should say: what is slow here, and why */
     void (*close)(void *self);                                   /* safe after a failed open */
 };
@@ -111,6 +112,9 @@ void st_dataset_drop(struct stoker_dataset *data); /* NULL is fine */
 uint64_t st_dataset_count(const struct stoker_dataset *data);
 int64_t st_dataset_label(const struct stoker_dataset *data, uint64_t sample);
 size_t st_dataset_name(const struct stoker_dataset *data, uint64_t sample, char *buffer, size_t size);
+/* Bytes of samples that the source holds in memory for as long as it lives: archives that it has unpacked. A loader
+ * takes them out of its own max_memory. */
+uint64_t st_dataset_memory(const struct stoker_dataset *data);
 
 /* The kinds of this build, NULL at the end. */
 extern const struct st_source *const st_sources[];

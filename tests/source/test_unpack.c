@@ -120,12 +120,38 @@ static void zstandard(void)
 #endif
 }
 
+/* What several unpack at the same time is counted together, before it is there. */
+static void allowed(void)
+{
+    struct st_allowance allowance = {.limit = SIZE + 100};
+    struct st_buffer first = {0}, second = {0};
+    const size_t zlib = pack(packed, sizeof packed, plain, SIZE, 15);
+    const struct st_bytes in = {packed, zlib};
+    ok(!st_unpack_allowed(ST_PACKED_ZLIB, in, &allowance, &first, "first", &err) && first.size == SIZE &&
+           !memcmp(first.data, plain, SIZE) && atomic_load(&allowance.used) == first.capacity &&
+           first.capacity == SIZE,
+       "what fits is counted for what it takes: %llu bytes", (unsigned long long)first.capacity);
+    ok(st_unpack_allowed(ST_PACKED_ZLIB, in, &allowance, &second, "second", &err) == STOKER_ELIMIT &&
+           !second.data && atomic_load(&allowance.used) == SIZE,
+       "a second does not, and leaves nothing: %s", err.message);
+    st_allowance_give(&allowance, first.capacity);
+    ok(!st_unpack_allowed(ST_PACKED_ZLIB, in, &allowance, &second, "second", &err) &&
+           !memcmp(second.data, plain, SIZE),
+       "until the first is given back");
+    ok(!st_allowance_take(&allowance, UINT64_MAX) && !st_allowance_take(&allowance, 101) &&
+           st_allowance_take(&allowance, 100),
+       "to the last byte");
+    st_buffer_free(&first);
+    st_buffer_free(&second);
+}
+
 int main(void)
 {
     uint32_t seed = 1;
     for (size_t i = 0; i < SIZE; i++) /* packs to about a half */
         plain[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 28);
     deflated();
+    allowed();
     bomb();
     zstandard();
     ok(st_packing_of((const uint8_t *)"\xfd"

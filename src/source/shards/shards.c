@@ -30,8 +30,9 @@ struct opening {
     const struct stoker_dataset_options *opt;
     uint32_t threads; /* for one archive */
     bool hold;        /* the files, for as long as the data set lives */
-    atomic_ullong next, unpacked;
-    uint64_t memory; /* for what is unpacked */
+    bool alone;       /* one thread is left, for archives that did not fit beside what the others had */
+    const struct st_paths *paths;
+    atomic_ullong next;
     pthread_mutex_t lock;
     int failed;
     uint64_t failed_at; /* the first archive of those that failed, whichever thread was faster */
@@ -76,21 +77,20 @@ static int too_large(const struct st_shard *shard, enum st_packing packing, uint
 static int unpack_shard(struct opening *o, struct st_shard *shard, enum st_packing packing,
                         struct stoker_error *err)
 {
-    struct st_buffer packed = {0};
-    const uint64_t used = atomic_load(&o->unpacked), left = used < o->memory ? o->memory - used : 0;
-    int rc = shard->file.size > left ? too_large(shard, packing, o->memory, err) : 0;
-    if (!rc && !st_buffer_reserve(&packed, shard->file.size))
-        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", shard->file.path);
+    struct st_allowance *memory = &o->shards->memory;
+    const uint64_t size = shard->file.size;
+    if (!st_allowance_take(memory, size))
+        return too_large(shard, packing, memory->limit, err);
+    uint8_t *packed = st_alloc_aligned(size);
+    int rc = packed ? st_held_read(&shard->file, 0, packed, size, err)
+                    : st_fail(err, STOKER_ENOMEM, "%s: out of memory", shard->file.path);
     if (!rc)
-        rc = st_held_read(&shard->file, 0, packed.data, shard->file.size, err);
-    const struct st_bytes in = {packed.data, shard->file.size};
-    if (!rc)
-        rc = st_unpack(packing, in, left, &shard->unpacked, shard->file.path, err);
+        rc = st_unpack_allowed(packing, (struct st_bytes){packed, size}, memory, &shard->unpacked,
+                               shard->file.path, err);
     if (rc == STOKER_ELIMIT)
-        rc = too_large(shard, packing, o->memory, err);
-    st_buffer_free(&packed);
-    if (!rc && atomic_fetch_add(&o->unpacked, shard->unpacked.size) + shard->unpacked.size > o->memory)
-        rc = too_large(shard, packing, o->memory, err);
+        rc = too_large(shard, packing, memory->limit, err);
+    free(packed);
+    st_allowance_give(memory, size);
     return rc;
 }
 
@@ -160,6 +160,18 @@ static int open_shard(struct opening *o, struct st_shard *shard, const char *pat
     return rc;
 }
 
+static void forget_shard(struct st_shards *shards, struct st_shard *shard)
+{
+    st_held_close(&shard->file);
+    st_allowance_give(&shards->memory, shard->unpacked.capacity);
+    st_buffer_free(&shard->unpacked);
+    st_shard_sums_close(shard->sums, &shard->index, shard->kept);
+    shard->sums = NULL;
+    st_shard_index_free(&shard->index);
+    free(shard->kept);
+    shard->kept = NULL;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static void open_worker(void *context)
@@ -169,8 +181,14 @@ static void open_worker(void *context)
     while ((i = atomic_fetch_add(&o->next, 1)) < o->shards->count) {
         struct stoker_error err;
         struct st_shard *shard = &o->shards->items[i];
-        char *path = shard->file.path; /* lent by the list; opening makes its own */
-        const int rc = open_shard(o, shard, path, &err);
+        if (o->alone && !shard->late)
+            continue;
+        const int rc = open_shard(o, shard, o->paths->items[i], &err);
+        shard->late = rc == STOKER_ELIMIT && !o->alone;
+        if (shard->late) {
+            forget_shard(o->shards, shard);
+            continue;
+        }
         pthread_mutex_lock(&o->lock);
         if (rc && (!o->failed || i < o->failed_at)) {
             o->failed = rc;
@@ -206,8 +224,8 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
 {
     struct opening o = {.shards = shards,
                         .opt = opt,
+                        .paths = paths,
                         .hold = may_hold(paths->count),
-                        .memory = st_memory_limit() / MEMORY_PART,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     const uint64_t least = shards->store ? REMOTE_THREADS : LOCAL_THREADS;
     uint64_t threads = opt->threads ? opt->threads : st_cpu_count();
@@ -216,14 +234,14 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
     o.threads = (uint32_t)((threads + paths->count - 1) / paths->count);
     if (threads > paths->count)
         threads = paths->count;
-    for (uint64_t i = 0; i < paths->count; i++)
-        shards->items[i].file.path = paths->items[i];
     shards->count = paths->count;
+    shards->memory.limit = opt->max_memory ? opt->max_memory : st_memory_limit() / MEMORY_PART;
     st_threads_run((uint32_t)threads, open_worker, &o);
-    for (uint64_t i = 0; i < paths->count;
-         i++) /* archives that nobody came to open have no path of their own */
-        if (shards->items[i].file.path == paths->items[i])
-            shards->items[i].file.path = NULL;
+    if (!o.failed) {
+        o.alone = true;
+        atomic_store(&o.next, 0);
+        open_worker(&o);
+    }
     pthread_mutex_destroy(&o.lock);
     if (o.failed && err)
         *err = o.err;
@@ -260,14 +278,8 @@ int st_shards_open(struct st_shards *shards, const struct st_shard_kind *kind, c
 
 void st_shards_close(struct st_shards *shards)
 {
-    for (uint64_t i = 0; shards->items && i < shards->count; i++) {
-        struct st_shard *shard = &shards->items[i];
-        st_held_close(&shard->file);
-        st_buffer_free(&shard->unpacked);
-        st_shard_sums_close(shard->sums, &shard->index, shard->kept);
-        st_shard_index_free(&shard->index);
-        free(shard->kept);
-    }
+    for (uint64_t i = 0; shards->items && i < shards->count; i++)
+        forget_shard(shards, &shards->items[i]);
     st_remote_store_drop(shards->store);
     free(shards->items);
     *shards = (struct st_shards){0};
@@ -277,6 +289,8 @@ const char *st_shards_note(const struct st_shards *shards)
 {
     return shards->store ? st_remote_store_note(shards->store) : NULL;
 }
+
+uint64_t st_shards_memory(const struct st_shards *shards) { return atomic_load(&shards->memory.used); }
 
 bool st_shard_is_folder(const char *path)
 {

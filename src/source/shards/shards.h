@@ -38,6 +38,7 @@ struct st_shard {
     char *kept;          /* the file of its index; NULL: not kept */
     struct st_shard_sums *sums;
     struct st_buffer unpacked; /* of an archive that is packed as a whole */
+    bool late;                 /* while opening: it did not fit beside others that were being unpacked */
     struct st_shard_index index;
     uint64_t first; /* the number of its first sample */
 };
@@ -46,6 +47,7 @@ struct st_shards {
     const struct st_shard_kind *kind;
     struct st_shard *items;
     uint64_t count, sample_count;
+    struct st_allowance memory;    /* for what is unpacked: opt->max_memory */
     struct st_remote_store *store; /* of archives by URL; NULL: there are none */
 };
 
@@ -54,6 +56,7 @@ int st_shards_open(struct st_shards *shards, const struct st_shard_kind *kind, c
                    const struct stoker_dataset_options *opt, struct stoker_error *err);
 void st_shards_close(struct st_shards *shards);             /* safe after a failed open */
 const char *st_shards_note(const struct st_shards *shards); /* for stats(); NULL: nothing to say */
+uint64_t st_shards_memory(const struct st_shards *shards);  /* bytes of what is unpacked */
 
 /* A folder is no archive, whatever its name. */
 bool st_shard_is_folder(const char *path);

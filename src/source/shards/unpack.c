@@ -15,7 +15,8 @@
 #include <zstd.h>
 #endif
 
-#define STEP (1u << 20)
+#define STEP      (1u << 20)
+#define LAST_STEP (64u << 10)
 
 static const char *const packing_names[] = {"nothing", "gzip", "zlib", "zstd", "xz", "bzip2"};
 
@@ -69,7 +70,59 @@ struct output {
     uint64_t began, limit;
     const char *name;
     struct stoker_error *err;
+    struct st_allowance *shared; /* NULL: none; else it has counted the buffer's capacity */
 };
+
+bool st_allowance_take(struct st_allowance *allowance, uint64_t bytes)
+{
+    unsigned long long used = atomic_load(&allowance->used);
+    do
+        if (used > allowance->limit || bytes > allowance->limit - used)
+            return false;
+    while (!atomic_compare_exchange_weak(&allowance->used, &used, used + bytes));
+    return true;
+}
+
+void st_allowance_give(struct st_allowance *allowance, uint64_t bytes)
+{
+    atomic_fetch_sub(&allowance->used, bytes);
+}
+
+/* Exactly this capacity; what is in the buffer stays. Large blocks are moved by the kernel, not copied,
+ * so that the old and the new one are never there at the same time. */
+static bool resize(struct st_buffer *buffer, uint64_t capacity)
+{
+    enum { OVERSHOOT = 64 }; /* as st_buffer_reserve has it */
+    uint8_t *data = capacity < SIZE_MAX / 4 ? st_grow(buffer->data, capacity + OVERSHOOT, 1) : NULL;
+    if (!data)
+        return false;
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return true;
+}
+
+/* Room for `wanted` bytes in all of what is unpacked here; false: there is no memory, or no allowance.
+ */
+static bool keep_room(struct output *out, uint64_t wanted)
+{
+    struct st_buffer *buffer = out->buffer;
+    const uint64_t capacity = out->began + wanted;
+    if (!out->shared || capacity <= buffer->capacity)
+        return st_buffer_keep(buffer, capacity);
+    const uint64_t more = capacity - buffer->capacity;
+    if (!st_allowance_take(out->shared, more))
+        return false;
+    if (resize(buffer, capacity))
+        return true;
+    st_allowance_give(out->shared, more);
+    return false;
+}
+
+static int over_limit(const struct output *out)
+{
+    return st_fail(out->err, STOKER_ELIMIT, "%s: unpacks to more than %llu bytes, the limit", out->name,
+                   (unsigned long long)out->limit);
+}
 
 /* At least one byte of room behind what is there; at most `limit` bytes in all. */
 static int more_room(struct output *out)
@@ -77,12 +130,13 @@ static int more_room(struct output *out)
     const uint64_t used = out->buffer->size - out->began;
     uint64_t wanted = used < STEP ? STEP : used * 2;
     if (used >= out->limit)
-        return st_fail(out->err, STOKER_ELIMIT, "%s: unpacks to more than %llu bytes, the limit",
-                       out->name, (unsigned long long)out->limit);
+        return over_limit(out);
     if (wanted > out->limit)
         wanted = out->limit;
-    if (out->buffer->capacity - out->began > used || st_buffer_keep(out->buffer, out->began + wanted))
+    if (out->buffer->capacity - out->began > used || keep_room(out, wanted))
         return 0;
+    if (out->shared) /* what is left of the allowance may still be enough */
+        return keep_room(out, used + STEP) || keep_room(out, used + LAST_STEP) ? 0 : over_limit(out);
     return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for %llu bytes unpacked", out->name,
                    (unsigned long long)wanted);
 }
@@ -147,8 +201,7 @@ static bool deflate_at_once(enum st_packing packing, struct st_bytes in, struct 
         return false;
     memcpy(&stated, in.data + in.size - 4, sizeof stated);
     stated = le32toh(stated);
-    if (stated > out->limit || stated / 1032 > in.size ||
-        !st_buffer_keep(out->buffer, out->began + stated))
+    if (stated > out->limit || stated / 1032 > in.size || !keep_room(out, stated))
         return false;
     struct libdeflate_decompressor *own = libdeflate_alloc_decompressor();
     size_t read = 0;
@@ -186,7 +239,7 @@ static int zstd_all(ZSTD_DStream *z, struct st_bytes in, struct output *out)
     size_t hint = 1;
     const unsigned long long stated = ZSTD_getFrameContentSize(in.data, in.size);
     if (stated <= out->limit) /* else unknown, or refused below */
-        st_buffer_keep(out->buffer, out->began + stated);
+        keep_room(out, stated);
     while (hint || from.pos < from.size) {
         const int rc = more_room(out);
         if (rc)
@@ -220,18 +273,38 @@ static int unpack_zstd(struct st_bytes in, struct output *out)
 }
 #endif
 
-int st_unpack(enum st_packing packing, struct st_bytes in, uint64_t limit, struct st_buffer *buffer,
-              const char *name, struct stoker_error *err)
+static int unpack(enum st_packing packing, struct st_bytes in, struct output *out)
 {
-    struct output out = {buffer, buffer->size, limit, name, err};
     switch (packing) {
     case ST_PACKED_GZIP:
     case ST_PACKED_ZLIB:
-        return unpack_deflate(packing, in, &out);
+        return unpack_deflate(packing, in, out);
     case ST_PACKED_ZSTD:
-        return unpack_zstd(in, &out);
+        return unpack_zstd(in, out);
     default:
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: packed with %s; unpack it first", name,
+        return st_fail(out->err, STOKER_EUNSUPPORTED, "%s: packed with %s; unpack it first", out->name,
                        packing_names[packing]);
     }
+}
+
+int st_unpack(enum st_packing packing, struct st_bytes in, uint64_t limit, struct st_buffer *buffer,
+              const char *name, struct stoker_error *err)
+{
+    struct output out = {buffer, buffer->size, limit, name, err, NULL};
+    return unpack(packing, in, &out);
+}
+
+int st_unpack_allowed(enum st_packing packing, struct st_bytes in, struct st_allowance *allowance,
+                      struct st_buffer *buffer, const char *name, struct stoker_error *err)
+{
+    *buffer = (struct st_buffer){0};
+    struct output out = {buffer, 0, allowance->limit, name, err, allowance};
+    const int rc = unpack(packing, in, &out);
+    const uint64_t counted = buffer->capacity;
+    if (rc)
+        st_buffer_free(buffer);
+    else
+        resize(buffer, buffer->size); /* to less: where it fails, the block stays as large as it is */
+    st_allowance_give(allowance, counted - buffer->capacity);
+    return rc;
 }

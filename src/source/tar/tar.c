@@ -350,6 +350,11 @@ static const struct st_field *tar_fields(const void *self, uint32_t *count)
     return tar->fields;
 }
 
+static uint64_t tar_memory(const void *self)
+{
+    return st_shards_memory(&((const struct tar *)self)->shards);
+}
+
 static const char *tar_note(const void *self)
 {
     return st_shards_note(&((const struct tar *)self)->shards);
@@ -374,6 +379,7 @@ const struct st_source st_source_tar = {
     .locate = tar_locate,
     .fields = tar_fields,
     .split = tar_split,
+    .memory = tar_memory,
     .note = tar_note,
     .close = tar_close,
 };

@@ -382,6 +382,11 @@ static const struct st_field *tfrecord_fields(const void *self, uint32_t *count)
     return records->fields;
 }
 
+static uint64_t tfrecord_memory(const void *self)
+{
+    return st_shards_memory(&((const struct tfrecord *)self)->shards);
+}
+
 static const char *tfrecord_note(const void *self)
 {
     return st_shards_note(&((const struct tfrecord *)self)->shards);
@@ -406,6 +411,7 @@ const struct st_source st_source_tfrecord = {
     .locate = tfrecord_locate,
     .fields = tfrecord_fields,
     .split = tfrecord_split,
+    .memory = tfrecord_memory,
     .note = tfrecord_note,
     .close = tfrecord_close,
 };
