@@ -5,6 +5,7 @@
 #include "source/shards/shards.h"
 #include "source/shards/expand.h"
 #include "source/shards/keep.h"
+#include "source/shards/list.h"
 #include "source/shards/sums.h"
 
 #include "base/cpu.h"
@@ -24,6 +25,8 @@
 enum { MEMORY_PART = 4, HEAD = 512 };
 /* Who indexes waits for the disk or the server, not for the CPU. */
 enum { LOCAL_THREADS = 8, REMOTE_THREADS = 16 };
+/* No more archives than this are held open, of many. */
+enum { FILES_MAX = 4096 };
 
 struct opening {
     struct st_shards *shards;
@@ -32,7 +35,9 @@ struct opening {
     bool hold;        /* the files, for as long as the data set lives */
     bool alone;       /* one thread is left, for archives that did not fit beside what the others had */
     const struct st_paths *paths;
-    atomic_ullong next;
+    bool many;                        /* their indexes are joined */
+    const struct st_shard_list *list; /* of an earlier process; NULL: none */
+    atomic_ullong next, listed;
     pthread_mutex_t lock;
     int failed;
     uint64_t failed_at; /* the first archive of those that failed, whichever thread was faster */
@@ -172,6 +177,27 @@ static void forget_shard(struct st_shards *shards, struct st_shard *shard)
     shard->kept = NULL;
 }
 
+/* Takes the index of the archive from the list: no more than one look at its file. */
+static bool open_listed(struct opening *o, struct st_shard *shard, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) || !S_ISREG(info.st_mode))
+        return false;
+    if (!st_shard_seen(&shard->seen, &info))
+        shard->seen.changed_ns = INT64_MIN;
+    if (!o->list || !st_shard_list_find(o->list, &info, &shard->index))
+        return false;
+    shard->file = (struct st_held){.size = (uint64_t)info.st_size, .path = strdup(path)};
+    if (!shard->file.path) {
+        shard->index = (struct st_shard_index){0};
+        return false;
+    }
+    if (o->shards->kind->named)
+        shard->sums = st_shard_sums_new(&shard->index);
+    atomic_fetch_add(&o->listed, 1);
+    return true;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static void open_worker(void *context)
@@ -183,7 +209,8 @@ static void open_worker(void *context)
         struct st_shard *shard = &o->shards->items[i];
         if (o->alone && !shard->late)
             continue;
-        const int rc = open_shard(o, shard, o->paths->items[i], &err);
+        const char *path = o->paths->items[i];
+        const int rc = o->many && open_listed(o, shard, path) ? 0 : open_shard(o, shard, path, &err);
         shard->late = rc == STOKER_ELIMIT && !o->alone;
         if (shard->late) {
             forget_shard(o->shards, shard);
@@ -213,10 +240,98 @@ static int check_mixture(const struct st_shards *shards, struct stoker_error *er
     return 0;
 }
 
-static bool may_hold(uint64_t count)
+static uint64_t files_allowed(void)
 {
     struct rlimit files;
-    return !getrlimit(RLIMIT_NOFILE, &files) && count <= files.rlim_cur / 4;
+    return getrlimit(RLIMIT_NOFILE, &files) ? 0 : files.rlim_cur / 4;
+}
+
+/* Archives that are open, of many: as many as there may be, and for as long as the data set lives.
+ * Others are opened for each sample. */
+struct st_shard_files {
+    uint64_t limit;
+    atomic_ullong count;
+    atomic_int fds[]; /* of each archive; 0: not open, -1: not to be held open */
+};
+
+static struct st_shard_files *files_new(uint64_t count)
+{
+    struct st_shard_files *files = st_calloc(1, sizeof *files + count * sizeof *files->fds);
+    if (files)
+        files->limit = files_allowed() < FILES_MAX ? files_allowed() : FILES_MAX;
+    return files;
+}
+
+/* The archive's file, opened now if it was not before; 0: by its path. */
+static int file_of(const struct st_shards *shards, const struct st_shard *shard)
+{
+    struct st_shard_files *files = shards->files;
+    struct st_held file;
+    atomic_int *fd = &files->fds[shard - shards->items];
+    int is = atomic_load_explicit(fd, memory_order_acquire), none = 0;
+    if (is)
+        return is > 0 ? is : 0;
+    if (atomic_fetch_add(&files->count, 1) >= files->limit ||
+        st_held_open(&file, shard->file.path, NULL)) {
+        atomic_compare_exchange_strong(fd, &none, -1);
+        return 0;
+    }
+    posix_fadvise(file.fd, 0, 0, POSIX_FADV_RANDOM);
+    is = file.fd;
+    if (atomic_compare_exchange_strong(fd, &none, is))
+        file.fd = 0; /* handed on */
+    else
+        is = none; /* another thread was faster */
+    st_held_close(&file);
+    return is > 0 ? is : 0;
+}
+
+static void files_free(struct st_shard_files *files, uint64_t count)
+{
+    for (uint64_t i = 0; files && i < count; i++)
+        if (files->fds[i] > 0)
+            close(files->fds[i]);
+    free(files);
+}
+
+void st_shards_keep_list(struct st_shards *shards)
+{
+    if (!shards->list_file || shards->owner != getpid() || !atomic_exchange(&shards->news, false))
+        return;
+    struct st_shard_list *list = st_shard_list_join(shards);
+    if (list)
+        st_shard_list_store(list, shards->list_file);
+    st_shard_list_free(list);
+}
+
+/* All indexes in one block, the one of the earlier process if it has them all. */
+static void join_indexes(struct st_shards *shards, struct st_shard_list *earlier, bool complete)
+{
+    if (!complete) {
+        struct st_shard_list *list = st_shard_list_join(shards);
+        if (!list) { /* out of memory: what is in the earlier one stays there */
+            shards->list = earlier;
+            return;
+        }
+        if (shards->list_file)
+            st_shard_list_store(list, shards->list_file);
+        st_shard_list_lend(list, shards);
+        st_shard_list_free(earlier);
+        earlier = list;
+    }
+    shards->list = earlier;
+}
+
+/* Of many archives: the list that an earlier process kept, if there is one. */
+static struct st_shard_list *open_list(struct st_shards *shards, const char *first,
+                                       const struct stoker_dataset_options *opt)
+{
+    char file[PATH_MAX];
+    st_shard_list_path(file, shards->kind, first, opt);
+    shards->owner = getpid();
+    shards->files = files_new(shards->count);
+    shards->list_file = file[0] ? strdup(file) : NULL;
+    return st_shard_list_load(file, shards->kind->number);
 }
 
 static int open_all(struct st_shards *shards, const struct st_paths *paths,
@@ -225,7 +340,7 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
     struct opening o = {.shards = shards,
                         .opt = opt,
                         .paths = paths,
-                        .hold = may_hold(paths->count),
+                        .many = !shards->store && paths->count >= ST_SHARD_LIST_MIN,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     const uint64_t least = shards->store ? REMOTE_THREADS : LOCAL_THREADS;
     uint64_t threads = opt->threads ? opt->threads : st_cpu_count();
@@ -235,6 +350,11 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
     if (threads > paths->count)
         threads = paths->count;
     shards->count = paths->count;
+    o.hold = !o.many && paths->count <= files_allowed();
+    struct st_shard_list *earlier = o.many ? open_list(shards, paths->items[0], opt) : NULL;
+    o.list = earlier;
+    for (uint64_t i = 0; i < paths->count; i++)
+        shards->items[i].of = shards;
     shards->memory.limit = opt->max_memory ? opt->max_memory : st_memory_limit() / MEMORY_PART;
     st_threads_run((uint32_t)threads, open_worker, &o);
     if (!o.failed) {
@@ -243,6 +363,12 @@ static int open_all(struct st_shards *shards, const struct st_paths *paths,
         open_worker(&o);
     }
     pthread_mutex_destroy(&o.lock);
+    for (uint64_t i = 0; i < paths->count; i++)
+        shards->unsummed += st_shard_sums_unknown(shards->items[i].sums) > 0;
+    if (!o.failed && o.many && !shards->items[0].unpacked.data)
+        join_indexes(shards, earlier, atomic_load(&o.listed) == shards->count);
+    else
+        shards->list = earlier;
     if (o.failed && err)
         *err = o.err;
     return o.failed;
@@ -278,8 +404,12 @@ int st_shards_open(struct st_shards *shards, const struct st_shard_kind *kind, c
 
 void st_shards_close(struct st_shards *shards)
 {
+    st_shards_keep_list(shards);
     for (uint64_t i = 0; shards->items && i < shards->count; i++)
         forget_shard(shards, &shards->items[i]);
+    files_free(shards->files, shards->count);
+    st_shard_list_free(shards->list);
+    free(shards->list_file);
     st_remote_store_drop(shards->store);
     free(shards->items);
     *shards = (struct st_shards){0};
@@ -330,5 +460,7 @@ int st_shard_locate(const struct st_shards *shards, const struct st_shard *shard
     st_held_extent(&shard->file, start, end - start, out);
     if (shard->unpacked.data)
         out->memory = shard->unpacked.data + start;
+    else if (shards->files && !out->fd)
+        out->fd = file_of(shards, shard);
     return 0;
 }

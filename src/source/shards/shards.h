@@ -2,6 +2,7 @@
  *
  * Each archive has an index, which is kept beside it (PATH.stoker-index) or in the folder that the user
  * names, and used again while the archive's size, time and a sample of its content are what they were.
+ * The indexes of many archives are also kept together (list.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +12,8 @@
 #include "source/shards/index.h"
 #include "source/shards/unpack.h"
 #include "source/shards/window.h"
+
+#include <sys/types.h>
 
 struct st_shard_kind {
     const char *name; /* "tar file": in messages */
@@ -33,9 +36,17 @@ struct st_shard_kind {
 
 struct st_shard_sums;
 
+/* Of an archive's file, when it was opened: what list.h knows it by. */
+struct st_shard_seen {
+    uint64_t inode;
+    int64_t changed_ns; /* INT64_MIN: not to be known again */
+};
+
 struct st_shard {
-    struct st_held file; /* fd 0: closed again, because there are too many */
-    char *kept;          /* the file of its index; NULL: not kept */
+    struct st_shards *of;
+    struct st_held file; /* fd 0: closed again, because there are too many; see st_shards.files */
+    struct st_shard_seen seen;
+    char *kept; /* the file of its index; NULL: not kept, or with those of the others alone */
     struct st_shard_sums *sums;
     struct st_buffer unpacked; /* of an archive that is packed as a whole */
     bool late;                 /* while opening: it did not fit beside others that were being unpacked */
@@ -43,10 +54,20 @@ struct st_shard {
     uint64_t first; /* the number of its first sample */
 };
 
+struct st_shard_list;
+struct st_shard_files;
+
 struct st_shards {
     const struct st_shard_kind *kind;
     struct st_shard *items;
     uint64_t count, sample_count;
+    /* Of many archives, else NULL: */
+    struct st_shard_list *list;   /* their indexes lie in it */
+    struct st_shard_files *files; /* those that are open, which is done when one is first read */
+    char *list_file;              /* NULL: not kept */
+    pid_t owner;
+    atomic_bool news;              /* of sums that the list does not have */
+    atomic_ullong unsummed;        /* archives of which not all sums are known */
     struct st_allowance memory;    /* for what is unpacked: opt->max_memory */
     struct st_remote_store *store; /* of archives by URL; NULL: there are none */
 };
@@ -60,6 +81,9 @@ uint64_t st_shards_memory(const struct st_shards *shards);  /* bytes of what is 
 
 /* A folder is no archive, whatever its name. */
 bool st_shard_is_folder(const char *path);
+
+/* Keeps the list if there is news for it, in the process that opened the archives. Any thread. */
+void st_shards_keep_list(struct st_shards *shards);
 
 /* The archive that a sample is in, and its number there. */
 const struct st_shard *st_shards_find(const struct st_shards *shards, uint64_t sample, uint64_t *local);

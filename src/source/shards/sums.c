@@ -36,19 +36,34 @@ struct st_shard_sums *st_shard_sums_new(const struct st_shard_index *index)
     return sums;
 }
 
+uint64_t st_shard_sums_unknown(const struct st_shard_sums *sums)
+{
+    return sums ? atomic_load(&sums->unknown) : 0;
+}
+
+bool st_shard_sums_join(const struct st_shard_sums *sums, const struct st_shard_index *index,
+                        struct st_shard_index *out)
+{
+    bool more = false;
+    uint32_t *crcs = sums ? st_calloc(sums->count, sizeof *crcs) : NULL;
+    for (uint64_t i = 0; crcs && i < sums->count; i++) {
+        crcs[i] = atomic_load_explicit(&sums->values[i], memory_order_relaxed);
+        more = more || (crcs[i] && (!index->crcs || index->crcs[i] != crcs[i]));
+    }
+    more = more && !st_shard_index_sum(out, index, crcs, NULL);
+    free(crcs);
+    return more;
+}
+
 static void keep(const struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
 {
     struct st_shard_index summed;
-    uint32_t *crcs = st_calloc(sums->count, sizeof *crcs);
-    for (uint64_t i = 0; crcs && i < sums->count; i++)
-        crcs[i] = atomic_load_explicit(&sums->values[i], memory_order_relaxed);
-    if (crcs && !st_shard_index_sum(&summed, index, crcs, NULL)) {
-        uint8_t *bytes = (uint8_t *)(uintptr_t)summed.bytes;
-        st_index_seal(bytes, summed.size);
-        st_keep_replace(file, bytes, summed.size, false);
-        st_shard_index_free(&summed);
-    }
-    free(crcs);
+    if (!st_shard_sums_join(sums, index, &summed))
+        return;
+    uint8_t *bytes = (uint8_t *)(uintptr_t)summed.bytes;
+    st_index_seal(bytes, summed.size);
+    st_keep_replace(file, bytes, summed.size, false);
+    st_shard_index_free(&summed);
 }
 
 /* In the process that opened the archive only: its children have learned things of their own. */
@@ -66,8 +81,12 @@ static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
     if (!sum || !atomic_compare_exchange_strong(&sums->values[part], &none, sum))
         return;
     atomic_store(&sums->learned, true);
-    if (atomic_fetch_sub(&sums->unknown, 1) == 1)
-        keep_news(sums, &shard->index, shard->kept);
+    atomic_store(&shard->of->news, true);
+    if (atomic_fetch_sub(&sums->unknown, 1) != 1)
+        return;
+    keep_news(sums, &shard->index, shard->kept);
+    if (atomic_fetch_sub(&shard->of->unsummed, 1) == 1)
+        st_shards_keep_list(shard->of);
 }
 
 bool st_shard_verify(const struct st_shard *shard, uint64_t part, struct st_bytes payload)

@@ -13,6 +13,11 @@
 
 /* Begins with what the index knows. NULL when out of memory: then nothing is verified. */
 struct st_shard_sums *st_shard_sums_new(const struct st_shard_index *index);
+/* How many are not known yet; 0 for NULL. */
+uint64_t st_shard_sums_unknown(const struct st_shard_sums *sums);
+/* The index with what was learned beyond it, as a new block; false: nothing, or out of memory. */
+bool st_shard_sums_join(const struct st_shard_sums *sums, const struct st_shard_index *index,
+                        struct st_shard_index *out);
 /* Puts what was learned into the index's file, in the process that opened it; frees it all. NULL is
  * fine. */
 void st_shard_sums_close(struct st_shard_sums *sums, const struct st_shard_index *index,
