@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     late_ms = atol(argv[3]);
     signal(SIGPIPE, SIG_IGN);
     setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (door < 0 || bind(door, (struct sockaddr *)&own, sizeof own) || listen(door, 64)) {
+    if (door < 0 || bind(door, (struct sockaddr *)&own, sizeof own) || listen(door, 1024)) {
         perror("late_proxy");
         return 1;
     }

@@ -84,7 +84,8 @@ int main(int argc, char **argv)
     const uint64_t opening = st_now_ns();
     if (argc < 2 || workers < 1 || workers > WORKERS_MAX ||
         st_dataset_open(&race.data, argv[1], &opt, &err) ||
-        st_reader_open(&race.reader, race.data, ST_READER_AUTO, workers * 2 + 16, &err)) {
+        st_reader_open(&race.reader, race.data, ST_READER_AUTO, workers * 2 + st_reader_depth(race.data),
+                       &err)) {
         fprintf(stderr, "%s\n",
                 argc < 2 ? "usage: source_bench URI [FIELDS [WORKERS [SECONDS]]]" : err.message);
         return 1;

@@ -117,6 +117,8 @@ struct stoker_dataset_options {
                                        processes may share it; NULL (default): no cache */
     uint64_t cache_bytes;           /* no more than this in cache_dir; 0 (default): 64 GiB */
     uint32_t remote_ms;             /* time for one request by URL, retries included; 0 (default): 60000 */
+    uint32_t connections;           /* at most so many to the servers of URLs, opened as they are needed; 0
+                                       (default): 256, and no more than a quarter of the files allowed */
     uint64_t max_memory;            /* archives that are packed as a whole are unpacked into no more than so many
                                        bytes, all together; 0 (default): a quarter of what this process may use */
 };

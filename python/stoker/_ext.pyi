@@ -69,6 +69,7 @@ class Dataset:
         cache_dir: str | None = None,
         cache_bytes: int = 0,
         remote_ms: int = 0,
+        connections: int = 0,
         max_memory: int = 0,
     ) -> Dataset: ...
     @classmethod

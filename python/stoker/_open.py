@@ -28,7 +28,8 @@ def open(
 ) -> datasets.EngineDataset:
     """A data set by its path: what it is its name or its first bytes say, or "kind:path" (folder, flat,
     tar, tfrecord, hdf5, lmdb, zip, npy, npz, csv, jsonl), also by an http://, https:// or s3:// URL. The
-    answer is one of stoker.datasets; `where` is index_dir, cache_dir, cache_bytes, timeout and max_memory, as there.
+    answer is one of stoker.datasets; `where` is index_dir, cache_dir, cache_bytes, timeout,
+    connections and max_memory, as there.
 
     >>> type(stoker.open("images")).__name__
     'ImageFolder'

@@ -12,6 +12,7 @@ class Where(TypedDict, total=False):
     cache_dir: Any  # a folder for what was read by URL
     cache_bytes: int  # no more than this in it; by default 64 GiB
     timeout: float  # seconds for one request by URL, retries included; by default 60
+    connections: int  # at most so many to servers of URLs; by default 256
     max_memory: int  # bytes for archives that must be unpacked as a whole; by default a quarter of the memory
 
 
@@ -29,11 +30,11 @@ def where_options(where: Where) -> dict[str, Any]:
         out["index_dir"] = _folder(where["index_dir"])
     if where.get("cache_dir") is not None:
         out["cache_dir"] = _folder(where["cache_dir"])
-    for name in ("cache_bytes", "max_memory"):
-        if name in where:
-            if where[name] < 1:
-                raise ValueError(f"{name}={where[name]} should be positive")
-            out[name] = int(where[name])
+    for name, value in where.items():
+        if name in ("cache_bytes", "connections", "max_memory"):
+            if value < 1:
+                raise ValueError(f"{name}={value} should be positive")
+            out[name] = int(value)
     if "timeout" in where:
         if not 0.001 <= where["timeout"] <= 86400:
             raise ValueError(f"timeout={where['timeout']} should be seconds, from 0.001 to 86400")

@@ -117,9 +117,10 @@ class WebDataset(_Unlabelled):
 
     `index_dir` is a folder for the list of what lies where, which is otherwise kept beside the files,
     where these may be written. Files may also be http://, https:// or s3:// URLs; then `cache_dir` keeps
-    what was read, up to `cache_bytes`, and `timeout` limits the seconds that one request may take.
+    what was read, up to `cache_bytes`, `timeout` limits the seconds that one request may take, and
+    `connections` (256) how many are open at once.
     `max_memory` limits the bytes of archives that must be unpacked as a whole (by default a quarter of
-    the memory). All data sets in files take these five.
+    the memory). All data sets in files take these six.
     """
 
     _scheme = "tar"

@@ -14,7 +14,6 @@
 
 enum {
     WORKERS_MAX = 1024,
-    READ_AHEAD_MIN = 64,
     READ_AHEAD_EACH = 8,       /* for each worker */
     TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
@@ -153,7 +152,7 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 
 static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
 {
-    uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : READ_AHEAD_MIN;
+    uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : st_reader_depth(loader->data);
     if (depth < READ_AHEAD_EACH * loader->worker_count)
         depth = READ_AHEAD_EACH * loader->worker_count;
     depth += 2 * st_engines_tickets(loader);

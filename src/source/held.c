@@ -97,7 +97,7 @@ static int copy_all(const struct st_held *from, int fd, struct stoker_error *err
     int rc = bytes ? 0 : st_fail(err, STOKER_ENOMEM, "%s: out of memory", from->path);
     for (uint64_t at = 0, size; !rc && at < from->size; at += size) {
         size = from->size - at < step ? from->size - at : step;
-        rc = st_remote_read(from->remote, at, bytes, size, err);
+        rc = st_remote_read(from->remote, at, bytes, size, NULL, err);
         for (uint64_t done = 0; !rc && done < size;) {
             const ssize_t put = pwrite(fd, bytes + done, size - done, (off_t)(at + done));
             if (put < 0 && errno != EINTR)
@@ -143,7 +143,7 @@ int st_held_read(const struct st_held *file, uint64_t offset, void *into, uint64
 {
     uint8_t *at = into;
     if (file->remote)
-        return st_remote_read(file->remote, offset, into, size, err);
+        return st_remote_read(file->remote, offset, into, size, NULL, err);
     while (size) {
         const ssize_t got = pread(file->fd, at, size, (off_t)offset);
         if (got < 0 && errno == EINTR)
@@ -171,7 +171,7 @@ static int map_remote(struct st_held *file, struct stoker_error *err)
     if (map == MAP_FAILED)
         return st_fail_errno(err, errno, "%s: cannot be brought into memory", file->path);
     file->map = map;
-    return st_remote_read(file->remote, 0, map, file->size, err);
+    return st_remote_read(file->remote, 0, map, file->size, NULL, err);
 }
 
 int st_held_map(struct st_held *file, struct stoker_error *err)

@@ -53,6 +53,7 @@ struct st_extent {
     int fd; /* not 0: this file, which the source holds open; `path` then names it in messages */
     struct st_remote *remote; /* not NULL: this object on a server, as with fd */
     struct st_remote_set *objects; /* not NULL: the whole of number `offset` of these, whose URL is `path` */
+    const atomic_bool *cancel; /* the reader's: NULL, or where it becomes true no reading is to wait */
     uint64_t offset, length; /* in the file; ST_WHOLE_FILE: from offset to its end */
     char path[PATH_MAX];
 };

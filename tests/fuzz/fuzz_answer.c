@@ -52,7 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         a.known = &known;
     else
         a.from = 0;
-    uint8_t *into = a.into = malloc(wanted); /* of the exact size: a sanitizer sees every overrun */
+    uint8_t *into = malloc(wanted); /* of the exact size: a sanitizer sees every overrun */
+    const uint64_t third = wanted / 3;
+    const struct st_http_part parts[] = {{into, third}, {NULL, third}, {into + third, wanted - 2 * third}};
+    const struct st_http_part whole = {into, wanted};
+    a.parts = third && wanted % 2 ? parts : &whole;
     if (into)
         answer(&a, end, body);
     if (a.got > a.wanted || a.wanted > wanted)

@@ -108,7 +108,9 @@ def test_https(www, port, certificate):
     url = f"https://127.0.0.1:{port}/s-0.tar"
     local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
     trusting = clean_environment(SSL_CERT_FILE=str(certificate[0]))
-    tap.same(gist(read(url, trusting, fields="bin", fork=1)), local, "https, trusting SSL_CERT_FILE")
+    tap.same([gist(a) for a in read_all(url, trusting, fields="bin", fork=1)], [local] * 3,
+             "https, trusting SSL_CERT_FILE")  # fmt: skip
+    tap.ok("HTTP/2.0" in (ROOT / "access.log").read_text(), "by HTTP/2, where the server speaks it")
     began = time.monotonic()
     answer = read(url, fields="bin")
     tap.ok("certificate" in answer["error"] and time.monotonic() - began < 5, f"else not: {answer['error']}")
@@ -123,6 +125,27 @@ def test_index(url):
     tap.same(gist(read(f"{url}/s-{{0..2}}.tar", fields="cls", index_dir=kept)), gist(first), "and read as before")
 
 
+def test_joined(www, url):
+    """Samples in their order lie side by side."""
+    kept = {"fields": "bin", "index_dir": ROOT / "kept"}
+    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index", order=1))
+    before = requests_made()
+    tap.same(gist(read(f"{url}/s-{{0..2}}.tar", order=1, **kept)), local, "samples in their order")
+    made = requests_made() - before
+    tap.ok(made < 60, f"120 of them by {made} requests")
+    tap.same(gist(read(f"{url}/s-{{0..2}}.tar", order=1, connections=1, **kept)), local, "over one connection")
+
+
+def test_stopping(proxy):
+    """Where the server hangs or is gone, closing does not wait for it."""
+    for fault in ("hang-later", "503-later"):
+        Proxy.later.clear()
+        read(f"{proxy}/{fault}/s-0.tar", fields="bin", index_dir=ROOT / "kept")
+        Proxy.later.set()
+        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin", index_dir=ROOT / "kept", stop=1)
+        tap.ok(answer["open"] and answer["ms"] < 200, f"{fault}: closed within {answer.get('ms')} ms")
+
+
 def test_faults(www, proxy):
     local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
     for fault, what in (
@@ -133,6 +156,9 @@ def test_faults(www, proxy):
         ("reset", "connections reset in the middle"),
         ("elsewhere", "a redirection"),
         ("nameless", "neither ETag nor Last-Modified"),
+        ("whole", "no ranges, where all is small"),
+        ("behind", "bytes behind an answer"),
+        ("cut", "a Content-Length that is too short"),
     ):
         answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin")
         if not tap.ok(gist(answer) == local, f"all samples are right in spite of: {what}"):
@@ -141,7 +167,6 @@ def test_faults(www, proxy):
         ("down", "status 503; gave up after"),
         ("forbidden", "refuses (403)"),
         ("gone", "shorter than it was"),
-        ("whole", "knows no ranges"),
         ("loop", "redirect"),
         ("file", "nsupported protocol"),
         ("changed", "changed on the server"),
@@ -320,6 +345,9 @@ def test_public_s3(www, proxy):
     for fault in ("moved", "malformed", "denied"):
         answer = by(fault, **good)
         tap.ok("AWS_REGION=eu-central-1" in answer["error"], f"another region is named: {answer['error'][-110:]}")
+    answer = by("unsigned")
+    right = "AWS_ACCESS_KEY_ID" in answer["error"] and "InvalidRequest" in answer["error"]
+    tap.ok(right, f"a remedy, where there are no keys: {answer['error'][-150:]}")
     answer = by("denied", **good, AWS_REGION="eu-central-1")
     tap.ok("check the AWS credentials" in answer["error"], "unless it is that which was asked")
     port = free_port()
@@ -342,6 +370,8 @@ def main():
         test_http(www, url)
         test_https(www, safe_port, certificate)
         test_index(url)
+        test_joined(www, url)
+        test_stopping(proxy)
         test_faults(www, proxy)
         test_cache(www, url)
         test_limit(www, url)

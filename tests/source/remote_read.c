@@ -2,11 +2,13 @@
  * remote.py
  *
  *     remote_read URI [fields=..] [index_dir=..] [cache_dir=..] [cache_bytes=..] [remote_ms=..]
- * [passes=..] [fork=1] [wait=1]
+ * [connections=..] [passes=..] [fork=1] [wait=1] [order=1] [stop=1]
  *
  * Prints a line of JSON for each pass: how many samples, a sum over all fields, how many could not be
  * read and why the first of them, who read them, the first sample's name, and the note. With fork=1 a
- * child reads once more, after the parent has. With wait=1 each pass begins when a line comes in.
+ * child reads once more, after the parent has. With wait=1 each pass begins when a line comes in. With
+ * order=1 samples are read in their order. With stop=1 reading is stopped after half a second, and the
+ * line says how many milliseconds it took until all was closed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +30,7 @@ enum { GETTERS = 4, DEPTH = 32 };
 struct pass {
     struct stoker_dataset *data;
     struct st_reader *reader;
-    uint64_t count;
+    uint64_t count, step;
     uint32_t *sums;
     atomic_ullong next, bad;
     pthread_mutex_t lock;
@@ -39,7 +41,7 @@ struct pass {
 static uint64_t scatter(void *context, uint64_t ticket)
 {
     const struct pass *pass = context;
-    return ticket * 7919 % pass->count;
+    return ticket * pass->step % pass->count;
 }
 
 /* A sum over the sample's fields: between them the bytes that were read may be anything. */
@@ -82,6 +84,12 @@ static void get(void *context)
     st_buffer_free(&scratch);
 }
 
+static void *get_in_thread(void *context)
+{
+    get(context);
+    return NULL;
+}
+
 static void put_text(const char *name, const char *text)
 {
     printf(", \"%s\": \"", name);
@@ -99,10 +107,35 @@ static int fail(const struct stoker_error *err)
     return 0;
 }
 
-static int read_all(struct stoker_dataset *data)
+/* Reading that is stopped while it waits for the server. */
+static int stop_reading(struct stoker_dataset *data)
 {
     struct pass pass = {
-        .data = data, .count = st_dataset_count(data), .lock = PTHREAD_MUTEX_INITIALIZER};
+        .data = data, .count = st_dataset_count(data), .step = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct stoker_error err = {0};
+    pthread_t getter;
+    pass.sums = calloc(pass.count, sizeof *pass.sums);
+    if (!pass.sums || st_reader_open(&pass.reader, data, ST_READER_AUTO, DEPTH, &err) ||
+        st_reader_start(pass.reader, pass.count, scatter, &pass, &err) ||
+        st_thread_start(&getter, get_in_thread, &pass, "getter"))
+        return fail(&err);
+    usleep(500000);
+    const uint64_t began = st_now_ns();
+    st_reader_cancel(pass.reader);
+    pthread_join(getter, NULL);
+    st_reader_close(pass.reader);
+    st_dataset_drop(data);
+    printf("{\"open\": true, \"count\": %llu, \"bad\": %llu, \"ms\": %llu}\n",
+           (unsigned long long)pass.count, (unsigned long long)pass.bad,
+           (unsigned long long)(st_now_ns() - began) / 1000000);
+    free(pass.sums);
+    return 0;
+}
+
+static int read_all(struct stoker_dataset *data, uint64_t step)
+{
+    struct pass pass = {
+        .data = data, .count = st_dataset_count(data), .step = step, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct stoker_error err = {0};
     const uint64_t began = st_now_ns();
     pass.sums = calloc(pass.count, sizeof *pass.sums);
@@ -162,10 +195,14 @@ int main(int argc, char **argv)
         .cache_dir = value_of(argc, argv, "cache_dir"),
         .cache_bytes = number_of(argc, argv, "cache_bytes", 0),
         .remote_ms = (uint32_t)number_of(argc, argv, "remote_ms", 0),
+        .connections = (uint32_t)number_of(argc, argv, "connections", 0),
     };
     const bool waits = value_of(argc, argv, "wait") != NULL;
+    const uint64_t step = value_of(argc, argv, "order") ? 1 : 7919;
     if (st_dataset_open(&data, argv[1], &opt, &err))
         return fail(&err);
+    if (value_of(argc, argv, "stop"))
+        return stop_reading(data);
     for (uint64_t pass = number_of(argc, argv, "passes", 1); pass; pass--) {
         if (waits) {
             puts("ready");
@@ -173,19 +210,19 @@ int main(int argc, char **argv)
             if (!fgets(line, sizeof line, stdin))
                 return 1;
         }
-        read_all(data);
+        read_all(data, step);
     }
     if (value_of(argc, argv, "fork")) {
         const pid_t child = fork();
         if (child == 0) {
-            read_all(data);
+            read_all(data, step);
             st_dataset_drop(data);
             _exit(0);
         }
         int status = 1;
         if (child < 0 || waitpid(child, &status, 0) < 0 || status)
             return 1;
-        read_all(data);
+        read_all(data, step);
     }
     st_dataset_drop(data);
     return 0;

@@ -112,7 +112,7 @@ def start_nginx(www, port, safe_port, certificate):
         f"{kind}_temp_path {ROOT}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     safe = certificate and (
-        f"listen 127.0.0.1:{safe_port} ssl; ssl_certificate {certificate[0]}; ssl_certificate_key {certificate[1]};"
+        f"listen 127.0.0.1:{safe_port} ssl http2; ssl_certificate {certificate[0]}; ssl_certificate_key {certificate[1]};"
     )
     user = "user root;" if os.getuid() == 0 else ""
     conf.write_text(
@@ -152,6 +152,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
     counts: ClassVar[dict[str, int]] = {}
     asked: ClassVar[list[http.client.HTTPMessage]] = []
     hanging = threading.Event()
+    later = threading.Event()
 
     def log_message(self, *_):
         pass
@@ -212,6 +213,8 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             return self.answer(503 if number % 4 == 1 else 500, {}, b"busy")
         elif fault == "down":
             return self.answer(503, {}, b"down")
+        elif fault == "503-later" and not first and self.later.is_set():
+            return self.answer(503, {}, b"down")
         elif fault == "forbidden" and not first:
             return self.answer(403, {}, b"no")
         elif fault == "gone" and not first:
@@ -237,6 +240,12 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             body += b"more"
         elif fault == "less" and number % 2 and len(body) > 1:  # a shorter body, honestly counted
             body = body[: len(body) // 2]
+        elif fault == "behind" and len(body) > 10:  # bytes that no length counts, in front of the next answer
+            return self.answer(status, headers, body + b"no answer", len(body))
+        elif fault == "cut" and len(body) > 10:  # a length that counts too few
+            return self.answer(status, headers, body, len(body) - 10)
+        elif fault == "unsigned":
+            return self.answer(400, {}, b"<Error><Code>InvalidRequest</Code></Error>")
         elif fault == "short" and number % 2 and len(body) > 1:
             self.answer(status, headers, body[: len(body) // 2], len(body))
             self.close_connection = True
@@ -244,7 +253,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         elif fault == "reset" and number % 2 and len(body) > 1:
             self.answer(status, headers, body[: len(body) // 3], len(body))
             return self.reset()
-        elif fault == "hang" and not first:
+        elif fault == "hang" and not first or fault == "hang-later" and not first and self.later.is_set():
             self.answer(status, headers, body[:1], len(body))
             self.hanging.wait(30)
             self.close_connection = True

@@ -95,7 +95,7 @@ static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer
     if (!st_buffer_reserve(buffer, size))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", extent->path,
                        (unsigned long long)size);
-    const int rc = st_remote_read(extent->remote, extent->offset, buffer->data, size, err);
+    const int rc = st_remote_read(extent->remote, extent->offset, buffer->data, size, extent->cancel, err);
     buffer->size = rc ? 0 : size;
     return rc;
 }
@@ -105,8 +105,8 @@ int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct st
     int fd;
     buffer->size = 0;
     if (extent->objects)
-        return st_remote_set_read(extent->objects, extent->offset, extent->path, SAMPLE_MAX, buffer,
-                                  err);
+        return st_remote_set_read(extent->objects, extent->offset, extent->path, SAMPLE_MAX,
+                                  extent->cancel, buffer, err);
     if (extent->remote)
         return fetch_remote(extent, buffer, err);
     if (extent->fd)
@@ -131,14 +131,22 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
     out->fd = 0;
     out->remote = NULL;
     out->objects = NULL;
+    out->cancel = NULL;
     return data->source->locate ? data->source->locate(data->self, sample, out, err) : 0;
 }
 
 int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
                    struct st_bytes *out, struct stoker_error *err)
 {
+    return st_read_until(data, sample, NULL, buffer, out, err);
+}
+
+int st_read_until(struct stoker_dataset *data, uint64_t sample, const atomic_bool *cancel,
+                  struct st_buffer *buffer, struct st_bytes *out, struct stoker_error *err)
+{
     struct st_extent extent;
     int rc = st_locate(data, sample, &extent, err);
+    extent.cancel = cancel;
     if (!rc && data->source->locate && extent.memory) {
         *out = (struct st_bytes){extent.memory, extent.length};
         return 0;

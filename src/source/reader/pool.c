@@ -22,6 +22,23 @@ static void read_berth(struct st_reader *reader, struct st_berth *berth)
     st_ring_put(reader, berth, st_ring_read(reader, berth, &berth->bytes, &berth->err));
 }
 
+/* Reads it, or has it read meanwhile where it is on a server; returns another that was taken with it. */
+static struct st_berth *serve(struct st_reader *reader, struct st_berth *berth)
+{
+    struct pool *pool = reader->engine_state;
+    struct st_berth *left = NULL;
+    if (reader->remote && st_ring_send(reader, berth, &left))
+        return left;
+    if (reader->remote) { /* this one waits: the next is for another thread */
+        pthread_mutex_lock(&reader->lock);
+        if (st_ring_ready(reader))
+            pthread_cond_signal(&pool->work);
+        pthread_mutex_unlock(&reader->lock);
+    }
+    read_berth(reader, berth);
+    return left;
+}
+
 static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
@@ -33,10 +50,11 @@ static void *pool_thread(void *argument)
             pthread_cond_wait(&pool->work, &reader->lock);
             continue;
         }
-        if (st_ring_ready(reader))
+        if (!reader->remote && st_ring_ready(reader))
             pthread_cond_signal(&pool->work);
         pthread_mutex_unlock(&reader->lock);
-        read_berth(reader, berth);
+        while (berth)
+            berth = serve(reader, berth);
         pthread_mutex_lock(&reader->lock);
     }
     pthread_mutex_unlock(&reader->lock);

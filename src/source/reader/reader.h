@@ -23,6 +23,8 @@ typedef uint64_t st_reader_plan(void *context, uint64_t ticket);
  * pool; sources with `read` always by the pool. */
 int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
                    uint32_t depth, struct stoker_error *err);
+/* How many samples to read ahead where nobody says: more by URL, where a request takes its time whatever its size. */
+uint32_t st_reader_depth(const struct stoker_dataset *data);
 /* How many threads will call get. Where that is every CPU, reading ahead of them takes what they need, and
  * pays only if the store makes readers wait: then the reader reads ahead, else each caller for itself.
  * Without this, CPUs are taken to be free. */
@@ -52,5 +54,8 @@ void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
  * `buffer` or in the source's own memory. */
 int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
                    struct st_bytes *out, struct stoker_error *err);
+/* The same; where `cancel` (NULL: never) becomes true, a read by URL ends with STOKER_ECANCELED at once. */
+int st_read_until(struct stoker_dataset *data, uint64_t sample, const atomic_bool *cancel,
+                  struct st_buffer *buffer, struct st_bytes *out, struct stoker_error *err);
 
 #endif

@@ -44,7 +44,7 @@ struct st_reader {
     const struct st_engine *engine; /* NULL: get reads, or points into memory */
     void *engine_state;
     const char *name;
-    bool memory;
+    bool memory, remote; /* where samples are, all or some of them */
     pid_t owner;
     uint32_t depth;
     struct st_berth *berths;
@@ -52,6 +52,7 @@ struct st_reader {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t quiet; /* nothing is in flight any more */
     bool cancelled, closing;
+    atomic_bool stopped; /* as `cancelled`, for those who wait without the lock */
     uint64_t count, next; /* tickets of this epoch; the next one to read */
     st_reader_plan *plan;
     void *plan_context;
@@ -69,6 +70,10 @@ int st_ring_read(struct st_reader *reader, struct st_berth *berth, struct st_byt
                  struct stoker_error *err);
 /* How often this thread has gone to sleep by itself, not to be confused with losing its CPU. */
 long st_times_slept(void);
+/* Without it: begins to read a berth on a server, and those of the next tickets that lie behind it, by one request, and
+ * does not wait for it. False: this one is not to be read so. *left: a berth that was taken too, and is left to
+ * the caller; NULL: none. */
+bool st_ring_send(struct st_reader *reader, struct st_berth *berth, struct st_berth **left);
 /* Without it: the berth's bytes are there, or its err says why not. */
 void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code);
 static inline uint64_t st_ring_sample(const struct st_reader *reader, const struct st_berth *berth)

@@ -60,10 +60,12 @@ void st_answer_header(struct st_answer *a, const char *data, size_t size)
     const char *colon = strchr(line, ':');
     const char *value = colon ? colon + 1 + strspn(colon + 1, " \t") : "";
     if (!strncmp(line, "HTTP/", 5)) { /* a redirection's headers do not count */
-        a->has_range = a->has_total = a->checked = false;
-        a->tag[0] = a->modified[0] = a->region[0] = '\0';
+        a->has_range = a->has_total = a->has_length = a->checked = a->whole = false;
+        a->tag[0] = a->modified[0] = a->region[0] = a->reason[0] = '\0';
     } else if (!strncasecmp(line, "content-range:", 14)) {
         read_content_range(a, value);
+    } else if (!strncasecmp(line, "content-length:", 15)) {
+        a->has_length = take_number(&value, &a->length);
     } else if (!strncasecmp(line, "etag:", 5)) {
         take_text(a->tag, sizeof a->tag, value);
     } else if (!strncasecmp(line, "last-modified:", 14)) {
@@ -104,20 +106,72 @@ bool st_answer_is_part(const struct st_answer *a, long status)
     return status == 206 || (status == 200 && a->has_range);
 }
 
+/* The name of an error, out of the first bytes of "<Error><Code>NoSuchKey</Code>...". */
+static void read_reason(struct st_answer *a, const char *data, size_t size)
+{
+    const char *code = memmem(data, size, "<Code>", 6);
+    size_t length = 0;
+    if (!code || a->reason[0])
+        return;
+    code += 6;
+    while (code + length < data + size && ((code[length] | 32) >= 'a' && (code[length] | 32) <= 'z'))
+        length++;
+    if (length < sizeof a->reason) {
+        memcpy(a->reason, code, length);
+        a->reason[length] = '\0';
+    }
+}
+
+/* All there is, where the first bytes were asked for: it is taken if there is room for it. */
+static bool check_whole(struct st_answer *a)
+{
+    a->whole = true;
+    if (a->known || a->from + a->got || !a->has_length) {
+        a->wrong = "sends the whole object where a part was asked for: it knows no ranges";
+    } else {
+        a->has_total = true;
+        a->total = a->length;
+        if (a->length > a->wanted)
+            a->wrong = "sends the whole object where its first part was asked for: it knows no ranges";
+        else
+            learn(a);
+    }
+    return !a->wrong;
+}
+
+/* Puts the bytes where they belong. */
+static void put(struct st_answer *a, const uint8_t *data, size_t size)
+{
+    a->got += size;
+    while (size) {
+        const struct st_http_part *part = &a->parts[a->part];
+        const uint64_t room = part->size - a->part_got, now = size < room ? size : room;
+        if (part->into)
+            memcpy(part->into + a->part_got, data, now);
+        data += now;
+        size -= now;
+        a->part_got += now;
+        if (a->part_got == part->size) {
+            a->part++;
+            a->part_got = 0;
+        }
+    }
+}
+
 bool st_answer_body(struct st_answer *a, long status, const void *data, size_t size)
 {
-    if (status == 200 && !a->has_range)
-        a->wrong = "sends the whole object where a part was asked for: it knows no ranges";
-    else if (!st_answer_is_part(a, status))
+    const bool whole = status == 200 && !a->has_range, part = st_answer_is_part(a, status);
+    if (!whole && !part) {
+        read_reason(a, data, size);
         return true; /* an error's text; how much of it may come is limited by time */
-    else if (!a->checked && !check_headers(a))
+    }
+    if (!a->checked && !(whole ? check_whole(a) : check_headers(a)))
         return false;
-    else if (size > a->wanted - a->got)
+    if (size > a->wanted - a->got)
         a->wrong = "sends more bytes than it was asked for";
     if (a->wrong)
         return false;
     a->checked = true;
-    memcpy(a->into + a->got, data, size);
-    a->got += size;
+    put(a, data, size);
     return true;
 }

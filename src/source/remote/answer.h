@@ -13,8 +13,10 @@ struct st_answer {
     const struct st_http_version *known; /* NULL: the first request, until it has learned that */
     struct st_http_version own;
     uint64_t from, wanted;
-    uint8_t *into;
+    const struct st_http_part *parts; /* of `wanted` bytes together */
     uint64_t got;
+    uint32_t part; /* that is being filled */
+    uint64_t part_got;
     /* From the headers of the latest response: */
     bool has_range, has_total, checked;
     uint64_t first, last, total;
@@ -22,7 +24,10 @@ struct st_answer {
     char region[64];   /* of an S3 bucket */
     const char *wrong; /* what the server did that it may not */
     bool changed;
-    int64_t length; /* of the body, as the headers have it; -1: not said */
+    bool whole; /* the server knows no ranges, and sends all there is */
+    bool has_length;
+    uint64_t length; /* of the body, as the headers have it */
+    char reason[64]; /* the name that S3 has for an error */
 };
 
 /* One line of the headers, with or without its end. */

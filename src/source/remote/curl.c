@@ -3,17 +3,18 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/remote/answer.h"
-#include "source/remote/connections.h"
 #include "source/remote/http.h"
+#include "source/remote/loop.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #include <curl/curl.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum {
@@ -25,18 +26,28 @@ enum {
     RECEIVED_AT_ONCE = 128 << 10,
     PAUSE_MS = 50,
     PAUSE_MAX_MS = 5000,
+    /* With a server 30 ms away they make 5,000 requests a second, and more. */
+    CONNECTIONS = 256,
 };
 
 struct st_http {
-    _Atomic(struct st_connections *) connections;
+    _Atomic(struct st_loop *) loop;
     uint32_t budget_ms;
 };
 
 /* One request, with what comes in. */
 struct request {
-    CURL *curl;
+    struct st_loop_job job; /* first */
+    struct st_http_call *call;
     struct st_answer answer;
+    struct curl_slist *headers;
     long status;
+    uint32_t tries;
+    bool fresh; /* the next try has a connection of its own */
+    uint64_t until_ns;
+    uint64_t before; /* bytes that were there when this try began */
+    uint32_t parts_told;
+    struct stoker_error why;
 };
 
 static size_t on_header(char *data, size_t one, size_t size, void *context)
@@ -49,9 +60,13 @@ static size_t on_header(char *data, size_t one, size_t size, void *context)
 static size_t on_body(char *data, size_t one, size_t size, void *context)
 {
     struct request *request = context;
+    struct st_http_call *call = request->call;
     long status = 0;
-    curl_easy_getinfo(request->curl, CURLINFO_RESPONSE_CODE, &status);
-    return st_answer_body(&request->answer, status, data, size * one) ? size * one : 0;
+    curl_easy_getinfo(request->job.curl, CURLINFO_RESPONSE_CODE, &status);
+    const bool wanted = st_answer_body(&request->answer, status, data, size * one);
+    for (; call->part && request->parts_told < request->answer.part; request->parts_told++)
+        call->part(call, request->parts_told);
+    return wanted ? size * one : 0;
 }
 
 /* What is the same for all requests. */
@@ -65,8 +80,9 @@ static bool prepare(CURL *curl)
                       !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
                       !curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)RECEIVED_AT_ONCE) &&
                       !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) &&
-                      /* one request at a time on each: HTTP/2 would only cost more */
-                      !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) &&
+                      /* several requests on one connection, where the server can */
+                      !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS) &&
+                      !curl_easy_setopt(curl, CURLOPT_PIPEWAIT, 1L) &&
                       !curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker") &&
                       !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) &&
                       !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES) &&
@@ -75,19 +91,29 @@ static bool prepare(CURL *curl)
            (!authorities || !*authorities || !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities));
 }
 
-int st_http_open(struct st_http **out, uint32_t budget_ms, struct stoker_error *err)
+/* Connections are files too: no more than a quarter of those that are allowed. */
+static uint32_t connections_allowed(uint32_t wanted)
+{
+    struct rlimit files;
+    const uint64_t quarter = getrlimit(RLIMIT_NOFILE, &files) ? 64 : files.rlim_cur / 4;
+    const uint64_t most = wanted ? wanted : CONNECTIONS;
+    return (uint32_t)(most < quarter ? most : quarter < 1 ? 1 : quarter);
+}
+
+int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,
+                 struct stoker_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
         return st_fail(err, STOKER_EUNSUPPORTED, "libcurl cannot be started here");
     struct st_http *http = st_calloc(1, sizeof *http);
-    struct st_connections *connections = http ? st_connections_new(prepare) : NULL;
-    if (!connections) {
+    struct st_loop *loop = http ? st_loop_new(prepare, connections_allowed(connections)) : NULL;
+    if (!loop) {
         free(http);
         curl_global_cleanup();
-        return st_fail(err, STOKER_ENOMEM, "out of memory for connections");
+        return st_fail(err, STOKER_ENOMEM, "out of memory or handles for connections");
     }
     http->budget_ms = budget_ms;
-    atomic_init(&http->connections, connections);
+    atomic_init(&http->loop, loop);
     *out = http;
     return 0;
 }
@@ -96,32 +122,58 @@ void st_http_close(struct st_http *http)
 {
     if (!http)
         return;
-    if (st_connections_close(atomic_load(&http->connections)))
+    if (st_loop_close(atomic_load(&http->loop)))
         curl_global_cleanup();
     free(http);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- one try ----------------------------------------------------------------------------------- */
 
 enum verdict { DONE, AGAIN, NEVER };
 
-static bool set_up(struct request *request, const struct st_http_target *target,
-                   struct curl_slist *headers, long time_ms)
+/* What libcurl does not sign, or not in all its versions, unless it is told. */
+static bool add_headers(struct curl_slist **headers, const struct st_http_target *target)
 {
-    CURL *curl = request->curl;
+    static const char empty_body[] =
+        "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    struct curl_slist *more;
+    if (target->sign) {
+        if (!(more = curl_slist_append(*headers, empty_body)))
+            return false;
+        *headers = more;
+    }
+    if (target->token) {
+        if (!(more = curl_slist_append(*headers, target->token)))
+            return false;
+        *headers = more;
+    }
+    return true;
+}
+
+/* What has come so far stays: the next try asks for the rest. */
+static bool begin_try(struct st_loop_job *job)
+{
+    struct request *request = (struct request *)job;
+    const struct st_http_target *target = request->call->target;
     const struct st_answer *a = &request->answer;
+    CURL *curl = job->curl;
     char range[48];
     const bool safe = !strncmp(target->url, "https:", 6);
+    const uint64_t now = st_now_ns();
+    const long left_ms = now < request->until_ns ? (long)((request->until_ns - now) / 1000000) + 1 : 1;
+    request->before = a->got;
+    request->status = 0;
     snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)(a->from + a->got),
              (unsigned long long)(a->from + a->wanted - 1));
-    return !curl_easy_setopt(curl, CURLOPT_URL, target->url) &&
+    return add_headers(&request->headers, target) && !curl_easy_setopt(curl, CURLOPT_URL, target->url) &&
            !curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") &&
            !curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, target->s3 ? 0L : 1L) &&
            !curl_easy_setopt(curl, CURLOPT_RANGE, range) &&
-           !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) &&
+           !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, request->headers) &&
            !curl_easy_setopt(curl, CURLOPT_HEADERDATA, request) &&
            !curl_easy_setopt(curl, CURLOPT_WRITEDATA, request) &&
-           !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, time_ms) &&
+           !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, left_ms) &&
+           !curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->fresh ? 1L : 0L) &&
            !curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, target->sign) && /* NULL: not signed */
            !curl_easy_setopt(curl, CURLOPT_HTTPAUTH,
                              target->sign ? CURLAUTH_AWS_SIGV4 : CURLAUTH_BASIC) &&
@@ -148,7 +200,7 @@ static enum verdict judge_status(const struct st_http_target *target, const stru
         return NEVER;
     case 404:
     case 410:
-        st_fail(err, STOKER_EIO, "%s: the server has no such object (%ld)", name, status);
+        st_fail(err, STOKER_ENOTFOUND, "%s: the server has no such object (%ld)", name, status);
         return NEVER;
     case 416:
         st_fail(err, STOKER_EIO, "%s: the object is shorter than it was when it was opened (416)", name);
@@ -162,14 +214,31 @@ static enum verdict judge_status(const struct st_http_target *target, const stru
                 status);
         return NEVER;
     default:
-        st_fail(err, STOKER_EIO, "%s: the server answers with status %ld", name, status);
+        if (status == 400 && target->s3 && !target->sign)
+            st_fail(
+                err, STOKER_EIO,
+                "%s: the server refuses what is not signed (400%s%s): no AWS credentials were found; "
+                "set "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in ~/.aws, and AWS_REGION",
+                name, a->reason[0] ? ", " : "", a->reason);
+        else
+            st_fail(err, STOKER_EIO, "%s: the server answers with status %ld%s%s", name, status,
+                    a->reason[0] ? ", " : "", a->reason);
         return status >= 500 || status == 408 || status == 429 ? AGAIN : NEVER;
     }
 }
 
-static enum verdict judge_failure(const struct st_http_target *target, CURLcode code,
+static enum verdict judge_failure(const struct st_http_target *target, CURLcode code, long status,
                                   struct stoker_error *err)
 {
+    if (code == CURLE_UNSUPPORTED_PROTOCOL && !status) { /* the URL's own is known: it is what came */
+        st_fail(
+            err, STOKER_EIO,
+            "%s: what came is no answer: the server sends more bytes than the Content-Length that it "
+            "states, or speaks no HTTP",
+            target->name);
+        return AGAIN;
+    }
     st_fail(err, STOKER_EIO, "%s: %s", target->name, curl_easy_strerror(code));
     switch (code) {
     case CURLE_URL_MALFORMAT:
@@ -197,147 +266,176 @@ static enum verdict judge(const struct st_http_target *target, struct st_answer 
         st_fail(err, STOKER_EIO, "%s: the server %s", target->name, a->wrong);
         return NEVER;
     }
+    const bool part = st_answer_is_part(a, status) || a->whole;
+    if (part && a->checked && a->got == a->wanted)
+        return DONE; /* whatever became of the connection */
     if (code)
-        return judge_failure(target, code, err);
-    if (status == 200 && !a->known && a->length == 0 && !a->has_range) {
+        return judge_failure(target, code, status, err);
+    if (status == 200 && !a->known && a->has_length && a->length == 0 && !a->has_range) {
         a->has_total = true; /* empty, and so without ranges */
         a->total = 0;
         return DONE;
     }
-    if (!st_answer_is_part(a, status))
+    if (!part)
         return judge_status(target, a, status, err);
-    if (a->got == a->wanted)
-        return DONE;
     st_fail(err, STOKER_EIO, "%s: the server sent %llu of %llu bytes", target->name,
             (unsigned long long)a->got, (unsigned long long)a->wanted);
     return AGAIN;
 }
 
-/* Waits longer each time, by a length that differs from thread to thread, and no longer than there is
- * time. */
-static void pause_before(uint32_t again, long server_s, uint64_t until_ns)
+/* How long to wait before the next try: longer each time, by a length that differs from request to
+ * request. */
+static uint64_t pause_ns(const struct request *request, long server_s)
 {
-    const uint64_t now = st_now_ns();
-    if (now >= until_ns)
-        return;
-    uint64_t ms = (uint64_t)PAUSE_MS << (again < 8 ? again : 8);
+    uint64_t ms = (uint64_t)PAUSE_MS << (request->tries < 8 ? request->tries : 8);
     if (ms > PAUSE_MAX_MS)
         ms = PAUSE_MAX_MS;
-    uint64_t hash = now ^ (uint64_t)(uintptr_t)&ms;
+    uint64_t hash = st_now_ns() ^ (uint64_t)(uintptr_t)request;
     hash = (hash ^ (hash >> 29)) * 0xbf58476d1ce4e5b9u;
     ms = ms / 2 + (hash >> 33) % (ms / 2 + 1);
     if (server_s > 0 && (uint64_t)server_s * 1000 > ms)
         ms = (uint64_t)server_s * 1000;
-    uint64_t ns = ms * 1000000;
-    if (ns > until_ns - now)
-        ns = until_ns - now;
-    const struct timespec wait = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    nanosleep(&wait, NULL);
+    return ms * 1000000;
 }
 
-/* What libcurl does not sign, or not in all its versions, unless it is told. */
-static bool add_headers(struct curl_slist **headers, const struct st_http_target *target)
+/* ---- a request with its repetitions ------------------------------------------------------------ */
+
+static void finish(struct request *request, int code, const struct stoker_error *err)
 {
-    static const char empty_body[] =
-        "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    struct curl_slist *more;
-    if (target->sign) {
-        if (!(more = curl_slist_append(*headers, empty_body)))
-            return false;
-        *headers = more;
-    }
-    if (target->token) {
-        if (!(more = curl_slist_append(*headers, target->token)))
-            return false;
-        *headers = more;
-    }
-    return true;
+    struct st_http_call *call = request->call;
+    free(request);
+    call->done(call, code, err);
 }
 
-/* One request. What has come so far stays: the next asks for the rest. */
-static enum verdict ask_once(struct st_connections *connections, const struct st_http_target *target,
-                             struct request *request, uint64_t until_ns, long *server_s,
-                             struct stoker_error *err)
+static void stop_request(struct st_loop_job *job)
 {
-    struct curl_slist *headers = NULL;
-    CURL *curl = request->curl = st_connection_take(connections);
-    const bool complete = add_headers(&headers, target);
-    const uint64_t now = st_now_ns(); /* waiting for a connection took its time */
-    const long left_ms = now < until_ns ? (long)((until_ns - now) / 1000000) + 1 : 1;
-    if (!curl || !complete || !set_up(request, target, headers, left_ms)) {
-        st_fail(err, STOKER_ENOMEM, "%s: libcurl cannot make a request", target->name);
-        if (curl)
-            st_connection_put(connections, curl);
-        curl_slist_free_all(headers);
-        return NEVER;
-    }
-    const CURLcode code = curl_easy_perform(curl);
-    curl_off_t after = 0, length = -1;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &request->status);
-    curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-    request->answer.length = length;
-    *server_s = after < 3600 ? (long)after : 3600;
-    st_connection_put(connections, curl);
-    curl_slist_free_all(headers);
-    return judge(target, &request->answer, code, request->status, err);
+    struct request *request = (struct request *)job;
+    struct stoker_error err;
+    st_fail(&err, STOKER_ECANCELED, "%s: reading was stopped", request->call->target->name);
+    curl_slist_free_all(request->headers);
+    finish(request, STOKER_ECANCELED, &err);
 }
 
-static int ask(struct st_http *http, const struct st_http_target *target, struct request *request,
-               struct stoker_error *err)
+static int give_up(const struct request *request, struct stoker_error *err)
 {
-    struct stoker_error why = {0}, reason = {0};
-    struct st_connections *connections = st_connections_of(&http->connections);
-    if (!connections)
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for connections", target->name);
-    const uint64_t until = st_now_ns() + (uint64_t)http->budget_ms * 1000000;
-    enum verdict verdict = AGAIN;
-    uint32_t tries = 0;
-    for (; verdict == AGAIN && tries < TRIES && st_now_ns() < until; tries++) {
-        long server_s = 0;
-        const uint64_t before = request->answer.got;
-        verdict = ask_once(connections, target, request, until, &server_s, &reason);
-        /* A try that our own end of time cuts short says less than the one before it. */
-        if (verdict != AGAIN || !why.code || st_now_ns() < until)
-            why = reason;
-        if (verdict == AGAIN && request->answer.got > before)
-            tries = 0; /* it gets on */
-        if (verdict == AGAIN && tries + 1 < TRIES && st_now_ns() < until)
-            pause_before(tries, server_s, until);
-    }
-    if (verdict == DONE)
-        return 0;
-    if (verdict == NEVER)
-        return st_fail(err, why.code, "%s", why.message);
-    return st_fail(err, STOKER_EIO, "%.800s; gave up after %s", why.message,
-                   tries < TRIES ? "all the time there was for it" : "trying again and again");
+    return st_fail(err, STOKER_ETRANSIENT, "%.800s; gave up after %s", request->why.message,
+                   request->tries < TRIES ? "all the time there was for it" : "trying again and again");
 }
 
-int st_http_read(struct st_http *http, const struct st_http_target *target,
-                 const struct st_http_version *version, uint64_t offset, void *into, uint64_t size,
-                 struct stoker_error *err)
+/* What the first request says of the object. */
+static int learn_version(const struct request *request, int rc, struct stoker_error *err)
 {
-    struct request request = {
-        .answer = {.known = version, .from = offset, .wanted = size, .into = into}};
-    return size ? ask(http, target, &request, err) : 0;
-}
-
-int st_http_first(struct st_http *http, const struct st_http_target *target, void *into, uint64_t room,
-                  uint64_t *got, struct st_http_version *out, struct stoker_error *err)
-{
-    struct request request = {.answer = {.wanted = room, .into = into}};
-    const struct st_answer *a = &request.answer;
-    int rc = ask(http, target, &request, err);
-    const bool empty = rc && request.status == 416 && !a->known && (!a->has_total || a->total == 0);
+    struct st_http_call *call = request->call;
+    const struct st_answer *a = &request->answer;
+    const bool empty = rc && request->status == 416 && !a->known && (!a->has_total || a->total == 0);
+    call->whole = rc && a->whole && a->has_total && a->total > a->wanted ? a->total : 0;
     if (rc && !empty) /* where there is no first byte, none can be asked for */
         return rc;
     if (!a->known && !a->has_total && !empty)
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: the server does not say how large the object is",
-                       target->name);
-    *got = a->got;
-    *out = (struct st_http_version){.size = a->known ? a->known->size : empty ? 0 : a->total};
-    snprintf(out->tag, sizeof out->tag, "%s", st_answer_tag(a));
+                       call->target->name);
+    call->got = a->got;
+    call->learned = (struct st_http_version){.size = a->known ? a->known->size : empty ? 0 : a->total};
+    snprintf(call->learned.tag, sizeof call->learned.tag, "%s", st_answer_tag(a));
     const time_t modified = a->modified[0] ? curl_getdate(a->modified, NULL) : -1;
-    out->modified_ns = modified > 0 ? (int64_t)modified * 1000000000 : 0;
+    call->learned.modified_ns = modified > 0 ? (int64_t)modified * 1000000000 : 0;
     return 0;
+}
+
+/* One try is over; returns when the next is to begin, or 0 when the request has ended. */
+static uint64_t end_try(struct st_loop_job *job, CURLcode code)
+{
+    struct request *request = (struct request *)job;
+    struct st_answer *a = &request->answer;
+    struct stoker_error reason = {0};
+    curl_off_t after = 0;
+    if (job->curl) {
+        curl_easy_getinfo(job->curl, CURLINFO_RESPONSE_CODE, &request->status);
+        curl_easy_getinfo(job->curl, CURLINFO_RETRY_AFTER, &after);
+    }
+    curl_slist_free_all(request->headers);
+    request->headers = NULL;
+    const enum verdict verdict = judge(request->call->target, a, code, request->status, &reason);
+    const uint64_t now = st_now_ns();
+    /* A try that our own end of time cuts short says less than the one before it. */
+    if (verdict != AGAIN || !request->why.code || now < request->until_ns)
+        request->why = reason;
+    request->tries =
+        verdict == AGAIN && a->got > request->before ? 0 : request->tries + 1; /* it gets on */
+    request->fresh = verdict == AGAIN;
+    if (verdict == AGAIN && a->whole) { /* which begins with its first byte each time */
+        a->known = NULL;
+        a->got = a->part_got = a->part = 0;
+    }
+    const uint64_t next = now + pause_ns(request, after < 3600 ? (long)after : 3600);
+    if (verdict == AGAIN && request->tries < TRIES && next < request->until_ns)
+        return next;
+    struct stoker_error err = request->why;
+    int rc = verdict == DONE ? 0 : verdict == NEVER ? err.code : give_up(request, &err);
+    if (!request->call->version)
+        rc = learn_version(request, rc, &err);
+    finish(request, rc, &err);
+    return 0;
+}
+
+int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
+{
+    struct st_loop *loop = st_loop_of(&http->loop);
+    struct request *request = st_calloc(1, sizeof *request);
+    if (!loop || !request) {
+        free(request);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for a request", call->target->name);
+    }
+    *request = (struct request){
+        .job = {.cancel = call->cancel, .begin = begin_try, .end = end_try, .stop = stop_request},
+        .call = call,
+        .answer = {.known = call->version, .from = call->offset, .parts = call->parts},
+        .until_ns = st_now_ns() + (uint64_t)http->budget_ms * 1000000};
+    for (uint32_t i = 0; i < call->part_count; i++)
+        request->answer.wanted += call->parts[i].size;
+    const int failed = st_loop_add(loop, &request->job);
+    if (failed)
+        free(request);
+    return failed
+               ? st_fail_errno(err, failed, "%s: cannot start a thread for requests", call->target->name)
+               : 0;
+}
+
+struct waiting {
+    pthread_mutex_t lock;
+    pthread_cond_t through;
+    bool done;
+    int code;
+    struct stoker_error *err;
+};
+
+static void wake_waiting(struct st_http_call *call, int code, const struct stoker_error *err)
+{
+    struct waiting *waiting = call->waiting;
+    pthread_mutex_lock(&waiting->lock);
+    waiting->done = true;
+    waiting->code = code;
+    if (code && waiting->err)
+        *waiting->err = *err;
+    pthread_cond_signal(&waiting->through);
+    pthread_mutex_unlock(&waiting->lock);
+}
+
+int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
+{
+    struct waiting waiting = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .through = PTHREAD_COND_INITIALIZER, .err = err};
+    call->done = wake_waiting;
+    call->waiting = &waiting;
+    int rc = st_http_start(http, call, err);
+    if (!rc) {
+        pthread_mutex_lock(&waiting.lock);
+        while (!waiting.done)
+            pthread_cond_wait(&waiting.through, &waiting.lock);
+        pthread_mutex_unlock(&waiting.lock);
+        rc = waiting.code;
+    }
+    pthread_cond_destroy(&waiting.through);
+    pthread_mutex_destroy(&waiting.lock);
+    return rc;
 }

@@ -7,10 +7,12 @@
 
 #include "base/err.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct st_http;
+struct waiting;
 
 /* Where an object is. */
 struct st_http_target {
@@ -30,16 +32,42 @@ struct st_http_version {
     char tag[256];       /* its ETag, else its Last-Modified; "": the server says neither */
 };
 
-/* `budget_ms`: for one request with its repetitions. */
-int st_http_open(struct st_http **out, uint32_t budget_ms, struct stoker_error *err);
+/* Where bytes of a range go; into NULL: nowhere. */
+struct st_http_part {
+    uint8_t *into;
+    uint64_t size;
+};
+
+/* A request that is under way. It is the caller's, who keeps it, and all it points to, until `done`. */
+struct st_http_call {
+    const struct st_http_target *target;
+    const struct st_http_version
+        *version; /* the object must be of this one; NULL: its first bytes, and what it is */
+    uint64_t offset;
+    const struct st_http_part *parts; /* one behind the other, none of them empty */
+    uint32_t part_count;
+    const atomic_bool *cancel; /* NULL: it cannot be */
+    /* By another thread: a part is there (NULL: nobody wants to know); all is done, with 0 or why not.
+     */
+    void (*part)(struct st_http_call *call, uint32_t part);
+    void (*done)(struct st_http_call *call, int code, const struct stoker_error *err);
+    /* Without a version, when done: */
+    uint64_t got;
+    struct st_http_version learned;
+    struct waiting *waiting; /* st_http_wait's */
+    uint64_t whole; /* the server knows no ranges, and the object, of so many bytes, is too large for the
+                       parts */
+};
+
+/* `budget_ms`: for one request with its repetitions; `connections`: the most at once, 0: as many as is
+ * usual. */
+int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,
+                 struct stoker_error *err);
 void st_http_close(struct st_http *http); /* NULL is fine */
 
-/* Reads the object's first bytes, up to `room`, and learns its version. */
-int st_http_first(struct st_http *http, const struct st_http_target *target, void *into, uint64_t room,
-                  uint64_t *got, struct st_http_version *out, struct stoker_error *err);
-/* Reads a range of the object, which must be of this version. */
-int st_http_read(struct st_http *http, const struct st_http_target *target,
-                 const struct st_http_version *version, uint64_t offset, void *into, uint64_t size,
-                 struct stoker_error *err);
+/* Begins a request; on failure `done` is not called. */
+int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
+/* Begins it, and waits for its end; `done` is for internal use. */
+int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
 
 #endif

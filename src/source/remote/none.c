@@ -10,25 +10,22 @@ static int refuse(struct stoker_error *err)
                    "data sets by URL: this build has no libcurl; build it with -Dcurl=enabled");
 }
 
-int st_http_open(struct st_http **out, uint32_t budget_ms, struct stoker_error *err)
+int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,
+                 struct stoker_error *err)
 {
-    (void)out, (void)budget_ms;
+    (void)out, (void)budget_ms, (void)connections;
     return refuse(err);
 }
 
 void st_http_close(struct st_http *http) { (void)http; }
 
-int st_http_first(struct st_http *http, const struct st_http_target *target, void *into, uint64_t room,
-                  uint64_t *got, struct st_http_version *out, struct stoker_error *err)
+int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
 {
-    (void)http, (void)target, (void)into, (void)room, (void)got, (void)out;
+    (void)http, (void)call;
     return refuse(err);
 }
 
-int st_http_read(struct st_http *http, const struct st_http_target *target,
-                 const struct st_http_version *version, uint64_t offset, void *into, uint64_t size,
-                 struct stoker_error *err)
+int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
 {
-    (void)http, (void)target, (void)version, (void)offset, (void)into, (void)size;
-    return refuse(err);
+    return st_http_start(http, call, err);
 }

@@ -19,6 +19,8 @@
 /* The most that is asked for at once; the budget of time is for so much. */
 #define REQUEST_MAX (8u << 20)
 #define FIRST_BYTES 4096u
+/* Where there are no ranges, objects up to this are brought into memory. */
+#define WHOLE_MAX   (64u << 20)
 #define BUDGET_MS   60000u
 #define CACHE_BYTES (64ull << 30)
 
@@ -38,6 +40,7 @@ struct st_remote {
     struct st_cached *cached; /* NULL: not in the cache */
     uint64_t first_size;
     uint8_t first[FIRST_BYTES]; /* came with the object's size */
+    uint8_t *whole; /* all of it, from a server that knows no ranges; NULL: it is read by ranges */
 };
 
 static bool begins_with(const char *text, const char *prefix)
@@ -59,7 +62,8 @@ int st_remote_store_open(struct st_remote_store **out, const struct stoker_datas
     if (!store)
         return st_fail(err, STOKER_ENOMEM, "out of memory");
     atomic_init(&store->holders, 1);
-    int rc = st_http_open(&store->http, opt && opt->remote_ms ? opt->remote_ms : BUDGET_MS, err);
+    int rc = st_http_open(&store->http, opt && opt->remote_ms ? opt->remote_ms : BUDGET_MS,
+                          opt ? opt->connections : 0, err);
     store->s3_failed = st_s3_load(&store->s3, &store->s3_why);
     if (!rc && opt && opt->cache_dir)
         rc = st_cache_open(&store->cache, opt->cache_dir,
@@ -106,15 +110,51 @@ static int aim(struct st_remote *object, struct st_remote_store *store, const ch
     return target->url ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
 }
 
-/* Asks for the first bytes, and for what there is to know. */
-static int ask_first(struct st_remote *object, struct stoker_error *err)
+/* The object's first bytes, up to `room`, and what there is to know. *whole: the server knows no ranges,
+ * and the object, of so many bytes, is too large for the room. */
+static int read_first(struct st_remote *object, uint8_t *into, uint64_t room, const atomic_bool *cancel,
+                      uint64_t *got, uint64_t *whole, struct stoker_error *err)
 {
-    const int rc = st_http_first(object->store->http, &object->target, object->first, FIRST_BYTES,
-                                 &object->first_size, &object->version, err);
+    const struct st_http_part part = {into, room};
+    struct st_http_call call = {
+        .target = &object->target, .parts = &part, .part_count = 1, .cancel = cancel};
+    const int rc = st_http_wait(object->store->http, &call, err);
+    *whole = rc ? call.whole : 0;
+    *got = call.got;
+    object->version = call.learned;
     if (!rc && object->version.size > INT64_MAX)
         return st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be",
                        object->target.name);
     return rc;
+}
+
+/* From a server that knows no ranges: into memory, if it is small. */
+static int read_into_memory(struct st_remote *object, uint64_t size, const atomic_bool *cancel,
+                            struct stoker_error *err)
+{
+    uint64_t got, whole;
+    if (size > WHOLE_MAX)
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%s: the server sends the whole object where a part was asked for: it knows no "
+            "ranges, and %llu bytes are too many to be brought into memory; download it first",
+            object->target.name, (unsigned long long)size);
+    object->whole = st_alloc_aligned(size);
+    if (!object->whole)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
+    const int rc = read_first(object, object->whole, size, cancel, &got, &whole, err);
+    if (!rc && got < object->version.size)
+        return st_fail(err, STOKER_EIO, "%s: the object was changed on the server while it was read",
+                       object->target.name);
+    return rc;
+}
+
+static int ask_first(struct st_remote *object, const atomic_bool *cancel, struct stoker_error *err)
+{
+    uint64_t whole;
+    const int rc =
+        read_first(object, object->first, FIRST_BYTES, cancel, &object->first_size, &whole, err);
+    return rc && whole ? read_into_memory(object, whole, cancel, err) : rc;
 }
 
 int st_remote_open(struct st_remote **out, struct st_remote_store *store, const char *url,
@@ -126,7 +166,7 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
     atomic_fetch_add(&store->holders, 1);
     int rc = aim(object, store, url, err);
     if (!rc)
-        rc = ask_first(object, err);
+        rc = ask_first(object, NULL, err);
     if (rc) {
         st_remote_close(object);
         return rc;
@@ -143,6 +183,7 @@ static void forget(struct st_remote *object)
     st_cached_close(object->cached);
     free(object->target.url);
     free(object->target.name);
+    free(object->whole);
     free(object);
 }
 
@@ -169,13 +210,19 @@ bool st_remote_version(const struct st_remote *object, uint32_t *sum, int64_t *m
 /* ---- reading ----------------------------------------------------------------------------------- */
 
 static int read_server(struct st_remote *object, uint64_t offset, uint8_t *into, uint64_t size,
-                       struct stoker_error *err)
+                       const atomic_bool *cancel, struct stoker_error *err)
 {
     int rc = 0;
     while (size && !rc) {
         const uint64_t part = size < REQUEST_MAX ? size : REQUEST_MAX;
-        rc = st_http_read(object->store->http, &object->target, &object->version, offset, into, part,
-                          err);
+        const struct st_http_part place = {into, part};
+        struct st_http_call call = {.target = &object->target,
+                                    .version = &object->version,
+                                    .offset = offset,
+                                    .parts = &place,
+                                    .part_count = 1,
+                                    .cancel = cancel};
+        rc = st_http_wait(object->store->http, &call, err);
         offset += part;
         into += part;
         size -= part;
@@ -185,14 +232,14 @@ static int read_server(struct st_remote *object, uint64_t offset, uint8_t *into,
 
 /* A part of a block: fetches the whole block into the cache if there is room in it. */
 static int fetch_block(struct st_remote *object, uint64_t block, uint32_t from, uint32_t size,
-                       uint8_t *into, struct stoker_error *err)
+                       uint8_t *into, const atomic_bool *cancel, struct stoker_error *err)
 {
     const uint64_t start = block * ST_CACHE_BLOCK, left = object->version.size - start;
     const uint32_t whole = left < ST_CACHE_BLOCK ? (uint32_t)left : ST_CACHE_BLOCK;
     if (!st_cached_reserve(object->cached, whole))
-        return read_server(object, start + from, into, size, err);
+        return read_server(object, start + from, into, size, cancel, err);
     uint8_t *bytes = st_alloc_aligned(whole);
-    const int rc = bytes ? read_server(object, start, bytes, whole, err)
+    const int rc = bytes ? read_server(object, start, bytes, whole, cancel, err)
                          : st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
     st_cached_put(object->cached, block, rc ? NULL : bytes, whole);
     if (!rc)
@@ -202,7 +249,7 @@ static int fetch_block(struct st_remote *object, uint64_t block, uint32_t from, 
 }
 
 static int read_block(struct st_remote *object, uint64_t block, uint32_t from, uint32_t size,
-                      uint8_t *into, struct stoker_error *err)
+                      uint8_t *into, const atomic_bool *cancel, struct stoker_error *err)
 {
     struct st_cached *cached = object->cached;
     if (st_cached_get(cached, block, from, size, into))
@@ -210,18 +257,36 @@ static int read_block(struct st_remote *object, uint64_t block, uint32_t from, u
     const bool begun = st_cached_begin(cached, block);
     int rc = 0;
     if (!st_cached_get(cached, block, from, size, into)) /* nobody has fetched it meanwhile */
-        rc = begun ? fetch_block(object, block, from, size, into, err)
-                   : read_server(object, block * ST_CACHE_BLOCK + from, into, size, err);
+        rc = begun ? fetch_block(object, block, from, size, into, cancel, err)
+                   : read_server(object, block * ST_CACHE_BLOCK + from, into, size, cancel, err);
     if (begun)
         st_cached_end(cached, block);
     return rc;
 }
 
+static bool has_range(const struct st_remote *object, uint64_t offset, uint64_t size)
+{
+    return offset <= object->version.size && size <= object->version.size - offset;
+}
+
+bool st_remote_sends(const struct st_remote *object, uint64_t offset, uint64_t size)
+{
+    return !object->cached && !object->whole && size && size <= REQUEST_MAX &&
+           has_range(object, offset, size);
+}
+
+int st_remote_send(struct st_remote *object, struct st_http_call *call, struct stoker_error *err)
+{
+    call->target = &object->target;
+    call->version = &object->version;
+    return st_http_start(object->store->http, call, err);
+}
+
 int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64_t size,
-                   struct stoker_error *err)
+                   const atomic_bool *cancel, struct stoker_error *err)
 {
     uint8_t *at = into;
-    if (offset > object->version.size || size > object->version.size - offset)
+    if (!has_range(object, offset, size))
         return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, before the %llu bytes expected at %llu",
                        object->target.name, (unsigned long long)object->version.size,
                        (unsigned long long)size, (unsigned long long)offset);
@@ -231,13 +296,17 @@ int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64
         memcpy(into, object->first + offset, size);
         return 0;
     }
+    if (object->whole) {
+        memcpy(into, object->whole + offset, size);
+        return 0;
+    }
     if (!object->cached)
-        return read_server(object, offset, at, size, err);
+        return read_server(object, offset, at, size, cancel, err);
     int rc = 0;
     while (size && !rc) {
         const uint32_t from = (uint32_t)(offset % ST_CACHE_BLOCK), room = ST_CACHE_BLOCK - from;
         const uint32_t part = size < room ? (uint32_t)size : room;
-        rc = read_block(object, offset / ST_CACHE_BLOCK, from, part, at, err);
+        rc = read_block(object, offset / ST_CACHE_BLOCK, from, part, at, cancel, err);
         offset += part;
         at += part;
         size -= part;
@@ -321,7 +390,8 @@ static int make_room(const struct st_remote *object, struct st_buffer *into, uin
 
 /* Out of the cache, by what the object is known or now said to be. */
 static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remote *object,
-                     uint64_t limit, struct st_buffer *into, struct stoker_error *err)
+                     uint64_t limit, const atomic_bool *cancel, struct st_buffer *into,
+                     struct stoker_error *err)
 {
     struct st_http_version *version = &object->version;
     const struct seen *seen = atomic_load(&set->seen[number]);
@@ -330,29 +400,34 @@ static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remot
         version->size = seen->size;
         strcpy(version->tag, seen->tag);
     } else {
-        rc = ask_first(object, err);
+        rc = ask_first(object, cancel, err);
         if (!rc && version->tag[0])
             remember(set, number, version);
     }
-    if (!rc && version->tag[0])
+    if (!rc && version->tag[0] && !object->whole)
         object->cached = st_cached_member(set->group, object->target.name, version->tag, version->size);
     if (!rc)
         rc = make_room(object, into, limit, err);
-    return rc ? rc : st_remote_read(object, 0, into->data, into->size, err);
+    return rc ? rc : st_remote_read(object, 0, into->data, into->size, cancel, err);
 }
 
 /* From the server: the buffer is as large as the largest object that it held, and so one request is
  * enough for most. */
-static int read_new(struct st_remote *object, uint64_t limit, struct st_buffer *into,
-                    struct stoker_error *err)
+static int read_new(struct st_remote *object, uint64_t limit, const atomic_bool *cancel,
+                    struct st_buffer *into, struct stoker_error *err)
 {
     struct st_buffer more = {0};
-    uint64_t got = 0;
+    uint64_t got = 0, whole = 0;
     if (!st_buffer_reserve(into, WHOLE_BYTES))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
     const uint64_t room = into->capacity < REQUEST_MAX ? into->capacity : REQUEST_MAX;
-    int rc = st_http_first(object->store->http, &object->target, into->data, room, &got,
-                           &object->version, err);
+    int rc = read_first(object, into->data, room, cancel, &got, &whole, err);
+    if (rc && whole) { /* no ranges: once more, with room for all of it */
+        object->version.size = whole;
+        rc = make_room(object, into, limit, err);
+        if (!rc)
+            rc = read_first(object, into->data, into->capacity, cancel, &got, &whole, err);
+    }
     if (!rc && object->version.size > into->capacity) {
         rc = make_room(object, &more, limit, err);
         if (!rc) {
@@ -362,19 +437,19 @@ static int read_new(struct st_remote *object, uint64_t limit, struct st_buffer *
         }
     }
     into->size = rc ? 0 : object->version.size;
-    return rc ? rc : read_server(object, got, into->data + got, into->size - got, err);
+    return rc ? rc : read_server(object, got, into->data + got, into->size - got, cancel, err);
 }
 
 int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
-                       struct st_buffer *into, struct stoker_error *err)
+                       const atomic_bool *cancel, struct st_buffer *into, struct stoker_error *err)
 {
     struct st_remote *object = st_calloc(1, sizeof *object);
     if (!object)
         return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
     int rc = aim(object, set->store, url, err);
     if (!rc)
-        rc = set->group ? read_kept(set, number, object, limit, into, err)
-                        : read_new(object, limit, into, err);
+        rc = set->group ? read_kept(set, number, object, limit, cancel, into, err)
+                        : read_new(object, limit, cancel, into, err);
     if (rc)
         into->size = 0;
     forget(object);

@@ -10,10 +10,12 @@
 
 #include "base/err.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct st_buffer;
+struct st_http_call;
 struct st_remote_store; /* connections, credentials and the cache of one data set; counted */
 struct st_remote;       /* one object */
 struct st_remote_set;   /* many objects, each read as a whole */
@@ -31,9 +33,13 @@ const char *st_remote_store_note(const struct st_remote_store *store);
 int st_remote_open(struct st_remote **out, struct st_remote_store *store, const char *url,
                    struct stoker_error *err);
 /* Exactly `size` bytes from `offset` on, out of the cache where they are there. Any thread, and after
- * fork. */
+ * fork. Where `cancel` (NULL: never) becomes true, STOKER_ECANCELED within a tenth of a second. */
 int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64_t size,
-                   struct stoker_error *err);
+                   const atomic_bool *cancel, struct stoker_error *err);
+/* Whether such a range is read by one request to the server: then st_remote_send begins it, and does not
+ * wait. The call's target and version are set; the rest is the caller's (http.h). */
+bool st_remote_sends(const struct st_remote *object, uint64_t offset, uint64_t size);
+int st_remote_send(struct st_remote *object, struct st_http_call *call, struct stoker_error *err);
 void st_remote_close(struct st_remote *object); /* NULL is fine */
 
 /* The URL without what may be secret: name, password and query. */
@@ -50,7 +56,7 @@ int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store
 /* The whole of an object: by one request where it is small and there is no cache. One that was read
  * before, and is in the cache, is not asked for again. Any thread, and after fork. */
 int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
-                       struct st_buffer *into, struct stoker_error *err);
+                       const atomic_bool *cancel, struct st_buffer *into, struct stoker_error *err);
 void st_remote_set_close(struct st_remote_set *set); /* NULL is fine */
 
 #endif
