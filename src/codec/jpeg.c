@@ -234,6 +234,7 @@ static int start(const struct job *job)
     struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     int found;
     st_jpeg_memory_forget(cinfo);
+    cinfo->output_scanline = 0; /* errors name it before libjpeg sets it */
     cinfo->src->next_input_byte = job->in.data;
     cinfo->src->bytes_in_buffer = job->in.size;
     do

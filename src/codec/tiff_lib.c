@@ -8,7 +8,8 @@
 #include <string.h>
 #include <tiffio.h>
 
-/* The bytes that libtiff reads, and the first thing it complains of. */
+/* The bytes that libtiff reads, and what it said last: it complains of many a harmless tag before it
+ * meets what makes it fail. */
 struct memory {
     struct st_bytes in;
     uint64_t at;
@@ -70,8 +71,7 @@ static int on_error(TIFF *file, void *user, const char *module, const char *form
 {
     struct memory *m = user;
     (void)file, (void)module;
-    if (!m->said[0])
-        vsnprintf(m->said, sizeof m->said, format, args);
+    vsnprintf(m->said, sizeof m->said, format, args);
     return 1; /* and nobody else need hear of it */
 }
 
@@ -96,9 +96,15 @@ static TIFF *open_file(struct memory *m)
 
 static int corrupt(struct lib *l, const char *what, uint32_t row)
 {
-    const char *said = l->memory->said[0] ? l->memory->said : "no reason given";
-    return st_fail(l->err, STOKER_ECORRUPT, "TIFF: %s at row %u of %u: %s", what, row, l->tiff->height,
-                   said);
+    const char *said = l->memory->said;
+    return st_fail(l->err, STOKER_ECORRUPT, "TIFF: %s at row %u of %u%s%s", what, row, l->tiff->height,
+                   *said ? ": " : "", said);
+}
+
+/* For what we find ourselves, whatever libtiff said of the tags. */
+static int misfit(struct lib *l, const char *what)
+{
+    return st_fail(l->err, STOKER_ECORRUPT, "TIFF: %s", what);
 }
 
 static uint8_t *take(struct lib *l, uint64_t bytes)
@@ -122,11 +128,12 @@ static void put_rows(struct lib *l, uint32_t plane, uint32_t x, uint32_t y, uint
     }
 }
 
-/* What libtiff left unwritten must not be what was there before. */
-static void clear_rest(uint8_t *data, tmsize_t read, tmsize_t size)
+/* Before libtiff fills a block. It may report all of a damaged one and have written a part, and what it
+ * left out must not be what was there before. What it said so far is of no account. */
+static void clear(struct lib *l, uint8_t *data, uint64_t size)
 {
-    if (read < size)
-        memset(data + read, 0, (size_t)(size - read));
+    memset(data, 0, size);
+    l->memory->said[0] = '\0';
 }
 
 static uint32_t at_most(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b); }
@@ -142,17 +149,16 @@ static int decode_strips(struct lib *l)
     const uint64_t row_bytes = ((uint64_t)width * l->sink->packing.bits / l->planes + 7) / 8;
     if (rows == 0 || size <= 0 || stride <= 0 || size > INT32_MAX || (uint64_t)stride < row_bytes ||
         (uint64_t)size > row_bytes * rows || (uint64_t)size < (uint64_t)stride * at_most(rows, height))
-        return corrupt(l, "the strips do not fit the pixels", 0);
+        return misfit(l, "the strips do not fit the pixels");
     uint8_t *data = take(l, (uint64_t)size);
     if (!data)
         return STOKER_ENOMEM;
     for (uint64_t y = r->y - r->y % rows; y < (uint64_t)r->y + r->height; y += rows) {
         for (uint32_t plane = 0; plane < l->planes; plane++) {
             const uint32_t strip = TIFFComputeStrip(l->file, (uint32_t)y, (uint16_t)plane);
-            const tmsize_t read = TIFFReadEncodedStrip(l->file, strip, data, size);
-            if (read < 0)
+            clear(l, data, (uint64_t)size);
+            if (TIFFReadEncodedStrip(l->file, strip, data, size) < 0)
                 return corrupt(l, "a damaged strip", (uint32_t)y);
-            clear_rest(data, read, size);
             put_rows(l, plane, 0, (uint32_t)y, width, at_most(rows, height - y), data, (uint64_t)stride);
         }
     }
@@ -175,18 +181,16 @@ static int decode_tiles(struct lib *l)
         size > INT32_MAX || (uint64_t)size > most || (uint64_t)size > sane ||
         (uint64_t)stride < ((uint64_t)wide * bits / l->planes + 7) / 8 ||
         (uint64_t)size / high < (uint64_t)stride)
-        return corrupt(l, "the tiles do not fit the pixels", 0);
+        return misfit(l, "the tiles do not fit the pixels");
     uint8_t *data = take(l, (uint64_t)size);
     if (!data)
         return STOKER_ENOMEM;
     for (uint64_t y = r->y - r->y % high; y < (uint64_t)r->y + r->height; y += high) {
         for (uint32_t plane = 0; plane < l->planes; plane++) {
             for (uint64_t x = r->x - r->x % wide; x < (uint64_t)r->x + r->width; x += wide) {
-                const tmsize_t read =
-                    TIFFReadTile(l->file, data, (uint32_t)x, (uint32_t)y, 0, (uint16_t)plane);
-                if (read < 0)
+                clear(l, data, (uint64_t)size);
+                if (TIFFReadTile(l->file, data, (uint32_t)x, (uint32_t)y, 0, (uint16_t)plane) < 0)
                     return corrupt(l, "a damaged tile", (uint32_t)y);
-                clear_rest(data, read, size);
                 put_rows(l, plane, (uint32_t)x, (uint32_t)y, at_most(wide, width - x),
                          at_most(high, height - y), data, (uint64_t)stride);
             }
@@ -209,8 +213,7 @@ static int decode_as_rgba(struct lib *l)
         rows = height;
     char said[1024] = "";
     if (rows == 0 || !TIFFRGBAImageOK(l->file, said) || !TIFFRGBAImageBegin(&image, l->file, 0, said)) {
-        snprintf(l->memory->said, sizeof l->memory->said, "%.150s", said);
-        return corrupt(l, "no way to RGB", 0);
+        return st_fail(l->err, STOKER_ECORRUPT, "TIFF: no way to RGB: %.200s", said);
     }
     image.orientation = image.req_orientation = ORIENTATION_TOPLEFT;
     image.col_offset = 0;
@@ -219,6 +222,7 @@ static int decode_as_rgba(struct lib *l)
     for (uint64_t y = r->y - r->y % rows; y < (uint64_t)r->y + r->height && !rc; y += rows) {
         const uint32_t count = at_most(rows, height - y);
         image.row_offset = (int)y;
+        clear(l, data, 4 * (uint64_t)width * count);
         if (TIFFRGBAImageGet(&image, (uint32_t *)(void *)data, width, count))
             put_rows(l, 0, 0, (uint32_t)y, width, count, data, 4 * (uint64_t)width);
         else
@@ -247,10 +251,16 @@ static int decode_open(struct lib *l)
     TIFFGetField(l->file, TIFFTAG_IMAGEWIDTH, &width);
     TIFFGetField(l->file, TIFFTAG_IMAGELENGTH, &height);
     if (width != t->width || height != t->height)
-        return corrupt(l, "libtiff reads another size", 0);
+        return misfit(l, "libtiff reads another size than the first directory gives");
     uint16_t bits = 0, extra = 0, *meaning = NULL;
     TIFFGetFieldDefaulted(l->file, TIFFTAG_BITSPERSAMPLE, &bits);
     in_native_order(&l->sink->packing, t->bits);
+    /* By libdeflate, libtiff takes "more data than room" for success, though the block may then be
+     * written in part: the last strip of a sound file can hold rows below the image. zlib writes all
+     * there is room for. */
+    if ((t->compression == COMPRESSION_ADOBE_DEFLATE || t->compression == COMPRESSION_DEFLATE) &&
+        !TIFFSetField(l->file, TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB))
+        return st_fail(l->err, STOKER_EUNSUPPORTED, "TIFF: libtiff was built without zlib");
     if (t->photometric == ST_TIFF_YCBCR) {
         if (t->compression != ST_TIFF_JPEG || t->separate)
             return decode_as_rgba(l);
@@ -259,7 +269,7 @@ static int decode_open(struct lib *l)
         l->planes = t->bands;
         l->step = bits / 8;
         if (bits != 8 && bits != 16)
-            return corrupt(l, "planes of neither 8 nor 16 bits", 0);
+            return misfit(l, "planes of neither 8 nor 16 bits");
         TIFFGetFieldDefaulted(l->file, TIFFTAG_EXTRASAMPLES, &extra, &meaning);
     }
     const int rc = TIFFIsTiled(l->file) ? decode_tiles(l) : decode_strips(l);

@@ -10,8 +10,10 @@ coding, separate scans, odd markers). Files named crash-* were found by fuzzing,
 import io
 import pathlib
 import random
+import struct
 import subprocess
 import sys
+import zlib
 
 from PIL import Image
 
@@ -67,12 +69,33 @@ def png():
         write("png", mode.lower().replace(";", ""), mode)
     write("png", "palette-transparent", "P", transparency=3)
     write("png", "pixel", "RGB", (1, 1))
+    interlaced_png()
+
+
+def interlaced_png(width=13, height=11):
+    """Adam7, which Pillow does not write: the rows of seven smaller images."""
+    rng, rows = random.Random(7), b""
+    for x, y, dx, dy in (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2):
+        rows += b"".join(bytes([rng.randrange(5)]) + rng.randbytes(3 * len(range(x, width, dx)))
+                         for _ in range(y, height, dy))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    (CORPUS / "png" / "interlaced").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks))
 
 
 def bmp():
     for mode in "1", "L", "P", "RGB", "RGBA":
         write("bmp", mode.lower(), mode)
     write("bmp", "pixel", "RGB", (1, 1))
+    rng = random.Random(3)
+    palette = rng.randbytes(4 * 16)
+    for name, bits, kind in ("runs8", 8, 1), ("runs4", 4, 2):
+        rows = b"".join(bytes([5, rng.randrange(16), 0, 4]) + rng.randbytes(4 if bits == 8 else 2) + b"\x04\x21\0\0"
+                        for _ in range(6)) + b"\0\2\3\1\x07\x11\0\0\x0d\x05\0\1"
+        head = struct.pack("<IiiHHIIiiII", 40, 13, 8, 1, bits, kind, len(rows), 1, 1, 16, 0)
+        at = 14 + len(head) + len(palette)
+        (CORPUS / "bmp" / name).write_bytes(
+            b"BM" + struct.pack("<IHHI", at + len(rows), 0, 0, at) + head + palette + rows)
 
 
 def pnm():
@@ -91,6 +114,30 @@ def tiff():
     for compression in "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg":
         write("tiff", compression.replace("tiff_", ""), "RGB", compression=compression)
     write("tiff", "fax", "1", compression="group4")
+    write("tiff", "fax3", "1", compression="group3")
+    write("tiff", "lzma", "L", compression="lzma")
+    write("tiff", "zstd", "RGB", compression="zstd")
+    write("tiff", "predicted", "RGB", compression="tiff_adobe_deflate", tiffinfo={317: 2})
+    write("tiff", "strips", "RGB", compression="tiff_adobe_deflate", tiffinfo={278: 5})
+    write("tiff", "fax-strips", "1", compression="group4", tiffinfo={278: 5})
+    write("tiff", "jpeg-strips", "RGB", (40, 40), compression="jpeg", tiffinfo={278: 16})
+    write("tiff", "ycbcr", "YCbCr", compression="tiff_lzw")
+    tiled_tiff("tiles-deflate", 8, zlib.compress)
+    tiled_tiff("tiles-raw", 1, bytes)
+
+
+def tiled_tiff(name, compression, compress, width=29, height=22, side=16):
+    """Tiles, which Pillow does not write."""
+    rng = random.Random(name)
+    tiles = [compress(rng.randbytes(side * side)) for _ in range(0, height, side) for _ in range(0, width, side)]
+    offsets = [8 + sum(map(len, tiles[:k])) for k in range(len(tiles))]
+    lists = struct.pack(f"<{2 * len(tiles)}I", *offsets, *map(len, tiles))
+    at = 8 + sum(map(len, tiles))
+    tags = [(256, 1, width), (257, 1, height), (258, 1, 8), (259, 1, compression), (262, 1, 1), (277, 1, 1), (322, 1, side),
+            (323, 1, side), (324, len(tiles), at), (325, len(tiles), at + 4 * len(tiles))]
+    (CORPUS / "tiff" / name).write_bytes(
+        b"II*\0" + struct.pack("<I", at + len(lists)) + b"".join(tiles) + lists + struct.pack("<H", len(tags)) +
+        b"".join(struct.pack("<HHII", tag, 4, count, value) for tag, count, value in tags) + bytes(4))
 
 
 def spec():

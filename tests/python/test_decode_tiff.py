@@ -406,6 +406,34 @@ def test_more_strips_than_needed():
         check(tiff(tags | {278: rows}, blocks), f"{count} strips of {rows} rows")
 
 
+def test_last_strips_with_rows_below_the_image():
+    """Writers may fill the last strip up to its full height. The pixels are those of the same rows stored
+    uncompressed."""
+    rng = numpy.random.default_rng(20)
+    for number in range(200):
+        width, height, rows = (int(rng.integers(*limits)) for limits in ((3, 90), (3, 90), (2, 60)))
+        strips = -(-height // rows)
+        small = rng.integers(0, 256, (strips * rows // 7 + 2, width // 7 + 2, 3), dtype=numpy.uint8)
+        pixels = numpy.asarray(Image.fromarray(small).resize((width, strips * rows))).copy()
+        pixels[:, :: number % 5 + 1] += rng.integers(0, 4, pixels[:, :: number % 5 + 1].shape, dtype=numpy.uint8)
+        tags = {256: width, 257: height, 258: [8] * 3, 259: (8, 32946)[number % 2], 262: 2, 277: 3, 278: rows}
+        blocks = [zlib.compress(pixels[k * rows :][:rows].tobytes(), number % 9 + 1) for k in range(strips)]
+        data = tiff(tags, blocks)
+        assert agree(ours(data), pixels[:height]), f"{number}: {width}x{height}, {rows} rows a strip"
+        check(data, f"{number}: {width}x{height}, {rows} rows a strip", number)
+
+
+def test_the_complaint_is_the_one_that_failed():
+    """Not what libtiff said first, of a tag that does not matter."""
+    rng = random.Random(21)
+    sound = image(rng, 40, 40, 2, 8, 3, compression=8, rows=20, more={274: 9})
+    check(sound, "a harmless tag")
+    broken = bytearray(sound)
+    broken[40:60] = bytes(20)
+    told = str(ours(bytes(broken)))
+    assert "row 0" in told and "ecoding error" in told and "Orientation" not in told, told
+
+
 def test_mutated_files_agree():
     """Damage of all kinds. Pillow and we read tags and plain pixels alike; in compressed ones the two
     libtiffs, not of one age, may differ in what they let pass."""
