@@ -4,15 +4,12 @@
  */
 #include "codec/audio_kinds.h"
 
+#include "leaks.h"
 #include "tap.h"
 
 #include <math.h>
 #include <sndfile.h>
 #include <string.h>
-
-/* libsndfile itself (1.2.0 does) keeps some memory when the header of an Ogg file is damaged. */
-const char *__lsan_default_suppressions(void) __attribute__((visibility("default")));
-const char *__lsan_default_suppressions(void) { return "leak:libsndfile"; }
 
 enum { FRAMES = 60000, CHANNELS = 2, RATE = 48000, ROOM = 1 << 20 };
 

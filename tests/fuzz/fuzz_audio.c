@@ -7,14 +7,12 @@
  */
 #include "op/audio.h"
 
+#include "leaks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum { VALUES_MAX = 1 << 18 };
-
-/* libsndfile itself (1.2.0 does) keeps some memory when the header of an Ogg file is damaged. */
-const char *__lsan_default_suppressions(void) __attribute__((visibility("default")));
-const char *__lsan_default_suppressions(void) { return "leak:libsndfile"; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
