@@ -39,7 +39,10 @@ c_layer() {
     tally "$layer" meson "$log"
 }
 
-layer_checks() { tap_layer floors "$VENV/bin/python" scripts/check_floors.py; }
+layer_checks() {
+    tap_layer floors "$VENV/bin/python" scripts/check_floors.py
+    tap_layer arguments "$VENV/bin/python" scripts/check_arguments.py
+}
 layer_c() {
     c_layer c
     tap_layer build scripts/check_build.sh build/test-c

@@ -30,9 +30,9 @@ static void parts(size_t size)
         opt.first = cases[k][0];
         opt.frames = cases[k][1];
         const uint64_t frames = opt.frames ? opt.frames : FRAMES - opt.first;
-        ok(stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == 0 &&
-               is_part(&sound, opt.first, frames),
-           "%llu frames from %llu on (%s)", (unsigned long long)frames, (unsigned long long)opt.first,
+        const bool right = stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == 0 &&
+                           is_part(&sound, opt.first, frames);
+        ok(right, "%llu frames from %llu on (%s)", (unsigned long long)frames, (unsigned long long)opt.first,
            err.message);
         stoker_sound_free(&sound);
     }

@@ -15,8 +15,8 @@ static struct stoker_dataset *open_data(const char *uri, const char *fields)
     struct stoker_error err;
     opt.fields = fields;
     opt.index_dir = tree_root;
-    ok(stoker_dataset_open(&data, uri, &opt, &err) == 0 && data, "%s opens (%s)", uri,
-       data ? "" : err.message);
+    const int rc = stoker_dataset_open(&data, uri, &opt, &err);
+    ok(rc == 0 && data, "%s opens (%s)", uri, rc ? err.message : "");
     return data;
 }
 

@@ -72,7 +72,8 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(stoker_loader_start(loader, &(struct stoker_epoch){.epoch = 3}, &err) == STOKER_EINVAL,
        "an epoch that does not state its size is refused (%s)", err.message);
     struct stoker_path path = {0};
-    ok(stoker_loader_path(loader, 0, &path) && !strcmp(path.codec, "JPEG") && path.files >= 3,
+    const bool counted = stoker_loader_path(loader, 0, &path);
+    ok(counted && !strcmp(path.codec, "JPEG") && path.files >= 3,
        "files are counted by codec and path (%s, %s)", path.codec, path.path);
     ok(!stoker_loader_path(loader, 1000, &path), "and the list of paths ends");
 
