@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/field_list.h"
+#include "source/little.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,23 @@ bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out)
 bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape)
 {
     return dtype == STOKER_U8 && (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
+}
+
+bool st_looks_like_image(struct st_bytes bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t size;
+    } known[] = {{"\xff\xd8\xff", 3}, {"\x89PNG\r\n", 6}, {"II*\0", 4}, {"MM\0*", 4}};
+    const uint8_t *data = bytes.data;
+    if (bytes.size <= 18)
+        return false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!memcmp(data, known[i].magic, known[i].size))
+            return true;
+    const uint32_t head = st_u32(data + 14); /* of a BMP: how long its second header is */
+    return (!memcmp(data, "RIFF", 4) && !memcmp(data + 8, "WEBP", 4)) ||
+           (!memcmp(data, "BM", 2) && (head == 12 || (head >= 40 && head <= 124)));
 }
 
 const char *st_field_kind_name(enum st_field_kind kind) { return kind_names[kind]; }

@@ -35,5 +35,7 @@ uint32_t st_dtype_size(enum stoker_dtype dtype);
 bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out);
 /* uint8 [H, W] or [H, W, C <= 4]: what counts as an image. */
 bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape);
+/* Bytes that begin as an encoded image does: what is taken for one when nobody said so. */
+bool st_looks_like_image(struct st_bytes bytes);
 
 #endif

@@ -31,11 +31,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st_h5_grid_init(&grid) && !st_held_open(&file, path, NULL)) {
         struct st_h5_chunk *chunks = st_calloc(grid.total, sizeof *chunks);
         uint64_t found;
-        if (chunks && !st_h5_index(chunks, &grid, &file, 0, size > 1 ? data[1] : 0, &found, NULL))
+        struct st_h5_layout layout;
+        st_h5_group_check(&file, 0, size > 1 ? data[1] : 0, NULL);
+        if (st_h5_layout_read(&layout, &file, 0, size > 1 ? data[1] : 0, NULL))
+            layout = (struct st_h5_layout){0};
+        if (layout.class <= ST_H5_LAYOUT_CONTIGUOUS && layout.at != ST_H5_UNWRITTEN && layout.at > size)
+            abort();
+        if (chunks && !st_h5_index(chunks, &grid, &file, 0, &layout, &found, NULL))
             for (uint64_t i = 0; i < grid.total; i++)
                 if (chunks[i].at != ST_H5_UNWRITTEN && chunks[i].at + chunks[i].size > size)
                     abort();
         free(chunks);
+        free(layout.fill);
         st_held_close(&file);
     }
     close(fd);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzz targets for zip, npy, npz, lmdb, csv, jsonl, datum, inflate and hdf5_index to
+"""Writes the seeds of the fuzz targets for zip, npy, npz, lmdb, csv, jsonl, datum, inflate, hdf5_index and hdf5_heap to
 tests/fuzz/corpus/<target>/, out of the files in tests/data (tests/data/make_formats.py); and those for json, for
 answers of servers, for ~/.aws, for the manifest of `stoker pack` and for JPEGs to be made ready for crops.
 
@@ -98,6 +98,31 @@ def hdf5_indexes():
     write("hdf5_index", "continued", bytes([0, 16]) + bytes(14) + struct.pack("<BBHII4x", 1, 0, 1, 1, 24) + loop)
 
 
+def hdf5_heaps():
+    """A reference, and a collection at byte 16."""
+    def reference(length, at=16, number=2):
+        return struct.pack("<IQI", length, at, number)
+
+    def item(number, data, size=None):
+        return struct.pack("<HHIQ", number, 1, 0, len(data) if size is None else size) + data + bytes(-len(data) % 8)
+
+    def collection(items, size=None):
+        return b"GCOL\1\0\0\0" + struct.pack("<Q", 16 + len(items) if size is None else size) + items
+
+    free = struct.pack("<HHIQ", 0, 0, 0, 64).ljust(64, b"\0")
+    two = item(1, b"first") + item(2, b"12345678")
+    many = b"".join(item(k, b"") for k in range(3, 300)) + item(2, b"12345678")
+    for name, data in {
+        "sound": reference(8) + collection(two + free), "full": reference(8) + collection(two),
+        "empty": reference(0, 0, 0), "many": reference(8) + collection(many),
+        "length": reference(800) + collection(two + free), "number": reference(8, 16, 7) + collection(two),
+        "elsewhere": reference(8, 2**64 - 8) + collection(two), "long": reference(8) + collection(item(1, b"", 2**64 - 1)),
+        "large": reference(8) + collection(two, 2**63), "small": reference(8) + collection(two, 8),
+        "none": reference(8) + b"GCOM\1".ljust(64, b"\0"),
+    }.items():
+        write("hdf5_heap", name, data)
+
+
 def tables_of_urls():
     rows = ["http://h/a b.jpg", "https://u:p@h/x?y#z", "s3://bucket/k", "s3://", "../../x", "/y"]
     write("csv", "urls.csv", ("path,label\n" + "".join(f"{row},{i}\n" for i, row in enumerate(rows))).encode())
@@ -192,6 +217,7 @@ from_expectations("lmdb", "lmdb", "lmdb", 40000)
 datums()
 deflated()
 hdf5_indexes()
+hdf5_heaps()
 tables_of_urls()
 answers()
 settings()

@@ -10,13 +10,13 @@
 #define ST_SOURCE_HDF5_ARRAY_H
 
 #include "source/hdf5/chunk_cache.h"
+#include "source/hdf5/heap.h"
 #include "source/hdf5/index.h"
 #include "source/arrays/rows.h"
 
 enum st_h5_way {
-    ST_H5_CONTIGUOUS, /* rows one after another in the file */
+    ST_H5_CONTIGUOUS, /* rows one after another in the file, or in the object header */
     ST_H5_CHUNKED,
-    ST_H5_MEMORY,  /* so small that it was read at open */
     ST_H5_LIBRARY, /* each row through the library */
 };
 
@@ -25,12 +25,14 @@ enum st_h5_way {
 enum st_h5_filter { ST_H5_SHUFFLE, ST_H5_DEFLATE, ST_H5_LZF, ST_H5_FLETCHER32, ST_H5_FILTERS };
 
 struct st_h5_array {
-    struct st_rows rows; /* of a variable length: only the field */
-    bool variable;       /* strings or sequences of any length: always through the library */
+    struct st_rows rows; /* of a variable length: those of references, and the field and elements of what they name */
+    bool variable;       /* strings or sequences of any length */
+    uint64_t base;       /* what addresses in references count from */
     enum st_h5_way way;
     const char *reason; /* why through the library */
+    char filter[40];    /* the filter that only it knows */
     uint32_t unit;      /* bytes of one element of the data set */
-    uint8_t *fill;      /* what stands where nothing was written: one element */
+    uint8_t *fill;      /* what stands where nothing was written: one element; NULL: it is not known */
     struct st_h5_grid grid;
 
     uint64_t at; /* CONTIGUOUS: ST_H5_UNWRITTEN: nowhere */
@@ -44,15 +46,16 @@ struct st_h5_array {
     } filters[ST_H5_FILTERS];
     uint64_t cache_from; /* the number of the first chunk, in the file's cache */
 
-    uint8_t *memory;
-
     int64_t set, type, space; /* the library's handles: LIBRARY */
 };
 
 /* Reads a row into `out`, of rows.row_bytes. Any thread, any process after a fork. */
 int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
                    struct st_chunk_cache *cache, uint64_t row, uint8_t *out, struct stoker_error *err);
-/* One chunk, decoded. */
+/* Where a row of a variable length lies. As above. */
+int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file, struct st_chunk_cache *cache,
+                        uint64_t row, struct st_h5_object *out, struct stoker_error *err);
+/* One chunk that was written, decoded. */
 int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
                  uint8_t *out, struct stoker_error *err);
 
@@ -69,9 +72,6 @@ int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, cha
                     struct stoker_error *err);
 int st_h5_array_open(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                      const struct st_field_wish *wish, struct stoker_error *err);
-/* A row of variable length: the caller frees it. */
-int st_h5_read_variable(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
-                        uint8_t **out, uint64_t *size, struct stoker_error *err);
 int st_h5_read_library(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
                        uint8_t *out, struct stoker_error *err);
 void st_h5_array_close(struct st_h5_array *array);

@@ -12,12 +12,6 @@
 
 /* ---- filters ------------------------------------------------------------------------------------ */
 
-static void fill_units(const struct st_h5_array *array, uint8_t *out, uint64_t bytes)
-{
-    for (uint64_t at = 0; at < bytes; at += array->unit)
-        memcpy(out + at, array->fill, array->unit);
-}
-
 static int out_of_memory(const struct st_held *file, uint64_t bytes, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ENOMEM, "%s: out of memory for a chunk of %llu bytes", file->path,
@@ -76,10 +70,6 @@ int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, ui
                  uint8_t *out, struct stoker_error *err)
 {
     const struct st_h5_chunk *place = &array->chunks[chunk];
-    if (place->at == ST_H5_UNWRITTEN) {
-        fill_units(array, out, array->chunk_bytes);
-        return 0;
-    }
     if (!array->filtered) {
         if (place->size != array->chunk_bytes)
             return damaged(array, file, chunk, "has another size than it should", err);
@@ -159,6 +149,28 @@ static int copy_chunk(const struct decoder *decoder, struct st_chunk_cache *cach
     return 0;
 }
 
+static int fill_row(const struct st_h5_array *array, const struct st_held *file, uint8_t *out,
+                    struct stoker_error *err)
+{
+    if (!array->fill)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: %s: was never written, and its fill value cannot be read without the library", file->path,
+                       array->rows.field.name);
+    for (uint64_t at = 0; at < array->rows.row_bytes; at += array->unit)
+        memcpy(out + at, array->fill, array->unit);
+    return 0;
+}
+
+/* Only the row, however large the chunk is said to be. */
+static int fill_unwritten(const struct st_h5_array *array, const struct st_held *file, uint64_t first, uint64_t across,
+                          uint8_t *out, struct stoker_error *err)
+{
+    for (uint64_t k = 0; k < across; k++)
+        if (array->chunks[first + k].at == ST_H5_UNWRITTEN)
+            return fill_row(array, file, out, err);
+    return 0;
+}
+
 static int read_chunked(const struct st_h5_array *array, const struct st_held *file,
                         struct st_chunk_cache *cache, uint64_t row, uint8_t *out,
                         struct stoker_error *err)
@@ -169,7 +181,11 @@ static int read_chunked(const struct st_h5_array *array, const struct st_held *f
     for (int32_t i = 1; i < grid->ndim; i++)
         across *= grid->count[i];
     const uint64_t first = row / grid->chunk[0] * across;
-    if (grid->chunk[0] == 1 && array->chunk_bytes == array->rows.row_bytes && across == 1)
+    int rc = fill_unwritten(array, file, first, across, out, err);
+    if (rc)
+        return rc;
+    if (grid->chunk[0] == 1 && array->chunk_bytes == array->rows.row_bytes && across == 1 &&
+        array->chunks[first].at != ST_H5_UNWRITTEN)
         return st_h5_decode(array, file, first, out, err); /* the chunk is the row */
     for (uint64_t k = 0; k < across; k++) {
         uint64_t left = k;
@@ -177,30 +193,46 @@ static int read_chunked(const struct st_h5_array *array, const struct st_held *f
             place[i] = left % grid->count[i];
             left /= grid->count[i];
         }
-        const int rc = copy_chunk(&decoder, cache, row, first + k, place, out, err);
+        if (array->chunks[first + k].at != ST_H5_UNWRITTEN)
+            rc = copy_chunk(&decoder, cache, row, first + k, place, out, err);
         if (rc)
             return rc;
     }
     return 0;
 }
 
+/* Whether a row of the contiguous layout lies where a file can have bytes. */
+static bool row_place(const struct st_h5_array *array, uint64_t row, uint64_t *out)
+{
+    return st_mul(row, array->rows.row_bytes, out) && st_add(*out, array->at, out) && *out <= INT64_MAX;
+}
+
 int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
                    struct st_chunk_cache *cache, uint64_t row, uint8_t *out, struct stoker_error *err)
 {
     const uint64_t bytes = array->rows.row_bytes;
+    uint64_t at;
     switch (array->way) {
     case ST_H5_CONTIGUOUS:
-        if (array->at != ST_H5_UNWRITTEN)
-            return st_held_read(file, array->at + row * bytes, out, bytes, err);
-        fill_units(array, out, bytes);
-        return 0;
+        if (array->at == ST_H5_UNWRITTEN)
+            return fill_row(array, file, out, err);
+        return row_place(array, row, &at) ? st_held_read(file, at, out, bytes, err)
+                                          : st_fail(err, STOKER_ECORRUPT, "%s: %s: lies outside of the file",
+                                                    file->path, array->rows.field.name);
     case ST_H5_CHUNKED:
         return bytes ? read_chunked(array, file, cache, row, out, err) : 0;
-    case ST_H5_MEMORY:
-        memcpy(out, array->memory + row * bytes, bytes);
-        return 0;
     case ST_H5_LIBRARY:
         break;
     }
     return st_h5_read_library(array, file, row, out, err);
+}
+
+int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file, struct st_chunk_cache *cache,
+                        uint64_t row, struct st_h5_object *out, struct stoker_error *err)
+{
+    uint8_t reference[ST_H5_REFERENCE];
+    int rc = st_h5_read_row(array, file, cache, row, reference, err);
+    if (!rc && (rc = st_h5_heap_find(out, file, array->base, reference, array->rows.element.size, err)) != 0)
+        st_fail_in(err, rc, array->rows.field.name);
+    return rc;
 }

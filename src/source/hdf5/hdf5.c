@@ -88,6 +88,24 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
     return 0;
 }
 
+/* Whether sequences of bytes are encoded images: the first that is not empty tells. */
+static bool holds_images(const struct hdf5 *hdf5, const struct st_h5_array *array)
+{
+    enum { ROWS = 64, HEAD = 64 };
+    struct st_h5_object object;
+    uint8_t head[HEAD];
+    if (!array->variable || array->rows.field.kind != ST_FIELD_ARRAY || array->rows.field.dtype != STOKER_U8)
+        return false;
+    for (uint64_t row = 0; row < array->rows.count && row < ROWS; row++) {
+        if (st_h5_find_variable(array, &hdf5->file, hdf5->cache, row, &object, NULL) || !object.size)
+            continue;
+        const uint64_t size = object.size < HEAD ? object.size : HEAD;
+        return !st_held_read(&hdf5->file, object.at, head, size, NULL) &&
+               st_looks_like_image((struct st_bytes){head, size});
+    }
+    return false;
+}
+
 static int hdf5_open(void *self, const char *path, const struct stoker_dataset_options *opt,
                      struct stoker_error *err)
 {
@@ -103,6 +121,13 @@ static int hdf5_open(void *self, const char *path, const struct stoker_dataset_o
         rc = open_arrays(hdf5, err);
     if (!rc && !(hdf5->cache = st_chunk_cache_open(budget < CACHE_MAX ? budget : CACHE_MAX)))
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
+    for (uint32_t k = 0; k < hdf5->count && !rc; k++)
+        if (!hdf5->wishes.wishes[k].typed && holds_images(hdf5, &hdf5->arrays[k])) {
+            struct st_field *field = &hdf5->arrays[k].rows.field;
+            field->kind = ST_FIELD_IMAGE;
+            field->ndim = 0;
+            hdf5->fields[k] = *field;
+        }
     return rc;
 }
 
@@ -138,55 +163,53 @@ static int in_row(const struct hdf5 *hdf5, uint64_t sample, int rc, struct stoke
     return st_fail_in(err, rc, name);
 }
 
-static int read_variables(const struct hdf5 *hdf5, uint64_t sample, uint8_t **bytes,
-                          struct place *places, struct stoker_error *err)
+static int find_places(const struct hdf5 *hdf5, uint64_t sample, struct st_h5_object *objects, struct place *places,
+                       uint64_t *total, struct stoker_error *err)
 {
-    int rc = 0;
-    for (uint32_t k = 0; k < hdf5->count && !rc; k++) {
+    *total = hdf5->count * sizeof *places;
+    for (uint32_t k = 0; k < hdf5->count; k++) {
         const struct st_h5_array *array = &hdf5->arrays[k];
-        if (array->variable)
-            rc = st_h5_read_variable(array, &hdf5->file, sample, &bytes[k], &places[k].size, err);
-        else
-            places[k].size = array->rows.row_bytes;
+        const int rc = array->variable
+                           ? st_h5_find_variable(array, &hdf5->file, hdf5->cache, sample, &objects[k], err)
+                           : 0;
+        if (rc)
+            return rc;
+        places[k].size = array->variable ? objects[k].size : array->rows.row_bytes;
+        places[k].at = st_align(*total, 16);
+        if (!st_add(places[k].at, places[k].size, total) || *total > INT64_MAX)
+            return st_fail(err, STOKER_ELIMIT, "too large for a sample");
     }
-    return rc;
+    return 0;
 }
 
-static int gather(const struct hdf5 *hdf5, uint64_t sample, uint8_t *const *variables,
-                  struct place *places, struct st_buffer *into, struct stoker_error *err)
+static int read_field(const struct hdf5 *hdf5, uint32_t k, uint64_t sample, const struct st_h5_object *object,
+                      struct place *place, uint8_t *to, struct stoker_error *err)
 {
-    uint64_t total = hdf5->count * sizeof *places;
-    for (uint32_t k = 0; k < hdf5->count; k++) {
-        places[k].at = st_align(total, 16);
-        if (!st_add(places[k].at, places[k].size, &total))
-            total = UINT64_MAX / 2;
-    }
-    if (!st_buffer_reserve(into, total))
-        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu bytes", (unsigned long long)total);
-    memcpy(into->data, places, hdf5->count * sizeof *places);
-    into->size = total;
-    int rc = 0;
-    for (uint32_t k = 0; k < hdf5->count && !rc; k++) {
-        uint8_t *to = into->data + places[k].at;
-        if (!variables[k])
-            rc = st_h5_read_row(&hdf5->arrays[k], &hdf5->file, hdf5->cache, sample, to, err);
-        else
-            memcpy(to, variables[k], places[k].size);
-    }
+    const struct st_h5_array *array = &hdf5->arrays[k];
+    if (!array->variable)
+        return st_h5_read_row(array, &hdf5->file, hdf5->cache, sample, to, err);
+    const int rc = st_held_read(&hdf5->file, object->at, to, object->size, err);
+    if (!rc && array->rows.element.type == 'S') /* as the library gives it: a string of C */
+        place->size = strnlen((const char *)to, place->size);
     return rc;
 }
 
 static int hdf5_read(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err)
 {
     const struct hdf5 *hdf5 = self;
-    uint8_t *variables[ST_FIELDS_MAX] = {0};
+    struct st_h5_object objects[ST_FIELDS_MAX] = {0};
     struct place places[ST_FIELDS_MAX] = {0};
-    int rc = read_variables(hdf5, sample, variables, places, err);
-    if (!rc)
-        rc = gather(hdf5, sample, variables, places, into, err);
-    for (uint32_t k = 0; k < hdf5->count; k++)
-        free(variables[k]);
-    return rc ? in_row(hdf5, sample, rc, err) : 0;
+    uint64_t total = 0;
+    int rc = find_places(hdf5, sample, objects, places, &total, err);
+    if (!rc && !st_buffer_reserve(into, total))
+        rc = st_fail(err, STOKER_ENOMEM, "out of memory for %llu bytes", (unsigned long long)total);
+    for (uint32_t k = 0; k < hdf5->count && !rc; k++)
+        rc = read_field(hdf5, k, sample, &objects[k], &places[k], into->data + places[k].at, err);
+    if (rc)
+        return in_row(hdf5, sample, rc, err);
+    memcpy(into->data, places, hdf5->count * sizeof *places);
+    into->size = total;
+    return 0;
 }
 
 static const struct st_field *hdf5_fields(const void *self, uint32_t *count)

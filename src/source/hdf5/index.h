@@ -9,9 +9,7 @@
 #ifndef ST_SOURCE_HDF5_INDEX_H
 #define ST_SOURCE_HDF5_INDEX_H
 
-#include "source/held.h"
-
-#define ST_H5_UNWRITTEN UINT64_MAX
+#include "source/hdf5/object_header.h"
 
 struct st_h5_chunk {
     uint64_t at;         /* in the file, or ST_H5_UNWRITTEN */
@@ -29,10 +27,9 @@ struct st_h5_grid {
 /* Counts the chunks; false when they are too many for a table. */
 bool st_h5_grid_init(struct st_h5_grid *grid);
 
-/* Fills `chunks` (grid->total of them, unwritten before) from the object header at `header`; addresses
- * count from `base`. Writes how many were found. STOKER_EUNSUPPORTED where the index is of another kind.
- */
+/* Fills `chunks` (grid->total of them, unwritten before); addresses count from `base`. Writes how many were
+ * found. STOKER_EUNSUPPORTED where the index is of another kind. */
 int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const struct st_held *file,
-                uint64_t base, uint64_t header, uint64_t *found, struct stoker_error *err);
+                uint64_t base, const struct st_h5_layout *layout, uint64_t *found, struct stoker_error *err);
 
 #endif

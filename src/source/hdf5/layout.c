@@ -6,63 +6,72 @@
  */
 #include "source/hdf5/inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Asking for one chunk takes the library a walk over all: more than this are not asked for. */
-enum { ASKED_MAX = 8192, FILTERS_MAX = 32, FILTER_LZF = 32000 };
+enum { ASKED_MAX = 8192, FILTER_LZF = 32000 };
 #define CHUNK_MAX (1ull << 32)
 
-/* The name of a filter that is not undone here; NULL for the four that are. */
-static const char *known_filter(H5Z_filter_t id, enum st_h5_filter *out)
+static const struct {
+    uint32_t id;
+    enum st_h5_filter own; /* ST_H5_FILTERS: the library's, or a plug-in's */
+    const char *name;
+} known_filters[] = {
+    {H5Z_FILTER_SHUFFLE, ST_H5_SHUFFLE, "shuffle"},
+    {H5Z_FILTER_DEFLATE, ST_H5_DEFLATE, "deflate"},
+    {FILTER_LZF, ST_H5_LZF, "lzf"},
+    {H5Z_FILTER_FLETCHER32, ST_H5_FLETCHER32, "fletcher32"},
+    {H5Z_FILTER_SZIP, ST_H5_FILTERS, "szip"},
+    {H5Z_FILTER_NBIT, ST_H5_FILTERS, "nbit"},
+    {H5Z_FILTER_SCALEOFFSET, ST_H5_FILTERS, "scaleoffset"},
+    {305, ST_H5_FILTERS, "lzo"},
+    {307, ST_H5_FILTERS, "bzip2"},
+    {32001, ST_H5_FILTERS, "blosc"},
+    {32004, ST_H5_FILTERS, "lz4"},
+    {32008, ST_H5_FILTERS, "bitshuffle"},
+    {32013, ST_H5_FILTERS, "zfp"},
+    {32015, ST_H5_FILTERS, "zstd"},
+    {32017, ST_H5_FILTERS, "sz"},
+    {32026, ST_H5_FILTERS, "blosc2"},
+};
+
+const char *st_h5_filter_name(uint32_t id)
 {
-    static const struct {
-        H5Z_filter_t id;
-        enum st_h5_filter own;
-        const char *name;
-    } known[] = {{H5Z_FILTER_SHUFFLE, ST_H5_SHUFFLE, NULL},
-                 {H5Z_FILTER_DEFLATE, ST_H5_DEFLATE, NULL},
-                 {FILTER_LZF, ST_H5_LZF, NULL},
-                 {H5Z_FILTER_FLETCHER32, ST_H5_FLETCHER32, NULL},
-                 {H5Z_FILTER_SZIP, ST_H5_FILTERS, "the filter szip"},
-                 {H5Z_FILTER_NBIT, ST_H5_FILTERS, "the filter nbit"},
-                 {H5Z_FILTER_SCALEOFFSET, ST_H5_FILTERS, "the filter scaleoffset"},
-                 {32001, ST_H5_FILTERS, "the filter blosc"},
-                 {32004, ST_H5_FILTERS, "the filter lz4"},
-                 {32008, ST_H5_FILTERS, "the filter bitshuffle"},
-                 {32015, ST_H5_FILTERS, "the filter zstd"},
-                 {32026, ST_H5_FILTERS, "the filter blosc2"}};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (known[k].id == id) {
-            *out = known[k].own;
-            return known[k].name;
-        }
-    return "a filter";
+    for (size_t k = 0; k < sizeof known_filters / sizeof *known_filters; k++)
+        if (known_filters[k].id == id)
+            return known_filters[k].name;
+    return "of an unknown name";
+}
+
+static enum st_h5_filter own_filter(uint32_t id)
+{
+    for (size_t k = 0; k < sizeof known_filters / sizeof *known_filters; k++)
+        if (known_filters[k].id == id)
+            return known_filters[k].own;
+    return ST_H5_FILTERS;
 }
 
 /* Which filters chunks go through; the reason where not all are undone here. */
-static const char *read_filters(struct st_h5_array *array, hid_t plist)
+static const char *read_filters(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
-    const int count = H5Pget_nfilters(plist);
-    if (count > FILTERS_MAX || count < 0)
-        return "many filters";
-    array->filtered = count > 0;
     int before = -1;
-    for (int i = 0; i < count; i++) {
-        unsigned flags, config;
-        size_t values = 0;
-        enum st_h5_filter own = ST_H5_FILTERS;
-        const H5Z_filter_t id =
-            H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
-        const char *other = known_filter(id, &own);
-        if (other)
-            return other;
+    array->filtered = layout->filter_count > 0;
+    if (layout->filters_unknown)
+        return "filters that are not understood";
+    for (uint32_t i = 0; i < layout->filter_count; i++) {
+        const enum st_h5_filter own = own_filter(layout->filters[i]);
+        if (own == ST_H5_FILTERS) {
+            snprintf(array->filter, sizeof array->filter, "the filter %s", st_h5_filter_name(layout->filters[i]));
+            return array->filter;
+        }
         if ((int)own <= before || (own == ST_H5_LZF && array->filters[ST_H5_DEFLATE].used))
             return "filters in an unusual order";
         before = (int)own;
         array->filters[own].used =
             own != ST_H5_SHUFFLE || array->unit > 1; /* single bytes stay where they are */
-        array->filters[own].bit = (uint32_t)i;
+        array->filters[own].bit = i;
     }
     return NULL;
 }
@@ -108,14 +117,14 @@ static bool ask_for_chunks(struct st_h5_array *array, uint64_t count)
 #endif
 }
 
-static uint64_t header_address(hid_t set)
+uint64_t st_h5_header_address(int64_t object)
 {
 #if H5_VERSION_GE(1, 12, 0)
     H5O_info1_t info;
 #else
     H5O_info_t info;
 #endif
-    return H5Oget_info2(set, &info, H5O_INFO_BASIC) < 0 ? UINT64_MAX : info.addr;
+    return H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0 ? UINT64_MAX : info.addr;
 }
 
 /* A data set that can grow along one dimension, not the first, has its chunks in an array that is
@@ -133,23 +142,22 @@ static bool grows_sideways(const struct st_h5_array *array)
 
 /* Why chunks cannot be read without the library; NULL when they can. */
 static const char *open_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
-                               const struct st_held *file, hid_t plist)
+                               const struct st_held *file, const struct st_h5_layout *layout)
 {
     struct st_h5_grid *grid = &array->grid;
-    hsize_t chunk[H5S_MAX_RANK], written = 0;
-    unsigned options = 0;
-    if (H5Pget_chunk(plist, H5S_MAX_RANK, chunk) != grid->ndim)
-        return "a layout that is not known";
+    hsize_t written = 0;
     array->chunk_bytes = array->unit;
+    if (layout->ndim != grid->ndim)
+        return "a layout that is not known";
     for (int32_t i = 0; i < grid->ndim; i++) {
-        grid->chunk[i] = chunk[i];
-        if (!st_mul(array->chunk_bytes, chunk[i], &array->chunk_bytes) || array->chunk_bytes > CHUNK_MAX)
+        grid->chunk[i] = layout->chunk[i];
+        if (!st_mul(array->chunk_bytes, grid->chunk[i], &array->chunk_bytes) || array->chunk_bytes > CHUNK_MAX)
             return "very large chunks";
     }
-    const char *filter = read_filters(array, plist);
+    const char *filter = read_filters(array, layout);
     if (filter)
         return filter;
-    if (H5Pget_chunk_opts(plist, &options) >= 0 && options)
+    if (layout->bare_edges)
         return "chunks at the edge without filters";
     if (!st_h5_grid_init(grid) || H5Dget_num_chunks(array->set, array->space, &written) < 0)
         return "very many chunks";
@@ -159,8 +167,7 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
         return "very many chunks";
     memset(array->chunks, 0xff, table); /* all unwritten */
     uint64_t found = 0;
-    const int rc =
-        st_h5_index(array->chunks, grid, file, h5->base, header_address(array->set), &found, NULL);
+    const int rc = st_h5_index(array->chunks, grid, file, h5->base, layout, &found, NULL);
     if (!rc && found == written)
         return NULL;
     memset(array->chunks, 0xff, table);
@@ -171,43 +178,34 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
     return asked ? NULL : "an index of chunks that takes long to read";
 }
 
-/* Everything into memory: what lies in the object header is small. */
-static const char *open_compact(struct st_h5_array *array)
+/* Where the elements lie, from the object header. */
+static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                          const struct st_h5_layout *layout)
 {
-    const uint64_t bytes = array->rows.count * array->rows.row_bytes;
-    array->memory = malloc(bytes ? bytes : 1);
-    if (!array->memory || bytes > 1 << 20 ||
-        H5Dread(array->set, array->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array->memory) < 0)
-        return "a compact layout";
-    array->way = ST_H5_MEMORY;
-    return NULL;
-}
-
-static const char *choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
-                              const struct st_held *file, hid_t plist)
-{
-    if (array->reason)
-        return array->reason;
-    array->fill = st_calloc(array->unit, 1);
-    if (!array->fill || H5Pget_fill_value(plist, array->type, array->fill) < 0)
-        return "a fill value that cannot be read";
-    switch (H5Pget_layout(plist)) {
-    case H5D_COMPACT:
-        return open_compact(array);
-    case H5D_CONTIGUOUS: {
-        if (H5Pget_external_count(plist) != 0)
-            return "files beside this one";
-        const haddr_t at = H5Dget_offset(array->set);
-        array->at = at == HADDR_UNDEF ? ST_H5_UNWRITTEN : at;
+    if (layout->external)
+        return "files beside this one";
+    switch (layout->class) {
+    case ST_H5_LAYOUT_COMPACT:
+    case ST_H5_LAYOUT_CONTIGUOUS:
         array->way = ST_H5_CONTIGUOUS;
+        array->at = layout->at;
         return NULL;
-    }
-    case H5D_CHUNKED:
+    case ST_H5_LAYOUT_CHUNKED:
         array->way = ST_H5_CHUNKED;
-        return open_chunks(array, h5, file, plist);
+        return open_chunks(array, h5, file, layout);
     default:
         return "a virtual layout";
     }
+}
+
+static const char *read_fill(struct st_h5_array *array)
+{
+    const hid_t plist = H5Dget_create_plist(array->set);
+    array->fill = st_calloc(array->unit, 1);
+    const bool read = array->fill && plist >= 0 && H5Pget_fill_value(plist, array->type, array->fill) >= 0;
+    if (plist >= 0)
+        H5Pclose(plist);
+    return read ? NULL : "a fill value that cannot be read";
 }
 
 /* ---- is it so? ---------------------------------------------------------------------------------- */
@@ -258,7 +256,7 @@ static bool same_row(const struct st_h5_array *array, const struct st_held *file
     return same;
 }
 
-/* A chunk as it is stored, read both ways: where the library lacks the filter. */
+/* A chunk as it is stored, read both ways: where the library lacks the filter, or would follow references. */
 static bool same_stored(const struct st_h5_array *array, const struct st_held *file, uint64_t number)
 {
     if (number == array->grid.total)
@@ -270,6 +268,8 @@ static bool same_stored(const struct st_h5_array *array, const struct st_held *f
         place[i] = number % array->grid.count[i] * array->grid.chunk[i];
         number /= array->grid.count[i];
     }
+    if (chunk->size > file->size)
+        return false;
     uint8_t *both = malloc(2 * (uint64_t)chunk->size + 1);
     const bool same =
         both && H5Dget_chunk_storage_size(array->set, place, &size) >= 0 && size == chunk->size &&
@@ -285,9 +285,9 @@ static bool same_stored(const struct st_h5_array *array, const struct st_held *f
 static const char *compare_ways(struct st_h5_array *array, const struct st_h5_file *h5,
                                 const struct st_held *file)
 {
-    const bool stored = array->filters[ST_H5_LZF].used && !H5Zfilter_avail(FILTER_LZF);
-    if (!array->rows.row_bytes || !array->rows.count || array->way == ST_H5_MEMORY ||
-        array->way == ST_H5_LIBRARY)
+    const bool stored =
+        array->variable || (array->filters[ST_H5_LZF].used && !H5Zfilter_avail(FILTER_LZF));
+    if (!array->rows.row_bytes || !array->rows.count || array->way == ST_H5_LIBRARY)
         return NULL;
     for (int attempt = 0; attempt < (h5->base ? 2 : 1); attempt++) {
         if (attempt)
@@ -302,12 +302,38 @@ static const char *compare_ways(struct st_h5_array *array, const struct st_h5_fi
 }
 
 const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
-                             const struct st_held *file, int64_t plist)
+                             const struct st_held *file, const struct st_h5_layout *layout)
 {
-    const char *reason = choose_way(array, h5, file, plist);
+    const char *reason = array->reason;
+    if (!reason)
+        reason = read_fill(array);
+    if (!reason)
+        reason = locate(array, h5, file, layout);
     if (!reason)
         reason = compare_ways(array, h5, file);
     if (reason)
         array->way = ST_H5_LIBRARY;
     return reason;
+}
+
+/* ---- strings and sequences of any length -------------------------------------------------------- */
+
+/* The library is never asked for a fill value, nor for an element: it would follow the reference. */
+int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                            struct st_h5_layout *layout, struct stoker_error *err)
+{
+    array->base = h5->base;
+    if (!layout->fill && !layout->fill_unknown) {
+        array->fill = st_calloc(ST_H5_REFERENCE, 1);
+    } else if (layout->fill_size == ST_H5_REFERENCE) {
+        array->fill = layout->fill;
+        layout->fill = NULL;
+    }
+    const char *reason = locate(array, h5, file, layout);
+    if (!reason && array->way == ST_H5_CHUNKED)
+        reason = compare_ways(array, h5, file);
+    return reason ? st_fail(err, STOKER_EUNSUPPORTED,
+                            "%s: %s: strings or sequences of any length with %s; copy the file with h5repack -f NONE",
+                            file->path, array->rows.field.name, reason)
+                  : 0;
 }

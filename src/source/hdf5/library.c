@@ -78,33 +78,6 @@ int st_h5_read_library(const struct st_h5_array *array, const struct st_held *fi
     return rc;
 }
 
-int st_h5_read_variable(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
-                        uint8_t **out, uint64_t *size, struct stoker_error *err)
-{
-    union {
-        char *text;
-        hvl_t sequence;
-    } value = {.sequence = {0}};
-    const struct call call = enter();
-    int rc = st_h5_read_one(array, file, row, &value, err);
-    if (!rc) {
-        const bool text = array->rows.element.type == 'S';
-        const void *from = text ? value.text : value.sequence.p;
-        *size = !from ? 0 : text ? strlen(value.text) : value.sequence.len * array->rows.element.size;
-        *out = malloc(*size ? *size : 1);
-        if (!*out)
-            rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
-        else if (*size)
-            memcpy(*out, from, *size);
-        const hsize_t one = 1;
-        const hid_t space = H5Screate_simple(1, &one, NULL);
-        H5Dvlen_reclaim(array->type, space, H5P_DEFAULT, &value);
-        H5Sclose(space);
-    }
-    leave(call);
-    return rc;
-}
-
 /* ---- opening and closing ------------------------------------------------------------------------ */
 
 static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
@@ -122,27 +95,76 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     return 0;
 }
 
-static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                      const struct st_field_wish *wish, struct stoker_error *err)
+/* Checks every group on the way, before the library looks into it. */
+static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                        const char *name, struct stoker_error *err)
+{
+    char *part = strdup(name);
+    if (!part)
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    int rc = st_h5_group_check(file, h5->base, st_h5_header_address(h5->id), err);
+    for (char *slash = part; !rc && (slash = strchr(slash + 1, '/')) != NULL; *slash = '/') {
+        *slash = '\0';
+        const hid_t group = H5Oopen(h5->id, part, H5P_DEFAULT);
+        if (group >= 0) {
+            rc = st_h5_group_check(file, h5->base, st_h5_header_address(group), err);
+            H5Oclose(group);
+        }
+    }
+    free(part);
+    if (rc)
+        return rc;
+    array->set = H5Dopen2(h5->id, name, H5P_DEFAULT);
+    return array->set < 0 ? library_fail(file, name, "no such data set", err) : 0;
+}
+
+/* Whether what the header says is there is enough for all rows: the library reads on behind it. */
+static int check_storage(const struct st_h5_array *array, const struct st_held *file, const char *name, uint64_t unit,
+                         const struct st_h5_layout *layout, struct stoker_error *err)
+{
+    uint64_t bytes = unit;
+    for (int32_t i = 0; i < array->grid.ndim; i++)
+        if (!st_mul(bytes, array->grid.dims[i], &bytes))
+            bytes = UINT64_MAX;
+    if (layout->class > ST_H5_LAYOUT_CONTIGUOUS || layout->external || layout->at == ST_H5_UNWRITTEN ||
+        bytes <= layout->size)
+        return 0;
+    return st_fail(err, STOKER_ECORRUPT, "%s: %s: its rows have %llu bytes, and %llu are stored", file->path, name,
+                   (unsigned long long)bytes, (unsigned long long)layout->size);
+}
+
+/* The data set is open. */
+static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                    const struct st_field_wish *wish, struct st_h5_layout *layout, struct stoker_error *err)
 {
     struct st_shape shape;
-    array->set = H5Dopen2(h5->id, wish->name, H5P_DEFAULT);
-    if (array->set < 0)
-        return library_fail(file, wish->name, "no such data set", err);
     array->space = H5Dget_space(array->set);
     array->type = H5Dget_type(array->set);
-    const hid_t plist = H5Dget_create_plist(array->set);
-    int rc = 0;
-    if (array->space < 0 || array->type < 0 || plist < 0)
-        rc = library_fail(file, wish->name, "cannot be described", err);
-    if (!rc)
-        rc = read_shape(array, file, wish->name, &shape, err);
+    if (array->space < 0 || array->type < 0)
+        return library_fail(file, wish->name, "cannot be described", err);
+    const uint64_t unit = H5Tget_size(array->type);
+    int rc = read_shape(array, file, wish->name, &shape, err);
     if (!rc)
         rc = st_h5_open_type(array, file, wish, &shape, err);
     if (!rc)
-        array->reason = st_h5_choose_way(array, h5, file, plist);
-    if (plist >= 0)
-        H5Pclose(plist);
+        rc = st_h5_layout_read(layout, file, h5->base, st_h5_header_address(array->set), err);
+    if (!rc)
+        rc = check_storage(array, file, wish->name, array->variable ? ST_H5_REFERENCE : unit, layout, err);
+    if (!rc && array->variable)
+        rc = st_h5_locate_references(array, h5, file, layout, err);
+    else if (!rc)
+        array->reason = st_h5_choose_way(array, h5, file, layout);
+    return rc;
+}
+
+static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                      const struct st_field_wish *wish, struct stoker_error *err)
+{
+    struct st_h5_layout layout = {0};
+    int rc = open_by_path(array, h5, file, wish->name, err);
+    if (!rc)
+        rc = describe(array, h5, file, wish, &layout, err);
+    free(layout.fill);
     return rc;
 }
 
@@ -219,8 +241,10 @@ int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, cha
 {
     const struct call call = enter();
     struct listing listing = {0};
-    int rc = 0;
-    if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
+    int rc = st_h5_group_check(file, h5->base, st_h5_header_address(h5->id), err);
+    if (rc)
+        ;
+    else if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
         rc = library_fail(file, NULL, "its data sets cannot be listed", err);
     else if (listing.full)
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
@@ -247,7 +271,6 @@ void st_h5_array_close(struct st_h5_array *array)
     leave(call);
     free(array->fill);
     free(array->chunks);
-    free(array->memory);
 }
 
 void st_h5_file_close(struct st_h5_file *h5)

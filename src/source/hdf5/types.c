@@ -116,9 +116,9 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
     *field = (struct st_field){
         .name = wish->name, .kind = string ? ST_FIELD_TEXT : ST_FIELD_ARRAY, .ndim = 1, .shape = {-1}};
     array->variable = true;
-    array->way = ST_H5_LIBRARY;
-    array->reason = string ? "strings of any length" : "sequences of any length";
+    array->unit = ST_H5_REFERENCE; /* what H5Tget_size tells is its size in memory */
     array->rows.count = shape->sizes[0];
+    array->rows.row_bytes = ST_H5_REFERENCE;
     array->rows.element = (struct st_element){'S', 1, false};
     if (!string) {
         const hid_t base = H5Tget_super(type);

@@ -170,27 +170,13 @@ static int tfrecord_split(const void *self, uint64_t sample, struct st_bytes raw
 /* ---- fields
  * ------------------------------------------------------------------------------------------- */
 
-/* What is taken for an image when nobody said so. */
-static bool looks_like_image(struct st_bytes bytes)
-{
-    static const struct {
-        const char *magic;
-        size_t size;
-    } known[] = {{"\xff\xd8\xff", 3}, {"\x89PNG\r\n", 6}, {"RIFF", 4},
-                 {"BM", 2},           {"II*\0", 4},       {"MM\0*", 4}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (bytes.size > 12 && !memcmp(bytes.data, known[i].magic, known[i].size))
-            return known[i].size != 4 || known[i].magic[0] != 'R' || !memcmp(bytes.data + 8, "WEBP", 4);
-    return false;
-}
-
 /* The type that a feature would be asked for with. */
 static const char *type_of(const struct st_feature *feature)
 {
     const bool one = feature->count == 1 && !feature->list;
     switch (feature->kind) {
     case ST_FEATURE_BYTES:
-        return looks_like_image(feature->first) ? "image" : "bytes";
+        return st_looks_like_image(feature->first) ? "image" : "bytes";
     case ST_FEATURE_INTS:
         return one ? "int" : "int[]";
     case ST_FEATURE_FLOATS:

@@ -1,0 +1,343 @@
+/* object_header.c - what the object header of an HDF5 data set says about where its elements lie
+ *
+ * An object header is a list of messages, in one block or in several that continue each other. Version 1
+ * has 8 bytes before each message; version 2 ("OHDR") has 4 or 6.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/hdf5/object_header.h"
+#include "source/little.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCKS_MAX = 64,
+    BLOCK_MAX = 1 << 20,
+    FILL_MAX = 1 << 16,
+    MESSAGE_LINK_INFO = 2,
+    MESSAGE_FILL_OLD = 4,
+    MESSAGE_FILL = 5,
+    MESSAGE_EXTERNAL = 7,
+    MESSAGE_LAYOUT = 8,
+    MESSAGE_FILTERS = 11,
+    MESSAGE_CONTINUATION = 16,
+    MESSAGE_SHARED = 2, /* a flag: the message lies elsewhere */
+    FILL_DEFINED = 32,
+    LINKS_ORDERED = 1, /* flags of the message about links */
+    LINKS_BY_ORDER = 2,
+};
+
+struct header {
+    const struct st_held *file;
+    uint64_t base;
+    struct stoker_error *err;
+    bool second;     /* version 2 */
+    bool with_order; /* its messages have 2 bytes more */
+    uint32_t blocks;
+    bool found; /* a layout */
+    struct st_h5_layout *out;
+};
+
+/* A message, and where its data stands in the file. */
+struct message {
+    uint32_t type;
+    bool shared;
+    const uint8_t *data;
+    uint64_t size, at;
+};
+
+static int damaged(const struct st_held *file, const char *what, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT, "%s: %s", file->path, what);
+}
+
+static int cut_short(struct header *header)
+{
+    return damaged(header->file, "a message of an object header is cut short", header->err);
+}
+
+static int read_block(struct header *header, uint64_t at, uint64_t size);
+
+/* ---- the layout --------------------------------------------------------------------------------- */
+
+/* An address to a place in the file. */
+static int to_place(struct header *header, uint64_t address, uint64_t *out)
+{
+    *out = ST_H5_UNWRITTEN;
+    if (address != UINT64_MAX && (!st_add(address, header->base, out) || *out > header->file->size))
+        return damaged(header->file, "a data set lies outside of the file; was it cut short?", header->err);
+    return 0;
+}
+
+/* `count` numbers of `width` bytes; of those the last is the size of an element. */
+static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t left, uint32_t count, uint32_t width)
+{
+    struct st_h5_layout *out = header->out;
+    if (count < 2 || count > ST_DIMS_MAX + 2 || width < 1 || width > 8 || left < (uint64_t)count * width)
+        return damaged(header->file, "a layout of chunks of an impossible shape", header->err);
+    out->ndim = (int32_t)count - 1;
+    for (int32_t i = 0; i < out->ndim; i++)
+        for (uint32_t k = 0; k < width; k++)
+            out->chunk[i] |= (uint64_t)at[(uint32_t)i * width + k] << (8 * k);
+    return 0;
+}
+
+/* Versions 1 and 2, before HDF5 1.6.3: the shape stands in all classes, and for a contiguous one is all there is. */
+static int read_layout_old(struct header *header, const struct message *m)
+{
+    struct st_h5_layout *out = header->out;
+    const uint32_t count = m->data[1], address = out->class == ST_H5_LAYOUT_COMPACT ? 0 : 8;
+    const uint8_t *shape = m->data + 8 + address;
+    if (m->size < 8 + address + 4 * (uint64_t)count + (address ? 0 : 4))
+        return cut_short(header);
+    if (out->class == ST_H5_LAYOUT_COMPACT) {
+        out->size = st_u32(shape + 4 * count);
+        out->at = m->at + 8 + 4 * count + 4;
+        return out->size <= m->size - 12 - 4 * count ? 0 : cut_short(header);
+    }
+    if (out->class == ST_H5_LAYOUT_CHUNKED) {
+        out->tree = true;
+        const int rc = read_chunk_shape(header, shape, 4 * (uint64_t)count, count, 4);
+        return rc ? rc : to_place(header, st_u64(m->data + 8), &out->at);
+    }
+    out->size = UINT64_MAX; /* not said */
+    return to_place(header, st_u64(m->data + 8), &out->at);
+}
+
+static int read_layout_new(struct header *header, const struct message *m)
+{
+    struct st_h5_layout *out = header->out;
+    const uint8_t *data = m->data;
+    switch (out->class) {
+    case ST_H5_LAYOUT_COMPACT:
+        out->at = m->at + 4;
+        out->size = st_u16(data + 2);
+        return out->size <= m->size - 4 ? 0 : cut_short(header);
+    case ST_H5_LAYOUT_CONTIGUOUS:
+        if (m->size < 18)
+            return cut_short(header);
+        out->size = st_u64(data + 10);
+        return to_place(header, st_u64(data + 2), &out->at);
+    case ST_H5_LAYOUT_CHUNKED:
+        if (m->size < 11)
+            return cut_short(header);
+        if (data[0] == 4) {
+            out->bare_edges = data[2] & 1;
+            return read_chunk_shape(header, data + 5, m->size - 5, data[3], data[4]);
+        }
+        out->tree = true;
+        const int rc = read_chunk_shape(header, data + 11, m->size - 11, data[2], 4);
+        return rc ? rc : to_place(header, st_u64(data + 3), &out->at);
+    default:
+        return 0;
+    }
+}
+
+static int read_layout(struct header *header, const struct message *m)
+{
+    const uint32_t version = m->size >= 8 ? m->data[0] : 0, class = version ? m->data[version < 3 ? 2 : 1] : 0;
+    if (version < 1 || version > 4 || class > ST_H5_LAYOUT_VIRTUAL)
+        return damaged(header->file, "a layout that is not known", header->err);
+    header->found = true;
+    header->out->class = (enum st_h5_layout_class)class;
+    header->out->at = ST_H5_UNWRITTEN;
+    return version < 3 ? read_layout_old(header, m) : read_layout_new(header, m);
+}
+
+/* ---- filters and fill values -------------------------------------------------------------------- */
+
+/* Each has a number, a name, flags, and values; version 2 leaves out the names of those of HDF5's own. */
+static int read_filters(struct header *header, const struct message *m)
+{
+    struct st_h5_layout *out = header->out;
+    const uint32_t version = m->size >= 2 ? m->data[0] : 0;
+    uint64_t at = version == 1 ? 8 : 2;
+    if (version < 1 || version > 2 || m->data[1] > ST_H5_FILTERS_MAX || m->shared || out->filter_count) {
+        out->filters_unknown = true;
+        return 0;
+    }
+    for (uint32_t left = m->data[1]; left; left--) {
+        if (at > m->size || m->size - at < 6)
+            return cut_short(header);
+        const uint32_t id = st_u16(m->data + at);
+        const bool named = version == 1 || id >= 256;
+        if (named && m->size - at < 8)
+            return cut_short(header);
+        const uint64_t name = named ? st_u16(m->data + at + 2) : 0;
+        const uint64_t values = st_u16(m->data + at + (named ? 6 : 4));
+        out->filters[out->filter_count++] = id;
+        at += (named ? 8 : 6) + (version == 1 ? st_align(name, 8) : name) + 4 * values;
+        at += version == 1 && values % 2 ? 4 : 0;
+    }
+    return at <= m->size ? 0 : cut_short(header);
+}
+
+/* Versions differ in how they say whether there is a value; then follow its size and the value. */
+static int read_fill(struct header *header, const struct message *m)
+{
+    struct st_h5_layout *out = header->out;
+    uint64_t skip = 0;
+    bool defined = true;
+    if (m->type == MESSAGE_FILL) {
+        const uint8_t version = m->size >= 2 ? m->data[0] : 0;
+        skip = version == 3 ? 2 : 4;
+        if (version < 1 || version > 3 || m->size < skip || m->shared) {
+            out->fill_unknown = true;
+            return 0;
+        }
+        defined = version == 3 ? (m->data[1] & FILL_DEFINED) != 0 : version == 1 || m->data[3];
+    }
+    const uint64_t fill = defined && m->size >= skip + 4 ? st_u32(m->data + skip) : 0;
+    if (!fill || fill == UINT32_MAX || out->fill)
+        return 0;
+    if (fill > FILL_MAX || fill > m->size - skip - 4) {
+        out->fill_unknown = true;
+        return 0;
+    }
+    out->fill = malloc(fill);
+    if (!out->fill)
+        return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
+    memcpy(out->fill, m->data + skip + 4, fill);
+    out->fill_size = (uint32_t)fill;
+    return 0;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------- */
+
+/* Many links lie in a heap, with an index of their names: both in the file, or neither. */
+static int check_links(struct header *header, const struct message *m)
+{
+    const uint8_t flags = m->size >= 2 ? m->data[1] : 0;
+    const uint64_t at = 2 + (flags & LINKS_ORDERED ? 8 : 0), count = flags & LINKS_BY_ORDER ? 3 : 2;
+    if (m->size < at + 8 * count)
+        return cut_short(header);
+    for (uint64_t k = 0; k < count && st_u64(m->data + at) != UINT64_MAX; k++)
+        if (st_u64(m->data + at + 8 * k) >= header->file->size)
+            return damaged(header->file, "the links of a group lie outside of the file", header->err);
+    return 0;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------- */
+
+static int read_message(struct header *header, const struct message *m)
+{
+    if (m->type == MESSAGE_CONTINUATION)
+        return m->size >= 16 ? read_block(header, st_u64(m->data), st_u64(m->data + 8)) : 0;
+    if (!header->out)
+        return m->type == MESSAGE_LINK_INFO ? check_links(header, m) : 0;
+    switch (m->type) {
+    case MESSAGE_LAYOUT:
+        return header->found ? 0 : read_layout(header, m);
+    case MESSAGE_FILTERS:
+        return read_filters(header, m);
+    case MESSAGE_FILL:
+    case MESSAGE_FILL_OLD:
+        return read_fill(header, m);
+    case MESSAGE_EXTERNAL:
+        header->out->external = true;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* `from` is where the messages stand in the file. */
+static int read_messages(struct header *header, const uint8_t *messages, uint64_t size, uint64_t from)
+{
+    const uint64_t head = header->second ? (header->with_order ? 6 : 4) : 8;
+    for (uint64_t at = 0; size - at >= head;) {
+        const uint8_t *data = messages + at;
+        const struct message message = {.type = header->second ? data[0] : st_u16(data),
+                                        .size = header->second ? st_u16(data + 1) : st_u16(data + 2),
+                                        .shared = (data[header->second ? 3 : 4] & MESSAGE_SHARED) != 0,
+                                        .data = data + head,
+                                        .at = from + at + head};
+        if (message.size > size - at - head)
+            return damaged(header->file, "a message of an object header is too long", header->err);
+        const int rc = read_message(header, &message);
+        if (rc)
+            return rc;
+        at += head + message.size;
+    }
+    return 0;
+}
+
+/* A block that continues a header; in version 2 it has a mark in front and a checksum behind. */
+static int read_block(struct header *header, uint64_t at, uint64_t size)
+{
+    uint64_t from;
+    if (++header->blocks > BLOCKS_MAX || size > BLOCK_MAX || !st_add(at, header->base, &from))
+        return damaged(header->file, "an object header without end", header->err);
+    uint8_t *block = malloc(size ? size : 1);
+    if (!block)
+        return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
+    int rc = st_held_read(header->file, from, block, size, header->err);
+    if (!rc && header->second)
+        rc = size >= 8 && !memcmp(block, "OCHK", 4)
+                 ? read_messages(header, block + 4, size - 8, from + 4)
+                 : damaged(header->file, "a continued object header is damaged", header->err);
+    else if (!rc)
+        rc = read_messages(header, block, size, from);
+    free(block);
+    return rc;
+}
+
+/* Reads the first block, whose size stands in front of it. */
+static int read_header(struct header *header, uint64_t at)
+{
+    uint8_t head[64] = {0}; /* the longest form of what is in front */
+    uint64_t from;
+    if (!st_add(at, header->base, &from) || from > header->file->size)
+        return damaged(header->file, "an object header lies outside of the file", header->err);
+    const uint64_t there =
+        header->file->size - from < sizeof head ? header->file->size - from : sizeof head;
+    int rc = st_held_read(header->file, from, head, there, header->err);
+    if (rc)
+        return rc;
+    uint64_t skip = 16, size = st_u32(head + 8);
+    if (!memcmp(head, "OHDR", 4)) {
+        const uint8_t flags = head[5];
+        const uint32_t width = 1u << (flags & 3);
+        const uint32_t place = 6 + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0);
+        header->second = true;
+        header->with_order = (flags & 4) != 0;
+        size = 0;
+        for (uint32_t i = width; i > 0; i--)
+            size = size << 8 | head[place + i - 1];
+        skip = place + width;
+    } else if (head[0] != 1) {
+        return damaged(header->file, "an object header that is not known", header->err);
+    }
+    if (size > BLOCK_MAX)
+        return damaged(header->file, "an object header is too large", header->err);
+    uint8_t *block = malloc(size ? size : 1);
+    if (!block)
+        return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
+    rc = st_held_read(header->file, from + skip, block, size, header->err);
+    if (!rc)
+        rc = read_messages(header, block, size, from + skip);
+    free(block);
+    return rc;
+}
+
+int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
+                      struct stoker_error *err)
+{
+    struct header header = {.file = file, .base = base, .err = err, .out = out};
+    *out = (struct st_h5_layout){0};
+    int rc = read_header(&header, at);
+    if (!rc && !header.found)
+        rc = damaged(file, "a data set without a layout", err);
+    if (rc) {
+        free(out->fill);
+        out->fill = NULL;
+    }
+    return rc;
+}
+
+int st_h5_group_check(const struct st_held *file, uint64_t base, uint64_t at, struct stoker_error *err)
+{
+    struct header header = {.file = file, .base = base, .err = err};
+    return read_header(&header, at);
+}
