@@ -222,41 +222,14 @@ static uint64_t written_chunk(const struct st_h5_array *array, bool last)
     return total;
 }
 
-static uint64_t written_row(const struct st_h5_array *array, bool last)
-{
-    uint64_t across = 1;
-    const uint64_t chunk = array->way == ST_H5_CHUNKED ? written_chunk(array, last) : 0;
-    for (int32_t i = 1; i < array->grid.ndim && array->way == ST_H5_CHUNKED; i++)
-        across *= array->grid.count[i];
-    if (array->way != ST_H5_CHUNKED)
-        return last ? array->rows.count - 1 : 0;
-    return chunk == array->grid.total ? 0 : chunk / across * array->grid.chunk[0];
-}
-
 static void shift_places(struct st_h5_array *array, uint64_t by)
 {
-    if (array->at != ST_H5_UNWRITTEN)
-        array->at += by;
-    for (uint64_t i = 0; array->chunks && i < array->grid.total; i++)
+    for (uint64_t i = 0; i < array->grid.total; i++)
         if (array->chunks[i].at != ST_H5_UNWRITTEN)
             array->chunks[i].at += by;
 }
 
-/* A row, read both ways. */
-static bool same_row(const struct st_h5_array *array, const struct st_held *file, uint64_t row)
-{
-    const uint64_t bytes = array->rows.row_bytes;
-    uint8_t *both = malloc(2 * bytes);
-    struct st_chunk_cache *cache = st_chunk_cache_open(0);
-    const bool same = both && cache && !st_h5_read_one(array, file, row, both, NULL) &&
-                      !st_h5_read_row(array, file, cache, row, both + bytes, NULL) &&
-                      !memcmp(both, both + bytes, bytes);
-    st_chunk_cache_close(cache);
-    free(both);
-    return same;
-}
-
-/* A chunk as it is stored, read both ways: where the library lacks the filter, or would follow references. */
+/* A chunk as it is stored, read both ways. */
 static bool same_stored(const struct st_h5_array *array, const struct st_held *file, uint64_t number)
 {
     if (number == array->grid.total)
@@ -279,26 +252,24 @@ static bool same_stored(const struct st_h5_array *array, const struct st_held *f
     return same;
 }
 
-/* The first and the last that was written are read both ways. Versions of the library differ in whether
- * addresses count from the file's beginning or from behind what stands in front of it, so that both are
- * tried. */
-static const char *compare_ways(struct st_h5_array *array, const struct st_h5_file *h5,
-                                const struct st_held *file)
+/* The first and the last that was written are read both ways, as they are stored: the library's filters and conversions
+ * trust what they are given. Versions of the library differ in whether addresses count from the file's beginning or from
+ * behind what stands in front of it, so that both are tried. */
+int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
+                         struct stoker_error *err)
 {
-    const bool stored =
-        array->variable || (array->filters[ST_H5_LZF].used && !H5Zfilter_avail(FILTER_LZF));
-    if (!array->rows.row_bytes || !array->rows.count || array->way == ST_H5_LIBRARY)
-        return NULL;
+    if (array->way != ST_H5_CHUNKED || !array->rows.row_bytes || !array->rows.count)
+        return 0;
     for (int attempt = 0; attempt < (h5->base ? 2 : 1); attempt++) {
         if (attempt)
             shift_places(array, h5->base);
-        if (stored ? same_stored(array, file, written_chunk(array, false)) &&
-                         same_stored(array, file, written_chunk(array, true))
-                   : same_row(array, file, written_row(array, false)) &&
-                         same_row(array, file, written_row(array, true)))
-            return NULL;
+        if (same_stored(array, file, written_chunk(array, false)) &&
+            same_stored(array, file, written_chunk(array, true)))
+            return 0;
     }
-    return "the library reads it otherwise";
+    return st_fail(err, STOKER_ECORRUPT,
+                   "%s: %s: its chunks are not where the HDF5 library finds them: the file is damaged, or being written",
+                   file->path, array->rows.field.name);
 }
 
 const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
@@ -309,8 +280,6 @@ const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file 
         reason = read_fill(array);
     if (!reason)
         reason = locate(array, h5, file, layout);
-    if (!reason)
-        reason = compare_ways(array, h5, file);
     if (reason)
         array->way = ST_H5_LIBRARY;
     return reason;
@@ -330,8 +299,6 @@ int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *
         layout->fill = NULL;
     }
     const char *reason = locate(array, h5, file, layout);
-    if (!reason && array->way == ST_H5_CHUNKED)
-        reason = compare_ways(array, h5, file);
     return reason ? st_fail(err, STOKER_EUNSUPPORTED,
                             "%s: %s: strings or sequences of any length with %s; copy the file with h5repack -f NONE",
                             file->path, array->rows.field.name, reason)

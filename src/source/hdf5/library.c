@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A row in more chunks than this is a mistake, or meant to take for ever. */
+enum { CHUNKS_OF_ROW = 1 << 20 };
+
 struct call {
     H5E_auto2_t print;
     void *data;
@@ -122,10 +125,21 @@ static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, 
 static int check_storage(const struct st_h5_array *array, const struct st_held *file, const char *name, uint64_t unit,
                          const struct st_h5_layout *layout, struct stoker_error *err)
 {
-    uint64_t bytes = unit;
-    for (int32_t i = 0; i < array->grid.ndim; i++)
+    uint64_t bytes = unit, chunks = 1;
+    for (int32_t i = 0; i < array->grid.ndim; i++) {
         if (!st_mul(bytes, array->grid.dims[i], &bytes))
             bytes = UINT64_MAX;
+        const uint64_t chunk = layout->chunk[i] ? layout->chunk[i] : 1;
+        if (i && !st_mul(chunks, array->grid.dims[i] / chunk + 1, &chunks))
+            chunks = UINT64_MAX;
+    }
+    if (layout->class == ST_H5_LAYOUT_CHUNKED && (layout->unit != unit || layout->ndim != array->grid.ndim))
+        return st_fail(err, STOKER_ECORRUPT, "%s: %s: its chunks are of elements of %llu bytes, not %llu", file->path,
+                       name, (unsigned long long)layout->unit, (unsigned long long)unit);
+    if (layout->class == ST_H5_LAYOUT_CHUNKED && chunks > CHUNKS_OF_ROW)
+        return st_fail(err, STOKER_ELIMIT,
+                       "%s: %s: a row lies in more than %d chunks; make them larger (h5repack -l %s:CHUNK=...)",
+                       file->path, name, CHUNKS_OF_ROW, name);
     if (layout->class > ST_H5_LAYOUT_CONTIGUOUS || layout->external || layout->at == ST_H5_UNWRITTEN ||
         bytes <= layout->size)
         return 0;
@@ -154,7 +168,7 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
         rc = st_h5_locate_references(array, h5, file, layout, err);
     else if (!rc)
         array->reason = st_h5_choose_way(array, h5, file, layout);
-    return rc;
+    return rc ? rc : st_h5_compare_chunks(array, h5, file, err);
 }
 
 static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,

@@ -77,9 +77,11 @@ static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t l
     if (count < 2 || count > ST_DIMS_MAX + 2 || width < 1 || width > 8 || left < (uint64_t)count * width)
         return damaged(header->file, "a layout of chunks of an impossible shape", header->err);
     out->ndim = (int32_t)count - 1;
-    for (int32_t i = 0; i < out->ndim; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *to = i + 1 < count ? &out->chunk[i] : &out->unit;
         for (uint32_t k = 0; k < width; k++)
-            out->chunk[i] |= (uint64_t)at[(uint32_t)i * width + k] << (8 * k);
+            *to |= (uint64_t)at[i * width + k] << (8 * k);
+    }
     return 0;
 }
 

@@ -31,6 +31,7 @@ struct st_h5_layout {
     bool tree; /* the index of the chunks is a tree of version 1; else nothing is said about where they lie */
     int32_t ndim;
     uint64_t chunk[ST_DIMS_MAX + 1];
+    uint64_t unit; /* bytes of an element */
     bool bare_edges; /* chunks that reach beyond the edge went through no filter */
     uint32_t filter_count, filters[ST_H5_FILTERS_MAX]; /* in the order in which they were applied */
     bool filters_unknown;                              /* there are others */
