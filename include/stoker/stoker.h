@@ -121,6 +121,7 @@ struct stoker_dataset_options {
                                        (default): 256, and no more than a quarter of the files allowed */
     uint64_t max_memory;            /* archives that are packed as a whole are unpacked into no more than so many
                                        bytes, all together; 0 (default): a quarter of what this process may use */
+    const char *db;                 /* lmdb: the database of this name; NULL (default): the main one */
 };
 STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
 

@@ -72,6 +72,7 @@ static const struct ext_option open_options[] = {
     {"remote_ms", EXT_U32, offsetof(struct stoker_dataset_options, remote_ms), NULL},
     {"connections", EXT_U32, offsetof(struct stoker_dataset_options, connections), NULL},
     {"max_memory", EXT_U64, offsetof(struct stoker_dataset_options, max_memory), NULL},
+    {"db", EXT_TEXT, offsetof(struct stoker_dataset_options, db), NULL},
     {0},
 };
 

@@ -71,6 +71,7 @@ class Dataset:
         remote_ms: int = 0,
         connections: int = 0,
         max_memory: int = 0,
+        db: str | None = None,
     ) -> Dataset: ...
     @classmethod
     def from_files(cls, paths: Sequence[_Path], labels: Any = None) -> Dataset: ...

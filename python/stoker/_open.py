@@ -24,18 +24,23 @@ _KINDS: dict[str, Any] = {
 
 
 def open(
-    path_or_uri: Any, fields: Fields = None, transform: Any = None, **where: Unpack[Where]
+    path_or_uri: Any,
+    fields: Fields = None,
+    transform: Any = None,
+    *,
+    db: str | None = None,
+    **where: Unpack[Where],
 ) -> datasets.EngineDataset:
     """A data set by its path: what it is its name or its first bytes say, or "kind:path" (folder, flat,
     tar, tfrecord, hdf5, lmdb, zip, npy, npz, csv, jsonl), also by an http://, https:// or s3:// URL. The
     answer is one of stoker.datasets; `where` is index_dir, cache_dir, cache_bytes, timeout,
-    connections and max_memory, as there.
+    connections and max_memory, as there, and `db` the name of a database in an LMDB file.
 
     >>> type(stoker.open("images")).__name__
     'ImageFolder'
     """
     uri = os.path.expanduser(os.fsdecode(path_or_uri))
-    handle = _ext.Dataset.open(uri, fields=fields_text(fields), **where_options(where))
+    handle = _ext.Dataset.open(uri, fields=fields_text(fields), db=db, **where_options(where))
     kind = handle.kind
     assert kind is not None
     path = uri.removeprefix(f"{kind}:")
@@ -47,7 +52,7 @@ def open(
             raise ValueError(f"fields={fields!r}: samples of a folder are an image and a label")
         made.__init__(data, path, transform, index_dir=where.get("index_dir"))
     elif made is datasets.LMDB:
-        made.__init__(data, path, None, transform, fields=fields, **where)
+        made.__init__(data, path, None, transform, fields=fields, db=db, **where)
     else:
         made.__init__(data, path, fields, transform, **where)
     return cast(datasets.EngineDataset, data)

@@ -81,10 +81,10 @@ class FieldDataset(EngineDataset):
 class _Files(FieldDataset):
     """Opened by a path, or by several."""
 
-    def __init__(self, path: Any, fields: Fields, transform: Any, where: Where) -> None:
+    def __init__(self, path: Any, fields: Fields, transform: Any, where: Where, **options: Any) -> None:
         self.path = path
         self.fields = dict(fields) if isinstance(fields, Mapping) else fields
-        self.where = where_options(where)
+        self.where = where_options(where) | options
         super().__init__(transform)
 
     def _where(self) -> str:
@@ -173,11 +173,13 @@ class HDF5(_Files):
 
 
 class LMDB(_Unlabelled):
-    """The entries of an LMDB database, in the order of their keys.
+    """The entries of an LMDB database, in the order of their keys; `db` is the name of one that has a name.
 
     `value` says what they are: "image" (a sample is an encoded image and its key), "datum" (Caffe's:
-    image and label) or "bytes" (bytes and key). By default it is found out from the first. `fields`
-    chooses among image, label, key and value itself, also with a type: ("image=u8[32x32x3]", "key").
+    image and label) or "bytes" (bytes and key). By default it is found out from the first, also an image
+    and a number in MessagePack, and keys image-N with the texts label-N. `fields` chooses among image,
+    label, key and value itself, also with a type: ("image=u8[32x32x3]", "key"). The channels of raw Datums
+    are turned from Caffe's BGR to RGB. Pickles are never opened.
     """
 
     _scheme = "lmdb"
@@ -194,13 +196,15 @@ class LMDB(_Unlabelled):
         transform: Any = None,
         *,
         fields: Fields = None,
+        db: str | None = None,
         **where: Unpack[Where],
     ) -> None:
         if value is not None and (value not in self._VALUES or fields is not None):
             raise ValueError(
                 f"value={value!r}: give one of " + ", ".join(self._VALUES) + ", or fields instead"
             )
-        super().__init__(path, self._VALUES[value] if value else fields, transform, where)
+        chosen = self._VALUES[value] if value else fields
+        super().__init__(path, chosen, transform, where, **({} if db is None else {"db": db}))
 
 
 class Zip(Classes, _Files):

@@ -20,10 +20,11 @@ def variables(out):
             made[i] = value
 
     def expectations(file, name):
+        sets = [name for name in file if isinstance(file[name], h5py.Dataset)]
         lines = [[piece(field, bytes(value), "image") if field.startswith("image") else
                   piece(field, np.arange(i * 3, dtype="i4")) if field == "integers" else  # h5py forgets the byte order
                   piece(field, value.decode() if isinstance(value, bytes) else value)
-                  for field in file for value in [file[field][i]]] for i in range(len(words))]
+                  for field in sets for value in [file[field][i]]] for i in range(len(words))]
         expect(out / f"{name}.expect", f"hdf5:{name}.h5", lines)
 
     for name, options in {"variable": {}, "variable_v110": {"libver": ("v110", "v110")},
@@ -34,7 +35,8 @@ def variables(out):
             fill(file, "image", h5py.vlen_dtype(np.dtype("u1")), images)
             fill(file, "image_chunks", h5py.vlen_dtype(np.dtype("u1")), images, chunks=(3,), maxshape=(None,))
             fill(file, "bytes", h5py.vlen_dtype(np.dtype("u1")), [np.frombuffer(w.encode(), "u1") for w in words])
-            fill(file, "text", h5py.string_dtype(), words, chunks=(2,), compression="gzip", shuffle=True)
+            file["a type with a name"] = h5py.string_dtype()
+            fill(file, "text", file["a type with a name"], words, chunks=(2,), compression="gzip", shuffle=True)
             fill(file, "integers", h5py.vlen_dtype(np.dtype(">i4")), [np.arange(i * 3) for i in range(len(words))],
                  chunks=(8,), shuffle=True)
             fill(file, "reals", h5py.vlen_dtype(np.dtype("<f8")), [np.arange(i) / 3 for i in range(len(words))],

@@ -1,12 +1,53 @@
 """LMDB databases, written by lmdb."""
 
 import io
+import pickle
 import struct
+import zlib
 
 import numpy as np
 from expected import (
     ECORRUPT, EINVAL, EUNSUPPORTED, expect, folder, jpeg, numbers, patches_between, piece, refused, rng,
 )
+
+
+def recipes(out, database):
+    """The ways in which others store an image and what belongs to it."""
+    words = ["one", "", "gr\u00f6\u00dfer", "17", "x" * 3000]
+    texts = [(b"image-%09d" % (i + 1), jpeg(i)) for i in range(5)] + \
+            [(b"label-%09d" % (i + 1), word.encode()) for i, word in enumerate(words)]
+    note = "keys that are no samples: num-samples"
+    database("words", [*texts, (b"num-samples", b"5")])
+    lines = [[piece("image", jpeg(i), "image"), piece("label", word)] for i, word in enumerate(words)]
+    expect(out / "words.expect", "lmdb:words", lines, note=note)
+    numbers_only = [[f"error {ECORRUPT} is no whole number"] for _ in words]
+    numbers_only[3] = ["key text 15 %08x" % zlib.crc32(b"image-000000004"), "label int 17"]
+    expect(out / "words_int.expect", "lmdb:words", numbers_only, "key,label=int", note=note)
+    database("words_missing", [*texts[:6], *texts[7:], (b"num-samples", b"5")])  # label-000000002
+    lines[1] = [f"error {ECORRUPT} there is no key label-000000002"]
+    expect(out / "words_missing.expect", "lmdb:words_missing", lines, note=note)
+
+    def packed(image, label):
+        return b"\x92\xc5" + struct.pack(">H", len(image)) + image + label
+
+    labels = {b"\x07": 7, b"\xff": -1, b"\xcd\x03\xe7": 999, b"\xd2\xff\xff\xff\xfe": -2,
+              b"\xcf" + b"\x7f" + b"\xff" * 7: 2**63 - 1}
+    entries = [(b"%d" % i, packed(jpeg(i), label)) for i, label in enumerate(labels)]
+    entries += [(b"8", packed(jpeg(8), b"\xcf" + b"\xff" * 8)), (b"9", b"\x93\x01\x02\x03")]
+    database("msgpack", entries)
+    lines = [[piece("image", jpeg(i), "image"), piece("label", label, "int")] for i, label in enumerate(labels.values())]
+    expect(out / "msgpack.expect", "lmdb:msgpack", lines + [[f"error {ECORRUPT} not an image and a number"]] * 2)
+    other = b"\x83\xa5image\xc4\x03abc\xa5label\x05\xa4name\xc0"
+    database("msgpack_map", [(b"a", other)])
+    refused(out / "msgpack_map.expect", "lmdb:msgpack_map", EUNSUPPORTED, "are MessagePack")
+    expect(out / "msgpack_bytes.expect", "lmdb:msgpack_map", [[piece("value", other), piece("key", "a")]], "value,key")
+    database("pickle", [(b"a", pickle.dumps((jpeg(0), 5)))])
+    refused(out / "pickle.expect", "lmdb:pickle", EUNSUPPORTED, "pickles, which are never opened")
+    expect(out / "pickle_bytes.expect", "lmdb:pickle", [[piece("key", "a")]], "key")
+    names = [b"__x__", b"__len__", b"length", b"lengths", b"num-samples"]
+    database("no_metadata", [(name, jpeg(i)) for i, name in enumerate(names)])
+    expect(out / "no_metadata.expect", "lmdb:no_metadata",
+           [[piece("image", jpeg(names.index(name)), "image"), piece("key", name.decode())] for name in sorted(names)])
 
 
 def lmdbs():
@@ -31,12 +72,13 @@ def lmdbs():
 
     entries = [(f"{i:08d}_{i}.jpg".encode(), jpeg(i)) for i in range(12)]
     database("images", entries + [(b"__len__", b"x"), (b"__keys__", b"y" * 100), (b"num-samples", b"12")])
+    beside = "keys that are no samples: __keys__, __len__, num-samples"
     pairs = [(k, v) for k, v in read("images") if not k.startswith((b"__", b"num"))]
     expect(out / "images.expect", "lmdb:images", [[piece("image", v, "image"), piece("key", k.decode())]
-                                                  for k, v in pairs])
+                                                  for k, v in pairs], note=beside)
     expect(out / "values.expect", "lmdb:images", [[piece("key", k.decode()), piece("value", v)] for k, v in pairs],
-           "key,value")
-    expect(out / "looks.expect", "auto:images", [[piece("key", k.decode())] for k, v in pairs], "key")
+           "key,value", note=beside)
+    expect(out / "looks.expect", "auto:images", [[piece("key", k.decode())] for k, v in pairs], "key", note=beside)
     many = [(struct.pack(">I", i * 7919 % 100003), bytes([i % 256]) * (i % 50)) for i in range(400)]
     many += [(b"large%d" % i, rng.bytes(4090 + 4096 * i)) for i in range(3)] + [(b"k" * 400, b"deep")]
     database("many.mdb", many, subdir=False)
@@ -83,7 +125,8 @@ def lmdbs():
         else:
             planes = numbers((1 + i, 4, 5) if i < 4 else (3, 4, 5), "u1")
             datums.append((b"%08d" % i, datum(label, *planes.shape, planes.tobytes())))
-            lines.append([piece("image", np.ascontiguousarray(planes.transpose(1, 2, 0))),
+            pixels = planes.transpose(1, 2, 0)  # three planes are blue, green and red
+            lines.append([piece("image", np.ascontiguousarray(pixels[:, :, ::-1] if len(planes) == 3 else pixels)),
                           piece("label", label, "int")])
     database("datum", datums)
     expect(out / "datum.expect", "lmdb:datum", lines)
@@ -97,6 +140,14 @@ def lmdbs():
     env.close()
     (out / "duplicates").rename(out / "named")
     expect(out / "named.expect", "lmdb:named", [[piece("value", b"1")]], "value")
+
+    env = lmdb.open(str(out / "only_named"), map_size=1 << 16, max_dbs=3, lock=False)
+    for name in b"train", b"val":
+        with env.begin(write=True) as txn:
+            txn.put(b"x", jpeg(1), db=env.open_db(name, txn=txn))
+    env.close()
+    refused(out / "only_named.expect", "lmdb:only_named", EINVAL, "choose one with db=: train, val")
+    recipes(out, database)
 
     whole = (out / "many.mdb").read_bytes()
     page = 4096

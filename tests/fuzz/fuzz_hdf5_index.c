@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct st_h5_chunk *chunks = st_calloc(grid.total, sizeof *chunks);
         uint64_t found;
         struct st_h5_layout layout;
-        st_h5_group_check(&file, 0, size > 1 ? data[1] : 0, NULL);
+        st_h5_object_check(&file, 0, size > 1 ? data[1] : 0, size > 2 && data[2], NULL);
         if (st_h5_layout_read(&layout, &file, 0, size > 1 ? data[1] : 0, NULL))
             layout = (struct st_h5_layout){0};
         if (layout.class <= ST_H5_LAYOUT_CONTIGUOUS && layout.at != ST_H5_UNWRITTEN && layout.at > size)

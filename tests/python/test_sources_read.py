@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import random
 import shutil
 import wave as wavelib
@@ -187,6 +188,28 @@ def test_lmdb(tmp_path):
     assert list(datasets.LMDB(path, fields="key")) == [(f"{i:04}",) for i in range(COUNT)]
     with pytest.raises(ValueError, match="image, datum, bytes"):
         datasets.LMDB(path, "jpeg")
+
+
+def test_lmdb_databases_with_names(tmp_path):
+    lmdb = pytest.importorskip("lmdb")
+    path = str(tmp_path / "named.lmdb")
+    with lmdb.open(path, map_size=1 << 24, max_dbs=3) as env:
+        for name, count in ("train", 400), ("val", 3):
+            with env.begin(write=True) as txn:
+                for i in range(count):
+                    txn.put(b"%s-%04d" % (name.encode(), i), encoded(i % COUNT), db=env.open_db(name.encode(), txn=txn))
+        for name in "train", "val":
+            with env.begin(db=env.open_db(name.encode())) as txn:
+                theirs = [(bytes(value), bytes(key).decode()) for key, value in txn.cursor()]
+            assert list(datasets.LMDB(path, "bytes", db=name)) == theirs
+    data = pickle.loads(pickle.dumps(datasets.LMDB(path, db="val")))
+    assert len(data) == 3 and np.array_equal(data[2][0], pixels(2)) and len(stoker.open(path, db="val")) == 3
+    with pytest.raises(ValueError, match="choose one with db=: train, val"):
+        datasets.LMDB(path)
+    with pytest.raises(ValueError, match="no database has the name test; there are train, val"):
+        datasets.LMDB(path, db="test")
+    with pytest.raises(ValueError, match="none has a name"):
+        datasets.LMDB(sources.make_lmdb(tmp_path, encoded), db="train")
 
 
 def test_zip_is_as_the_unpacked_folder(tmp_path):

@@ -64,6 +64,7 @@ int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, ui
 struct st_h5_file {
     int64_t id;    /* the library's handle, 0: closed */
     uint64_t base; /* bytes in front of the file's own */
+    bool shares;   /* object headers may refer to messages elsewhere */
 };
 
 int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct stoker_error *err);

@@ -198,14 +198,16 @@ static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5
     }
 }
 
-static const char *read_fill(struct st_h5_array *array)
+/* What stands where nothing was written: as it is stored, for the elements are so too. Without one that is known, only
+ * rows that were never written are bad. */
+static void take_fill(struct st_h5_array *array, struct st_h5_layout *layout)
 {
-    const hid_t plist = H5Dget_create_plist(array->set);
-    array->fill = st_calloc(array->unit, 1);
-    const bool read = array->fill && plist >= 0 && H5Pget_fill_value(plist, array->type, array->fill) >= 0;
-    if (plist >= 0)
-        H5Pclose(plist);
-    return read ? NULL : "a fill value that cannot be read";
+    if (!layout->fill && !layout->fill_unknown) {
+        array->fill = st_calloc(array->unit, 1);
+    } else if (layout->fill && layout->fill_size == array->unit) {
+        array->fill = layout->fill;
+        layout->fill = NULL;
+    }
 }
 
 /* ---- is it so? ---------------------------------------------------------------------------------- */
@@ -273,11 +275,10 @@ int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
 }
 
 const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
-                             const struct st_held *file, const struct st_h5_layout *layout)
+                             const struct st_held *file, struct st_h5_layout *layout)
 {
     const char *reason = array->reason;
-    if (!reason)
-        reason = read_fill(array);
+    take_fill(array, layout);
     if (!reason)
         reason = locate(array, h5, file, layout);
     if (reason)
@@ -287,17 +288,12 @@ const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file 
 
 /* ---- strings and sequences of any length -------------------------------------------------------- */
 
-/* The library is never asked for a fill value, nor for an element: it would follow the reference. */
+/* The library is never asked for an element: it would follow the reference. */
 int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                             struct st_h5_layout *layout, struct stoker_error *err)
 {
     array->base = h5->base;
-    if (!layout->fill && !layout->fill_unknown) {
-        array->fill = st_calloc(ST_H5_REFERENCE, 1);
-    } else if (layout->fill_size == ST_H5_REFERENCE) {
-        array->fill = layout->fill;
-        layout->fill = NULL;
-    }
+    take_fill(array, layout);
     const char *reason = locate(array, h5, file, layout);
     return reason ? st_fail(err, STOKER_EUNSUPPORTED,
                             "%s: %s: strings or sequences of any length with %s; copy the file with h5repack -f NONE",

@@ -98,23 +98,30 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     return 0;
 }
 
-/* Checks every group on the way, before the library looks into it. */
+/* Checks a link's object before the library looks into it. */
+static int check_link(const struct st_h5_file *h5, const struct st_held *file, const char *path, struct stoker_error *err)
+{
+    H5L_info_t info;
+    if (H5Lget_info(h5->id, path, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
+        return 0;
+    return st_h5_object_check(file, h5->base, info.u.address, h5->shares, err);
+}
+
+/* The same for every group on the way. */
 static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                         const char *name, struct stoker_error *err)
 {
     char *part = strdup(name);
     if (!part)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
-    int rc = st_h5_group_check(file, h5->base, st_h5_header_address(h5->id), err);
+    int rc = 0;
     for (char *slash = part; !rc && (slash = strchr(slash + 1, '/')) != NULL; *slash = '/') {
         *slash = '\0';
-        const hid_t group = H5Oopen(h5->id, part, H5P_DEFAULT);
-        if (group >= 0) {
-            rc = st_h5_group_check(file, h5->base, st_h5_header_address(group), err);
-            H5Oclose(group);
-        }
+        rc = check_link(h5, file, part, err);
     }
     free(part);
+    if (!rc)
+        rc = check_link(h5, file, name, err);
     if (rc)
         return rc;
     array->set = H5Dopen2(h5->id, name, H5P_DEFAULT);
@@ -198,6 +205,7 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     hsize_t base = 0;
     size_t address_size = 0, length_size = 0;
+    unsigned tables = 0;
 #if H5_VERSION_GE(1, 10, 7)
     H5Pset_file_locking(access, true, true); /* where the file system has no locks, without */
 #endif
@@ -208,6 +216,8 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
         const hid_t plist = H5Fget_create_plist(h5->id);
         if (H5Pget_userblock(plist, &base) < 0 || H5Pget_sizes(plist, &address_size, &length_size) < 0)
             rc = library_fail(file, NULL, "cannot be described", err);
+        else if (H5Pget_shared_mesg_nindexes(plist, &tables) < 0)
+            rc = library_fail(file, NULL, "cannot be described", err);
         else if (address_size != 8 || length_size != 8)
             rc = st_fail(err, STOKER_EUNSUPPORTED, "%s: an HDF5 file with addresses of %zu bytes",
                          file->path, address_size);
@@ -215,20 +225,30 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
     }
     h5->id = h5->id < 0 ? 0 : h5->id;
     h5->base = base;
+    h5->shares = tables > 0;
+    if (!rc) /* of the root */
+        rc = st_h5_object_check(file, base, st_h5_header_address(h5->id), h5->shares, err);
     leave(call);
     return rc;
 }
 
 struct listing {
+    const struct st_h5_file *h5;
+    const struct st_held *file;
     char *names;
     size_t size;
     bool full;
+    int rc; /* of a damaged one */
+    struct stoker_error *err;
 };
 
 static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
     struct listing *listing = context;
-    (void)info;
+    if (info->type == H5L_TYPE_HARD &&
+        (listing->rc = st_h5_object_check(listing->file, listing->h5->base, info->u.address, listing->h5->shares,
+                                          listing->err)) != 0)
+        return -1;
     const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
     if (set < 0)
         return 0;
@@ -254,12 +274,10 @@ int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, cha
                     struct stoker_error *err)
 {
     const struct call call = enter();
-    struct listing listing = {0};
-    int rc = st_h5_group_check(file, h5->base, st_h5_header_address(h5->id), err);
-    if (rc)
-        ;
-    else if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
-        rc = library_fail(file, NULL, "its data sets cannot be listed", err);
+    struct listing listing = {.h5 = h5, .file = file, .err = err};
+    int rc = 0;
+    if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
+        rc = listing.rc ? listing.rc : library_fail(file, NULL, "its data sets cannot be listed", err);
     else if (listing.full)
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     else if (!listing.names)

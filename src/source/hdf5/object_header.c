@@ -14,7 +14,6 @@
 enum {
     BLOCKS_MAX = 64,
     BLOCK_MAX = 1 << 20,
-    FILL_MAX = 1 << 16,
     MESSAGE_LINK_INFO = 2,
     MESSAGE_FILL_OLD = 4,
     MESSAGE_FILL = 5,
@@ -35,7 +34,8 @@ struct header {
     bool second;     /* version 2 */
     bool with_order; /* its messages have 2 bytes more */
     uint32_t blocks;
-    bool found; /* a layout */
+    bool shares; /* messages may lie elsewhere */
+    bool found;  /* a layout */
     struct st_h5_layout *out;
 };
 
@@ -81,6 +81,8 @@ static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t l
         uint64_t *to = i + 1 < count ? &out->chunk[i] : &out->unit;
         for (uint32_t k = 0; k < width; k++)
             *to |= (uint64_t)at[i * width + k] << (8 * k);
+        if (!*to)
+            return damaged(header->file, "a layout of chunks of an impossible shape", header->err);
     }
     return 0;
 }
@@ -190,13 +192,13 @@ static int read_fill(struct header *header, const struct message *m)
         }
         defined = version == 3 ? (m->data[1] & FILL_DEFINED) != 0 : version == 1 || m->data[3];
     }
-    const uint64_t fill = defined && m->size >= skip + 4 ? st_u32(m->data + skip) : 0;
+    if (defined && m->size < skip + 4)
+        return cut_short(header);
+    const uint64_t fill = defined ? st_u32(m->data + skip) : 0;
     if (!fill || fill == UINT32_MAX || out->fill)
         return 0;
-    if (fill > FILL_MAX || fill > m->size - skip - 4) {
-        out->fill_unknown = true;
-        return 0;
-    }
+    if (fill > m->size - skip - 4)
+        return cut_short(header);
     out->fill = malloc(fill);
     if (!out->fill)
         return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
@@ -222,13 +224,30 @@ static int check_links(struct header *header, const struct message *m)
 
 /* ---- messages ----------------------------------------------------------------------------------- */
 
+/* A message that lies elsewhere: in another header (a type with a name), or in a table. */
+static int check_shared(struct header *header, const struct message *m)
+{
+    const uint32_t version = m->size >= 10 ? m->data[0] : 0;
+    const bool in_table = version >= 2 && m->data[1] == 1;
+    if (version < 1 || version > 3 || (version == 1 && m->size < 16))
+        return cut_short(header);
+    if (in_table && header->shares)
+        return 0;
+    if (in_table || st_u64(m->data + (version == 1 ? 8 : 2)) >= header->file->size)
+        return damaged(header->file, "a message of an object header is said to lie where nothing is", header->err);
+    return 0;
+}
+
 static int read_message(struct header *header, const struct message *m)
 {
+    int rc;
     if (m->type == MESSAGE_CONTINUATION)
         return m->size >= 16 ? read_block(header, st_u64(m->data), st_u64(m->data + 8)) : 0;
-    if (!header->out)
-        return m->type == MESSAGE_LINK_INFO ? check_links(header, m) : 0;
+    if (m->shared && (rc = check_shared(header, m)) != 0)
+        return rc;
     switch (m->type) {
+    case MESSAGE_LINK_INFO:
+        return check_links(header, m);
     case MESSAGE_LAYOUT:
         return header->found ? 0 : read_layout(header, m);
     case MESSAGE_FILTERS:
@@ -323,14 +342,11 @@ static int read_header(struct header *header, uint64_t at)
     return rc;
 }
 
-int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
-                      struct stoker_error *err)
+static int read_all(struct header *header, uint64_t at)
 {
-    struct header header = {.file = file, .base = base, .err = err, .out = out};
+    struct st_h5_layout *out = header->out;
     *out = (struct st_h5_layout){0};
-    int rc = read_header(&header, at);
-    if (!rc && !header.found)
-        rc = damaged(file, "a data set without a layout", err);
+    const int rc = read_header(header, at);
     if (rc) {
         free(out->fill);
         out->fill = NULL;
@@ -338,8 +354,19 @@ int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint
     return rc;
 }
 
-int st_h5_group_check(const struct st_held *file, uint64_t base, uint64_t at, struct stoker_error *err)
+int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
+                      struct stoker_error *err)
 {
-    struct header header = {.file = file, .base = base, .err = err};
-    return read_header(&header, at);
+    struct header header = {.file = file, .base = base, .err = err, .out = out, .shares = true};
+    const int rc = read_all(&header, at);
+    return rc || header.found ? rc : damaged(file, "a data set without a layout", err);
+}
+
+int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares, struct stoker_error *err)
+{
+    struct st_h5_layout layout;
+    struct header header = {.file = file, .base = base, .err = err, .out = &layout, .shares = shares};
+    const int rc = read_all(&header, at);
+    free(layout.fill);
+    return rc;
 }

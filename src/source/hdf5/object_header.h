@@ -44,7 +44,8 @@ struct st_h5_layout {
 /* Reads the header at `at`; this and all addresses in it count from `base`. */
 int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
                       struct stoker_error *err);
-/* Whether a group's header names places in the file: the library follows others to where they lead. */
-int st_h5_group_check(const struct st_held *file, uint64_t base, uint64_t at, struct stoker_error *err);
+/* Whether the header of a data set or group can be left to the library, which follows addresses to wherever they lead
+ * and reads behind the end of messages. `shares`: the file has a table of messages that headers share. */
+int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares, struct stoker_error *err);
 
 #endif

@@ -159,8 +159,7 @@ int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
         return open_variable(array, file, wish, shape, type, err);
     bool known =
         class == H5T_ARRAY ? element_of_array(type, &element, shape) : element_of(type, &element);
-    if (!known &&
-        (class == H5T_INTEGER || class == H5T_FLOAT || class == H5T_ENUM || class == H5T_BITFIELD)) {
+    if (!known && (class == H5T_INTEGER || class == H5T_FLOAT || class == H5T_BITFIELD)) {
         const hid_t native = H5Tget_native_type(type, H5T_DIR_ASCEND);
         known = native >= 0 && element_of(native, &element);
         if (known) {

@@ -79,6 +79,8 @@ bool st_datum_parse(struct st_datum *out, struct st_bytes message)
         struct st_bytes bytes;
         if (!take_field(&c, &field, &wire, &number, &bytes))
             return false;
+        if (wire == WIRE_VARINT && field <= 3 && number > INT32_MAX)
+            return false;
         if (wire == WIRE_VARINT && field == 1)
             out->channels = (int32_t)number;
         else if (wire == WIRE_VARINT && field == 2)

@@ -4,40 +4,42 @@
  * any number of threads and after any fork, with no call of liblmdb and no lock.
  *
  * Fields: key (text), value (bytes; or of the type given: value=text, value=f32[10], value=array where
- * each value is an npy file), image (an encoded image, or image=u8[32x32x3]; the image of a Datum where
- * values are Caffe's Datums), label (a Datum's). By default image and label of Datums, else image and
- * key. A raw Datum has its channels in the order in which they are stored (Caffe's own tools store blue
- * first).
+ * each value is an npy file), image (an encoded image, or image=u8[32x32x3]), label. Where values are Caffe's Datums, or
+ * an image and a number in MessagePack, image and label are theirs; where the keys are image-N and label-N, the label is
+ * the text below label-N (label=int: a number). By default image and label where there are labels, else image and key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/lmdb/datum.h"
 #include "source/field_list.h"
 #include "source/kinds.h"
 #include "source/lmdb/hold.h"
+#include "source/lmdb/pairs.h"
 #include "source/lmdb/tree.h"
-#include "source/arrays/npy_header.h"
+#include "source/lmdb/values.h"
 #include "source/scan.h"
+#include "source/text_numbers.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_MAX = 65535, HOLD_ATTEMPTS = 10, FIRST_MAX = 64 << 20, KINDS_OF_FIELD = 4 };
+enum { HOLD_ATTEMPTS = 10, FIRST_MAX = 64 << 20, KINDS_OF_FIELD = 4 };
 enum role { ROLE_KEY, ROLE_VALUE, ROLE_IMAGE, ROLE_LABEL };
 static const char *const role_names[] = {"key", "value", "image", "label"};
 
 struct lmdb {
     struct st_held file;
     struct st_lmdb_hold *hold;
-    struct st_lmdb_entry *entries;
-    uint64_t count;
-    bool datums;
+    struct st_lmdb_contents contents;
+    struct st_lmdb_pairs pairs;
+    enum st_lmdb_values values;
     struct st_field_list wishes;
     struct st_field fields[KINDS_OF_FIELD];
     enum role roles[KINDS_OF_FIELD];
+    char note[500];
 };
 
 /* A folder with data.mdb in it, or a file that begins as that does. */
@@ -67,7 +69,27 @@ static int open_file(struct lmdb *lmdb, const char *path, bool *in_folder,
     return rc;
 }
 
-static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, struct stoker_error *err)
+/* The main database, or the one below the name. */
+static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char *name, struct stoker_error *err)
+{
+    struct st_lmdb_contents *contents = &lmdb->contents;
+    char names[400];
+    int rc = st_lmdb_walk(contents, head, &lmdb->file, err);
+    if (!rc && name) {
+        rc = st_lmdb_select(head, contents, &lmdb->file, name, err);
+        st_lmdb_contents_free(contents);
+        return rc ? rc : st_lmdb_walk(contents, head, &lmdb->file, err);
+    }
+    if (!rc && !contents->count && contents->named_count) {
+        st_lmdb_names(contents, &lmdb->file, names, sizeof names);
+        rc = st_fail(err, STOKER_EINVAL, "%s: holds only databases with names; choose one with db=: %s",
+                     lmdb->file.path, names);
+    }
+    return rc;
+}
+
+static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, const char *name,
+                     struct stoker_error *err)
 {
     struct st_lmdb_head head;
     int rc = st_lmdb_head(&head, &lmdb->file, UINT64_MAX, err);
@@ -89,89 +111,158 @@ static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, struct
                  ? 0
                  : st_fail(err, STOKER_EIO, "%s: is written faster than it can be opened", path);
     }
-    if (!rc)
-        rc = st_lmdb_walk(&lmdb->entries, &head, &lmdb->file, err);
-    lmdb->count = rc ? 0 : head.entries;
+    return rc ? rc : walk_chosen(lmdb, &head, name, err);
+}
+
+/* ---- keys that are no samples ------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void add_note(struct lmdb *lmdb, const char *format, ...)
+{
+    const size_t used = strlen(lmdb->note);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(lmdb->note + used, sizeof lmdb->note - used, format, args);
+    va_end(args);
+}
+
+/* What loaders of images keep beside them: their number, a list of their keys. Under these names only, and only if the
+ * value is no image and, but for the list, short. */
+static int is_metadata(const struct lmdb *lmdb, const struct st_lmdb_entry *entry, const char **name,
+                       struct stoker_error *err)
+{
+    enum { HEAD = 64 };
+    static const char *const known[] = {"__keys__", "__len__", "num-samples", "length"};
+    uint8_t key[16], head[HEAD];
+    *name = NULL;
+    if (entry->key_size > sizeof key || !entry->first || !memchr("_nl", entry->first, 3))
+        return 0;
+    int rc = st_held_read(&lmdb->file, entry->key, key, entry->key_size, err);
+    for (size_t i = 0; i < sizeof known / sizeof *known && !rc; i++) {
+        if (strlen(known[i]) != entry->key_size || memcmp(key, known[i], entry->key_size))
+            continue;
+        const uint64_t size = entry->size < HEAD ? entry->size : HEAD;
+        rc = st_held_read(&lmdb->file, entry->value, head, size, err);
+        if (!rc && (i == 0 || entry->size <= HEAD) && !st_looks_like_image((struct st_bytes){head, size}))
+            *name = known[i];
+    }
     return rc;
 }
 
-/* What loaders of images keep beside them: their number, a list of their keys. */
-static bool is_special(const char *key, size_t size)
+static int drop_metadata(struct lmdb *lmdb, struct stoker_error *err)
 {
-    static const char *const known[] = {"num-samples", "length"};
-    if (size > 4 && !memcmp(key, "__", 2) && !memcmp(key + size - 2, "__", 2))
-        return true;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i]) == size && !memcmp(key, known[i], size))
-            return true;
-    return false;
-}
-
-static int drop_special(struct lmdb *lmdb, struct stoker_error *err)
-{
+    struct st_lmdb_contents *contents = &lmdb->contents;
     uint64_t kept = 0;
-    for (uint64_t i = 0; i < lmdb->count; i++) {
-        const struct st_lmdb_entry *entry = &lmdb->entries[i];
-        char key[16];
-        if (entry->key_size <= sizeof key && memchr("_nl", entry->first, 3)) {
-            const int rc = st_held_read(&lmdb->file, entry->key, key, entry->key_size, err);
-            if (rc)
-                return rc;
-            if (is_special(key, entry->key_size))
-                continue;
-        }
-        lmdb->entries[kept++] = *entry;
+    for (uint64_t i = 0; i < contents->count; i++) {
+        const char *name;
+        const int rc = is_metadata(lmdb, &contents->entries[i], &name, err);
+        if (rc)
+            return rc;
+        if (name)
+            add_note(lmdb, "%s%s", lmdb->note[0] ? ", " : "keys that are no samples: ", name);
+        else
+            contents->entries[kept++] = contents->entries[i];
     }
-    lmdb->count = kept;
+    contents->count = kept;
     return 0;
 }
 
-/* The first value tells whether values are Datums. */
+/* ---- what values are ---------------------------------------------------------------------------- */
+
+/* The first value tells what all are. */
 static int look_at_first(struct lmdb *lmdb, struct stoker_error *err)
 {
-    struct st_datum datum;
-    if (!lmdb->count || lmdb->entries[0].size > FIRST_MAX)
-        return 0;
-    const struct st_lmdb_entry *first = &lmdb->entries[0];
+    const struct st_lmdb_contents *contents = &lmdb->contents;
+    int rc = st_lmdb_pairs_find(&lmdb->pairs, contents, &lmdb->file, err);
+    if (rc || lmdb->pairs.image_count || !contents->count || contents->entries[0].size > FIRST_MAX)
+        return rc;
+    const struct st_lmdb_entry *first = &contents->entries[0];
     uint8_t *value = malloc(first->size ? first->size : 1);
     if (!value)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lmdb->file.path);
-    const int rc = st_held_read(&lmdb->file, first->value, value, first->size, err);
-    lmdb->datums = !rc && st_datum_parse(&datum, (struct st_bytes){value, first->size});
+    rc = st_held_read(&lmdb->file, first->value, value, first->size, err);
+    if (!rc)
+        lmdb->values = st_lmdb_values_of((struct st_bytes){value, first->size});
     free(value);
     return rc;
+}
+
+/* Whether image and label are parts of a value. */
+static bool has_parts(const struct lmdb *lmdb)
+{
+    return lmdb->values == ST_VALUES_DATUM || lmdb->values == ST_VALUES_PAIR;
+}
+
+static bool has_labels(const struct lmdb *lmdb) { return has_parts(lmdb) || lmdb->pairs.image_count; }
+
+static int refuse_values(const struct lmdb *lmdb, struct stoker_error *err)
+{
+    const bool pickle = lmdb->values == ST_VALUES_PICKLE;
+    return st_fail(err, STOKER_EUNSUPPORTED,
+                   "%s: its values are %s; pack the images anew (stoker pack --format lmdb), or ask for "
+                   "fields=value,key to get the bytes as they are",
+                   lmdb->file.path,
+                   pickle ? "Python's pickles, which are never opened"
+                          : "MessagePack, and not of an image and a number");
+}
+
+static int unknown_field(const struct lmdb *lmdb, const char *name, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_EINVAL, "%s: fields: %.100s: an LMDB database has key, value, image and label",
+                   lmdb->file.path, name);
+}
+
+static bool can_be(const struct lmdb *lmdb, enum role role, enum st_field_kind kind)
+{
+    switch (role) {
+    case ROLE_KEY:
+        return kind == ST_FIELD_TEXT || kind == ST_FIELD_BYTES;
+    case ROLE_VALUE:
+        return kind != ST_FIELD_INT && kind != ST_FIELD_FLOAT;
+    case ROLE_IMAGE:
+        return kind == ST_FIELD_IMAGE;
+    default:
+        return kind == ST_FIELD_INT || (lmdb->pairs.image_count && (kind == ST_FIELD_TEXT || kind == ST_FIELD_BYTES));
+    }
 }
 
 static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
 {
     const struct st_field_wish *wish = &lmdb->wishes.wishes[k];
     struct st_field *field = &lmdb->fields[k];
+    const enum st_field_kind kinds[] = {ST_FIELD_TEXT, ST_FIELD_BYTES, ST_FIELD_IMAGE,
+                                        lmdb->pairs.image_count ? ST_FIELD_TEXT : ST_FIELD_INT};
     uint32_t role = 0;
     while (role < KINDS_OF_FIELD && strcmp(wish->name, role_names[role]))
         role++;
-    static const enum st_field_kind kinds[] = {ST_FIELD_TEXT, ST_FIELD_BYTES, ST_FIELD_IMAGE,
-                                               ST_FIELD_INT};
-    if (role == KINDS_OF_FIELD || (wish->typed && role != ROLE_VALUE && wish->kind != kinds[role] &&
-                                   !(role == ROLE_KEY && wish->kind == ST_FIELD_BYTES)))
-        return st_fail(err, STOKER_EINVAL,
-                       "fields: %s: an LMDB database has key, value, image and label", wish->name);
-    if (role == ROLE_LABEL && !lmdb->datums)
+    if (role == KINDS_OF_FIELD)
+        return unknown_field(lmdb, wish->name, err);
+    if (role == ROLE_LABEL && !has_labels(lmdb))
         return st_fail(err, STOKER_EINVAL, "%s: its values are no Datums, and have no label",
                        lmdb->file.path);
+    if (role == ROLE_IMAGE && !wish->ndim &&
+        (lmdb->values == ST_VALUES_PICKLE || lmdb->values == ST_VALUES_MSGPACK))
+        return refuse_values(lmdb, err);
     *field = (struct st_field){.name = role_names[role], .kind = wish->typed ? wish->kind : kinds[role]};
-    if (field->kind == ST_FIELD_FLOAT || (field->kind == ST_FIELD_INT && role != ROLE_LABEL))
-        return st_fail(err, STOKER_EINVAL,
-                       "fields: %s: values are not read as single numbers; give f32[1] or i64[1]",
-                       wish->name);
+    if (!can_be(lmdb, (enum role)role, field->kind))
+        return st_fail(err, STOKER_EINVAL, "fields: %s: cannot be read as %s; single numbers of a value are f32[1] or i64[1]",
+                       wish->name, st_field_kind_name(field->kind));
     field->dtype = wish->ndim ? wish->dtype : STOKER_U8;
     field->ndim = wish->ndim;
     memcpy(field->shape, wish->shape, sizeof field->shape);
-    if (field->kind == ST_FIELD_ARRAY && !wish->ndim)
-        field->ndim = -1;
-    if (role == ROLE_IMAGE && lmdb->datums && !wish->ndim)
+    if (!wish->ndim && (field->kind == ST_FIELD_ARRAY || (role == ROLE_IMAGE && lmdb->values == ST_VALUES_DATUM)))
         field->ndim = -1;
     lmdb->roles[k] = (enum role)role;
     return 0;
+}
+
+static int choose_fields(struct lmdb *lmdb, const char *text, struct stoker_error *err)
+{
+    int rc = st_field_list_parse(&lmdb->wishes, text ? text : has_labels(lmdb) ? "image,label" : "image,key", err);
+    if (!rc && lmdb->wishes.count > KINDS_OF_FIELD)
+        rc = unknown_field(lmdb, lmdb->wishes.wishes[KINDS_OF_FIELD].name, err);
+    for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++)
+        rc = choose_field(lmdb, k, err);
+    return rc;
 }
 
 static int lmdb_open(void *self, const char *path, const struct stoker_dataset_options *opt,
@@ -181,32 +272,31 @@ static int lmdb_open(void *self, const char *path, const struct stoker_dataset_o
     bool in_folder;
     int rc = open_file(lmdb, path, &in_folder, opt, err);
     if (!rc)
-        rc = walk_held(lmdb, path, in_folder, err);
+        rc = walk_held(lmdb, path, in_folder, opt->db, err);
     if (!rc)
-        rc = drop_special(lmdb, err);
+        rc = drop_metadata(lmdb, err);
     if (!rc)
         rc = look_at_first(lmdb, err);
-    if (!rc)
-        rc = st_field_list_parse(&lmdb->wishes,
-                                 opt->fields    ? opt->fields
-                                 : lmdb->datums ? "image,label"
-                                                : "image,key",
-                                 err);
-    if (!rc && lmdb->wishes.count > KINDS_OF_FIELD)
-        rc = st_fail(err, STOKER_EINVAL, "fields: an LMDB database has key, value, image and label");
-    for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++)
-        rc = choose_field(lmdb, k, err);
-    return rc;
+    return rc ? rc : choose_fields(lmdb, opt->fields, err);
 }
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
-static uint64_t lmdb_count(const void *self) { return ((const struct lmdb *)self)->count; }
+static uint64_t lmdb_count(const void *self)
+{
+    const struct lmdb *lmdb = self;
+    return lmdb->pairs.image_count ? lmdb->pairs.image_count : lmdb->contents.count;
+}
+
+static const struct st_lmdb_entry *entry_of(const struct lmdb *lmdb, uint64_t sample)
+{
+    return &lmdb->contents.entries[lmdb->pairs.images + sample];
+}
 
 static size_t lmdb_name(const void *self, uint64_t sample, char *buffer, size_t size)
 {
     const struct lmdb *lmdb = self;
-    const struct st_lmdb_entry *entry = &lmdb->entries[sample];
+    const struct st_lmdb_entry *entry = entry_of(lmdb, sample);
     char key[512];
     const uint64_t shown = entry->key_size < sizeof key ? entry->key_size : sizeof key;
     if (st_held_read(&lmdb->file, entry->key, key, shown, NULL))
@@ -219,7 +309,7 @@ static int lmdb_locate(const void *self, uint64_t sample, struct st_extent *out,
                        struct stoker_error *err)
 {
     const struct lmdb *lmdb = self;
-    const struct st_lmdb_entry *entry = &lmdb->entries[sample];
+    const struct st_lmdb_entry *entry = entry_of(lmdb, sample);
     (void)err;
     st_held_extent(&lmdb->file, entry->value, entry->size, out);
     return 0;
@@ -230,64 +320,6 @@ static const struct st_field *lmdb_fields(const void *self, uint32_t *count)
     const struct lmdb *lmdb = self;
     *count = lmdb->wishes.count;
     return lmdb->fields;
-}
-
-/* Planes to pixels. */
-static void interleave(uint8_t *to, const struct st_datum *datum)
-{
-    const size_t plane = (size_t)datum->height * (size_t)datum->width,
-                 channels = (size_t)datum->channels;
-    for (size_t c = 0; c < channels; c++)
-        for (size_t i = 0; i < plane; i++)
-            to[i * channels + c] = datum->data.data[c * plane + i];
-}
-
-/* The image of a Datum; `to` has room for the whole value. */
-static int datum_image(struct st_bytes value, uint8_t *to, struct st_piece *piece,
-                       struct stoker_error *err)
-{
-    struct st_datum datum;
-    if (!st_datum_parse(&datum, value))
-        return st_fail(err, STOKER_ECORRUPT, "no Datum, or a damaged one");
-    piece->whole = datum.label;
-    if (datum.encoded) {
-        piece->bytes = datum.data;
-        return 0;
-    }
-    if (datum.floats)
-        return st_fail(err, STOKER_EUNSUPPORTED, "a Datum of floats is no image");
-    if (datum.channels > 4)
-        return st_fail(err, STOKER_EUNSUPPORTED, "a Datum of %d channels is no image", datum.channels);
-    interleave(to, &datum);
-    *piece = (struct st_piece){.bytes = {to, datum.data.size},
-                               .whole = datum.label,
-                               .dtype = STOKER_U8,
-                               .ndim = 3,
-                               .shape = {datum.height, datum.width, datum.channels}};
-    return 0;
-}
-
-static int value_array(const struct st_field *field, struct st_bytes value, uint8_t *to,
-                       struct st_piece *piece, struct stoker_error *err)
-{
-    const struct st_field_wish wish = {.name = field->name, .typed = true, .kind = ST_FIELD_ARRAY};
-    struct st_npy npy;
-    struct st_rows rows;
-    int rc = st_npy_parse(&npy, value, "the value", err);
-    if (!rc)
-        rc = st_npy_check_size(&npy, value.size, "the value", err);
-    if (rc || npy.shape.ndim > ST_DIMS_MAX)
-        return rc ? rc : st_fail(err, STOKER_EUNSUPPORTED, "more than %d dimensions", ST_DIMS_MAX);
-    /* The whole array is the only row of one with another axis. */
-    memmove(npy.shape.sizes + 1, npy.shape.sizes, (size_t)npy.shape.ndim * sizeof *npy.shape.sizes);
-    npy.shape.sizes[0] = 1;
-    npy.shape.ndim++;
-    rc = st_rows_init(&rows, &npy.element, &npy.shape, &wish, "the value", err);
-    if (rc)
-        return rc;
-    struct st_buffer own = {.data = to, .capacity = value.size};
-    const uint8_t *at = value.data + npy.offset;
-    return st_rows_split(&rows, 1, &at, &own, piece, err);
 }
 
 static int make_piece(const struct lmdb *lmdb, uint32_t k, struct st_bytes value, uint8_t *to,
@@ -308,42 +340,82 @@ static int make_piece(const struct lmdb *lmdb, uint32_t k, struct st_bytes value
     }
     piece->ndim = 0;
     if (field->kind == ST_FIELD_ARRAY)
-        return value_array(field, value, to, piece, err);
-    const bool of_datum = lmdb->roles[k] == ROLE_LABEL || (lmdb->roles[k] == ROLE_IMAGE && lmdb->datums);
-    return of_datum ? datum_image(value, to, piece, err) : 0;
+        return st_lmdb_array(value, to, piece, err);
+    const bool part = lmdb->roles[k] == ROLE_LABEL || (lmdb->roles[k] == ROLE_IMAGE && has_parts(lmdb));
+    return part ? st_lmdb_image(lmdb->values, value, to, piece, err) : 0;
 }
 
-/* The scratch buffer holds the key, and behind it what a value is converted to. */
-static int lmdb_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
-                      struct st_piece *pieces, struct stoker_error *err)
+/* The text of a label that is an entry of its own. */
+static int make_label(const struct lmdb *lmdb, const struct st_field *field, const struct st_lmdb_entry *label,
+                      uint8_t *to, struct st_piece *piece, struct stoker_error *err)
 {
-    const struct lmdb *lmdb = self;
-    const struct st_lmdb_entry *entry = &lmdb->entries[sample];
+    const int rc = st_held_read(&lmdb->file, label->value, to, label->size, err);
+    *piece = (struct st_piece){.bytes = {to, label->size}};
+    if (!rc && field->kind == ST_FIELD_INT && !st_text_whole(piece->bytes, &piece->whole))
+        return st_fail(err, STOKER_ECORRUPT, "the label \"%.*s\" is no whole number",
+                       label->size < 40 ? (int)label->size : 40, (const char *)to);
+    return rc;
+}
+
+/* Finds the label's entry, where it is wanted. */
+static int find_label(const struct lmdb *lmdb, uint64_t sample, const struct st_lmdb_entry **out,
+                      struct stoker_error *err)
+{
+    *out = NULL;
+    for (uint32_t k = 0; k < lmdb->wishes.count; k++)
+        if (lmdb->roles[k] == ROLE_LABEL && lmdb->pairs.image_count)
+            return st_lmdb_pairs_label(&lmdb->pairs, &lmdb->contents, &lmdb->file, sample, out, err);
+    return 0;
+}
+
+/* The scratch buffer holds the key, the label, and what a value is converted to. */
+static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
+                 struct st_piece *pieces, struct stoker_error *err)
+{
+    const struct st_lmdb_entry *entry = entry_of(lmdb, sample), *label;
+    int rc = find_label(lmdb, sample, &label, err);
+    if (rc)
+        return rc;
     const uint64_t behind_key = st_align(entry->key_size, 64);
-    int rc = 0;
-    if (!st_buffer_reserve(scratch, behind_key + raw.size + 1))
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", lmdb->file.path);
+    const uint64_t behind_label = behind_key + (label ? st_align(label->size, 64) : 0);
+    if (!st_buffer_reserve(scratch, behind_label + raw.size + 1))
+        return st_fail(err, STOKER_ENOMEM, "out of memory");
     for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++) {
         if (lmdb->roles[k] == ROLE_KEY) {
             rc = st_held_read(&lmdb->file, entry->key, scratch->data, entry->key_size, err);
             pieces[k] = (struct st_piece){.bytes = {scratch->data, entry->key_size}};
+        } else if (lmdb->roles[k] == ROLE_LABEL && label) {
+            rc = make_label(lmdb, &lmdb->fields[k], label, scratch->data + behind_key, &pieces[k], err);
         } else {
-            rc = make_piece(lmdb, k, raw, scratch->data + behind_key, &pieces[k], err);
-            if (rc) {
-                char name[700];
-                lmdb_name(self, sample, name, sizeof name);
-                st_fail_in(err, rc, name);
-            }
+            rc = make_piece(lmdb, k, raw, scratch->data + behind_label, &pieces[k], err);
         }
     }
     return rc;
+}
+
+static int lmdb_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
+                      struct st_piece *pieces, struct stoker_error *err)
+{
+    const int rc = split(self, sample, raw, scratch, pieces, err);
+    if (rc) {
+        char name[700];
+        lmdb_name(self, sample, name, sizeof name);
+        st_fail_in(err, rc, name);
+    }
+    return rc;
+}
+
+static const char *lmdb_note(const void *self)
+{
+    const struct lmdb *lmdb = self;
+    return lmdb->note[0] ? lmdb->note : NULL;
 }
 
 static void lmdb_close(void *self)
 {
     struct lmdb *lmdb = self;
     st_lmdb_release(lmdb->hold);
-    free(lmdb->entries);
+    st_lmdb_contents_free(&lmdb->contents);
     st_field_list_free(&lmdb->wishes);
     st_held_close(&lmdb->file);
 }
@@ -359,5 +431,6 @@ const struct st_source st_source_lmdb = {
     .locate = lmdb_locate,
     .fields = lmdb_fields,
     .split = lmdb_split,
+    .note = lmdb_note,
     .close = lmdb_close,
 };

@@ -10,6 +10,7 @@
 #include "source/lmdb/tree.h"
 #include "source/little.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ enum {
     NODE_DATABASE = 2,
     NODE_DUPLICATES = 4,
     DATABASE_DUPLICATES = 4,
+    DATABASE_SIZE = 48,
 };
 #define MAGIC   0xbeefc0deu
 #define NO_PAGE UINT64_MAX
@@ -89,9 +91,6 @@ int st_lmdb_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t 
                        "%s: has %llu bytes, and %llu pages of %u bytes were written; was it cut short?",
                        file->path, (unsigned long long)file->size,
                        (unsigned long long)out->last_page + 1, out->page_size);
-    if (out->flags & DATABASE_DUPLICATES)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%s: keys with several values (MDB_DUPSORT) are not supported", file->path);
     return 0;
 }
 
@@ -107,8 +106,8 @@ struct walk {
         uint32_t next, nodes;
     } level[DEPTH_MAX];
     uint64_t visited, nodes;
-    struct st_lmdb_entry *entries;
-    uint64_t count, room;
+    struct st_lmdb_contents *out;
+    uint64_t room, named_room;
 };
 
 /* Reads a page of the tree into its level, and finds how many nodes it has. */
@@ -143,17 +142,44 @@ static uint32_t next_node(struct walk *walk, uint32_t depth)
     return st_u16(page + at + 6) <= walk->head->page_size - NODE_HEADER - at ? at : 0;
 }
 
+static int no_memory(const struct walk *walk)
+{
+    return st_fail(walk->err, STOKER_ENOMEM, "%s: out of memory for its keys", walk->file->path);
+}
+
 static int add_entry(struct walk *walk, const struct st_lmdb_entry *entry)
 {
-    if (walk->count == walk->room) {
+    struct st_lmdb_contents *out = walk->out;
+    if (out->count == walk->room) {
         const uint64_t room = walk->room * 2 + 1024;
-        struct st_lmdb_entry *more = st_grow(walk->entries, room, sizeof *more);
+        struct st_lmdb_entry *more = st_grow(out->entries, room, sizeof *more);
         if (!more)
-            return st_fail(walk->err, STOKER_ENOMEM, "%s: out of memory for its keys", walk->file->path);
-        walk->entries = more;
+            return no_memory(walk);
+        out->entries = more;
         walk->room = room;
     }
-    walk->entries[walk->count++] = *entry;
+    out->entries[out->count++] = *entry;
+    return 0;
+}
+
+/* A value that describes a database, as the file's beginning describes the main one. */
+static int add_named(struct walk *walk, const uint8_t *value, uint64_t key, uint32_t key_size)
+{
+    struct st_lmdb_contents *out = walk->out;
+    if (out->named_count == walk->named_room) {
+        const uint64_t room = walk->named_room * 2 + 8;
+        struct st_lmdb_named *more = st_grow(out->named, room, sizeof *more);
+        if (!more)
+            return no_memory(walk);
+        out->named = more;
+        walk->named_room = room;
+    }
+    out->named[out->named_count++] = (struct st_lmdb_named){.key = key,
+                                                            .key_size = (uint16_t)key_size,
+                                                            .flags = (uint16_t)st_u16(value + 4),
+                                                            .depth = (uint16_t)st_u16(value + 6),
+                                                            .entries = st_u64(value + 32),
+                                                            .root = st_u64(value + 40)};
     return 0;
 }
 
@@ -175,10 +201,12 @@ static int add_node(struct walk *walk, uint32_t depth)
     const uint32_t size = st_u32(node), flags = st_u16(node + 4), key_size = st_u16(node + 6);
     const uint32_t head = NODE_HEADER + key_size, left = page_size - at - head;
     walk->nodes++;
-    if (flags & (NODE_DATABASE | NODE_DUPLICATES))
-        return 0; /* a database of its own, which has a name: not a value */
     if ((flags & NODE_BIG ? 8 : size) > left)
         return damaged(walk->file, number, "a value lies outside of it", walk->err);
+    if (flags & (NODE_DATABASE | NODE_DUPLICATES))
+        return flags & NODE_DUPLICATES || size != DATABASE_SIZE
+                   ? damaged(walk->file, number, "a value is of a kind that it cannot be of", walk->err)
+                   : add_named(walk, node + head, number * page_size + at + NODE_HEADER, key_size);
     struct st_lmdb_entry entry = {.key = number * page_size + at + NODE_HEADER,
                                   .size = size,
                                   .value = number * page_size + at + head,
@@ -220,15 +248,16 @@ static int walk_tree(struct walk *walk)
     return rc;
 }
 
-int st_lmdb_walk(struct st_lmdb_entry **out, struct st_lmdb_head *head, const struct st_held *file,
+int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head, const struct st_held *file,
                  struct stoker_error *err)
 {
-    struct walk walk = {.file = file, .head = head, .err = err};
-    *out = NULL;
-    if (head->root == NO_PAGE) {
-        head->entries = 0;
+    struct walk walk = {.file = file, .head = head, .err = err, .out = out};
+    *out = (struct st_lmdb_contents){0};
+    if (head->flags & DATABASE_DUPLICATES)
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: keys with several values (MDB_DUPSORT) are not supported", file->path);
+    if (head->root == NO_PAGE)
         return 0;
-    }
     if (head->depth < 1 || head->depth > DEPTH_MAX)
         return st_fail(err, STOKER_ECORRUPT, "%s: a tree of %u levels", file->path, head->depth);
     walk.pages = st_calloc(head->depth, head->page_size);
@@ -238,10 +267,56 @@ int st_lmdb_walk(struct st_lmdb_entry **out, struct st_lmdb_head *head, const st
     if (!rc && walk.nodes != head->entries)
         rc = st_fail(err, STOKER_ECORRUPT, "%s: %llu keys, where %llu were written", file->path,
                      (unsigned long long)walk.nodes, (unsigned long long)head->entries);
-    head->entries = walk.count;
     if (rc)
-        free(walk.entries);
-    else
-        *out = walk.entries;
+        st_lmdb_contents_free(out);
     return rc;
+}
+
+void st_lmdb_contents_free(struct st_lmdb_contents *contents)
+{
+    free(contents->entries);
+    free(contents->named);
+    *contents = (struct st_lmdb_contents){0};
+}
+
+/* ---- databases with names ----------------------------------------------------------------------- */
+
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint64_t i = 0; i < contents->named_count && used + 8 < size; i++) {
+        const struct st_lmdb_named *named = &contents->named[i];
+        char name[64];
+        const uint32_t shown = named->key_size < sizeof name ? named->key_size : sizeof name;
+        if (!st_held_read(file, named->key, name, shown, NULL))
+            used += (size_t)snprintf(out + used, size - used, "%s%.*s", i ? ", " : "", (int)shown, name);
+    }
+    if (used >= size)
+        memcpy(out + size - 4, "...", 4);
+}
+
+int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
+                   const char *name, struct stoker_error *err)
+{
+    char key[512], names[400];
+    const size_t size = strlen(name);
+    for (uint64_t i = 0; i < contents->named_count; i++) {
+        const struct st_lmdb_named *named = &contents->named[i];
+        const int rc = named->key_size == size && size <= sizeof key
+                           ? st_held_read(file, named->key, key, size, err)
+                           : STOKER_END;
+        if (rc && rc != STOKER_END)
+            return rc;
+        if (!rc && !memcmp(key, name, size)) {
+            head->root = named->root;
+            head->entries = named->entries;
+            head->depth = named->depth;
+            head->flags = named->flags;
+            return 0;
+        }
+    }
+    st_lmdb_names(contents, file, names, sizeof names);
+    return st_fail(err, STOKER_EINVAL, "%s: no database has the name %.100s; %s%s", file->path, name,
+                   names[0] ? "there are " : "none has a name: leave out db", names);
 }

@@ -24,13 +24,31 @@ struct st_lmdb_entry {
     uint8_t first; /* byte of the key */
 };
 
+/* A database of its own below a key of another. */
+struct st_lmdb_named {
+    uint64_t key; /* its name */
+    uint64_t root, entries;
+    uint16_t key_size, depth, flags;
+};
+
+struct st_lmdb_contents {
+    struct st_lmdb_entry *entries; /* in the order of their keys */
+    struct st_lmdb_named *named;
+    uint64_t count, named_count;
+};
+
 /* The state that the transaction left, or the latest where `transaction` is UINT64_MAX. STOKER_END: it
  * is none of the two any more. */
 int st_lmdb_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t transaction,
                  struct stoker_error *err);
-/* All entries of the main database in the order of their keys, which the caller frees; head->entries
- * becomes their number (databases with names are none). */
-int st_lmdb_walk(struct st_lmdb_entry **out, struct st_lmdb_head *head, const struct st_held *file,
+/* All entries of the head's database. */
+int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head, const struct st_held *file,
                  struct stoker_error *err);
+void st_lmdb_contents_free(struct st_lmdb_contents *contents);
+/* Makes the head that of the database of this name; STOKER_EINVAL, with the names that there are. */
+int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
+                   const char *name, struct stoker_error *err);
+/* The names of the first of them, separated by commas. */
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, char *out, size_t size);
 
 #endif
