@@ -142,7 +142,9 @@ STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
  *   zip:       images with the classes of their folders. Fields: image, label, name.
  *   csv:, jsonl: files named in a table whose first line names its columns, or in one object a line. Fields
  *              are columns, that of the files first, or the first with "=image" or "=audio". It may name URLs; in
- *              one opened by URL paths are relative to that. Damaged rows are bad samples.
+ *              one opened by URL paths are relative to that. Damaged rows are bad samples, and so are those with
+ *              an empty cell, or a word, in a column of numbers. Words in a column of labels are classes, unless
+ *              most of them are whole numbers.
  *
  * In arrays of numbers uint8 rows of [H, W] and [H, W, C <= 4] are images, and single numbers int or float;
  * "=type" says otherwise where that can be.

@@ -241,7 +241,8 @@ class Manifest(Classes, _Files):
 
     Fields are columns, that of the files first, or the first with "=image"; paths are relative to the
     table's folder or URL, and may be URLs themselves. Words in a column of labels are classes, numbered in
-    sorted order. Damaged rows are bad samples.
+    sorted order, unless most of them are whole numbers, which are labels as they stand. Damaged rows are bad
+    samples, and so are those with an empty cell, or a word, where a number should stand.
     """
 
     def __init__(

@@ -93,9 +93,9 @@ def manifests():
     partly("no_path.csv", head + "a.jpg,1\n,1\n", [None, "line 3: nothing stands for path"])
     bad("twins.csv", "path,label,label\na,1,1\n", "two columns are called label")
     bad("no_column.csv", "path,x\na,1\n", "no column is called label", EINVAL)
-    partly("no_number.csv", head + "a.jpg,1\na.jpg,one\n\"a\n", [None, "line 3: label is one, no number", "line 4: a quote"],
+    partly("no_number.csv", head + "a.jpg,1\na.jpg,one\n\"a\n", [None, "line 3: label is 'one', no number", "line 4: a quote"],
            "path,label=float", "float")
-    bad("no_numbers.csv", head + "a.jpg,one\n\"a\n", "line 2: label is one, no number", fields="path,label=float")
+    bad("no_numbers.csv", head + "a.jpg,one\n\"a\n", "line 2: label is 'one', no number", fields="path,label=float")
     bad("no_usual.csv", "x,y\n1,2\n", "name those wanted in fields", EINVAL, "-")
     good = '{"path": "a.jpg", "label": 1}\n'
     partly("broken.jsonl", good + '{"path": "a.jpg", "label": }\n' + good, [None, "line 2: no JSON object", None])

@@ -41,10 +41,11 @@ int st_csv_record(struct st_lines *lines, char separator, struct st_cells *out,
                   struct stoker_error *err);
 
 /* The next line's JSON object: its keys and values in turn. Strings without their quotes and escapes,
- * true and false as 1 and 0, and lists and objects as they are written; null as no word at all: the key
- * is left out. Damage as above. */
+ * true and false as 1 and 0, and lists and objects as they are written; null as an empty word. Damage as
+ * above. */
 int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_error *err);
 /* A value of such a record as it is written: strings in their quotes, true and false. */
 const char *st_json_written(const struct st_cells *record, uint64_t index);
+bool st_json_is_null(const struct st_cells *record, uint64_t index);
 
 #endif

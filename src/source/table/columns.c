@@ -108,24 +108,54 @@ int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *name
 
 /* ---- columns become fields ----------------------------------------------------------------------- */
 
-/* Whether the words of all rows but damaged ones are numbers of this kind. */
-static bool all_numbers(const struct st_manifest *manifest, uint32_t k, bool whole)
+/* What a column's words are, of the rows that are not damaged. */
+struct tally {
+    uint64_t words;  /* that are not empty */
+    uint64_t wholes; /* of them whole numbers */
+    uint64_t reals;  /* of them numbers of any kind */
+};
+
+static struct tally count_words(const struct st_manifest *manifest, uint32_t k)
 {
+    struct tally tally = {0};
     int64_t number;
     double real;
     for (uint64_t i = 0; i < manifest->count; i++) {
         const struct st_bytes word = st_manifest_cell(manifest, i, k);
-        if (!st_manifest_is_damaged(manifest, i) &&
-            (whole ? !st_text_whole(word, &number) : !st_text_real(word, &real)))
-            return false;
+        if (st_manifest_is_damaged(manifest, i) || !word.size)
+            continue;
+        const bool whole = st_text_whole(word, &number);
+        tally.words++;
+        tally.wholes += whole;
+        tally.reals += whole || st_text_real(word, &real);
     }
-    return true;
+    return tally;
+}
+
+/* Whether the words of a column of labels are numbers: if that was asked for, when any is; else when more
+ * than half are. So no single cell can turn labels into classes, or classes into labels. */
+static bool holds_numbers(const struct tally *tally, bool asked_for)
+{
+    return asked_for ? tally->wholes > 0 : tally->wholes > tally->words / 2;
 }
 
 static int compare_words(const void *a, const void *b)
 {
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;
     return st_name_compare(left, strlen(left), right, strlen(right));
+}
+
+/* A word where a number or a class should stand: the row is damaged. */
+static int note_word(struct st_manifest *manifest, uint32_t k, uint64_t row, const char *wanted,
+                     struct stoker_error *err)
+{
+    char why[240];
+    const char *word = (const char *)st_manifest_cell(manifest, row, k).data;
+    if (*word)
+        snprintf(why, sizeof why, "%.60s is '%.100s', no %s", manifest->fields[k].name, word, wanted);
+    else
+        snprintf(why, sizeof why, "%.60s is empty, no %s", manifest->fields[k].name, wanted);
+    return st_manifest_damage(manifest, row, why, err);
 }
 
 /* Words to numbers: classes in sorted order. */
@@ -135,9 +165,16 @@ static int number_classes(struct st_manifest *manifest, uint32_t k, struct stoke
     if (!classes)
         return st_manifest_no_memory(manifest, err);
     uint64_t words = 0, kept = 0;
-    for (uint64_t i = 0; i < manifest->count; i++)
-        if (!st_manifest_is_damaged(manifest, i))
-            classes[words++] = (const char *)st_manifest_cell(manifest, i, k).data;
+    int rc = 0;
+    for (uint64_t i = 0; i < manifest->count && !rc; i++) {
+        const struct st_bytes word = st_manifest_cell(manifest, i, k);
+        if (st_manifest_is_damaged(manifest, i))
+            continue;
+        if (word.size)
+            classes[words++] = (const char *)word.data;
+        else
+            rc = note_word(manifest, k, i, "class", err);
+    }
     qsort(classes, words, sizeof *classes, compare_words);
     for (uint64_t i = 0; i < words; i++)
         if (!kept || strcmp(classes[kept - 1], classes[i]))
@@ -147,22 +184,13 @@ static int number_classes(struct st_manifest *manifest, uint32_t k, struct stoke
         const char **found = bsearch(&word, classes, kept, sizeof *classes, compare_words);
         manifest->columns[k].wholes[i] = found ? found - classes : 0;
     }
-    if (manifest->classes || kept > UINT32_MAX) {
+    if (rc || manifest->classes || kept > UINT32_MAX) {
         free(classes);
     } else {
         manifest->classes = classes;
         manifest->class_count = (uint32_t)kept;
     }
-    return 0;
-}
-
-/* A word where a number was asked for: the row is damaged. */
-static int note_word(struct st_manifest *manifest, uint32_t k, uint64_t row, struct stoker_error *err)
-{
-    char why[200];
-    snprintf(why, sizeof why, "%.60s is %.100s, no number", manifest->fields[k].name,
-             (const char *)st_manifest_cell(manifest, row, k).data);
-    return st_manifest_damage(manifest, row, why, err);
+    return rc;
 }
 
 static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_error *err)
@@ -175,7 +203,8 @@ static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_
         column->reals = st_calloc(manifest->count, sizeof *column->reals);
     if (!column->wholes && !column->reals)
         return st_manifest_no_memory(manifest, err);
-    if (whole && !all_numbers(manifest, k, true))
+    const struct tally tally = count_words(manifest, k);
+    if (whole && !holds_numbers(&tally, manifest->wishes.wishes[k].typed))
         return number_classes(manifest, k, err);
     int rc = 0;
     for (uint64_t i = 0; i < manifest->count && !rc; i++) {
@@ -183,7 +212,7 @@ static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_
         const bool good =
             whole ? st_text_whole(word, &column->wholes[i]) : st_text_real(word, &column->reals[i]);
         if (!good && !st_manifest_is_damaged(manifest, i))
-            rc = note_word(manifest, k, i, err);
+            rc = note_word(manifest, k, i, whole ? "whole number" : "number", err);
     }
     return rc;
 }
@@ -192,9 +221,10 @@ static enum st_field_kind own_choice(const struct st_manifest *manifest, uint32_
 {
     if (k == manifest->path_field)
         return ST_FIELD_IMAGE;
-    if (all_numbers(manifest, k, true))
+    const struct tally tally = count_words(manifest, k);
+    if (tally.words && tally.wholes == tally.words)
         return ST_FIELD_INT;
-    if (all_numbers(manifest, k, false))
+    if (tally.words && tally.reals == tally.words)
         return ST_FIELD_FLOAT;
     return is_among(manifest->fields[k].name, label_names) ? ST_FIELD_INT : ST_FIELD_TEXT;
 }

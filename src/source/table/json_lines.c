@@ -127,7 +127,7 @@ static bool add_written(struct reading *line, const char *from)
     return added;
 }
 
-/* A value as a cell; for null the key before it goes too. */
+/* A value as a cell; null is an empty one. */
 static bool add_value(struct reading *line)
 {
     struct st_text *text = &line->text;
@@ -137,10 +137,8 @@ static bool add_value(struct reading *line)
         return add_string(line) && add_written(line, from);
     if (!st_json_skip(text, DEPTH_MAX))
         return false;
-    if (*from == 'n') {
-        line->out->text_size = line->out->at[--line->out->count];
-        return true;
-    }
+    if (*from == 'n')
+        return add_plain(line, "", 0) && add_written(line, from);
     if (*from == 't' || *from == 'f')
         return add_plain(line, *from == 't' ? "1" : "0", 1) && add_written(line, from);
     return add_plain(line, from, (uint64_t)(text->at - from));
@@ -151,6 +149,11 @@ const char *st_json_written(const struct st_cells *record, uint64_t index)
     const char *word = st_cells_word(record, index), *behind = word + strlen(word) + 1;
     const uint64_t end = index + 1 < record->count ? record->at[index + 1] : record->text_size;
     return behind < record->text + end ? behind : word;
+}
+
+bool st_json_is_null(const struct st_cells *record, uint64_t index)
+{
+    return !*st_cells_word(record, index) && !strcmp(st_json_written(record, index), "null");
 }
 
 static bool add_object(struct reading *line)

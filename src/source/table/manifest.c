@@ -7,8 +7,10 @@
  * one of the usual names for files, and one with one of those for labels.
  *
  * A column is read as asked for (label=int, score=float, caption=text, boxes=json), else as whole
- * numbers, as numbers or as text, whichever all its words are. Words where whole numbers are asked for,
- * or in a column of labels, are classes, numbered in sorted order.
+ * numbers, as numbers or as text, whichever all its words are; empty ones do not count. A column of
+ * labels, or one that is asked for as whole numbers, may hold words instead: if most of them are no whole
+ * numbers (if asked for: if none is), they are classes, numbered in sorted order. A row whose word is
+ * empty or no number in a column of numbers, or empty in one of classes, is damaged.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -114,10 +116,13 @@ static bool jsonl_suits(const char *path, const uint8_t *head, size_t size)
 
 static uint64_t manifest_count(const void *self) { return ((const struct st_manifest *)self)->count; }
 
-/* The first column of whole numbers. */
+/* The first column of whole numbers; of a damaged row what stands for a label in its place. */
 static int64_t manifest_label(const void *self, uint64_t sample)
 {
+    enum { NO_LABEL = -100 };
     const struct st_manifest *manifest = self;
+    if (st_manifest_is_damaged(manifest, sample))
+        return NO_LABEL;
     for (uint32_t k = 0; k < manifest->wishes.count; k++)
         if (manifest->columns[k].wholes)
             return manifest->columns[k].wholes[sample];

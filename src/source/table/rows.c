@@ -108,8 +108,8 @@ static int add_damaged(struct st_manifest *manifest, uint64_t line, const char *
     return rc ? rc : st_manifest_damage(manifest, manifest->count - 1, why, err);
 }
 
-/* The word of a record that a field wants; NULL when it is not there. The last of equal JSON keys
- * counts. */
+/* The word of a record that a field wants; NULL when it is not there, or is null, which only JSON can be.
+ * The last of equal JSON keys counts. */
 static const char *word_for(const struct st_manifest *manifest, const struct st_cells *record,
                             uint32_t k)
 {
@@ -120,7 +120,9 @@ static const char *word_for(const struct st_manifest *manifest, const struct st_
         return st_cells_word(record, manifest->columns[k].source);
     for (uint64_t i = 0; i + 1 < record->count; i += 2)
         if (!strcmp(st_cells_word(record, i), wish->name))
-            found = json ? st_json_written(record, i + 1) : st_cells_word(record, i + 1);
+            found = json                              ? st_json_written(record, i + 1)
+                    : st_json_is_null(record, i + 1) ? NULL
+                                                      : st_cells_word(record, i + 1);
     return found;
 }
 
