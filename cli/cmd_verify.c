@@ -133,7 +133,7 @@ static int check_sums(struct verify *v, const char *uri, struct pack_findings *f
                       struct stoker_error *err)
 {
     struct st_paths paths = {0};
-    int rc = pack_check_folder(v->data, findings, err);
+    int rc = pack_check_folder(v->data, st_dataset_count(v->set), findings, err);
     if (rc || strcmp(v->set->source->scheme, "tar"))
         return rc;
     rc = st_expand(&paths, strncmp(uri, "tar:", 4) ? uri : uri + 4, err);
@@ -168,6 +168,8 @@ static int verify_run(int argc, char **argv)
     if (usage != PACK_OK)
         return usage;
     int rc = pack_data_open(&v.set, v.data, v.fields, uri, sizeof uri, &err);
+    if (!rc && !st_dataset_count(v.set))
+        report(&v, v.data, "there is no sample in it");
     if (!rc)
         rc = check_sums(&v, uri, &findings, &err);
     if (!rc)

@@ -86,7 +86,19 @@ static void check_file(const char *folder, const char *name, uint64_t bytes, uin
     st_held_close(&file);
 }
 
-int pack_check_folder(const char *folder, struct pack_findings *findings, struct stoker_error *err)
+/* All the samples that were packed must be there, whatever the files' sums say. */
+static void check_count(const char *folder, uint64_t packed, uint64_t found,
+                        struct pack_findings *findings)
+{
+    char why[160];
+    snprintf(why, sizeof why, "has %llu samples; the manifest says %llu", (unsigned long long)found,
+             (unsigned long long)packed);
+    if (found != packed)
+        findings->bad(findings->context, folder, why);
+}
+
+int pack_check_folder(const char *folder, uint64_t samples, struct pack_findings *findings,
+                      struct stoker_error *err)
 {
     struct pack_manifest manifest;
     const int rc = pack_manifest_read(&manifest, folder, err);
@@ -98,6 +110,8 @@ int pack_check_folder(const char *folder, struct pack_findings *findings, struct
         const struct pack_beside_file *file = &manifest.beside.files[i];
         check_file(folder, file->name, file->bytes, file->crc, findings);
     }
+    if (!rc)
+        check_count(folder, manifest.samples, samples, findings);
     if (!rc && !manifest.complete)
         findings->bad(findings->context, folder,
                       "the pack is not complete: run the same 'stoker pack' again");

@@ -16,9 +16,10 @@ struct pack_findings {
     uint64_t files, sums; /* looked at */
 };
 
-/* Every file that the folder's manifest lists: its size and its sum. Nothing where there is no manifest.
- */
-int pack_check_folder(const char *folder, struct pack_findings *findings, struct stoker_error *err);
+/* Every file that the folder's manifest lists: its size and its sum; and whether there are as many samples
+ * as were packed. Nothing where there is no manifest. */
+int pack_check_folder(const char *folder, uint64_t samples, struct pack_findings *findings,
+                      struct stoker_error *err);
 /* Every member of a tar file against the sums in its "__index__"; nothing where it has none. */
 int pack_check_tar(const char *path, struct pack_findings *findings, struct stoker_error *err);
 

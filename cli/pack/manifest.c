@@ -141,6 +141,8 @@ static int take_line(struct pack_manifest *manifest, char *line, const char *pat
         manifest->settings = strdup(value);
         return manifest->settings ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     }
+    if ((value = after(line, PACK_LINE_SAMPLES)))
+        manifest->claimed = strtoull(value, NULL, 10);
     if ((value = after(line, PACK_LINE_LEDGER_SIZE)))
         manifest->ledger_size = strtoull(value, NULL, 10);
     if ((value = after(line, PACK_LINE_COMPLETE)))
@@ -174,6 +176,9 @@ int pack_manifest_read(struct pack_manifest *manifest, const char *folder, struc
         rc = take_line(manifest, line, path, err);
     if (!rc && !manifest->settings)
         rc = st_fail(err, STOKER_ECORRUPT, "%s: not the manifest of a pack", path);
+    if (!rc && manifest->claimed != manifest->samples)
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: says %llu samples, and its shards have %llu: it is damaged",
+                     path, (unsigned long long)manifest->claimed, (unsigned long long)manifest->samples);
     st_buffer_free(&text);
     st_held_close(&file);
     return rc;
@@ -192,7 +197,8 @@ static int look_into(const char *folder, bool known, bool goes_on, struct stoker
     if (!dir)
         return st_fail_errno(err, errno, "%s", folder);
     for (struct dirent *entry; !rc && (entry = readdir(dir));) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+            !strcmp(entry->d_name, PACK_LOCK))
             continue;
         if (is_partial(entry->d_name) && !goes_on)
             unlinkat(dirfd(dir), entry->d_name, 0);
@@ -247,8 +253,6 @@ int pack_manifest_open(struct pack_manifest *manifest, const struct pack_options
 {
     char *wanted;
     *manifest = (struct pack_manifest){0};
-    if (mkdir(opt->folder, 0777) && errno != EEXIST)
-        return st_fail_errno(err, errno, "%s", opt->folder);
     int rc = pack_manifest_settings(&wanted, opt, data, err);
     if (rc)
         return rc;

@@ -11,6 +11,7 @@
 
 /* How lines begin. */
 #define PACK_LINE_SETTINGS    "\"settings\": "
+#define PACK_LINE_SAMPLES     "\"samples\": "
 #define PACK_LINE_LEDGER_SIZE "\"ledger_size\": "
 #define PACK_LINE_COMPLETE    "\"complete\": "
 #define PACK_LINE_UNDER_WAY   "\"under_way\": "

@@ -80,7 +80,7 @@ static bool put_head(struct st_buffer *text, const struct pack_manifest *m)
     const struct pack_mark *mark = &m->mark;
     return put(text, "{\n\"stoker_pack\": 1,\n" PACK_LINE_SETTINGS "%s,\n" PACK_LINE_COMPLETE "%s,\n",
                m->settings, m->complete ? "true" : "false") &&
-           put(text, "\"samples\": %llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
+           put(text, PACK_LINE_SAMPLES "%llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
                (unsigned long long)m->samples, (unsigned long long)m->bad,
                (unsigned long long)m->bytes) &&
            put(text, PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&

@@ -215,6 +215,7 @@ struct pack_manifest {
     struct pack_shard *shards;
     uint64_t shard_count, shard_room;
     uint64_t positions, samples, bytes, bad; /* of all shards */
+    uint64_t claimed;                        /* samples, as the file itself adds them up */
     struct pack_mark mark;
     struct pack_beside beside;
     uint64_t ledger_size;
@@ -225,9 +226,19 @@ struct pack_manifest {
 #define PACK_MANIFEST "manifest.json"
 #define PACK_LEDGER   "bad_samples.jsonl"
 
+/* Held while a run writes into its folder. */
+#define PACK_LOCK ".stoker-pack-lock"
+struct pack_lock {
+    int fd; /* -1: not held */
+    char path[PATH_MAX];
+};
+/* Makes the folder if it is missing; refuses while another run holds it, and says which. */
+int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_error *err);
+void pack_lock_drop(struct pack_lock *lock);
+
 /* DST must not lie in SRC. */
 int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
-/* Makes the folder if it is missing, and takes up what an earlier run with the same settings left. */
+/* Takes up what an earlier run with the same settings left in the folder. */
 int pack_manifest_open(struct pack_manifest *manifest, const struct pack_options *opt,
                        const struct stoker_dataset *data, struct stoker_error *err);
 int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_dataset *data,

@@ -31,6 +31,7 @@ struct pack {
     struct stoker_error bad; /* the latest bad sample's */
     struct stoker_dataset *data;
     struct stoker_order *order;
+    struct pack_lock lock;
     struct pack_manifest manifest;
     struct pack_sample *ring;
     struct st_work *work; /* one for each worker */
@@ -180,7 +181,9 @@ static int prepare(struct pack *pack)
     pack->total = st_dataset_count(pack->data);
     if (!pack->total)
         return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
-    rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack->err);
+    rc = pack_lock_take(&pack->lock, opt->folder, pack->err);
+    if (!rc)
+        rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack->err);
     if (!rc && !pack->manifest.complete && pack_done(pack) >= pack->total)
         rc = pack_was_changed(opt->folder, pack->err);
     if (!rc && opt->shuffle) {
@@ -215,11 +218,12 @@ static void clean_up(struct pack *pack)
     pack_manifest_free(&pack->manifest);
     stoker_order_close(pack->order);
     stoker_dataset_close(pack->data);
+    pack_lock_drop(&pack->lock);
 }
 
 int pack_run(const struct pack_options *opt, struct pack_result *result, struct stoker_error *err)
 {
-    struct pack pack = {.opt = opt, .result = result, .err = err};
+    struct pack pack = {.opt = opt, .result = result, .err = err, .lock.fd = -1};
     const uint64_t start = st_now_ns();
     *result = (struct pack_result){0};
     int rc = prepare(&pack);

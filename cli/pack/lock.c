@@ -1,0 +1,82 @@
+/* lock.c - one run at a time writes into a folder
+ *
+ * A file in the folder is locked for as long as the run lives, however it ends, and says who that is. It
+ * goes with the run that ends well; one that was killed leaves it, and nobody holds it then.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pack/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whether the name still leads to the file that is open: who held the lock before removes it. */
+static bool is_still_named(int fd, const char *path)
+{
+    struct stat held, named;
+    return !fstat(fd, &held) && !lstat(path, &named) && held.st_dev == named.st_dev &&
+           held.st_ino == named.st_ino;
+}
+
+static int held_by_another(int fd, const char *folder, struct stoker_error *err)
+{
+    char who[300] = "";
+    const ssize_t size = pread(fd, who, sizeof who - 1, 0);
+    who[size > 0 ? (size_t)size : 0] = '\0';
+    who[strcspn(who, "\n")] = '\0';
+    return st_fail(err, STOKER_EINVAL,
+                   "%.500s: another 'stoker pack' is writing there (%s): wait until it is done, or name "
+                   "another folder",
+                   folder, who[0] ? who : "it does not say who");
+}
+
+static void say_who(int fd)
+{
+    char host[100] = "", who[200];
+    gethostname(host, sizeof host - 1);
+    const int size = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
+    if (ftruncate(fd, 0) || pwrite(fd, who, (size_t)size, 0) != size)
+        return; /* the lock counts, not what stands in it: a full disk shows soon enough */
+}
+
+int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_error *err)
+{
+    *lock = (struct pack_lock){.fd = -1};
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return st_fail_errno(err, errno, "%s", folder);
+    const int rc = pack_path(lock->path, folder, PACK_LOCK, err);
+    if (rc)
+        return rc;
+    for (;;) {
+        const int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd < 0)
+            return pack_cannot_write(lock->path, errno, err);
+        const int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+        if (why == EWOULDBLOCK) {
+            held_by_another(fd, folder, err);
+            close(fd);
+            return STOKER_EINVAL;
+        }
+        /* Else a file system without locks, which cannot be helped, or the lock is ours. */
+        if (why || is_still_named(fd, lock->path)) {
+            lock->fd = fd;
+            say_who(fd);
+            return STOKER_OK;
+        }
+        close(fd);
+    }
+}
+
+void pack_lock_drop(struct pack_lock *lock)
+{
+    if (lock->fd < 0)
+        return;
+    unlink(lock->path);
+    close(lock->fd);
+    lock->fd = -1;
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker pack` into a folder that another run writes into, or has left; and what `stoker verify` makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from packing import PROGRAM, archive, big_tree, pack, stoker
+
+FORMATS = ["tar", "tfrecord", "lmdb", "hdf5", "npy"]
+
+
+def skip_without(got, form):
+    if got.returncode == 2:
+        pytest.skip(f"this build has no {form}")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_two_runs_into_one_folder(tmp_path, form):
+    source = archive(tmp_path / "in.tar", 4000, size=(40, 32))
+    out, lock = tmp_path / "out", tmp_path / "out" / ".stoker-pack-lock"
+    command = [str(PROGRAM), "pack", str(source), str(out), "--format", form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
+        deadline = time.monotonic() + 60
+        while first.poll() is None and time.monotonic() < deadline and not (lock.exists() and lock.read_text()):
+            time.sleep(0.001)
+        if first.returncode == 2:
+            pytest.skip(f"this build has no {form}")
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            second = stoker("pack", source, out, "--format", form)
+            other = stoker("pack", source, out, "--format", "tar", "--shard-size", "64K")
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
+        said = first.communicate(timeout=120)
+        assert first.returncode == 0, said
+    for got in (second, other):
+        assert got.returncode == 3 and got.stderr.count("\n") == 1
+        assert f"process {first.pid} on {socket.gethostname()}" in got.stderr and str(out) in got.stderr
+    assert not lock.exists()
+    assert "all good" in stoker("verify", out).stdout
+    assert json.loads((out / "manifest.json").read_text())["samples"] == 4000
+
+
+def test_a_lock_that_a_killed_run_left(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".stoker-pack-lock").write_text("process 1 on nowhere\n")
+    pack(archive(tmp_path / "in.tar", 10), out)
+    assert not (out / ".stoker-pack-lock").exists()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_verify_compares_counts(tmp_path, form):
+    """Files whose sums are right, and in which samples are missing."""
+    out, small = tmp_path / "out", tmp_path / "small"
+    got = stoker("pack", archive(tmp_path / "in.tar", 40), out, "--format", form)
+    skip_without(got, form)
+    pack(archive(tmp_path / "few.tar", 30), small, "--format", form)
+    assert stoker("verify", out).returncode == 0
+    fewer = json.loads((small / "manifest.json").read_text())
+    text = (out / "manifest.json").read_text()
+    for file in fewer["shards"] + fewer.get("beside", []):
+        name = file.get("name") or file["file"]
+        shutil.copy(small / name, out / name)
+        text = re.sub(rf'("{name}".*"bytes": )\d+(, "crc32c": ")[0-9a-f]*', rf'\g<1>{file["bytes"]}\g<2>{file["crc32c"]}', text)
+    (out / "manifest.json").write_text(text)
+    got = stoker("verify", out)
+    assert got.returncode == 1 and "has 30 samples; the manifest says 40" in got.stdout, got.stdout + got.stderr
+    assert "all good" not in got.stdout
+
+
+def test_verify_an_empty_lmdb(tmp_path):
+    lmdb = pytest.importorskip("lmdb")
+    out = tmp_path / "out"
+    skip_without(stoker("pack", archive(tmp_path / "in.tar", 40), out, "--format", "lmdb"), "lmdb")
+    (out / "data.mdb").unlink()
+    lmdb.open(str(out)).close()
+    got = stoker("verify", out)
+    assert got.returncode != 0 and "all good" not in got.stdout
+
+
+def test_verify_a_manifest_whose_sums_differ(tmp_path):
+    out = tmp_path / "out"
+    pack(archive(tmp_path / "in.tar", 40), out)
+    text = (out / "manifest.json").read_text()
+    (out / "manifest.json").write_text(text.replace('"samples": 40,\n', '"samples": 41,\n', 1))
+    got = stoker("verify", out)
+    assert got.returncode == 3 and "says 41 samples, and its shards have 40" in got.stderr
+
+
+def test_verify_nothing(tmp_path):
+    """An archive without a sample is no good one."""
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "x.npy", np.zeros((0, 4, 4), np.uint8))
+    got = stoker("verify", tmp_path / "x.npy")
+    assert got.returncode == 1 and "no sample" in got.stdout
