@@ -196,20 +196,21 @@ static int bench_run(int argc, char **argv)
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;
     double decode_rate;
-    char uri[PATH_MAX + 64];
+    struct st_location place = {0};
     const int usage = parse(&bench, argc, argv);
     if (usage != EXIT_OK)
         return usage;
     int rc = stoker_pipeline_open(&pipe, bench.pipeline, &err);
     const uint64_t start = st_now_ns();
     if (rc == STOKER_OK)
-        rc = pack_data_open(&data, bench.data, NULL, uri, sizeof uri, &err);
+        rc = pack_data_open(&data, &place, bench.data, NULL, &err);
     if (rc == STOKER_OK) {
         print_data(&bench, data, (double)(st_now_ns() - start) / 1e9);
         rc = measure_parts(data, bench.seconds / 4, &decode_rate, &err);
     }
     if (rc == STOKER_OK)
         rc = measure_pipeline(&bench, data, pipe, decode_rate, &err);
+    st_location_free(&place);
     stoker_dataset_close(data);
     stoker_pipeline_close(pipe);
     return rc == STOKER_OK ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);

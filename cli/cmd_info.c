@@ -96,7 +96,7 @@ static void print_data(const struct info *info)
     struct number_text room;
     struct pack_size_text each_text, all_text;
     const double each = info->looked_at ? (double)info->bytes / (double)info->looked_at : 0;
-    printf("%-12s %s\n%-12s %s\n", "data", info->data, "format", info->set->source->scheme);
+    printf("%-12s %s\n%-12s %s\n", "data", info->data, "format", info->set->kind);
     printf("%-12s %s\n", "samples", with_commas(&room, (double)info->samples));
     if (stoker_dataset_class_count(info->set))
         printf("%-12s %u\n", "classes", stoker_dataset_class_count(info->set));
@@ -126,8 +126,8 @@ static int print_info(const char *data, const char *fields, const char *html)
 {
     struct info info = {.data = data};
     struct stoker_error err = {0};
-    char uri[PATH_MAX + 64];
-    int rc = pack_data_open(&info.set, data, fields, uri, sizeof uri, &err);
+    struct st_location place;
+    int rc = pack_data_open(&info.set, &place, data, fields, &err);
     if (!rc)
         rc = info_gather(&info, html != NULL, &err);
     if (!rc)
@@ -135,6 +135,7 @@ static int print_info(const char *data, const char *fields, const char *html)
     if (!rc && html)
         rc = info_write_html(&info, html, &err);
     info_free(&info);
+    st_location_free(&place);
     return rc ? fail(EXIT_FAILED, "%s", err.message) : EXIT_OK;
 }
 

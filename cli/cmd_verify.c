@@ -5,8 +5,6 @@
 #include "cli/cli.h"
 #include "cli/pack/check.h"
 
-#include "source/shards/expand.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,17 +127,12 @@ static int look_at_all(struct verify *v, struct stoker_error *err)
 
 /* ---- sums -------------------------------------------------------------------------------------- */
 
-static int check_sums(struct verify *v, const char *uri, struct pack_findings *findings,
+static int check_sums(struct verify *v, const struct st_location *place, struct pack_findings *findings,
                       struct stoker_error *err)
 {
-    struct st_paths paths = {0};
     int rc = pack_check_folder(v->data, st_dataset_count(v->set), findings, err);
-    if (rc || strcmp(v->set->source->scheme, "tar"))
-        return rc;
-    rc = st_expand(&paths, strncmp(uri, "tar:", 4) ? uri : uri + 4, err);
-    for (uint64_t i = 0; i < paths.count && !rc; i++)
-        rc = pack_check_tar(paths.items[i], findings, err);
-    st_paths_free(&paths);
+    for (uint64_t i = 0; i < place->paths.count && !rc && !strcmp(v->set->kind, "tar"); i++)
+        rc = pack_check_tar(place->paths.items[i], findings, err);
     return rc;
 }
 
@@ -163,21 +156,22 @@ static int verify_run(int argc, char **argv)
     struct verify v = {.workers = stoker_cpus()};
     struct pack_findings findings = {.bad = report, .context = &v};
     struct stoker_error err = {0};
-    char uri[PATH_MAX + 64];
+    struct st_location place;
     const int usage = parse(&v, argc, argv);
     if (usage != PACK_OK)
         return usage;
-    int rc = pack_data_open(&v.set, v.data, v.fields, uri, sizeof uri, &err);
+    int rc = pack_data_open(&v.set, &place, v.data, v.fields, &err);
     if (!rc && !st_dataset_count(v.set))
         report(&v, v.data, "there is no sample in it");
     if (!rc)
-        rc = check_sums(&v, uri, &findings, &err);
+        rc = check_sums(&v, &place, &findings, &err);
     if (!rc)
         rc = look_at_all(&v, &err);
     if (!rc && !v.quiet)
         print_summary(&v, &findings);
     free(v.ring);
     free(v.work);
+    st_location_free(&place);
     stoker_dataset_close(v.set);
     if (rc)
         return fail(PACK_FAILED, "%s", err.message);

@@ -232,7 +232,7 @@ static void put_page(FILE *file, const struct info *info)
     put_text(file, short_name(info->data));
     fprintf(file, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>", style);
     put_text(file, short_name(info->data));
-    fprintf(file, "</h1>\n<p class=path>%s: ", info->set->source->scheme);
+    fprintf(file, "</h1>\n<p class=path>%s: ", info->set->kind);
     put_text(file, info->data);
     fputs("</p>\n", file);
     put_tiles(file, info);

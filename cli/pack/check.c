@@ -38,7 +38,7 @@ int pack_sum_range(const struct st_held *file, uint64_t offset, uint64_t size, u
     return rc;
 }
 
-static int sum_file(const char *path, struct pack_shard *shard, struct stoker_error *err)
+static int sum_file(const char *path, struct st_pack_shard *shard, struct stoker_error *err)
 {
     struct st_held file = {0};
     int rc = st_held_open(&file, path, err);
@@ -51,7 +51,7 @@ static int sum_file(const char *path, struct pack_shard *shard, struct stoker_er
     return rc;
 }
 
-int pack_finish_as(char *temporary, const char *path, struct pack_shard *shard, struct stoker_error *err)
+int pack_finish_as(char *temporary, const char *path, struct st_pack_shard *shard, struct stoker_error *err)
 {
     int rc = sum_file(temporary, shard, err);
     if (!rc)
@@ -100,14 +100,14 @@ static void check_count(const char *folder, uint64_t packed, uint64_t found,
 int pack_check_folder(const char *folder, uint64_t samples, struct pack_findings *findings,
                       struct stoker_error *err)
 {
-    struct pack_manifest manifest;
-    const int rc = pack_manifest_read(&manifest, folder, err);
+    struct st_pack manifest;
+    const int rc = st_pack_read(&manifest, folder, err);
     for (uint64_t i = 0; !rc && i < manifest.shard_count; i++) {
-        const struct pack_shard *shard = &manifest.shards[i];
+        const struct st_pack_shard *shard = &manifest.shards[i];
         check_file(folder, shard->name, shard->bytes, shard->crc, findings);
     }
     for (uint32_t i = 0; !rc && i < manifest.beside.count; i++) {
-        const struct pack_beside_file *file = &manifest.beside.files[i];
+        const struct st_pack_file *file = &manifest.beside.files[i];
         check_file(folder, file->name, file->bytes, file->crc, findings);
     }
     if (!rc)
@@ -115,7 +115,7 @@ int pack_check_folder(const char *folder, uint64_t samples, struct pack_findings
     if (!rc && !manifest.complete)
         findings->bad(findings->context, folder,
                       "the pack is not complete: run the same 'stoker pack' again");
-    pack_manifest_free(&manifest);
+    st_pack_free(&manifest);
     return rc == STOKER_END ? STOKER_OK : rc;
 }
 

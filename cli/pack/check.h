@@ -25,7 +25,7 @@ int pack_check_tar(const char *path, struct pack_findings *findings, struct stok
 
 /* A file that a library wrote is whole: has it on the disk, notes its size and sum, and gives it its name.
  * `temporary` is empty then. */
-int pack_finish_as(char *temporary, const char *path, struct pack_shard *shard, struct stoker_error *err);
+int pack_finish_as(char *temporary, const char *path, struct st_pack_shard *shard, struct stoker_error *err);
 /* The CRC32C of a part of a file. */
 int pack_sum_range(const struct st_held *file, uint64_t offset, uint64_t size, uint32_t *crc,
                    struct stoker_error *err);

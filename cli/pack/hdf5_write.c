@@ -307,7 +307,7 @@ static int tighten(struct hdf5_writer *w, struct stoker_error *err)
     return rc;
 }
 
-static int hdf5_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+static int hdf5_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                        struct stoker_error *err)
 {
     struct hdf5_writer *w = self;

@@ -72,8 +72,8 @@ void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uin
     char name[PATH_MAX];
     size_t used = 0;
     st_dataset_name(data, number, name, sizeof name);
-    const bool files = strcmp(data->source->scheme, "tar") != 0; /* keys of tar files have lost theirs */
-    const char *at = own_part(name, source, strcmp(data->source->scheme, "folder") != 0);
+    const bool files = strcmp(data->kind, "tar") != 0; /* keys of tar files have lost theirs */
+    const char *at = own_part(name, source, strcmp(data->kind, "folder") != 0);
     while (*at && used < PACK_KEY_MAX) {
         const size_t size = strcspn(at, "/");
         const bool last = at[size] == '\0';

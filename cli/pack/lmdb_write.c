@@ -160,7 +160,7 @@ static void lmdb_drop(void *self, bool leave)
     *w = (struct lmdb_writer){0};
 }
 
-static int lmdb_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+static int lmdb_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                        struct stoker_error *err)
 {
     struct lmdb_writer *w = self;

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/pack/manifest.h"
+#include "source/packs/classes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,27 +76,36 @@ static bool put(struct st_buffer *text, const char *format, ...)
     return good;
 }
 
-static bool put_head(struct st_buffer *text, const struct pack_manifest *m)
+static bool put_head(struct st_buffer *text, const struct st_pack *m)
 {
-    const struct pack_mark *mark = &m->mark;
-    return put(text, "{\n\"stoker_pack\": 1,\n" PACK_LINE_SETTINGS "%s,\n" PACK_LINE_COMPLETE "%s,\n",
+    const struct st_pack_mark *mark = &m->mark;
+    return put(text, ST_PACK_BEGIN ST_PACK_LINE_SETTINGS "%s,\n" ST_PACK_LINE_COMPLETE "%s,\n",
                m->settings, m->complete ? "true" : "false") &&
-           put(text, PACK_LINE_SAMPLES "%llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
+           put(text, ST_PACK_LINE_SAMPLES "%llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
                (unsigned long long)m->samples, (unsigned long long)m->bad,
                (unsigned long long)m->bytes) &&
-           put(text, PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&
+           put(text, ST_PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&
            (!mark->positions ||
-            put(text, PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu},\n",
+            put(text, ST_PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu},\n",
                 (unsigned long long)mark->positions, (unsigned long long)mark->samples));
 }
 
-static bool put_shards(struct st_buffer *text, const struct pack_manifest *m)
+static bool put_classes(struct st_buffer *text, const struct st_cells *classes)
+{
+    bool good = !classes->count || put(text, "\"classes\": [\n");
+    for (uint64_t i = 0; i < classes->count && good; i++)
+        good = st_class_write(text, st_cells_word(classes, i)) &&
+               put(text, i + 1 < classes->count ? ",\n" : "\n],\n");
+    return good;
+}
+
+static bool put_shards(struct st_buffer *text, const struct st_pack *m)
 {
     bool good = put(text, "\"shards\": [\n");
     for (uint64_t i = 0; i < m->shard_count && good; i++) {
-        const struct pack_shard *s = &m->shards[i];
+        const struct st_pack_shard *s = &m->shards[i];
         good = put(text,
-                   PACK_LINE_SHARD "\"%s\", \"first\": %llu, \"positions\": %llu, \"samples\": %llu, "
+                   ST_PACK_LINE_SHARD "\"%s\", \"first\": %llu, \"positions\": %llu, \"samples\": %llu, "
                                    "\"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
                    s->name, (unsigned long long)s->first, (unsigned long long)s->positions,
                    (unsigned long long)s->samples, (unsigned long long)s->bytes, s->crc,
@@ -104,23 +114,23 @@ static bool put_shards(struct st_buffer *text, const struct pack_manifest *m)
     return good && put(text, "]");
 }
 
-static bool put_beside(struct st_buffer *text, const struct pack_beside *beside)
+static bool put_beside(struct st_buffer *text, const struct st_pack_beside *beside)
 {
     bool good = !beside->count || put(text, ",\n\"beside\": [\n");
     for (uint32_t i = 0; i < beside->count && good; i++)
-        good = put(text, PACK_LINE_BESIDE "\"%s\", \"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
+        good = put(text, ST_PACK_LINE_BESIDE "\"%s\", \"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
                    beside->files[i].name, (unsigned long long)beside->files[i].bytes,
                    beside->files[i].crc, i + 1 < beside->count ? "," : "");
     return good && put(text, beside->count ? "]\n}\n" : "\n}\n");
 }
 
-int pack_manifest_store(const struct pack_manifest *manifest, const struct pack_options *opt,
+int pack_manifest_store(const struct st_pack *manifest, const struct pack_options *opt,
                         struct stoker_error *err)
 {
     struct st_buffer text = {0};
     const bool good =
-        put_head(&text, manifest) && put_shards(&text, manifest) && put_beside(&text, &manifest->beside);
-    const int rc = good ? pack_file_put(opt->folder, PACK_MANIFEST, text.data, text.size, err)
+        put_head(&text, manifest) && put_classes(&text, &manifest->classes) && put_shards(&text, manifest) && put_beside(&text, &manifest->beside);
+    const int rc = good ? pack_file_put(opt->folder, ST_PACK_MANIFEST, text.data, text.size, err)
                         : st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
     st_buffer_free(&text);
     return rc;
@@ -128,7 +138,7 @@ int pack_manifest_store(const struct pack_manifest *manifest, const struct pack_
 
 /* ---- what comes to pass ------------------------------------------------------------------------ */
 
-int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_dataset *data,
+int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err)
 {
     enum { ROOM = 6 * 1024 };
@@ -151,7 +161,7 @@ int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_datase
     return STOKER_OK;
 }
 
-static int append_ledger(struct pack_manifest *manifest, const struct pack_options *opt,
+static int append_ledger(struct st_pack *manifest, const struct pack_options *opt,
                          struct stoker_error *err)
 {
     char path[PATH_MAX];
@@ -174,8 +184,8 @@ static int append_ledger(struct pack_manifest *manifest, const struct pack_optio
     return STOKER_OK;
 }
 
-int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options *opt,
-                      const struct pack_shard *shard, bool last, struct stoker_error *err)
+int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
+                      const struct st_pack_shard *shard, bool last, struct stoker_error *err)
 {
     const int rc = append_ledger(manifest, opt, err);
     if (rc)
@@ -184,16 +194,16 @@ int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options 
         manifest->shards[manifest->shard_count - 1].positions += shard->positions;
         manifest->positions += shard->positions;
         manifest->bad += shard->positions;
-    } else if (!pack_manifest_note(manifest, shard)) {
+    } else if (!st_pack_note(manifest, shard)) {
         return st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
     }
-    manifest->mark = (struct pack_mark){0};
+    manifest->mark = (struct st_pack_mark){0};
     manifest->complete = last;
     return pack_manifest_store(manifest, opt, err);
 }
 
-int pack_manifest_mark(struct pack_manifest *manifest, const struct pack_options *opt,
-                       struct pack_mark mark, struct stoker_error *err)
+int pack_manifest_mark(struct st_pack *manifest, const struct pack_options *opt,
+                       struct st_pack_mark mark, struct stoker_error *err)
 {
     const int rc = append_ledger(manifest, opt, err);
     manifest->mark = mark;

@@ -106,7 +106,7 @@ static void npy_drop(void *self, bool leave)
 }
 
 /* The first field's file stands for the rows, and the others lie beside it. */
-static int npy_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+static int npy_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                       struct stoker_error *err)
 {
     struct npy_writer *npy = self;
@@ -119,7 +119,7 @@ static int npy_finish(void *self, struct pack_shard *shard, struct pack_beside *
     beside->count = 0;
     for (uint32_t i = 0; i < npy->rows.count && !rc; i++) {
         const struct pack_file *file = &npy->files[i];
-        struct pack_beside_file *other = &beside->files[beside->count];
+        struct st_pack_file *other = &beside->files[beside->count];
         char *name = i ? other->name : shard->name;
         snprintf(name, sizeof shard->name, "%.50s.npy", npy->rows.names[i]);
         *(i ? &other->bytes : &shard->bytes) = file->size;

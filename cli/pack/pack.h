@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 #include "op/image.h"
+#include "source/packs/manifest.h"
+#include "source/location.h"
 #include "source/source.h"
 
 #include <limits.h>
@@ -136,26 +138,10 @@ bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size);
 /* DST/NAME; fails when that is too long. */
 int pack_path(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
 
-struct pack_shard {
-    char name[64];
-    uint64_t first, positions; /* in the order of packing */
-    uint64_t samples, bytes;
-    uint32_t crc;
-};
-
-/* An output that consists of several files: those beside the shard's own. */
-struct pack_beside {
-    uint32_t count;
-    struct pack_beside_file {
-        char name[64];
-        uint64_t bytes;
-        uint32_t crc;
-    } files[ST_FIELDS_MAX];
-};
-
 /* What a writer begins with. */
 struct pack_start {
     const char *name;
+    const struct st_cells *classes; /* their names; tar files hold them */
     uint64_t most; /* samples that there may be */
     uint64_t done; /* samples that an earlier run added before its last `keep` */
 };
@@ -177,7 +163,7 @@ struct pack_writer {
     /* Has all samples so far on the disk, whatever is killed from now on. */
     int (*keep)(void *self, struct stoker_error *err);
     /* Completes it; its size and sum go into the shard, and other files beside it. */
-    int (*finish)(void *self, struct pack_shard *shard, struct pack_beside *beside,
+    int (*finish)(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                   struct stoker_error *err);
     /* Safe at any time, also twice. What is unfinished goes, or stays for `begin` to go on with. */
     void (*drop)(void *self, bool leave);
@@ -205,25 +191,6 @@ struct st_piece pack_as_array(const struct pack_field *field);
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
-/* How far an output that is not finished has come; positions 0: there is none to go on with. */
-struct pack_mark {
-    uint64_t positions, samples;
-};
-
-struct pack_manifest {
-    char *settings; /* one line of JSON: what the output depends on */
-    struct pack_shard *shards;
-    uint64_t shard_count, shard_room;
-    uint64_t positions, samples, bytes, bad; /* of all shards */
-    uint64_t claimed;                        /* samples, as the file itself adds them up */
-    struct pack_mark mark;
-    struct pack_beside beside;
-    uint64_t ledger_size;
-    bool complete;
-    char *pending; /* lines of the ledger that belong to the shard under way */
-    uint64_t pending_size, pending_room;
-};
-#define PACK_MANIFEST "manifest.json"
 #define PACK_LEDGER   "bad_samples.jsonl"
 
 /* Held while a run writes into its folder. */
@@ -239,19 +206,16 @@ void pack_lock_drop(struct pack_lock *lock);
 /* DST must not lie in SRC. */
 int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
 /* Takes up what an earlier run with the same settings left in the folder. */
-int pack_manifest_open(struct pack_manifest *manifest, const struct pack_options *opt,
+int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
                        const struct stoker_dataset *data, struct stoker_error *err);
-int pack_manifest_bad(struct pack_manifest *manifest, const struct stoker_dataset *data,
+int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err);
 /* Notes a finished shard, with the bad samples met on the way. */
-int pack_manifest_add(struct pack_manifest *manifest, const struct pack_options *opt,
-                      const struct pack_shard *shard, bool last, struct stoker_error *err);
+int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
+                      const struct st_pack_shard *shard, bool last, struct stoker_error *err);
 /* Notes how far the output under way has come, with the bad samples met on the way; {0}: nowhere. */
-int pack_manifest_mark(struct pack_manifest *manifest, const struct pack_options *opt,
-                       struct pack_mark mark, struct stoker_error *err);
-void pack_manifest_free(struct pack_manifest *manifest);
-/* The shards that a folder's manifest lists; STOKER_END where there is no manifest. */
-int pack_manifest_read(struct pack_manifest *manifest, const char *folder, struct stoker_error *err);
+int pack_manifest_mark(struct st_pack *manifest, const struct pack_options *opt,
+                       struct st_pack_mark mark, struct stoker_error *err);
 /* A string as it stands in JSON, in quotes, at most `size` bytes with its end. */
 void pack_json_text(char *out, size_t size, const char *text);
 
@@ -300,16 +264,9 @@ const char *pack_size(struct pack_size_text *room, double bytes);
 
 /* The extensions of sounds, with the dot; NULL at the end. */
 extern const char *const pack_sounds[];
-/* Opens a data set; of tar files whose fields nobody chose, images of any kind; of a folder without
- * images, its sounds. */
-int pack_open(struct stoker_dataset **out, const char *uri, const char *fields,
-              struct stoker_error *err);
-/* The npy files of a pack, by their names. */
-int pack_arrays_open(struct stoker_dataset **out, const char *folder,
-                     const struct pack_manifest *manifest, const char *fields, struct stoker_error *err);
-/* What `stoker info` and `verify` open: a folder that pack wrote, as the files in it; else `data`
- * itself. What that comes to is written to `uri`. */
-int pack_data_open(struct stoker_dataset **out, const char *data, const char *fields, char *uri,
-                   size_t size, struct stoker_error *err);
+/* Opens any data set, also a folder of sounds, and what is finished of a pack that is not complete; `place`
+ * then says what it consists of, and must be freed in any case. */
+int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data, const char *fields,
+                   struct stoker_error *err);
 
 #endif

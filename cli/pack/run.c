@@ -29,15 +29,16 @@ struct pack {
     struct pack_result *result;
     struct stoker_error *err;
     struct stoker_error bad; /* the latest bad sample's */
+    struct st_location place; /* what SRC is */
     struct stoker_dataset *data;
     struct stoker_order *order;
     struct pack_lock lock;
-    struct pack_manifest manifest;
+    struct st_pack manifest;
     struct pack_sample *ring;
     struct st_work *work; /* one for each worker */
     void *writer;         /* opt->writer's self */
     bool open;            /* an output is begun */
-    struct pack_shard shard;
+    struct st_pack_shard shard;
     struct pack_progress progress;
     uint64_t total, kept_size; /* kept_size: the output's when it was kept last */
 };
@@ -53,9 +54,9 @@ static void make(void *context, uint32_t worker, uint64_t ticket)
 static int begin_output(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
-    const struct pack_mark *mark = &pack->manifest.mark;
-    struct pack_shard *shard = &pack->shard;
-    *shard = (struct pack_shard){
+    const struct st_pack_mark *mark = &pack->manifest.mark;
+    struct st_pack_shard *shard = &pack->shard;
+    *shard = (struct st_pack_shard){
         .first = pack->manifest.positions, .positions = mark->positions, .samples = mark->samples};
     if (writer->sharded)
         snprintf(shard->name, sizeof shard->name, "shard-%06llu%s",
@@ -63,7 +64,10 @@ static int begin_output(struct pack *pack)
     else
         snprintf(shard->name, sizeof shard->name, "data%s", writer->extension);
     pack->open = true;
-    const struct pack_start start = {.name = shard->name, .most = pack->total, .done = mark->samples};
+    const struct pack_start start = {.name = shard->name,
+                                     .classes = &pack->manifest.classes,
+                                     .most = pack->total,
+                                     .done = mark->samples};
     return writer->begin(pack->writer, pack->opt, &start, pack->err);
 }
 
@@ -72,7 +76,7 @@ static int begin_output(struct pack *pack)
 static int keep_so_far(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
-    const struct pack_mark mark = {pack->shard.positions, pack->shard.samples};
+    const struct st_pack_mark mark = {pack->shard.positions, pack->shard.samples};
     const int rc = writer->keep(pack->writer, pack->err);
     pack->kept_size = writer->size(pack->writer);
     return rc ? rc : pack_manifest_mark(&pack->manifest, pack->opt, mark, pack->err);
@@ -167,13 +171,16 @@ static uint64_t pack_done(const struct pack *pack)
 static int prepare(struct pack *pack)
 {
     const struct pack_options *opt = pack->opt;
-    char uri[PATH_MAX + 64];
     int rc = pack_place_check(opt, pack->err);
     if (!rc)
-        rc = pack_data_open(&pack->data, opt->source, opt->fields, uri, sizeof uri, pack->err);
+        rc = pack_data_open(&pack->data, &pack->place, opt->source, opt->fields, pack->err);
     if (rc)
         return rc;
-    if (opt->writer->beside && !opt->writer->beside(pack->data->source->scheme))
+    if (pack->place.pack.settings && !pack->place.pack.complete)
+        return st_fail(pack->err, STOKER_EINVAL,
+                       "%.500s: is a pack that is not complete: run the 'stoker pack' that writes it again first",
+                       opt->source);
+    if (opt->writer->beside && !opt->writer->beside(pack->data->kind))
         return st_fail(
             pack->err, STOKER_EUNSUPPORTED,
             "the %s library of this machine cannot read and write at once: choose another --format",
@@ -215,9 +222,10 @@ static void clean_up(struct pack *pack)
     free(pack->writer);
     free(pack->work);
     free(pack->ring);
-    pack_manifest_free(&pack->manifest);
+    st_pack_free(&pack->manifest);
     stoker_order_close(pack->order);
     stoker_dataset_close(pack->data);
+    st_location_free(&pack->place);
     pack_lock_drop(&pack->lock);
 }
 
@@ -228,7 +236,7 @@ int pack_run(const struct pack_options *opt, struct pack_result *result, struct 
     *result = (struct pack_result){0};
     int rc = prepare(&pack);
     if (!rc) {
-        const struct pack_mark mark = pack.manifest.mark;
+        const struct st_pack_mark mark = pack.manifest.mark;
         result->resumed = pack_done(&pack);
         result->nothing_to_do = pack.manifest.complete;
         result->bad = pack.manifest.bad + mark.positions - mark.samples;

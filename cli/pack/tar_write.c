@@ -3,7 +3,7 @@
  * Large payloads begin at multiples of 4 KiB, so that they can be read straight from the disk; what
  * fills the gap is a comment in an extended header, which every tar program passes over. The last
  * member, "__index__", says where the samples lie and what their checksums are; webdataset skips it for
- * its name.
+ * its name. The names of the classes are a comment in a global header in front of the first sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,9 @@
 
 #include "source/crc32c.h"
 #include "source/index.h"
+#include "source/packs/classes.h"
 #include "source/shards/keep.h"
+#include "source/tar/classes.h"
 #include "source/tar/members.h"
 #include "source/tar/scan.h"
 
@@ -28,6 +30,7 @@ struct tar_writer {
     uint32_t *crcs;
     uint64_t crc_room;
     char last_key[PACK_KEY_MAX + 32];
+    const struct st_cells *classes;
     struct pack_member members[ST_FIELDS_MAX];
 };
 
@@ -38,6 +41,7 @@ static int tar_begin(void *self, const struct pack_options *opt, const struct pa
     tar->index = (struct st_shard_builder){.named = true};
     tar->last_key[0] = '\0';
     tar->folder = opt->folder;
+    tar->classes = start->classes;
     return pack_file_open(&tar->file, opt->folder, start->name, err);
 }
 
@@ -180,6 +184,32 @@ static int check_suffixes(const struct tar_writer *tar, const struct pack_sample
     return STOKER_OK;
 }
 
+/* The classes as a comment, if a header has room for them; the manifest has them in any case. */
+static int put_classes(struct tar_writer *tar, struct stoker_error *err)
+{
+    struct st_buffer text = {0};
+    char head[64];
+    bool good = pack_append(&text, ST_TAR_CLASSES, strlen(ST_TAR_CLASSES));
+    for (uint64_t i = 0; i < tar->classes->count && good; i++)
+        good = pack_append(&text, "\n", 1) && st_class_write(&text, st_cells_word(tar->classes, i));
+    int rc = good ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "out of memory for the classes");
+    const uint64_t size = record_size("comment", text.size);
+    if (!rc && size <= ST_TAR_EXTENSION_MAX) {
+        const int used = snprintf(head, sizeof head, "%llu comment=", (unsigned long long)size);
+        rc = put_header(tar, "././@PaxHeader", 'g', size, err);
+        if (!rc)
+            rc = pack_file_write(&tar->file, head, (uint64_t)used, err);
+        if (!rc)
+            rc = pack_file_write(&tar->file, text.data, text.size, err);
+        if (!rc)
+            rc = pack_file_write(&tar->file, "\n", 1, err);
+        if (!rc)
+            rc = pack_file_zeros(&tar->file, st_align(size, ST_TAR_BLOCK) - size, err);
+    }
+    st_buffer_free(&text);
+    return rc;
+}
+
 static int tar_add(void *self, const struct pack_options *opt, struct pack_sample *sample,
                    struct stoker_error *err)
 {
@@ -199,7 +229,10 @@ static int tar_add(void *self, const struct pack_options *opt, struct pack_sampl
         const struct pack_member *member = &tar->members[i];
         const uint64_t start = tar->file.size, tail = member->bytes.size % ST_TAR_BLOCK;
         snprintf(path, sizeof path, "%s.%s", tar->last_key, member->suffix);
-        rc = put_member(tar, path, member->bytes, err);
+        if (!start && tar->classes->count) /* it belongs to the first member, as all headers do */
+            rc = put_classes(tar, err);
+        if (!rc)
+            rc = put_member(tar, path, member->bytes, err);
         const uint64_t end = tar->file.size - (tail ? ST_TAR_BLOCK - tail : 0);
         if (!rc && !note(tar, start, end, member))
             rc = st_fail(err, STOKER_ENOMEM, "out of memory for the index");
@@ -266,7 +299,7 @@ static void tar_drop(void *self, bool leave)
     *tar = (struct tar_writer){0};
 }
 
-static int tar_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+static int tar_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                       struct stoker_error *err)
 {
     struct tar_writer *tar = self;

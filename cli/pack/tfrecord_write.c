@@ -145,7 +145,7 @@ static void record_drop(void *self, bool leave)
     st_buffer_free(&w->example);
 }
 
-static int record_finish(void *self, struct pack_shard *shard, struct pack_beside *beside,
+static int record_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                          struct stoker_error *err)
 {
     struct record_writer *w = self;

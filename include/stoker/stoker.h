@@ -149,8 +149,10 @@ STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
  * In arrays of numbers uint8 rows of [H, W] and [H, W, C <= 4] are images, and single numbers int or float;
  * "=type" says otherwise where that can be.
  *
- * The path of tar and tfrecord may be a list ("a.tar::b.tar"), have braces ("a-{000..127}.tar") or be a pattern
- * ("*.tar").
+ * The path of all but folder and flat may be a list ("a.h5::b.h5"), have braces ("a-{000..127}.tar") or be a
+ * pattern ("*.tar"): several files of one kind, one behind the other, whose fields and classes must be the same. Or a
+ * folder: one that `stoker pack` wrote, with the classes of what was packed, or one that holds archives of one kind
+ * and neither folders nor images, in the order of their names; "kind:DIR" are all archives of that kind in it.
  * Each of these may be an http://, https:// or s3://BUCKET/KEY URL, and is then read by ranges: tar, tfrecord and
  * zip sample by sample, what tables name file by file; npy and npz are brought into memory, hdf5 and lmdb copied to
  * a file first. See cache_dir.

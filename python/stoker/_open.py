@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Unpack, cast
 
 from . import _ext, datasets
 from ._fields import Fields, fields_text
-from ._where import Where, where_options
+from ._where import Where, joined, where_options
 
 _KINDS: dict[str, Any] = {
     "csv": datasets.Manifest,
@@ -32,14 +31,16 @@ def open(
     **where: Unpack[Where],
 ) -> datasets.EngineDataset:
     """A data set by its path: what it is its name or its first bytes say, or "kind:path" (folder, flat,
-    tar, tfrecord, hdf5, lmdb, zip, npy, npz, csv, jsonl), also by an http://, https:// or s3:// URL. The
-    answer is one of stoker.datasets; `where` is index_dir, cache_dir, cache_bytes, timeout,
-    connections and max_memory, as there, and `db` the name of a database in an LMDB file.
+    tar, tfrecord, hdf5, lmdb, zip, npy, npz, csv, jsonl), also by an http://, https:// or s3:// URL; a list
+    of paths, braces or a pattern for several files of one kind; a folder that `stoker pack` wrote, or that
+    holds archives of one kind. The answer is one of stoker.datasets; `where` is index_dir, cache_dir,
+    cache_bytes, timeout, connections and max_memory, as there, and `db` the name of a database in an LMDB
+    file.
 
     >>> type(stoker.open("images")).__name__
     'ImageFolder'
     """
-    uri = os.path.expanduser(os.fsdecode(path_or_uri))
+    uri = joined(path_or_uri)
     handle = _ext.Dataset.open(uri, fields=fields_text(fields), db=db, **where_options(where))
     kind = handle.kind
     assert kind is not None

@@ -20,6 +20,12 @@ def _folder(path: Any) -> str:
     return os.path.expanduser(os.fsdecode(path))
 
 
+def joined(paths: Any) -> str:
+    """A path, or several as the engine takes them: "a.tar::b.tar"."""
+    one = isinstance(paths, (str, bytes, os.PathLike))
+    return "::".join(_folder(path) for path in ([paths] if one else paths))
+
+
 def where_options(where: Where) -> dict[str, Any]:
     """The same by the engine's names."""
     for name in where:

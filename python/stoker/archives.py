@@ -20,7 +20,7 @@ from . import _ext
 from ._convert import to_numpy
 from ._dataset import Classes, EngineDataset
 from ._fields import Fields, fields_text, first_of, sample, worked_on
-from ._where import Where, where_options
+from ._where import Where, joined, where_options
 from .transforms import pipeline_text
 
 __all__ = [
@@ -78,8 +78,9 @@ class FieldDataset(EngineDataset):
         return np.ascontiguousarray(pixels.transpose(1, 2, 0))
 
 
-class _Files(FieldDataset):
-    """Opened by a path, or by several."""
+class _Files(Classes, FieldDataset):
+    """Opened by a path, or by several: a list, braces ("a-{000..127}.h5"), a pattern ("*.h5"), or a folder
+    that holds files of this kind."""
 
     def __init__(self, path: Any, fields: Fields, transform: Any, where: Where, **options: Any) -> None:
         self.path = path
@@ -88,8 +89,7 @@ class _Files(FieldDataset):
         super().__init__(transform)
 
     def _where(self) -> str:
-        one = isinstance(self.path, (str, bytes, os.PathLike))
-        return "::".join(os.path.expanduser(os.fsdecode(p)) for p in ([self.path] if one else self.path))
+        return joined(self.path)
 
     def _open(self) -> _ext.Dataset:
         return _ext.Dataset.open(
@@ -155,7 +155,8 @@ class TFRecord(_Unlabelled):
 
 
 class HDF5(_Files):
-    """Row i of data sets of an HDF5 file, whose names are the fields; None: all at the file's root.
+    """Row i of data sets of an HDF5 file, whose names are the fields; None: all at the file's root. `path`
+    may be several files, one behind the other, as WebDataset's; so with all kinds that follow.
 
     Rows of uint8 [H, W] and [H, W, C] are images, single numbers are int or float, all others arrays.
     """
@@ -207,7 +208,7 @@ class LMDB(_Unlabelled):
         super().__init__(path, chosen, transform, where, **({} if db is None else {"db": db}))
 
 
-class Zip(Classes, _Files):
+class Zip(_Files):
     """The images of a zip archive, with the order and the classes of ImageFolder on the unpacked archive.
     Fields: image, label, name."""
 
@@ -236,7 +237,7 @@ class Npz(Npy):
     _scheme = "npz"
 
 
-class Manifest(Classes, _Files):
+class Manifest(_Files):
     """Files named in a table: CSV or TSV whose first line names the columns, or one JSON object a line.
 
     Fields are columns, that of the files first, or the first with "=image"; paths are relative to the
@@ -249,7 +250,7 @@ class Manifest(Classes, _Files):
         self, path: Any, fields: Fields = None, transform: Any = None, **where: Unpack[Where]
     ) -> None:
         if not self._scheme:
-            name = os.fsdecode(path).lower()
+            name = joined(path).split("::")[0].lower()
             if name.startswith(("http://", "https://")):
                 name = re.split("[?#]", name)[0]
             name = name.removesuffix(".gz").removesuffix(".zst")

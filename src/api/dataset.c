@@ -86,13 +86,7 @@ int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const
     return st_dataset_mix(out, parts, weights, count, samples, seed, err);
 }
 
-const char *stoker_dataset_kind(const struct stoker_dataset *data)
-{
-    for (const struct st_source *const *kind = st_sources; *kind; kind++)
-        if (*kind == data->source)
-            return data->source->scheme;
-    return NULL; /* no path leads to it */
-}
+const char *stoker_dataset_kind(const struct stoker_dataset *data) { return data->kind; }
 
 bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, struct stoker_field *out)
 {
@@ -126,12 +120,12 @@ size_t stoker_dataset_name(const struct stoker_dataset *data, uint64_t sample, c
 
 uint32_t stoker_dataset_class_count(const struct stoker_dataset *data)
 {
-    return data->source->class_count ? data->source->class_count(data->self) : 0;
+    return st_dataset_class_count(data);
 }
 
 const char *stoker_dataset_class_name(const struct stoker_dataset *data, uint32_t index)
 {
-    return index < stoker_dataset_class_count(data) ? data->source->class_name(data->self, index) : NULL;
+    return index < stoker_dataset_class_count(data) ? st_dataset_class_name(data, index) : NULL;
 }
 
 void stoker_dataset_close(struct stoker_dataset *data) { st_dataset_drop(data); }

@@ -84,18 +84,13 @@ static int unite_fields(struct compound *whole, uint32_t part, struct stoker_err
     return 0;
 }
 
-static uint32_t class_count_of(const struct stoker_dataset *part)
-{
-    return part->source->class_count ? part->source->class_count(part->self) : 0;
-}
-
 static bool same_classes(const struct stoker_dataset *a, const struct stoker_dataset *b)
 {
-    const uint32_t count = class_count_of(a);
-    if (count != class_count_of(b))
+    const uint32_t count = st_dataset_class_count(a);
+    if (count != st_dataset_class_count(b))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(a->source->class_name(a->self, i), b->source->class_name(b->self, i)))
+        if (strcmp(st_dataset_class_name(a, i), st_dataset_class_name(b, i)))
             return false;
     return true;
 }
@@ -182,13 +177,13 @@ static int compound_split(const void *self, uint64_t sample, struct st_bytes raw
 static uint32_t compound_class_count(const void *self)
 {
     const struct compound *whole = self;
-    return whole->classes ? class_count_of(whole->parts[0]) : 0;
+    return whole->classes ? st_dataset_class_count(whole->parts[0]) : 0;
 }
 
 static const char *compound_class_name(const void *self, uint32_t index)
 {
     const struct compound *whole = self;
-    return whole->parts[0]->source->class_name(whole->parts[0]->self, index);
+    return st_dataset_class_name(whole->parts[0], index);
 }
 
 static uint64_t compound_memory(const void *self)

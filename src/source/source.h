@@ -64,6 +64,7 @@ struct st_source {
     /* Whether a path that names no scheme looks like this kind's, by its name or by the first bytes of the file
      * there (none for a folder, a pattern, or where nothing is). NULL: never. */
     bool (*suits)(const char *path, const uint8_t *head, size_t size);
+    bool lists; /* `open` takes lists and patterns too, and not one file alone */
     int (*open)(void *self, const char *path, const struct stoker_dataset_options *opt,
                 struct stoker_error *err);
     uint64_t (*count)(const void *self);
@@ -89,10 +90,12 @@ struct st_source {
 struct stoker_dataset {
     const struct st_source *source;
     void *self;
+    const char *kind;         /* of what was opened by a path, as in "kind:path"; NULL: no path led to it */
+    struct st_cells *classes; /* their names, where the source itself has none; NULL: ask the source */
     atomic_uint holders;
 };
 
-/* Opens "scheme:path", or a plain path as what it looks like (else as a folder of classes). */
+/* Opens "scheme:path", or a plain path as what it looks like: see location.h. */
 int st_dataset_open(struct stoker_dataset **out, const char *uri,
                     const struct stoker_dataset_options *opt, struct stoker_error *err);
 int st_dataset_from_memory(struct stoker_dataset **out, const struct stoker_item *items, uint64_t count,
@@ -116,6 +119,8 @@ size_t st_dataset_name(const struct stoker_dataset *data, uint64_t sample, char 
 /* Bytes of samples that the source holds in memory for as long as it lives: archives that it has unpacked. A loader
  * takes them out of its own max_memory. */
 uint64_t st_dataset_memory(const struct stoker_dataset *data);
+uint32_t st_dataset_class_count(const struct stoker_dataset *data);
+const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index); /* below the count */
 
 /* The kinds of this build, NULL at the end. */
 extern const struct st_source *const st_sources[];

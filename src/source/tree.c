@@ -5,6 +5,7 @@
 #include "source/tree.h"
 #include "source/keep.h"
 #include "source/names.h"
+#include "source/location.h"
 
 #include "base/cpu.h"
 
@@ -57,11 +58,13 @@ static int scan_tree(struct st_tree *tree, const struct st_scan_options *scan_op
     struct st_scan scan;
     clock_gettime(CLOCK_REALTIME, &began);
     int rc = st_scan_tree(&scan, scan_opt, err);
-    if (!rc && scan_opt->classes && !scan.class_count)
+    if (!rc && scan_opt->classes && !scan.class_count) {
+        char hint[500];
+        st_location_hint(tree->prefix, hint, sizeof hint);
         rc = st_fail(err, STOKER_EINVAL,
-                     "%s: no class folder in it; each class of images needs a folder of "
-                     "its own (or open flat:%s)",
-                     tree->prefix, tree->prefix);
+                     "%.300s: no class folder in it, and each class of images needs a folder of its own%s",
+                     tree->prefix, hint);
+    }
     if (!rc)
         rc = st_index_build(&tree->index, &scan, key->data, key->size, err);
     if (!rc && file && scan.complete)

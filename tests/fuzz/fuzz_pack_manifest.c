@@ -26,16 +26,16 @@ static void make_folder(void)
     snprintf(folder, sizeof folder, "%.150s/stoker-fuzz-XXXXXX", base ? base : "/tmp");
     if (!mkdtemp(folder))
         abort();
-    snprintf(file, sizeof file, "%s/" PACK_MANIFEST, folder);
+    snprintf(file, sizeof file, "%s/" ST_PACK_MANIFEST, folder);
     atexit(remove_folder);
 }
 
 /* What the rest of the program relies on. */
-static void check(const struct pack_manifest *manifest)
+static void check(const struct st_pack *manifest)
 {
     uint64_t next = 0;
     for (uint64_t i = 0; i < manifest->shard_count; i++) {
-        const struct pack_shard *shard = &manifest->shards[i];
+        const struct st_pack_shard *shard = &manifest->shards[i];
         if (!memchr(shard->name, '\0', sizeof shard->name) || !shard->name[0] ||
             strchr(shard->name, '/'))
             abort(); /* a file outside the folder */
@@ -49,15 +49,15 @@ static void check(const struct pack_manifest *manifest)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct pack_manifest manifest = {0};
+    struct st_pack manifest = {0};
     if (!folder[0])
         make_folder();
     const int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     close(fd);
-    if (!pack_manifest_read(&manifest, folder, NULL))
+    if (!st_pack_read(&manifest, folder, NULL))
         check(&manifest);
-    pack_manifest_free(&manifest);
+    st_pack_free(&manifest);
     return 0;
 }

@@ -12,6 +12,7 @@
  */
 #include "source/field_list.h"
 #include "source/kinds.h"
+#include "source/names.h"
 #include "source/lmdb/hold.h"
 #include "source/lmdb/pairs.h"
 #include "source/lmdb/tree.h"
@@ -42,13 +43,15 @@ struct lmdb {
     char note[500];
 };
 
-/* A folder with data.mdb in it, or a file that begins as that does. */
+/* A folder with data.mdb in it, or a file that begins as that does, or is called so. */
 static bool lmdb_suits(const char *path, const uint8_t *head, size_t size)
 {
+    static const char *const extensions[] = {".lmdb", ".mdb", NULL};
     static const uint8_t magic[] = {0xde, 0xc0, 0xef, 0xbe};
     char data[PATH_MAX];
     if (size)
-        return size >= 20 && !memcmp(head + 16, magic, sizeof magic);
+        return (size >= 20 && !memcmp(head + 16, magic, sizeof magic)) ||
+               st_name_has_extension(path, strlen(path), extensions);
     return st_path_join(data, path, "/", "data.mdb") && !access(data, R_OK);
 }
 

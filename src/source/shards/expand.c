@@ -37,7 +37,7 @@ struct expansion {
 
 static int go_on(struct expansion *e, const struct rest *rest);
 
-static int add_path(struct st_paths *out, const char *path, size_t size, struct stoker_error *err)
+int st_paths_add(struct st_paths *out, const char *path, size_t size, struct stoker_error *err)
 {
     if (out->count >= ST_SHARDS_MAX)
         return st_fail(err, STOKER_ELIMIT, "the pattern stands for more than %u files", ST_SHARDS_MAX);
@@ -250,7 +250,7 @@ static int go_on(struct expansion *e, const struct rest *rest)
                            TEXT_MAX);
         e->text[e->size++] = *now.at++;
     }
-    const int rc = now.at < now.end ? at_brace(e, &now) : add_path(e->out, e->text, e->size, e->err);
+    const int rc = now.at < now.end ? at_brace(e, &now) : st_paths_add(e->out, e->text, e->size, e->err);
     e->size = before;
     return rc;
 }
@@ -270,6 +270,12 @@ static int by_name(const void *a, const void *b)
     return st_name_compare(left, strlen(left), right, strlen(right));
 }
 
+void st_paths_sort(struct st_paths *paths)
+{
+    if (paths->count)
+        qsort(paths->items, paths->count, sizeof *paths->items, by_name);
+}
+
 static int add_matches(struct st_paths *out, const char *pattern, struct stoker_error *err)
 {
     glob_t found = {0};
@@ -278,9 +284,9 @@ static int add_matches(struct st_paths *out, const char *pattern, struct stoker_
     if (rc)
         rc = rc == GLOB_NOSPACE
                  ? st_fail(err, STOKER_ENOMEM, "%.300s: out of memory", pattern)
-                 : st_fail(err, STOKER_EINVAL, "%.700s: no file has such a name", pattern);
+                 : st_fail(err, STOKER_ENOTFOUND, "%.700s: no file has such a name", pattern);
     for (size_t i = 0; i < found.gl_pathc && !rc; i++)
-        rc = add_path(out, found.gl_pathv[i], strlen(found.gl_pathv[i]), err);
+        rc = st_paths_add(out, found.gl_pathv[i], strlen(found.gl_pathv[i]), err);
     globfree(&found);
     if (!rc && out->count > before)
         qsort(out->items + before, out->count - before, sizeof *out->items, by_name);
@@ -291,16 +297,24 @@ static int expand_part(struct st_paths *out, const char *part, struct stoker_err
 {
     struct st_paths braces = {0};
     if (!st_remote_is_url(part) && !access(part, F_OK))
-        return add_path(out, part, strlen(part), err);
+        return st_paths_add(out, part, strlen(part), err);
     int rc = st_expand_braces(&braces, part, err);
     for (uint64_t i = 0; i < braces.count && !rc; i++) {
         const char *path = braces.items[i];
         rc = !st_remote_is_url(path) && strpbrk(path, "*?[") && access(path, F_OK)
                  ? add_matches(out, path, err)
-                 : add_path(out, path, strlen(path), err);
+                 : st_paths_add(out, path, strlen(path), err);
     }
     st_paths_free(&braces);
     return rc;
+}
+
+/* The next "::", but not one in the address of a host: http://[::1]/x.tar. */
+static const char *end_of_part(const char *at)
+{
+    const char *host = st_remote_is_url(at) ? strstr(at, "://") : NULL;
+    const char *closing = host ? memrchr(host + 3, ']', strcspn(host + 3, "/")) : NULL;
+    return strstr(closing ? closing : at, "::");
 }
 
 int st_expand(struct st_paths *out, const char *pattern, struct stoker_error *err)
@@ -308,7 +322,7 @@ int st_expand(struct st_paths *out, const char *pattern, struct stoker_error *er
     char part[PATH_MAX];
     int rc = 0;
     for (const char *at = pattern; at && !rc;) {
-        const char *end = strstr(at, "::");
+        const char *end = end_of_part(at);
         const size_t size = end ? (size_t)(end - at) : strlen(at);
         if (size == 0 || size >= sizeof part)
             return st_fail(err, STOKER_EINVAL, "%.300s: %s", pattern,

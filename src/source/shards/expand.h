@@ -24,6 +24,8 @@ struct st_paths {
 int st_expand(struct st_paths *out, const char *pattern, struct stoker_error *err);
 /* The braces alone. */
 int st_expand_braces(struct st_paths *out, const char *pattern, struct stoker_error *err);
+int st_paths_add(struct st_paths *out, const char *path, size_t size, struct stoker_error *err);
+void st_paths_sort(struct st_paths *paths); /* by name, as Python sorts */
 void st_paths_free(struct st_paths *paths);
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 /* Extension headers hold names and a few numbers; one that claims more is a trap. */
-#define EXTENSION_MAX (1u << 20)
 
 static int damaged(const struct st_tar_walk *walk, uint64_t offset, const char *what,
                    struct stoker_error *err)
@@ -204,7 +203,7 @@ static int take_extension(struct st_tar_walk *walk, char type, uint64_t size, st
                           struct stoker_error *err)
 {
     const uint64_t data = walk->at + ST_TAR_BLOCK;
-    if (size > EXTENSION_MAX)
+    if (size > ST_TAR_EXTENSION_MAX)
         return damaged(walk, walk->at, "an extension header of more than a mebibyte", err);
     if (!st_window_has(walk->window, data, size))
         return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);

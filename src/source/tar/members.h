@@ -9,7 +9,7 @@
 
 #include "source/shards/window.h"
 
-enum { ST_TAR_BLOCK = 512 };
+enum { ST_TAR_BLOCK = 512, ST_TAR_EXTENSION_MAX = 1 << 20 }; /* no header that speaks of others is larger */
 
 struct st_tar_member {
     uint64_t start;       /* of its first header */

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/kinds.h"
+#include "source/tar/classes.h"
 #include "source/tar/fields.h"
 #include "source/tar/members.h"
 #include "source/tar/names.h"
@@ -19,6 +20,7 @@
 struct tar {
     struct st_shards shards;
     char *own_choice; /* of fields, where nobody said which */
+    struct st_cells classes;
     struct st_field_list wishes;
     struct st_field fields[ST_FIELDS_MAX];
     struct st_tar_field wanted[ST_FIELDS_MAX];
@@ -264,24 +266,68 @@ static int tar_split(const void *self, uint64_t sample, struct st_bytes raw, str
 
 /* ---- opening and the rest -------------------------------------------------------------------- */
 
-/* The suffixes of a sample, those of images and sounds first. */
-static char *suffixes_of(const struct sample *s)
+/* Suffixes of images, of which each sample has one. */
+static const char *const image_suffixes[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "ppm", "pgm", NULL};
+enum { LIST_ROOM = 4096 };
+
+static bool is_image_suffix(const char *suffix)
 {
-    enum { ROOM = 4096 };
-    char *list = st_calloc(ROOM, 1);
+    const char *const *known = image_suffixes;
+    while (*known && strcmp(*known, suffix))
+        known++;
+    return *known != NULL;
+}
+
+static bool any_shard_has(const struct tar *tar, const char *suffix)
+{
+    for (uint64_t i = 0; i < tar->shards.count; i++) {
+        const struct st_shard_index *index = &tar->shards.items[i].index;
+        for (uint64_t k = 0; k < index->suffix_count; k++)
+            if (!strcmp(index->text + index->suffixes[k], suffix))
+                return true;
+    }
+    return false;
+}
+
+static bool sample_has(const struct sample *s, const char *suffix)
+{
+    bool found = false;
+    for (uint64_t part = s->first; part < s->behind && !found; part++)
+        found = !strcmp(suffix_of(s, part), suffix);
+    return found;
+}
+
+/* Other samples may hold another kind of image in the place of this one: "jpg;png". */
+static size_t add_alternatives(const struct tar *tar, const struct sample *s, char *list, size_t used)
+{
+    for (const char *const *other = image_suffixes; *other; other++)
+        if (!sample_has(s, *other) && any_shard_has(tar, *other) && used + strlen(*other) + 2 < LIST_ROOM)
+            used += (size_t)sprintf(list + used, ";%s", *other);
+    return used;
+}
+
+/* The suffixes of a sample, those of images and sounds first. */
+static char *suffixes_of(const struct tar *tar, const struct sample *s)
+{
+    char *list = st_calloc(LIST_ROOM, 1);
     size_t used = 0;
     uint32_t count = 0;
+    bool widened = false;
     for (int pass = 0; list && pass < 2; pass++)
         for (uint64_t part = s->first; part < s->behind; part++) {
             const char *suffix = suffix_of(s, part);
             const size_t size = strlen(suffix);
-            enum st_field_kind kind;
+            enum st_field_kind kind = ST_FIELD_BYTES;
             const bool plain =
                 st_tar_suffix_kind(suffix, size, &kind) && size && !strpbrk(suffix, ",;= \t");
             const bool first = kind == ST_FIELD_IMAGE || kind == ST_FIELD_AUDIO;
-            if (plain && first == !pass && count < ST_FIELDS_MAX && used + size + 2 < ROOM) {
-                used += (size_t)sprintf(list + used, "%s%s", used ? "," : "", suffix);
-                count++;
+            if (!plain || first == (pass > 0) || count == ST_FIELDS_MAX || used + size + 2 >= LIST_ROOM)
+                continue;
+            used += (size_t)sprintf(list + used, "%s%s", used ? "," : "", suffix);
+            count++;
+            if (!widened && is_image_suffix(suffix)) {
+                used = add_alternatives(tar, s, list, used);
+                widened = true;
             }
         }
     return list;
@@ -298,7 +344,7 @@ static int choose_fields(struct tar *tar, const char *path, struct stoker_error 
         number++;
     }
     const struct sample s = find(tar, number);
-    tar->own_choice = suffixes_of(&s);
+    tar->own_choice = suffixes_of(tar, &s);
     if (!tar->own_choice)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     if (!tar->own_choice[0])
@@ -307,11 +353,26 @@ static int choose_fields(struct tar *tar, const char *path, struct stoker_error 
     return 0;
 }
 
+/* Those of the first archive, if they are the last one's too: patterns may join what belongs apart. */
+static void take_classes(struct tar *tar)
+{
+    struct st_cells last = {0};
+    st_tar_classes(&tar->classes, &tar->shards.items[0].file);
+    if (tar->classes.count && tar->shards.count > 1)
+        st_tar_classes(&last, &tar->shards.items[tar->shards.count - 1].file);
+    if (tar->shards.count > 1 && (last.text_size != tar->classes.text_size ||
+                                  (last.text_size && memcmp(last.text, tar->classes.text, last.text_size))))
+        st_cells_free(&tar->classes);
+    st_cells_free(&last);
+}
+
 static int tar_open(void *self, const char *path, const struct stoker_dataset_options *opt,
                     struct stoker_error *err)
 {
     struct tar *tar = self;
     int rc = st_shards_open(&tar->shards, &st_shard_kind_tar, path, opt, err);
+    if (!rc && tar->shards.count)
+        take_classes(tar);
     if (!rc && !opt->fields && tar->shards.sample_count)
         rc = choose_fields(tar, path, err);
     if (!rc)
@@ -360,9 +421,20 @@ static const char *tar_note(const void *self)
     return st_shards_note(&((const struct tar *)self)->shards);
 }
 
+static uint32_t tar_class_count(const void *self)
+{
+    return (uint32_t)((const struct tar *)self)->classes.count;
+}
+
+static const char *tar_class_name(const void *self, uint32_t index)
+{
+    return st_cells_word(&((const struct tar *)self)->classes, index);
+}
+
 static void tar_close(void *self)
 {
     struct tar *tar = self;
+    st_cells_free(&tar->classes);
     st_shards_close(&tar->shards);
     st_field_list_free(&tar->wishes);
     free(tar->own_choice);
@@ -372,6 +444,7 @@ const struct st_source st_source_tar = {
     .scheme = "tar",
     .self_size = sizeof(struct tar),
     .suits = tar_suits,
+    .lists = true,
     .open = tar_open,
     .count = tar_count,
     .label = st_label_zero,
@@ -380,6 +453,8 @@ const struct st_source st_source_tar = {
     .fields = tar_fields,
     .split = tar_split,
     .memory = tar_memory,
+    .class_count = tar_class_count,
+    .class_name = tar_class_name,
     .note = tar_note,
     .close = tar_close,
 };

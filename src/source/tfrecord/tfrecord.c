@@ -390,6 +390,7 @@ const struct st_source st_source_tfrecord = {
     .scheme = "tfrecord",
     .self_size = sizeof(struct tfrecord),
     .suits = tfrecord_suits,
+    .lists = true,
     .open = tfrecord_open,
     .count = tfrecord_count,
     .label = st_label_zero,

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/pack/pack.h"
-
+#include "source/arrays/set.h"
 #include "source/arrays/arrays.h"
 #include "source/kinds.h"
+#include "source/scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,9 +54,9 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
     struct st_held *file = index ? &set->others[index] : &arrays->file;
     const uint64_t end = arrays->mapped_end; /* of the first file, by which the others do not go */
     snprintf(name, sizeof name, "%.200s.npy", wish->name);
-    int rc = pack_path(path, folder, name, err);
-    if (!rc)
-        rc = st_held_open(file, path, err);
+    int rc = st_path_join(path, folder, "/", name)
+                 ? st_held_open(file, path, err)
+                 : st_fail(err, STOKER_EINVAL, "%.200s...: the path is too long", folder);
     if (!rc && !file->size)
         rc = st_fail(err, STOKER_ECORRUPT, "%s: is empty", path);
     if (!rc)
@@ -70,7 +70,7 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
 }
 
 /* "image,label": all files, by their names without ".npy". */
-static int all_fields(const struct pack_manifest *manifest, char *out, size_t size,
+static int all_fields(const struct st_pack *manifest, char *out, size_t size,
                       struct stoker_error *err)
 {
     int used =
@@ -84,8 +84,9 @@ static int all_fields(const struct pack_manifest *manifest, char *out, size_t si
     return STOKER_OK;
 }
 
-int pack_arrays_open(struct stoker_dataset **out, const char *folder,
-                     const struct pack_manifest *manifest, const char *fields, struct stoker_error *err)
+int st_arrays_open_set(struct stoker_dataset **out, const char *folder,
+                       const struct st_pack *manifest, const char *fields,
+                       struct stoker_error *err)
 {
     char all[ST_FIELDS_MAX * 64];
     int rc = fields ? STOKER_OK : all_fields(manifest, all, sizeof all, err);

@@ -1,0 +1,14 @@
+/* set.h - the npy files of a pack as one data set: row i of each is sample i
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_ARRAYS_SET_H
+#define ST_SOURCE_ARRAYS_SET_H
+
+#include "source/packs/manifest.h"
+
+/* By the names of the files without their extension, which are the fields; NULL: all. */
+int st_arrays_open_set(struct stoker_dataset **out, const char *folder, const struct st_pack *manifest,
+                       const char *fields, struct stoker_error *err);
+
+#endif

@@ -1,0 +1,345 @@
+/* location.c - what a path or URI stands for: the kind of data set, and its files
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/location.h"
+#include "source/held.h"
+#include "source/kinds.h"
+#include "source/names.h"
+#include "source/scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { HEAD = 4096 };
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+/* ---- kinds -------------------------------------------------------------------------------------- */
+
+/* The kind that "scheme:..." names, and where its path begins; NULL when no kind has that name. */
+static const struct st_source *kind_of(const char *uri, const char **path)
+{
+    for (const struct st_source *const *kind = st_sources; *kind; kind++) {
+        const size_t size = strlen((*kind)->scheme);
+        if (!strncmp(uri, (*kind)->scheme, size) && uri[size] == ':') {
+            *path = uri + size + 1;
+            return *kind;
+        }
+    }
+    return NULL;
+}
+
+/* The kind that a path without a scheme looks like; NULL when it looks like none. */
+static const struct st_source *kind_that_suits(const char *path, const uint8_t *head, size_t size)
+{
+    for (const struct st_source *const *kind = st_sources; *kind; kind++)
+        if ((*kind)->suits && (*kind)->suits(path, head, size))
+            return *kind;
+    return NULL;
+}
+
+/* By the name alone, of a file that is not empty. */
+static const struct st_source *kind_by_name(const char *path)
+{
+    static const uint8_t nothing[1];
+    return kind_that_suits(path, nothing, sizeof nothing);
+}
+
+static bool is_tree(const struct st_source *kind)
+{
+    return kind == &st_source_folder || kind == &st_source_flat;
+}
+
+static bool is_table(const struct st_source *kind)
+{
+    return kind == &st_source_csv || kind == &st_source_jsonl;
+}
+
+/* ---- files of no kind --------------------------------------------------------------------------- */
+
+static const struct {
+    const char *magic, *name, *remedy;
+} strangers[] = {
+    {"PAR1", "a Parquet file",
+     "write the paths and labels as CSV or JSON lines, or the samples as tar files (webdataset)"},
+    {"ARROW1", "an Arrow file",
+     "write the paths and labels as CSV or JSON lines, or the samples as tar files (webdataset)"},
+    {"SQLite format 3", "an SQLite database", "write the paths and labels as CSV or JSON lines"},
+    {"\xff\xd8\xff", "a JPEG image", "open the folder that it is in"},
+    {"\x89PNG", "a PNG image", "open the folder that it is in"},
+    {"\x80\x02", "a pickle", "pickles are never opened: write npy or HDF5 files"},
+    {"\x80\x04", "a pickle", "pickles are never opened: write npy or HDF5 files"},
+    {"\x1f\x8b", "a gzip file", "unpack it, or write tar:, csv: or another kind in front of the path"},
+    {"\x28\xb5\x2f\xfd", "a zstd file", "unpack it, or write tar:, csv: or another kind in front of the path"},
+};
+
+static int refuse_file(const char *path, const uint8_t *head, size_t size, struct stoker_error *err)
+{
+    if (!size)
+        return st_fail(err, STOKER_ECORRUPT, "%.700s: is empty", path);
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        const size_t length = strlen(strangers[i].magic);
+        if (size >= length && !memcmp(head, strangers[i].magic, length))
+            return st_fail(err, STOKER_EUNSUPPORTED, "%.600s: is %s, which is no data set that Stoker reads: %s",
+                           path, strangers[i].name, strangers[i].remedy);
+    }
+    return st_fail(err, STOKER_EUNSUPPORTED,
+                   "%.700s: neither name nor content tell what kind of data set it is; write tar:%.100s, or "
+                   "another kind",
+                   path, strlen(path) < 100 ? path : "PATH");
+}
+
+static int missing(const char *path, struct stoker_error *err)
+{
+    if (path[0] == '~')
+        return st_fail(err, STOKER_ENOTFOUND,
+                       "%.700s: no such file or directory; '~' is not expanded here: write the whole path",
+                       path);
+    return st_fail_errno(err, ENOENT, "%s", path);
+}
+
+/* The kind of the first file: by its name or its first bytes. */
+static int find_kind(struct st_location *place, const struct stoker_dataset_options *opt,
+                     struct stoker_error *err)
+{
+    char name[PATH_MAX];
+    uint8_t head[HEAD];
+    struct st_held file = {0};
+    const char *path = place->paths.items[0];
+    const bool remote = st_remote_is_url(path);
+    const int length = remote ? (int)strcspn(path, "?#") : (int)strlen(path);
+    if (snprintf(name, sizeof name, "%.*s", length, path) >= (int)sizeof name)
+        return st_fail(err, STOKER_EINVAL, "%.300s...: the path is too long", path);
+    if (remote && (place->kind = kind_by_name(name)))
+        return 0; /* no server need be asked */
+    if (!remote && is_folder(path) && (place->kind = kind_that_suits(path, head, 0)))
+        return 0;
+    int rc = st_held_open_any(&file, path, NULL, opt, err);
+    const size_t size = file.size < sizeof head ? (size_t)file.size : sizeof head;
+    if (!rc)
+        rc = st_held_read(&file, 0, head, size, err);
+    st_held_close(&file);
+    if (rc == STOKER_ENOTFOUND && !remote)
+        return missing(path, err);
+    if (!rc && !(place->kind = kind_that_suits(name, head, size)))
+        rc = refuse_file(name, head, size, err);
+    return rc;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------ */
+
+/* What is found in a folder, besides what begins with a dot and what indexes and databases keep there. */
+struct listing {
+    const struct st_source *wanted; /* NULL: any but tables */
+    const struct st_source *kind;   /* of the archives */
+    const struct st_source *other;  /* NULL, or another kind that there is */
+    const struct st_source *table;  /* NULL, or the kind of a table */
+    struct st_paths archives;
+    uint64_t folders, images, parquet;
+    bool all; /* count on where it is clear already that the folder is one of images */
+};
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t size = strlen(name), tail = strlen(ending);
+    return size >= tail && !strcmp(name + size - tail, ending);
+}
+
+static int sort_in(struct listing *list, const char *path, const char *name, bool folder,
+                   struct stoker_error *err)
+{
+    const struct st_source *kind = folder ? kind_that_suits(path, NULL, 0) : kind_by_name(path);
+    const bool wanted = kind && (list->wanted ? kind == list->wanted : !is_table(kind));
+    if (wanted) {
+        list->other = list->kind && list->kind != kind ? kind : list->other;
+        list->kind = list->kind ? list->kind : kind;
+        return st_paths_add(&list->archives, path, strlen(path), err);
+    }
+    if (kind && is_table(kind))
+        list->table = kind;
+    list->folders += folder;
+    list->images += !folder && st_name_has_extension(name, strlen(name), st_image_extensions);
+    list->parquet += ends_with(name, ".parquet") || ends_with(name, ".arrow");
+    return 0;
+}
+
+static bool is_passed_over(const char *name)
+{
+    return name[0] == '.' || ends_with(name, ".stoker-index") || ends_with(name, ".idx") ||
+           ends_with(name, "-lock") || !strcmp(name, "lock.mdb");
+}
+
+static int list_folder(struct listing *list, const char *folder, struct stoker_error *err)
+{
+    DIR *dir = opendir(folder);
+    int rc = 0;
+    if (!dir)
+        return st_fail_errno(err, errno, "%s", folder);
+    while (!rc && (list->all || list->wanted || (!list->folders && !list->images))) {
+        char path[PATH_MAX];
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry) {
+            rc = errno ? st_fail_errno(err, errno, "%s", folder) : STOKER_END;
+            break;
+        }
+        if (is_passed_over(entry->d_name) ||
+            !st_path_join(path, folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry->d_name))
+            continue;
+        const bool plain = entry->d_type == DT_REG;
+        rc = sort_in(list, path, entry->d_name, entry->d_type == DT_DIR || (!plain && is_folder(path)), err);
+    }
+    closedir(dir);
+    st_paths_sort(&list->archives);
+    return rc == STOKER_END ? 0 : rc;
+}
+
+static int take_listing(struct st_location *place, struct listing *list, struct stoker_error *err)
+{
+    if (place->kind && !list->archives.count)
+        return st_fail(err, STOKER_ENOTFOUND, "%.700s: there is no %s file in it", place->path,
+                       place->kind->scheme);
+    if (!place->kind && (list->folders || list->images || !list->kind)) {
+        place->kind = &st_source_folder;
+        return 0;
+    }
+    if (list->other)
+        return st_fail(err, STOKER_EINVAL,
+                       "%.500s: holds archives of several kinds, %s and %s among them: write %s:%.300s for "
+                       "one kind",
+                       place->path, list->kind->scheme, list->other->scheme, list->kind->scheme, place->path);
+    place->kind = list->kind;
+    place->folder = true;
+    place->paths = list->archives;
+    list->archives = (struct st_paths){0};
+    return 0;
+}
+
+/* The files of a folder that pack wrote. */
+static int take_pack(struct st_location *place, struct stoker_error *err)
+{
+    const struct st_pack *pack = &place->pack;
+    char path[PATH_MAX];
+    if (!pack->shard_count)
+        return st_fail(err, STOKER_EINVAL,
+                       "%.500s: a pack of which no file is finished: run the same 'stoker pack' again",
+                       place->path);
+    const struct st_source *kind = kind_by_name(pack->shards[0].name);
+    if (!kind || (place->kind && place->kind != kind))
+        return st_fail(err, STOKER_EINVAL, "%.500s: holds %s, packed by 'stoker pack'%s%s", place->path,
+                       pack->shards[0].name, place->kind ? ", and no files of the kind " : "",
+                       place->kind ? place->kind->scheme : "");
+    place->kind = kind;
+    place->folder = true;
+    int rc = 0;
+    if (kind == &st_source_lmdb)
+        return st_paths_add(&place->paths, place->path, strlen(place->path), err);
+    for (uint64_t i = 0; i < pack->shard_count + pack->beside.count && !rc; i++) {
+        const char *name = i < pack->shard_count ? pack->shards[i].name
+                                                 : pack->beside.files[i - pack->shard_count].name;
+        rc = st_path_join(path, place->path, "/", name)
+                 ? st_paths_add(&place->paths, path, strlen(path), err)
+                 : st_fail(err, STOKER_EINVAL, "%.500s...: the path is too long", place->path);
+    }
+    return rc;
+}
+
+static int find_in_folder(struct st_location *place, struct stoker_error *err)
+{
+    int rc = st_pack_read(&place->pack, place->path, err);
+    if (rc != STOKER_END)
+        return rc ? rc : take_pack(place, err);
+    const struct st_source *whole = kind_that_suits(place->path, NULL, 0); /* LMDB's are folders */
+    if (whole && (!place->kind || place->kind == whole)) {
+        place->kind = whole;
+        return st_paths_add(&place->paths, place->path, strlen(place->path), err);
+    }
+    struct listing list = {.wanted = place->kind};
+    rc = list_folder(&list, place->path, err);
+    if (!rc)
+        rc = take_listing(place, &list, err);
+    st_paths_free(&list.archives);
+    return rc;
+}
+
+void st_location_hint(const char *folder, char *out, size_t size)
+{
+    struct listing list = {.all = true};
+    struct st_pack pack;
+    const int packed = st_pack_read(&pack, folder, NULL);
+    st_pack_free(&pack);
+    out[0] = '\0';
+    if (packed != STOKER_END)
+        snprintf(out, size, "; 'stoker pack' wrote it: open it by its path alone, without 'folder:'");
+    else if (list_folder(&list, folder, NULL))
+        out[0] = '\0';
+    else if (list.kind)
+        snprintf(out, size, "; it holds %s files: open %s:%.300s", list.kind->scheme, list.kind->scheme, folder);
+    else if (list.parquet)
+        snprintf(out, size, "; it holds Parquet or Arrow files: %s", strangers[0].remedy);
+    else if (list.table)
+        snprintf(out, size, "; it holds a table: open that file");
+    else if (list.images)
+        snprintf(out, size, "; it holds images without classes: open flat:%.300s", folder);
+    st_paths_free(&list.archives);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+static bool looks_like_scheme(const char *uri)
+{
+    const size_t size = strspn(uri, "abcdefghijklmnopqrstuvwxyz0123456789+");
+    return size > 0 && uri[size] == ':' && uri[size + 1] != ':';
+}
+
+static int refuse_scheme(const char *uri, struct stoker_error *err)
+{
+    char known[200] = "";
+    const char *colon = strchr(uri, ':');
+    if (!strncmp(colon, "://", 3))
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%.600s: data are read from local files and by http://, https:// and s3:// URLs; copy "
+                       "it, or mount it and give the path",
+                       uri);
+    for (size_t i = 0, at = 0; st_sources[i] && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", st_sources[i]->scheme);
+    return st_fail(err, STOKER_EUNSUPPORTED,
+                   "%.600s: no such file or folder, and no such kind of data set; this build knows %s", uri,
+                   known);
+}
+
+int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,
+                  struct stoker_error *err)
+{
+    struct stat info;
+    *place = (struct st_location){.path = uri};
+    place->kind = kind_of(uri, &place->path);
+    const char *path = place->path;
+    if (!*path)
+        return st_fail(err, STOKER_EINVAL, "the path of the data set is empty");
+    if (is_tree(place->kind))
+        return 0;
+    const bool remote = st_remote_is_url(path), there = !remote && !stat(path, &info);
+    if (there && S_ISDIR(info.st_mode))
+        return find_in_folder(place, err);
+    if (!there && !remote && !place->kind && looks_like_scheme(uri))
+        return refuse_scheme(uri, err);
+    const int rc = there ? st_paths_add(&place->paths, path, strlen(path), err)
+                         : st_expand(&place->paths, path, err);
+    return rc || place->kind ? rc : find_kind(place, opt, err);
+}
+
+void st_location_free(struct st_location *place)
+{
+    st_paths_free(&place->paths);
+    st_pack_free(&place->pack);
+}

@@ -1,0 +1,33 @@
+/* location.h - what a path or URI stands for: the kind of data set, and its files
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_LOCATION_H
+#define ST_SOURCE_LOCATION_H
+
+#include "source/packs/manifest.h"
+#include "source/shards/expand.h"
+#include "source/source.h"
+
+struct st_location {
+    const struct st_source *kind;
+    const char *path;      /* the URI without its kind */
+    bool folder;           /* the files are those of the folder `path` */
+    struct st_paths paths; /* the files, in order; none: `path` is a tree of files */
+    struct st_pack pack;   /* of a folder that `stoker pack` wrote; else without settings */
+};
+
+/* Finds out what "kind:path" or a path names: a file, a list ("a.h5::b.h5"), braces, a pattern, a folder that
+ * `stoker pack` wrote, one that holds archives of one kind and nothing else, or a folder of images. `uri` must
+ * outlive the place. */
+int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,
+                  struct stoker_error *err);
+/* Several files of one kind must have the same fields and classes. */
+int st_location_open(struct stoker_dataset **out, const struct st_location *place,
+                  const struct stoker_dataset_options *opt, struct stoker_error *err);
+void st_location_free(struct st_location *place); /* safe after a failed find */
+
+/* What a folder holds that has no class folder, and what to write instead: "; it holds ..."; or "". */
+void st_location_hint(const char *folder, char *out, size_t size);
+
+#endif

@@ -1,0 +1,204 @@
+/* open.c - opens what a path stands for: one file, several as one data set, a folder that pack wrote
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/arrays/set.h"
+#include "source/kinds.h"
+#include "source/location.h"
+#include "source/remote/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int open_one(struct stoker_dataset **out, const struct st_source *kind, const char *path,
+                    const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    struct stoker_dataset *data = st_dataset_new(kind);
+    if (!data)
+        return st_fail(err, STOKER_ENOMEM, "%.500s: out of memory", path);
+    const int rc = kind->open(data->self, path, opt, err);
+    if (rc)
+        st_dataset_drop(data);
+    else
+        *out = data;
+    return rc;
+}
+
+/* ---- several files as one data set -------------------------------------------------------------- */
+
+/* Labels of other classes would silently mean other things. */
+static int compare_classes(const struct stoker_dataset *first, const struct stoker_dataset *part,
+                           const char *first_path, const char *path, struct stoker_error *err)
+{
+    const uint32_t count = st_dataset_class_count(first), other = st_dataset_class_count(part);
+    uint32_t i = 0;
+    while (i < count && i < other && !strcmp(st_dataset_class_name(first, i), st_dataset_class_name(part, i)))
+        i++;
+    if (i == count && i == other)
+        return 0;
+    return st_fail(err, STOKER_EINVAL,
+                   "%.300s: has other classes than %.300s (label %u is %.100s, there %.100s), so that the same "
+                   "label would mean two things: make them one file, or open them one by one",
+                   path, first_path, i, i < other ? st_dataset_class_name(part, i) : "none",
+                   i < count ? st_dataset_class_name(first, i) : "none");
+}
+
+static int compare_fields(const struct stoker_dataset *first, const struct stoker_dataset *part,
+                          const char *first_path, const char *path, struct stoker_error *err)
+{
+    uint32_t count, other;
+    const struct st_field *left = first->source->fields(first->self, &count);
+    const struct st_field *right = part->source->fields(part->self, &other);
+    uint32_t i = 0;
+    while (i < count && i < other && !strcmp(left[i].name, right[i].name) && left[i].kind == right[i].kind)
+        i++;
+    if (i == count && i == other)
+        return 0;
+    return st_fail(err, STOKER_EINVAL,
+                   "%.300s: has other fields than %.300s (field %u is %.100s, there %.100s): say with fields "
+                   "which to take",
+                   path, first_path, i, i < other ? right[i].name : "missing", i < count ? left[i].name : "missing");
+}
+
+static int open_parts(struct stoker_dataset **out, const struct st_source *kind, const struct st_paths *paths,
+                      const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    struct stoker_dataset **parts = st_calloc(paths->count, sizeof *parts);
+    int rc = parts ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for %llu files", (unsigned long long)paths->count);
+    uint64_t opened = 0;
+    for (; opened < paths->count && !rc; opened++) {
+        const char *path = paths->items[opened];
+        rc = open_one(&parts[opened], kind, path, opt, err);
+        if (!rc)
+            rc = compare_classes(parts[0], parts[opened], paths->items[0], path, err);
+        if (!rc && kind->fields)
+            rc = compare_fields(parts[0], parts[opened], paths->items[0], path, err);
+    }
+    if (!rc)
+        rc = st_dataset_concat(out, parts, (uint32_t)paths->count, err);
+    for (uint64_t i = 0; i < opened; i++)
+        st_dataset_drop(parts[i]);
+    free(parts);
+    return rc;
+}
+
+/* For kinds that take lists by themselves. */
+static char *join(const struct st_paths *paths)
+{
+    uint64_t size = 1;
+    for (uint64_t i = 0; i < paths->count; i++)
+        size += strlen(paths->items[i]) + 2;
+    char *list = st_calloc(size, 1), *at = list;
+    for (uint64_t i = 0; list && i < paths->count; i++)
+        at = stpcpy(stpcpy(at, i ? "::" : ""), paths->items[i]);
+    return list;
+}
+
+static int open_list(struct stoker_dataset **out, const struct st_location *place,
+                     const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    if (!place->folder)
+        return open_one(out, place->kind, place->path, opt, err);
+    char *list = join(&place->paths);
+    const int rc = list ? open_one(out, place->kind, list, opt, err)
+                        : st_fail(err, STOKER_ENOMEM, "%.500s: out of memory", place->path);
+    free(list);
+    return rc;
+}
+
+/* ---- classes ------------------------------------------------------------------------------------ */
+
+static bool lists(const struct st_pack *pack, const char *name)
+{
+    bool found = false;
+    for (uint64_t i = 0; i < pack->shard_count && !found; i++)
+        found = !strcmp(pack->shards[i].name, name);
+    for (uint32_t i = 0; i < pack->beside.count && !found; i++)
+        found = !strcmp(pack->beside.files[i].name, name);
+    return found;
+}
+
+/* The manifest beside a file of a pack that is opened alone. */
+static bool read_beside(const char *path, struct st_pack *pack)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t size = slash ? (size_t)(slash - path) : 0;
+    *pack = (struct st_pack){0};
+    if (st_remote_is_url(path) || size >= sizeof folder)
+        return false;
+    memcpy(folder, path, size);
+    strcpy(folder + size, size || !slash ? "" : "/");
+    return !st_pack_read(pack, folder[0] ? folder : ".", NULL) && lists(pack, name);
+}
+
+/* Names of the classes where the data set itself has none, as its pack kept them. */
+static int take_classes(struct stoker_dataset *data, const struct st_cells *names, struct stoker_error *err)
+{
+    struct st_cells *own = names->count ? st_calloc(1, sizeof *own) : NULL;
+    bool good = own != NULL;
+    for (uint64_t i = 0; i < names->count && good; i++) {
+        const char *name = st_cells_word(names, i);
+        good = st_cells_add(own, name, strlen(name));
+    }
+    data->classes = own;
+    return good || !names->count ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for the classes");
+}
+
+static int find_classes(struct stoker_dataset *data, const struct st_location *place, struct stoker_error *err)
+{
+    if (place->pack.settings)
+        return take_classes(data, &place->pack.classes, err);
+    if (!place->paths.count || st_dataset_class_count(data))
+        return 0;
+    struct st_pack pack;
+    const int rc = read_beside(place->paths.items[0], &pack) ? take_classes(data, &pack.classes, err) : 0;
+    st_pack_free(&pack);
+    return rc;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------- */
+
+int st_location_open(struct stoker_dataset **out, const struct st_location *place,
+                  const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    const struct st_source *kind = place->kind;
+    struct stoker_dataset *data = NULL;
+    int rc;
+    if (!place->paths.count)
+        rc = open_one(&data, kind, place->path, opt, err);
+    else if (place->pack.settings && kind == &st_source_npy)
+        rc = st_arrays_open_set(&data, place->path, &place->pack, opt->fields, err);
+    else if (kind->lists)
+        rc = open_list(&data, place, opt, err);
+    else if (place->paths.count == 1)
+        rc = open_one(&data, kind, place->paths.items[0], opt, err);
+    else
+        rc = open_parts(&data, kind, &place->paths, opt, err);
+    if (rc)
+        return rc;
+    data->kind = kind->scheme;
+    rc = find_classes(data, place, err);
+    if (rc)
+        st_dataset_drop(data);
+    else
+        *out = data;
+    return rc;
+}
+
+int st_dataset_open(struct stoker_dataset **out, const char *uri, const struct stoker_dataset_options *opt,
+                    struct stoker_error *err)
+{
+    const struct stoker_dataset_options defaults = {.size = sizeof defaults};
+    struct st_location place;
+    int rc = st_location_find(&place, uri, opt, err);
+    if (!rc && place.pack.settings && !place.pack.complete)
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%.600s: the pack is not complete: run the same 'stoker pack' again, or open the files that "
+                     "are finished by their names",
+                     place.path);
+    if (!rc)
+        rc = st_location_open(out, &place, opt ? opt : &defaults, err);
+    st_location_free(&place);
+    return rc;
+}

@@ -1,0 +1,210 @@
+/* manifest.c - reads what a pack consists of, and how far it has come
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/packs/manifest.h"
+#include "source/load.h"
+#include "source/packs/classes.h"
+#include "source/scan.h"
+#include "source/shards/unpack.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MANIFEST_MOST (1ull << 30)
+
+bool st_pack_note(struct st_pack *manifest, const struct st_pack_shard *shard)
+{
+    if (manifest->shard_count == manifest->shard_room) {
+        const uint64_t room = manifest->shard_room ? 2 * manifest->shard_room : 64;
+        struct st_pack_shard *grown = st_grow(manifest->shards, room, sizeof *grown);
+        if (!grown)
+            return false;
+        manifest->shards = grown;
+        manifest->shard_room = room;
+    }
+    manifest->shards[manifest->shard_count++] = *shard;
+    manifest->positions += shard->positions;
+    manifest->samples += shard->samples;
+    manifest->bytes += shard->bytes;
+    manifest->bad += shard->positions - shard->samples;
+    return true;
+}
+
+/* What follows the beginning of a line; NULL: it begins in another way. */
+static const char *after(const char *line, const char *beginning)
+{
+    const size_t size = strlen(beginning);
+    return strncmp(line, beginning, size) ? NULL : line + size;
+}
+
+/* Of a file in the folder itself. */
+static bool is_name(const char *name)
+{
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+static uint64_t number(const struct st_cells *cells, const char *key, int base)
+{
+    for (uint64_t i = 0; i + 1 < cells->count; i += 2)
+        if (!strcmp(st_cells_word(cells, i), key))
+            return strtoull(st_cells_word(cells, i + 1), NULL, base);
+    return 0;
+}
+
+/* The words of one line. */
+static int read_words(struct st_cells *cells, const char *line, size_t size, const char *path,
+                      struct stoker_error *err)
+{
+    struct st_lines lines;
+    st_lines_begin(&lines, line, size);
+    const int rc = st_json_record(&lines, cells, err);
+    return rc ? st_fail_in(err, rc, path) : STOKER_OK;
+}
+
+static int makes_no_sense(const char *line, const char *path, struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECORRUPT, "%s: the entry %.300s makes no sense", path, line);
+}
+
+static int take_shard(struct st_pack *manifest, const char *line, size_t size, const char *path,
+                      struct stoker_error *err)
+{
+    struct st_cells cells = {0};
+    struct st_pack_shard shard = {0};
+    int rc = read_words(&cells, line, size, path, err);
+    if (!rc) {
+        shard.first = number(&cells, "first", 10);
+        shard.positions = number(&cells, "positions", 10);
+        shard.samples = number(&cells, "samples", 10);
+        shard.bytes = number(&cells, "bytes", 10);
+        shard.crc = (uint32_t)number(&cells, "crc32c", 16);
+        if (cells.count >= 2)
+            snprintf(shard.name, sizeof shard.name, "%s", st_cells_word(&cells, 1));
+        const bool sound = is_name(shard.name) && shard.samples <= shard.positions &&
+                           shard.first == manifest->positions && shard.positions <= UINT64_MAX / 4;
+        if (!sound)
+            rc = makes_no_sense(line, path, err);
+        else if (!st_pack_note(manifest, &shard))
+            rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
+    }
+    st_cells_free(&cells);
+    return rc;
+}
+
+static int take_beside(struct st_pack_beside *beside, const char *line, size_t size, const char *path,
+                       struct stoker_error *err)
+{
+    struct st_cells cells = {0};
+    int rc = read_words(&cells, line, size, path, err);
+    const char *name = !rc && cells.count >= 2 ? st_cells_word(&cells, 1) : "";
+    if (!rc && (!is_name(name) || beside->count == ST_FIELDS_MAX)) {
+        rc = makes_no_sense(line, path, err);
+    } else if (!rc) {
+        struct st_pack_file *file = &beside->files[beside->count++];
+        snprintf(file->name, sizeof file->name, "%s", name);
+        file->bytes = number(&cells, "bytes", 10);
+        file->crc = (uint32_t)number(&cells, "crc32c", 16);
+    }
+    st_cells_free(&cells);
+    return rc;
+}
+
+static int take_mark(struct st_pack_mark *mark, const char *line, const char *path,
+                     struct stoker_error *err)
+{
+    struct st_cells cells = {0};
+    int rc = read_words(&cells, line, strlen(line), path, err);
+    mark->positions = rc ? 0 : number(&cells, "positions", 10);
+    mark->samples = rc ? 0 : number(&cells, "samples", 10);
+    st_cells_free(&cells);
+    if (!rc && (!mark->samples || mark->samples > mark->positions || mark->positions > UINT64_MAX / 4))
+        rc = makes_no_sense(line, path, err);
+    return rc;
+}
+
+static int take_line(struct st_pack *manifest, char *line, const char *path,
+                     struct stoker_error *err)
+{
+    size_t size = strlen(line);
+    if (size && line[size - 1] == ',')
+        line[--size] = '\0';
+    const char *value;
+    if ((value = after(line, ST_PACK_LINE_SETTINGS))) {
+        free(manifest->settings);
+        manifest->settings = strdup(value);
+        return manifest->settings ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
+    }
+    if ((value = after(line, ST_PACK_LINE_SAMPLES)))
+        manifest->claimed = strtoull(value, NULL, 10);
+    if ((value = after(line, ST_PACK_LINE_LEDGER_SIZE)))
+        manifest->ledger_size = strtoull(value, NULL, 10);
+    if ((value = after(line, ST_PACK_LINE_COMPLETE)))
+        manifest->complete = !strcmp(value, "true");
+    if ((value = after(line, ST_PACK_LINE_UNDER_WAY)))
+        return take_mark(&manifest->mark, value, path, err);
+    if (after(line, ST_CLASS_LINE)) {
+        const int rc = st_class_read(&manifest->classes, line, size, err);
+        return rc ? st_fail_in(err, rc, path) : STOKER_OK;
+    }
+    if (after(line, ST_PACK_LINE_BESIDE))
+        return take_beside(&manifest->beside, line, size, path, err);
+    return after(line, ST_PACK_LINE_SHARD) ? take_shard(manifest, line, size, path, err) : STOKER_OK;
+}
+
+/* Many things are called manifest.json: what begins otherwise is not looked at further. */
+static bool begins_as_ours(const struct st_held *file)
+{
+    char head[sizeof ST_PACK_BEGIN - 1];
+    return file->size >= sizeof head && !st_held_read(file, 0, head, sizeof head, NULL) &&
+           !memcmp(head, ST_PACK_BEGIN, sizeof head);
+}
+
+static int read_lines(struct st_pack *manifest, const struct st_held *file, struct stoker_error *err)
+{
+    struct st_buffer text = {0};
+    int rc = st_load(&text, file, MANIFEST_MOST, err);
+    if (!rc && !st_buffer_keep(&text, text.size + 1))
+        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    if (!rc)
+        text.data[text.size] = '\0';
+    char *rest = NULL;
+    for (char *line = rc ? NULL : strtok_r((char *)text.data, "\n", &rest); line && !rc;
+         line = strtok_r(NULL, "\n", &rest))
+        rc = take_line(manifest, line, file->path, err);
+    st_buffer_free(&text);
+    return rc;
+}
+
+int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_error *err)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    struct st_held file = {0};
+    *manifest = (struct st_pack){0};
+    if (!st_path_join(path, folder, "/", ST_PACK_MANIFEST) || stat(path, &info) || !S_ISREG(info.st_mode))
+        return STOKER_END;
+    int rc = st_held_open(&file, path, err);
+    if (!rc && !begins_as_ours(&file))
+        rc = STOKER_END;
+    if (!rc)
+        rc = read_lines(manifest, &file, err);
+    if (!rc && !manifest->settings)
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: not the manifest of a pack", path);
+    if (!rc && manifest->claimed != manifest->samples)
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: says %llu samples, and its shards have %llu: it is damaged",
+                     path, (unsigned long long)manifest->claimed, (unsigned long long)manifest->samples);
+    st_held_close(&file);
+    return rc;
+}
+
+void st_pack_free(struct st_pack *manifest)
+{
+    free(manifest->settings);
+    free(manifest->shards);
+    free(manifest->pending);
+    st_cells_free(&manifest->classes);
+    *manifest = (struct st_pack){0};
+}

@@ -1,0 +1,66 @@
+/* manifest.h - what a pack consists of, and how far it has come
+ *
+ * The manifest is JSON of which every entry is one line, so that lines are all that has to be parsed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_SOURCE_PACKS_MANIFEST_H
+#define ST_SOURCE_PACKS_MANIFEST_H
+
+#include "source/source.h"
+#include "source/table/cells.h"
+
+#define ST_PACK_MANIFEST "manifest.json"
+/* How the file begins, and its lines. */
+#define ST_PACK_BEGIN "{\n\"stoker_pack\": 1,\n"
+#define ST_PACK_LINE_SETTINGS    "\"settings\": "
+#define ST_PACK_LINE_SAMPLES     "\"samples\": "
+#define ST_PACK_LINE_LEDGER_SIZE "\"ledger_size\": "
+#define ST_PACK_LINE_COMPLETE    "\"complete\": "
+#define ST_PACK_LINE_UNDER_WAY   "\"under_way\": "
+#define ST_PACK_LINE_SHARD       "{\"name\": "
+#define ST_PACK_LINE_BESIDE      "{\"file\": "
+
+struct st_pack_shard {
+    char name[64];
+    uint64_t first, positions; /* in the order of packing */
+    uint64_t samples, bytes;
+    uint32_t crc;
+};
+
+/* An output that consists of several files: those beside the shard's own. */
+struct st_pack_beside {
+    uint32_t count;
+    struct st_pack_file {
+        char name[64];
+        uint64_t bytes;
+        uint32_t crc;
+    } files[ST_FIELDS_MAX];
+};
+
+/* How far an output that is not finished has come; positions 0: there is none to go on with. */
+struct st_pack_mark {
+    uint64_t positions, samples;
+};
+
+struct st_pack {
+    char *settings; /* one line of JSON: what the output depends on */
+    struct st_pack_shard *shards;
+    uint64_t shard_count, shard_room;
+    uint64_t positions, samples, bytes, bad; /* of all shards */
+    uint64_t claimed;                        /* samples, as the file itself adds them up */
+    struct st_pack_mark mark;
+    struct st_pack_beside beside;
+    struct st_cells classes; /* their names, by label; none: the source had none */
+    uint64_t ledger_size;
+    bool complete;
+    char *pending; /* lines of the ledger that belong to the shard under way */
+    uint64_t pending_size, pending_room;
+};
+/* Adds a shard to the list; false when out of memory. */
+bool st_pack_note(struct st_pack *manifest, const struct st_pack_shard *shard);
+/* The manifest of a folder; STOKER_END where there is none of a pack. */
+int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_error *err);
+void st_pack_free(struct st_pack *manifest); /* safe after a failed read */
+
+#endif

@@ -1,0 +1,56 @@
+/* classes.c - the names of classes that a tar file of `stoker pack` holds
+ *
+ * They are a comment in a global header, the first of the file: tar programs pass over it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/tar/classes.h"
+#include "source/packs/classes.h"
+#include "source/tar/members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the comment begins in the header's text; NULL: it has another, or none. */
+static char *find_comment(char *text)
+{
+    static const char word[] = " comment=" ST_TAR_CLASSES "\n";
+    const size_t digits = strspn(text, "0123456789");
+    return digits && !strncmp(text + digits, word, sizeof word - 1) ? text + digits + sizeof word - 1 : NULL;
+}
+
+static bool read_lines(struct st_cells *out, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (st_class_read(out, line, strlen(line), NULL))
+            return false;
+    return true;
+}
+
+static void read_classes(struct st_cells *out, const struct st_held *file)
+{
+    uint8_t block[ST_TAR_BLOCK];
+    if (file->size < 2 * ST_TAR_BLOCK || st_held_read(file, 0, block, sizeof block, NULL) ||
+        block[156] != 'g' || !st_tar_is_header(block))
+        return;
+    block[136] = '\0';
+    const uint64_t size = strtoull((const char *)block + 124, NULL, 8);
+    if (size > ST_TAR_EXTENSION_MAX || size > file->size - ST_TAR_BLOCK)
+        return;
+    char *text = st_calloc(size + 1, 1);
+    char *lines = text && !st_held_read(file, ST_TAR_BLOCK, text, size, NULL) ? find_comment(text) : NULL;
+    if (lines && !read_lines(out, lines))
+        st_cells_free(out);
+    free(text);
+}
+
+void st_tar_classes(struct st_cells *out, const struct st_held *file)
+{
+    struct st_held again = {0};
+    if (file->fd)
+        read_classes(out, file);
+    else if (!file->remote && !st_held_open(&again, file->path, NULL)) /* closed, because there are many */
+        read_classes(out, &again);
+    st_held_close(&again);
+}
