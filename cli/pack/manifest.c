@@ -89,7 +89,8 @@ static int take_classes(struct st_cells *out, const struct stoker_dataset *data,
 }
 
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
-                       const struct stoker_dataset *data, struct stoker_error *err)
+                       const struct stoker_dataset *data, const char *digest,
+                       struct stoker_error *err)
 {
     char *wanted;
     *manifest = (struct st_pack){0};
@@ -105,6 +106,8 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
             "%.300s: was begun with other settings or other data: give the same options again, or name "
             "another folder. Then: %.300s",
             opt->folder, manifest->settings);
+    if (known && !rc && strcmp(manifest->digest, digest))
+        rc = pack_digest_differs(manifest->digest, digest, opt, data, err);
     if (!rc || rc == STOKER_END)
         rc = look_into(opt->folder, ours, known && marked, err);
     if (!rc && known)
@@ -115,6 +118,8 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
         free(manifest->settings);
         manifest->settings = wanted;
         wanted = NULL;
+        memcpy(manifest->digest, digest, sizeof manifest->digest);
+        st_cells_clear(&manifest->classes);
         if (!rc)
             rc = take_classes(&manifest->classes, data, err);
         if (!rc) /* from now on the folder is known as ours */

@@ -79,8 +79,10 @@ static bool put(struct st_buffer *text, const char *format, ...)
 static bool put_head(struct st_buffer *text, const struct st_pack *m)
 {
     const struct st_pack_mark *mark = &m->mark;
-    return put(text, ST_PACK_BEGIN ST_PACK_LINE_SETTINGS "%s,\n" ST_PACK_LINE_COMPLETE "%s,\n",
-               m->settings, m->complete ? "true" : "false") &&
+    return put(text,
+               ST_PACK_BEGIN ST_PACK_LINE_SETTINGS "%s,\n" ST_PACK_LINE_DIGEST
+                                                   "%s\",\n" ST_PACK_LINE_COMPLETE "%s,\n",
+               m->settings, m->digest, m->complete ? "true" : "false") &&
            put(text, ST_PACK_LINE_SAMPLES "%llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
                (unsigned long long)m->samples, (unsigned long long)m->bad,
                (unsigned long long)m->bytes) &&

@@ -205,9 +205,16 @@ void pack_lock_drop(struct pack_lock *lock);
 
 /* DST must not lie in SRC. */
 int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
-/* Takes up what an earlier run with the same settings left in the folder. */
+/* Names, sizes and times of the source. */
+void pack_digest(char out[ST_PACK_DIGEST + 1], const struct stoker_dataset *data,
+                 const struct st_location *place);
+/* Says what differs between two digests. */
+int pack_digest_differs(const char *then, const char *now, const struct pack_options *opt,
+                        const struct stoker_dataset *data, struct stoker_error *err);
+/* Takes up what an earlier run with the same settings, and the same source, left in the folder. */
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
-                       const struct stoker_dataset *data, struct stoker_error *err);
+                       const struct stoker_dataset *data, const char *digest,
+                       struct stoker_error *err);
 int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err);
 /* Notes a finished shard, with the bad samples met on the way. */

@@ -188,9 +188,12 @@ static int prepare(struct pack *pack)
     pack->total = st_dataset_count(pack->data);
     if (!pack->total)
         return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
+    char digest[ST_PACK_DIGEST + 1];
     rc = pack_lock_take(&pack->lock, opt->folder, pack->err);
     if (!rc)
-        rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack->err);
+        pack_digest(digest, pack->data, &pack->place);
+    if (!rc)
+        rc = pack_manifest_open(&pack->manifest, opt, pack->data, digest, pack->err);
     if (!rc && !pack->manifest.complete && pack_done(pack) >= pack->total)
         rc = pack_was_changed(opt->folder, pack->err);
     if (!rc && opt->shuffle) {

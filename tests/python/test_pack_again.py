@@ -104,3 +104,79 @@ def test_verify_nothing(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((0, 4, 4), np.uint8))
     got = stoker("verify", tmp_path / "x.npy")
     assert got.returncode == 1 and "no sample" in got.stdout
+
+
+# ---- a source that changes between two runs ----
+
+
+def half_done(tree: Path, out: Path) -> Path:
+    """As a killed run leaves it: some shards finished, and the manifest says so."""
+    pack(tree, out, "--shard-size", "8K")
+    manifest = json.loads((out / "manifest.json").read_text())
+    first, *others = manifest["shards"]
+    assert others
+    for shard in others:
+        for file in out.glob(shard["name"] + "*"):
+            file.unlink()
+    lines = (out / "manifest.json").read_text().replace('"complete": true', '"complete": false').splitlines(True)
+    lines = [line for line in lines if not any(shard["name"] in line for shard in others)]
+    text = "".join(lines).replace("},\n]", "}\n]")
+    text = text.replace(f'"samples": {manifest["samples"]},\n', f'"samples": {first["samples"]},\n', 1)
+    (out / "manifest.json").write_text(text)
+    return out
+
+
+def renamed(tree: Path) -> Path:
+    (tree / "c0" / "0003.jpg").rename(tree / "c0" / "9999.jpg")
+    return tree / "c0" / "0003.jpg"
+
+
+def grown(tree: Path) -> Path:
+    path = tree / "c2" / "0005.jpg"
+    stat = path.stat()
+    path.write_bytes(path.read_bytes() + b"x")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return path
+
+
+def touched(tree: Path) -> Path:
+    path = tree / "c2" / "0005.jpg"
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1))
+    return path
+
+
+@pytest.mark.parametrize("change", [renamed, grown, touched])
+def test_a_source_that_was_changed_is_refused(tmp_path, change):
+    tree = big_tree(tmp_path / "tree", 12, (60, 40))
+    out = half_done(tree, tmp_path / "out")
+    path = change(tree)
+    got = pack(tree, out, "--shard-size", "8K", code=3)
+    assert "is not what it was when this pack was begun" in got.stderr and got.stderr.count("\n") == 1
+    assert "remove the folder" in got.stderr and (change is renamed or str(path) in got.stderr)
+
+
+def test_a_source_that_was_not_changed_goes_on(tmp_path):
+    tree = big_tree(tmp_path / "tree", 12, (60, 40))
+    pack(tree, tmp_path / "whole", "--shard-size", "8K")
+    out = half_done(tree, tmp_path / "out")
+    got = pack(tree, out, "--shard-size", "8K")
+    assert "resumed" in got.stdout and "all good" in stoker("verify", out).stdout
+    for file in (tmp_path / "whole").glob("*.tar"):
+        assert file.read_bytes() == (out / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["tar", "csv"])
+def test_an_archive_that_was_changed_is_refused(tmp_path, kind):
+    if kind == "tar":
+        source = archive(tmp_path / "in.tar", 60)
+    else:
+        big_tree(tmp_path / "tree", 12, (60, 40))
+        source = tmp_path / "in.csv"
+        source.write_text("path,label\n" + "".join(f"tree/c{i % 3}/{i:04}.jpg,{i}\n" for i in range(12)))
+    out = half_done(source, tmp_path / "out")
+    os.utime(source, ns=(1, source.stat().st_mtime_ns + 1))
+    got = pack(source, out, "--shard-size", "8K", code=3)
+    assert f"{source} was changed since this pack was begun" in got.stderr
+    if kind == "csv":
+        source.write_text(source.read_text().replace("0005", "0008"))
+        assert "samples" in pack(source, out, "--shard-size", "8K", code=3).stderr

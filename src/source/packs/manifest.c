@@ -137,6 +137,8 @@ static int take_line(struct st_pack *manifest, char *line, const char *path,
         manifest->settings = strdup(value);
         return manifest->settings ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     }
+    if ((value = after(line, ST_PACK_LINE_DIGEST)))
+        snprintf(manifest->digest, sizeof manifest->digest, "%.*s", (int)strcspn(value, "\""), value);
     if ((value = after(line, ST_PACK_LINE_SAMPLES)))
         manifest->claimed = strtoull(value, NULL, 10);
     if ((value = after(line, ST_PACK_LINE_LEDGER_SIZE)))

@@ -14,6 +14,7 @@
 /* How the file begins, and its lines. */
 #define ST_PACK_BEGIN "{\n\"stoker_pack\": 1,\n"
 #define ST_PACK_LINE_SETTINGS    "\"settings\": "
+#define ST_PACK_LINE_DIGEST      "\"source_digest\": \""
 #define ST_PACK_LINE_SAMPLES     "\"samples\": "
 #define ST_PACK_LINE_LEDGER_SIZE "\"ledger_size\": "
 #define ST_PACK_LINE_COMPLETE    "\"complete\": "
@@ -43,8 +44,12 @@ struct st_pack_mark {
     uint64_t positions, samples;
 };
 
+/* A digest of the source: 16 digits for each span of its samples, and for its files. */
+enum { ST_PACK_SPANS = 64, ST_PACK_DIGEST = 16 * (ST_PACK_SPANS + 1) };
+
 struct st_pack {
     char *settings; /* one line of JSON: what the output depends on */
+    char digest[ST_PACK_DIGEST + 1]; /* of the source when the pack was begun */
     struct st_pack_shard *shards;
     uint64_t shard_count, shard_room;
     uint64_t positions, samples, bytes, bad; /* of all shards */
