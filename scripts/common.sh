@@ -16,6 +16,21 @@ jobs() { nproc; }
 uv() { "$VENV/bin/uv" "$@"; }
 meson() { PATH="$VENV/bin:$PATH" "$VENV/bin/meson" "$@"; }
 
+# Libraries that the engine uses: Debian's package, pkg-config's name, what for.
+LIBRARIES="libjpeg62-turbo-dev libjpeg JPEG
+libspng-dev spng PNG
+libwebp-dev libwebp WebP
+libtiff-dev libtiff-4 TIFF
+liburing-dev liburing reads in batches by io_uring
+zlib1g-dev zlib gzip and zip
+libdeflate-dev libdeflate the same, faster
+libzstd-dev libzstd zstd
+libhdf5-dev hdf5 HDF5
+liblmdb-dev lmdb LMDB
+libcurl4-openssl-dev libcurl data sets by URL
+libsndfile1-dev sndfile sounds"
+library_packages() { cut -d' ' -f1 <<<"$LIBRARIES"; }
+
 # A stamp holds what a step was done for; the step is left out while that is unchanged.
 stamp_is() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 stamp_set() { mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" >"$1"; }

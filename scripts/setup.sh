@@ -45,29 +45,21 @@ apt_install() {
 }
 
 debian_packages() {
+    local package module why
     MISSING=()
     need build-essential "C compiler" has cc
     need g++ "the public header is tested from C++" has g++
     need pkg-config "finds libraries" has pkg-config
-    need libjpeg62-turbo-dev "JPEG" has_lib libjpeg
-    need libspng-dev "PNG" has_lib spng
-    need libwebp-dev "WebP" has_lib libwebp
-    need libtiff-dev "TIFF" has_lib libtiff-4
-    need liburing-dev "reads in batches by io_uring" has_lib liburing
-    need zlib1g-dev "gzip and zip" has_lib zlib
-    need libdeflate-dev "the same, faster" has_lib libdeflate
-    need libzstd-dev "zstd" has_lib libzstd
-    need libhdf5-dev "HDF5" has_lib hdf5
-    need liblmdb-dev "LMDB" has_lib lmdb
-    need libcurl4-openssl-dev "data sets by URL" has_lib libcurl
-    need libsndfile1-dev "sounds" has_lib sndfile
+    while read -r package module why; do
+        need "$package" "$why" has_lib "$module"
+    done <<<"$LIBRARIES"
     if [[ $PYTHON_FOUND == /usr/bin/* ]] || ! has "$PYTHON_FOUND"; then
         need python3 "the Python package" has "$PYTHON_FOUND"
         need python3-dev "builds the extension" python_has "$python_header"
         need python3-venv "the virtual environment" python_has "import venv, ensurepip"
     fi
     if wanted test; then
-        need qemu-user "runs the kernels of the other CPU" has qemu-x86_64
+        need qemu-user "runs the tests of the other CPU" has qemu-x86_64
         need nginx-light "serves data sets to the tests" test -x /usr/sbin/nginx
         need openssl "certificates for that" has openssl
         # 96 MB to fetch and 311 MB installed. Others than Debian have no such package: that test is passed over.

@@ -54,7 +54,15 @@ layer_asan() {
 layer_tsan() {
     TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
 }
-layer_cross() { tap_layer cross scripts/cross.sh; }
+# The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.
+layer_cross() {
+    local file=build/cross.ini log=$RESULTS/cross.log
+    if scripts/cross.sh "$file" >"$log" 2>&1; then
+        STOKER_TEST_SHARE=20 c_layer cross -Dcuda=disabled --cross-file "$file"
+    else
+        tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(tail -n 1 "$log")"
+    fi
+}
 layer_install() { tap_layer install scripts/test_install.sh; }
 layer_python() {
     local status=0

@@ -45,6 +45,18 @@ static inline void skip(const char *what, const char *why)
     printf("ok %d - %s # SKIP %s\n", ++tap_done, what, why);
 }
 
+/* Whether this program is of another architecture than the machine: Meson names the emulator. */
+static inline bool emulated(void) { return getenv("MESON_EXE_WRAPPER") != NULL; }
+
+/* How many of `count` repetitions to do: STOKER_TEST_SHARE percent of them, which is all unless it is set
+ * (as for emulated programs), and at least one. */
+static inline unsigned share_of(unsigned count)
+{
+    const char *percent = getenv("STOKER_TEST_SHARE");
+    const unsigned part = percent ? (unsigned)((double)count * atof(percent) / 100) : count;
+    return part < 1 ? 1 : part;
+}
+
 /* The end of main. */
 static inline int done_testing(void)
 {

@@ -181,7 +181,7 @@ static void every_kind(unsigned scale, int regions)
             bool same = true;
             if (codings[c].kind.unfinished && samplings[s].components != 3)
                 continue;
-            for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            for (size_t k = 0; k < share_of(sizeof sizes / sizeof *sizes); k++) {
                 struct jpeg_kind kind = codings[c].kind;
                 kind.width = sizes[k][0];
                 kind.height = sizes[k][1];
@@ -432,7 +432,7 @@ int main(int argc, char **argv)
         write_corpus(argv[2]);
         return done_testing();
     }
-    const int regions = argc > 1 ? atoi(argv[1]) : 8;
+    const int regions = argc > 1 ? atoi(argv[1]) : (int)share_of(8);
     every_kind(1, regions);
     every_kind(2, regions / 2);
     every_kind(4, regions / 4);

@@ -137,7 +137,7 @@ static void random_coefs(uint32_t count)
 int main(int argc, char **argv)
 {
     const uint64_t many =
-        argc == 3 && strcmp(argv[1], "--many") == 0 ? strtoull(argv[2], NULL, 10) : 8000;
+        argc == 3 && strcmp(argv[1], "--many") == 0 ? strtoull(argv[2], NULL, 10) : share_of(8000);
     random_state = 88172645463325252u + many;
     decoder = st_jpeg_new();
     if (!ok(decoder != NULL, "a decoder"))

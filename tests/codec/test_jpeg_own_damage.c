@@ -153,7 +153,7 @@ int main(int argc, char **argv)
                 {"bytes removed", remove_bytes},
                 {"tables and segments exchanged", swap_tables}};
     const uint64_t many =
-        argc == 3 && strcmp(argv[1], "--many") == 0 ? strtoull(argv[2], NULL, 10) : 10000;
+        argc == 3 && strcmp(argv[1], "--many") == 0 ? strtoull(argv[2], NULL, 10) : share_of(10000);
     random_state = 362436069362436069u + many;
     decoder = st_jpeg_new();
     if (!ok(decoder != NULL, "a decoder"))

@@ -49,7 +49,8 @@ static void test_colours(void)
     const struct st_colour_rows *rows = st_colour_rows_for(st_cpu_level());
     uint8_t turned[3 * 256], saturated[3 * 256], grey[256];
     uint32_t wrong_hues = 0, wrong_saturations = 0, wrong_greys = 0;
-    for (uint32_t high = 0; high < 1 << 16; high++) {
+    const uint32_t step = (1 << 16) / share_of(1 << 16);
+    for (uint32_t high = 0; high < 1 << 16; high += step) {
         for (uint32_t i = 0; i < 256; i++) {
             const uint32_t px = high << 8 | i;
             turned[3 * i] = saturated[3 * i] = (uint8_t)px;

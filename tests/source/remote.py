@@ -252,8 +252,11 @@ def test_limit(www, url):
 def test_kill(www, proxy):
     cache = ROOT / "killed"
     local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
-    for delay in (0.02, 0.05, 0.08, 0.12, 0.2):
+    for delay in (0, 0.01, 0.02, 0.05, 0.1):
+        before = set(blocks_of(cache))
         victim = start(f"{proxy}/late/s-{{0..2}}.tar", fields="bin", cache_dir=cache)
+        while victim.poll() is None and not set(blocks_of(cache)) - before:
+            time.sleep(0.002)
         time.sleep(delay)
         victim.send_signal(signal.SIGKILL)
         victim.communicate()

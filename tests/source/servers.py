@@ -49,7 +49,7 @@ def clean_environment(**more):
 
 
 def start(uri, environment=None, **options):
-    arguments = [PROGRAM, str(uri), *(f"{k}={v}" for k, v in options.items())]
+    arguments = [*tap.EMULATOR, PROGRAM, str(uri), *(f"{k}={v}" for k, v in options.items())]
     return subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment or clean_environment()
     )

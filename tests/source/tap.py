@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
 done = failed = 0
+# Programs of another architecture run under an emulator, which Meson names.
+EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
 DUMP = sys.argv[1] if len(sys.argv) > 1 else ""
 # Hundreds of short runs: the search for leaks takes longer than all else, and the C tests have it.
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
@@ -52,7 +55,7 @@ def text(hexadecimal):
 
 
 def run(*arguments, **options):
-    answer = subprocess.run([DUMP, *map(str, arguments)], capture_output=True, env=ENVIRONMENT, **options)
+    answer = subprocess.run([*EMULATOR, DUMP, *map(str, arguments)], capture_output=True, env=ENVIRONMENT, **options)
     if answer.returncode:
         raise RuntimeError(f"dump {arguments}: {answer.returncode}: {answer.stderr.decode()[-1500:]}")
     return answer.stdout.decode().splitlines()
