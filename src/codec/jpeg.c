@@ -4,8 +4,8 @@
  * only the needed columns are transformed and only the needed rows coloured, and reading stops behind
  * its last row; a region has the very bytes that a crop of the whole would have.
  *
- * Damaged files follow Pillow: data that ends too early is an error, while wrong bits inside the data
- * give the pixels libjpeg makes of them.
+ * Damaged files follow Pillow: data that ends too early is an error, also where the region lies above
+ * the end, while wrong bits inside the data give the pixels libjpeg makes of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -228,8 +228,9 @@ static int cmyk_to_rgb(const struct job *job, const struct st_view *cmyk)
     return rc;
 }
 
-/* Everything up to the first row: header, settings, and all scans of a progressive file. */
-static int start(const struct job *job)
+/* Everything up to the first row: header, settings, and all scans of a progressive file. *ends: there is
+ * an end to the image's data. */
+static int start(const struct job *job, bool *ends)
 {
     struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     int found;
@@ -243,6 +244,7 @@ static int start(const struct job *job)
     if (found == JPEG_SUSPENDED)
         return st_fail(job->err, STOKER_ECORRUPT, "JPEG: data ends at byte %zu, inside the header",
                        job->in.size);
+    *ends = st_jpeg_has_end((struct st_bytes){cinfo->src->next_input_byte, cinfo->src->bytes_in_buffer});
     cinfo->out_color_space = cinfo->num_components == 4 ? JCS_CMYK : JCS_RGB;
     cinfo->scale_num = 1;
     cinfo->scale_denom = job->how->scale;
@@ -262,19 +264,24 @@ static int decode_rows(const struct job *job)
     struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     const struct st_region *region = &job->how->region;
     JDIMENSION x = region->x;
-    int rc = start(job);
+    bool ends = true;
+    int rc = start(job, &ends);
     if (rc < 0)
         return rc;
     if (can_narrow(cinfo))
         narrow(cinfo, region, &x);
     const size_t channels = (size_t)cinfo->output_components, stride = cinfo->output_width * channels;
-    uint8_t *rows = st_arena_take(job->arena, region->height * (uint64_t)stride);
+    uint8_t *rows = st_arena_take(job->arena, (region->height + 1u) * (uint64_t)stride);
     if (!rows)
         return st_fail(job->err, STOKER_ENOMEM, "JPEG: no memory for %u x %u pixels", region->width,
                        region->height);
     if (region->y > 0)
         jpeg_skip_scanlines(cinfo, region->y);
     if (!read_rows(cinfo, rows, stride, region->height))
+        return fail_truncated(job);
+    /* Cut off, it may lack rows below the region: a bad file is one whatever part of it is wanted. */
+    if (!ends && !read_rows(cinfo, rows + region->height * stride, 0,
+                            cinfo->output_height - cinfo->output_scanline))
         return fail_truncated(job);
     if (cinfo->output_scanline == cinfo->output_height)
         jpeg_finish_decompress(cinfo); /* for errors behind the pixels; no end there is no matter */

@@ -123,3 +123,14 @@ int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_
         out->orientation = 1;
     return check_found(out, at, err);
 }
+
+bool st_jpeg_has_end(struct st_bytes data)
+{
+    while (data.size > 1) {
+        const uint8_t *found = memrchr(data.data + 1, EOI, data.size - 1);
+        if (!found || found[-1] == 0xFF)
+            return found != NULL;
+        data.size = (size_t)(found - data.data);
+    }
+    return false;
+}

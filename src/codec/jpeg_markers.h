@@ -21,4 +21,9 @@ bool st_jpeg_probe(const uint8_t *data, size_t size);
  * to open is refused here as well. */
 int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_error *err);
 
+/* Whether the image's data, which begins behind the header of its first scan, comes to its end marker. It is
+ * looked for from the back, so that in whole files it is found at once; what stands behind it is of no
+ * account. (Headers may hold a small image with an end of its own, so they must not be part of `data`.) */
+bool st_jpeg_has_end(struct st_bytes data);
+
 #endif

@@ -247,7 +247,10 @@ static int walk_behind_data(struct walk *w, struct chunk *c)
 {
     const bool animated = w->frames + (w->frames && !w->framed) > 1;
     bool in_data = true;
-    while (chunk_at(w->in, after(c), c) && !is(c, "IEND") && !(is(c, "fcTL") && animated)) {
+    while (chunk_at(w->in, after(c), c)) {
+        w->png->ends = is(c, "IEND") || (is(c, "fcTL") && animated);
+        if (w->png->ends)
+            break;
         in_data = in_data && is_data(c);
         if (!c->whole)
             return in_data ? STOKER_OK : broken(w, c, "is cut off");
@@ -289,6 +292,7 @@ int st_png_parse(struct st_bytes in, struct st_png *png, struct stoker_error *er
     w.png = &ignored;
     rc = walk_behind_data(&w, &c);
     png->orientation = ignored.orientation;
+    png->ends = ignored.ends;
     return rc;
 }
 

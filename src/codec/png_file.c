@@ -73,7 +73,8 @@ static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32
     }
 }
 
-/* One pass; its rows below the region are inflated only where another pass follows. */
+/* One pass; its rows below the region are inflated only where another pass follows, or where the file is
+ * cut off: a bad file is one whatever part of it is wanted. */
 static const char *paint_pass(struct painter *p, const struct st_png_engine *engine, void *reader,
                               const struct pass *pass, bool last, uint32_t *y)
 {
@@ -82,7 +83,7 @@ static const char *paint_pass(struct painter *p, const struct st_png_engine *eng
     for (*y = pass->y; columns > 0 && *y < p->png->frame.height; *y += pass->dy) {
         const uint32_t at = p->top + *y;
         const bool below = at >= p->region.y + p->region.height;
-        if (below && last)
+        if (below && last && p->png->ends)
             break;
         const char *wrong = engine->row(reader, p->row, bytes);
         if (wrong)

@@ -21,6 +21,7 @@ struct st_png {
     uint8_t table[256][3];  /* colour 3: the palette, black where it ends */
     struct st_region frame; /* what the image data covers: all but in odd animations */
     size_t data;            /* where the first chunk of image data begins */
+    bool ends;              /* the chunks go on to IEND, or to the next frame: nothing is cut off */
     uint32_t orientation;
 };
 

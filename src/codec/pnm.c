@@ -249,7 +249,7 @@ static int decode_text_bits(struct st_bytes in, const struct pnm *p, const struc
 static int decode_text(struct st_bytes in, const struct pnm *p, const struct st_region *r,
                        struct st_view *out, struct stoker_error *err)
 {
-    const uint64_t row = (uint64_t)p->width * bands(p), total = row * (r->y + r->height);
+    const uint64_t row = (uint64_t)p->width * bands(p), total = row * p->height;
     size_t at = p->data;
     for (uint64_t i = 0; i < total; i++) {
         char word[TOKEN_MAX + 1];

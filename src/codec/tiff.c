@@ -228,6 +228,8 @@ static int64_t offset_of(const struct st_tiff *t, uint64_t block)
     return farthest;
 }
 
+/* Paints what the region wants of a block. One that the file cuts off is an error in any case: a bad file
+ * is one whatever part of it is wanted. */
 static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, uint64_t y)
 {
     const struct st_tiff *t = w->tiff;
@@ -246,6 +248,10 @@ static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, 
         return st_fail(w->err, STOKER_ECORRUPT,
                        "TIFF: the file ends within the pixels at column %llu, row %llu",
                        (unsigned long long)x, (unsigned long long)y);
+    const struct st_region *r = &w->sink->region;
+    if (x >= (uint64_t)r->x + r->width || x + wide <= r->x || y >= (uint64_t)r->y + r->height ||
+        y + high <= r->y)
+        return STOKER_OK;
     for (uint64_t i = 0; i < high; i++) {
         const uint8_t *from = w->in.data + at + i * stride;
         if (w->sink->planes)
@@ -278,19 +284,17 @@ static int decode_raw(struct st_bytes in, struct st_tiff *t, struct st_tiff_sink
                       struct stoker_error *err)
 {
     struct raw w = {.in = in, .tiff = t, .sink = sink, .err = err};
-    const struct st_region *r = &sink->region;
     if (!packing_of_plane(&w))
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "TIFF: uncompressed planes of %u bits and %u bands are not "
                        "supported",
                        t->bits, t->bands);
     const uint32_t planes = sink->planes ? t->bands : 1;
+    const uint64_t across = blocks_across(t), down = blocks_down(t);
     for (uint32_t plane = 0; plane < planes; plane++)
-        for (uint64_t row = r->y / t->block_height; row * t->block_height < (uint64_t)r->y + r->height;
-             row++)
-            for (uint64_t col = r->x / t->block_width; col * t->block_width < (uint64_t)r->x + r->width;
-                 col++) {
-                const uint64_t index = (plane * blocks_down(t) + row) * blocks_across(t) + col;
+        for (uint64_t row = 0; row < down; row++)
+            for (uint64_t col = 0; col < across; col++) {
+                const uint64_t index = (plane * down + row) * across + col;
                 const int rc = raw_block(&w, index, plane, col * t->block_width, row * t->block_height);
                 if (rc)
                     return rc;

@@ -23,7 +23,8 @@ struct lib {
     struct st_tiff_sink *sink;
     struct st_arena *arena;
     struct stoker_error *err;
-    uint32_t planes, step; /* planes: 1 where the samples lie together; step: bytes of one sample */
+    struct st_region wanted; /* what is decoded: the sink's region, or more */
+    uint32_t planes, step;   /* planes: 1 where the samples lie together; step: bytes of one sample */
 };
 
 static tmsize_t give(thandle_t handle, void *to, tmsize_t size)
@@ -140,7 +141,7 @@ static uint32_t at_most(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : 
 
 static int decode_strips(struct lib *l)
 {
-    const struct st_region *r = &l->sink->region;
+    const struct st_region *r = &l->wanted;
     const uint32_t width = l->tiff->width, height = l->tiff->height;
     uint32_t rows = 0;
     if (!TIFFGetField(l->file, TIFFTAG_ROWSPERSTRIP, &rows) || rows == UINT32_MAX)
@@ -167,7 +168,7 @@ static int decode_strips(struct lib *l)
 
 static int decode_tiles(struct lib *l)
 {
-    const struct st_region *r = &l->sink->region;
+    const struct st_region *r = &l->wanted;
     const uint32_t width = l->tiff->width, height = l->tiff->height;
     uint32_t wide = 0, high = 0;
     TIFFGetField(l->file, TIFFTAG_TILEWIDTH, &wide);
@@ -203,7 +204,7 @@ static int decode_tiles(struct lib *l)
  * them. */
 static int decode_as_rgba(struct lib *l)
 {
-    const struct st_region *r = &l->sink->region;
+    const struct st_region *r = &l->wanted;
     const uint32_t width = l->tiff->width, height = l->tiff->height;
     uint32_t rows = 0;
     TIFFRGBAImage image;
@@ -244,6 +245,18 @@ static void in_native_order(struct st_packing *packing, uint32_t bits)
         packing->at[i] |= 1;
 }
 
+/* Whether the file ends within a strip or tile, or before it. */
+static bool is_cut_off(TIFF *file, uint64_t size)
+{
+    const uint32_t blocks = TIFFIsTiled(file) ? TIFFNumberOfTiles(file) : TIFFNumberOfStrips(file);
+    for (uint32_t i = 0; i < blocks; i++) {
+        const uint64_t at = TIFFGetStrileOffset(file, i), bytes = TIFFGetStrileByteCount(file, i);
+        if (at > size || bytes > size - at)
+            return true;
+    }
+    return false;
+}
+
 static int decode_open(struct lib *l)
 {
     const struct st_tiff *t = l->tiff;
@@ -252,6 +265,9 @@ static int decode_open(struct lib *l)
     TIFFGetField(l->file, TIFFTAG_IMAGELENGTH, &height);
     if (width != t->width || height != t->height)
         return misfit(l, "libtiff reads another size than the first directory gives");
+    /* A bad file is one whatever part of it is wanted. */
+    if (is_cut_off(l->file, l->memory->in.size))
+        l->wanted = (struct st_region){0, 0, width, height};
     uint16_t bits = 0, extra = 0, *meaning = NULL;
     TIFFGetFieldDefaulted(l->file, TIFFTAG_BITSPERSAMPLE, &bits);
     in_native_order(&l->sink->packing, t->bits);
@@ -284,8 +300,14 @@ int st_tiff_decode_lib(struct st_bytes in, struct st_tiff *tiff, struct st_tiff_
                        struct st_arena *arena, struct stoker_error *err)
 {
     struct memory m = {.in = in};
-    struct lib l = {
-        .memory = &m, .tiff = tiff, .sink = sink, .arena = arena, .err = err, .planes = 1, .step = 1};
+    struct lib l = {.memory = &m,
+                    .tiff = tiff,
+                    .sink = sink,
+                    .arena = arena,
+                    .err = err,
+                    .wanted = sink->region,
+                    .planes = 1,
+                    .step = 1};
     l.file = open_file(&m);
     if (!l.file)
         return corrupt(&l, "libtiff cannot open it", 0);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "codec/jpeg/headers.h"
+#include "codec/jpeg_markers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,16 +64,11 @@ struct st_engine_worker {
 
 /* ---- which files --------------------------------------------------------------------------------- */
 
-/* A file that is cut off ends without this marker; the CPU knows what to say of it. */
-static bool has_end(struct st_bytes file)
-{
-    return file.size > 2 && file.data[file.size - 2] == 0xFF && file.data[file.size - 1] == 0xD9;
-}
-
+/* Of a file that is cut off the CPU knows what to say. */
 static bool is_taken(const struct stoker_loader *loader, struct st_bytes file)
 {
     struct st_jpeg_frame frame;
-    return has_end(file) && st_jpeg_headers(file, &frame) == ST_JPEG_OURS &&
+    return st_jpeg_headers(file, &frame) == ST_JPEG_OURS && st_jpeg_has_end(frame.scan) &&
            loader->engines.kind->takes(&frame);
 }
 

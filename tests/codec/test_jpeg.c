@@ -1,6 +1,7 @@
 /* JPEG: every kind of file, whole and in regions, scaled and not, gives the bytes of a plain libjpeg
  * decode; damaged files give an error with a reason; and once warm the codec does not allocate. */
 #include "codec/codec.h"
+#include "codec/jpeg_markers.h"
 #include "jpeg_encode.h"
 #include "tap.h"
 
@@ -223,7 +224,8 @@ static void every_colour(void)
     }
 }
 
-static int try_decode(struct st_bytes in, struct st_region region, struct stoker_error *err)
+static int try_scaled(struct st_bytes in, uint32_t scale, struct st_region region,
+                      struct stoker_error *err)
 {
     struct st_header header;
     struct st_view view;
@@ -233,16 +235,46 @@ static int try_decode(struct st_bytes in, struct st_region region, struct stoker
     if (rc == STOKER_OK) {
         if (region.width == 0)
             region = (struct st_region){0, 0, header.width, header.height};
-        rc = st_decoder_decode(&decoder, codec, in, &(struct st_decode){1, region}, &arena, &view, err);
+        rc = st_decoder_decode(&decoder, codec, in, &(struct st_decode){scale, region}, &arena, &view,
+                               err);
     }
     st_arena_reset(&arena);
     return rc;
+}
+
+static int try_decode(struct st_bytes in, struct st_region region, struct stoker_error *err)
+{
+    return try_scaled(in, 1, region, err);
 }
 
 static size_t find(const uint8_t *file, size_t size, const char *what, size_t length)
 {
     const uint8_t *at = memmem(file, size, what, length);
     return at ? (size_t)(at - file) : 0;
+}
+
+static void ends(void)
+{
+    static const struct {
+        const char *data;
+        size_t size;
+        bool ends;
+    } cases[] = {{"", 0, false},
+                 {"\xd9", 1, false},
+                 {"\xff", 1, false},
+                 {"\xff\xd9", 2, true},
+                 {"\xd9\xd9", 2, false},
+                 {"a\xd9\xff\xd9\xd9\xff", 6, true},
+                 {"\xff\0\xd9b", 4, false},
+                 {"ab\xff\xd9 more", 9, true},
+                 {"ab\xff\xd8", 4, false}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        uint8_t *copy = malloc(cases[k].size ? cases[k].size : 1);
+        memcpy(copy, cases[k].data, cases[k].size);
+        ok(st_jpeg_has_end((struct st_bytes){copy, cases[k].size}) == cases[k].ends,
+           "data %zu %s its end marker", k, cases[k].ends ? "has" : "lacks");
+        free(copy);
+    }
 }
 
 static void damaged(void)
@@ -259,8 +291,15 @@ static void damaged(void)
     ok(err.code == STOKER_ECORRUPT && strstr(err.message, "data ends at byte") &&
            strstr(err.message, "of 187 rows"),
        "it names byte and row: %s", err.message);
-    ok(try_decode((struct st_bytes){file, size / 2}, top, &err) == STOKER_OK,
-       "a region that lies before the cut decodes: nothing behind it is read");
+    refused = true;
+    for (uint32_t scale = 1; scale <= 8; scale *= 2)
+        refused &= try_scaled((struct st_bytes){file, size / 2}, scale, (struct st_region){0, 0, 9, 2},
+                              &err) == STOKER_ECORRUPT;
+    ok(refused, "also where the region lies before the cut, at every scale");
+    file[size / 2] ^= 0x55;
+    ok(try_decode((struct st_bytes){file, size}, top, &err) == STOKER_OK,
+       "of a file that has its end nothing behind the region is looked at");
+    file[size / 2] ^= 0x55;
 
     const size_t frame = find(file, size, "\xff\xc0", 2), tables = find(file, size, "\xff\xc4", 2);
     file[frame + 4] = 12;
@@ -438,6 +477,7 @@ int main(int argc, char **argv)
     every_kind(4, regions / 4);
     every_kind(8, regions / 4);
     every_colour();
+    ends();
     damaged();
     too_many_scans();
     tables_stay_apart();
