@@ -4,14 +4,13 @@
  */
 #include "codec/audio_kinds.h"
 
-#include <string.h>
+#include "codec/kinds.h"
 
 const char *const st_audio_names[ST_AUDIO_KINDS] = {"WAV", "FLAC", "Ogg/Vorbis", "Opus", "MP3"};
 
 static bool has(struct st_bytes in, size_t at, const char *magic)
 {
-    const size_t size = strlen(magic);
-    return in.size >= at + size && !memcmp(in.data + at, magic, size);
+    return st_has(in, at, magic, strlen(magic));
 }
 
 /* The first packet of an Ogg stream, which says what is inside, follows a page header of 27 bytes and

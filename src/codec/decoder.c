@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/codec.h"
+#include "codec/kinds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,12 +26,16 @@ static int fail_unknown(struct st_bytes in, struct stoker_error *err)
 {
     char first[3 * 8 + 1] = "";
     if (in.size == 0)
-        return st_fail(err, STOKER_ECORRUPT, "no image: 0 bytes");
+        return st_fail(err, STOKER_ECORRUPT, "the file is empty (0 bytes)");
     for (const struct st_codec_missing *missing = st_codecs_missing; missing->name; missing++)
         if (missing->probe(in.data, in.size))
             return st_fail(err, STOKER_EUNSUPPORTED,
                            "a %s image, but this build has no %s; install it and build again",
                            missing->name, missing->library);
+    const struct st_kind *kind = st_kind_of(in);
+    if (kind)
+        return st_fail(err, STOKER_EUNSUPPORTED, "this is %s, which is not supported; %s", kind->name,
+                       kind->remedy);
     for (size_t k = 0; k < in.size && k < 8; k++)
         snprintf(first + 3 * k, 4, " %02x", in.data[k]);
     return st_fail(err, STOKER_ECORRUPT, "not an image this build knows (%zu bytes, the first are%s)",

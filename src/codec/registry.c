@@ -47,7 +47,8 @@ static bool is_webp(const uint8_t *data, size_t size)
 #if !ST_HAVE_TIFF
 static bool is_tiff(const uint8_t *data, size_t size)
 {
-    return size >= 4 && (memcmp(data, "II*\0", 4) == 0 || memcmp(data, "MM\0*", 4) == 0);
+    return size >= 4 && (memcmp(data, "II*\0", 4) == 0 || memcmp(data, "MM\0*", 4) == 0 ||
+                         memcmp(data, "II+\0", 4) == 0 || memcmp(data, "MM\0+", 4) == 0);
 }
 #endif
 

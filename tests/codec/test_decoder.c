@@ -30,15 +30,101 @@ static void refusals(void)
     ok(header_of(file, size, 4999, &header, &err) == STOKER_ELIMIT && strstr(err.message, "100 x 50") &&
            strstr(err.message, "4999") && strstr(err.message, "pixel_limit"),
        "one pixel too many: %s", err.message);
-    ok(header_of("", 0, 0, &header, &err) == STOKER_ECORRUPT && strstr(err.message, "0 bytes"), "%s",
+    ok(header_of("", 0, 0, &header, &err) == STOKER_ECORRUPT && strstr(err.message, "empty"), "%s",
        err.message);
-    ok(header_of("GIF89a..", 8, 0, &header, &err) == STOKER_ECORRUPT &&
-           strstr(err.message, "47 49 46 38"),
+    ok(header_of("GIF99a..", 8, 0, &header, &err) == STOKER_ECORRUPT &&
+           strstr(err.message, "47 49 46 39"),
        "%s", err.message);
     ok(header_of("\xff", 1, 0, &header, &err) == STOKER_ECORRUPT &&
            strstr(err.message, "1 bytes, the first are ff"),
        "%s", err.message);
     free(file);
+}
+
+/* What is no image for us is named, and is not called damaged. */
+static void other_kinds(void)
+{
+#define KIND(magic, name)                                                                               \
+    {                                                                                                   \
+        magic, sizeof magic - 1, name                                                                   \
+    }
+    static const struct {
+        const char *data;
+        size_t size;
+        const char *name;
+    } kinds[] = {
+        KIND("GIF87a", "a GIF image"),
+        KIND("GIF89a......", "a GIF image"),
+        KIND("\0\0\0\x1c"
+             "ftypavif\0\0\0\0mif1",
+             "an AVIF image"),
+        KIND("\0\0\0\x1c"
+             "ftypmif1\0\0\0\0miafavif....",
+             "an AVIF image"),
+        KIND("\0\0\0\x18"
+             "ftypheic\0\0\0\0mif1heic",
+             "a HEIC image"),
+        KIND("\0\0\0\x18"
+             "ftypmif1\0\0\0\0mif1heic",
+             "a HEIC image"),
+        KIND("\0\0\0\x18"
+             "ftypisom\0\0\2\0isomiso2",
+             "video"),
+        KIND("\0\0\0\x0c"
+             "ftypqt  ",
+             "video"),
+        KIND("\xff\x0a\xfa", "JPEG XL"),
+        KIND("\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
+        KIND("\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
+        KIND("\xff\x4f\xff\x51\0", "JPEG 2000"),
+        KIND("\0\0\1\0\1\0\x10\x10\0\0\1\0\x18\0....\x16\0\0\0", "icon"),
+        KIND("8BPS\0\1", "Photoshop"),
+        KIND("\x76\x2f\x31\x01", "OpenEXR"),
+        KIND("DDS |", "DDS"),
+        KIND("%PDF-1.4", "PDF"),
+        KIND("\x1a\x45\xdf\xa3", "WebM"),
+        KIND("RIFF....AVI LIST", "AVI"),
+        KIND("RIFF....WAVEfmt ", "a sound"),
+        KIND("fLaC", "a sound"),
+        KIND("\x1f\x8b\x08", "gzip"),
+        KIND("PK\3\4", "zip"),
+        KIND("PAR1", "Parquet"),
+        KIND("version https://git-lfs.github.com/spec/v1\noid sha256:", "Git LFS pointer"),
+        KIND("/annex/objects/SHA256E-s1--a.jpg", "git-annex pointer"),
+        KIND("\n <!DOCTYPE HTML><title>404", "HTML"),
+        KIND("<html>", "HTML"),
+        KIND("\xef\xbb\xbf<?xml version='1.0'?><svg/>", "SVG"),
+        KIND("<svg xmlns=", "SVG"),
+        KIND("<?xml version='1.0'?><Error><Code>AccessDenied", "XML"),
+        KIND("{\"error\": 404}", "JSON"),
+        KIND("..........................TRUEVISION-XFILE.", "not an image this build knows"),
+        KIND("............................................TRUEVISION-XFILE.\0", "a TGA image"),
+        KIND("\0\0\1\0", "not an image this build knows"),
+        KIND("ftyp", "not an image this build knows"),
+        KIND("<", "not an image this build knows"),
+        KIND("words", "not an image this build knows"),
+    };
+    struct stoker_error err;
+    struct st_header header;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint8_t *copy = malloc(kinds[k].size); /* so that a sanitizer sees a read behind the end */
+        memcpy(copy, kinds[k].data, kinds[k].size);
+        const int rc = header_of(copy, kinds[k].size, 0, &header, &err);
+        const bool unknown = strncmp(kinds[k].name, "not", 3) == 0;
+        ok(rc == (unknown ? STOKER_ECORRUPT : STOKER_EUNSUPPORTED) &&
+               strstr(err.message, kinds[k].name) && (unknown || strstr(err.message, "; ")),
+           "%s", err.message);
+        bool named = true;
+        for (size_t size = 0; size < kinds[k].size;
+             size++) { /* no beginning of it is read beyond its end */
+            uint8_t *part = malloc(size ? size : 1);
+            memcpy(part, copy, size);
+            named &= header_of(part, size, 0, &header, &err) < 0;
+            free(part);
+        }
+        ok(named, "and no beginning of it is an image");
+        free(copy);
+    }
 }
 
 static void registry(void)
@@ -166,6 +252,7 @@ static void threads(void)
 int main(void)
 {
     refusals();
+    other_kinds();
     registry();
     exif();
     exif_in_jpeg();
