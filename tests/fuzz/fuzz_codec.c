@@ -1,7 +1,7 @@
 /* fuzz_codec.c - any bytes at all through one codec (-DCODEC=st_codec_jpeg, ...)
  *
- * Nothing may crash or run away, and where both a whole image and a part of it decode, the part must be
- * a crop of the whole.
+ * Nothing may crash or run away; where both a whole image and a part of it decode, the part must be a crop
+ * of the whole; and what memory held before must not be seen.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,6 +43,16 @@ static uint32_t pick(struct run *run, uint32_t which, uint32_t below)
     return (hash >> 4) % below;
 }
 
+/* Makes the arena hand out memory of this byte first. */
+static void fill(struct st_arena *arena, uint8_t byte)
+{
+    enum { SCRATCH = 1 << 16 };
+    if (st_arena_take(arena, SCRATCH))
+        st_arena_reset(arena);
+    if (arena->block)
+        memset(arena->block, byte, arena->size);
+}
+
 static void whole_and_part(struct run *run, uint32_t scale)
 {
     struct st_arena arena = {0}, arena_part = {0};
@@ -56,6 +66,8 @@ static void whole_and_part(struct run *run, uint32_t scale)
     r->y = pick(run, scale + 10, r->height);
     r->width = 1 + pick(run, scale + 20, r->width - r->x);
     r->height = 1 + pick(run, scale + 30, r->height - r->y);
+    fill(&arena, 0x00);
+    fill(&arena_part, 0xFF);
     const bool have_part = decode(run, &some, &arena_part, &part);
     if (decode(run, &all, &arena, &whole) && have_part)
         for (int32_t y = 0; y < part.height; y++)

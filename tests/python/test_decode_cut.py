@@ -9,8 +9,10 @@ import zlib
 
 import numpy
 import pytest
+import stoker
 from decode_parity import agree, ours, pillow
 from PIL import Image
+from stoker import transforms as T
 
 WIDTH, HEIGHT = 67, 90
 
@@ -125,3 +127,39 @@ def test_a_cut_shows_in_every_part(kind):
     cuts = [len(data) - k for k in range(1, 24)] + [rng.randrange(len(data) // 4, len(data)) for _ in range(30)]
     bad = sum(check_parts(data[:cut], f"{kind} cut at {cut} of {len(data)}") for cut in cuts)
     assert bad >= 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files 0 to 7: two are cut off, one is a GIF, one is empty."""
+    (tmp_path / "class").mkdir()
+    kinds = ["baseline", "PNG", "baseline", "PNG", "baseline", "PNG", "baseline", "PNG"]
+    for number, kind in enumerate(kinds):
+        data = FILES[kind]()
+        data = {2: data[: len(data) * 9 // 10], 3: data[: len(data) * 9 // 10], 5: saved("GIF", "P"), 6: b""}.get(
+            number, data
+        )
+        (tmp_path / "class" / f"{number}.jpg").write_bytes(data)
+    return tmp_path
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_bad_files_are_the_same_in_every_epoch(folder, policy):
+    """A crop of the upper rows hides nothing, and what is not supported is a bad sample like the others."""
+    transform = T.Compose([T.RandomCrop(16), T.ToTensor()])
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(folder, transform), 4, on_error=policy, num_workers=2)
+    for epoch in range(6):
+        loader.set_epoch(epoch)
+        assert sum(len(labels) for _, labels in loader) == 8
+    found = [(bad["epoch"], bad["sample"]) for bad in loader.bad_samples()]
+    assert sorted(found) == [(epoch, sample) for epoch in range(6) for sample in (2, 3, 5, 6)]
+    reasons = {bad["sample"]: bad["reason"] for bad in loader.bad_samples()}
+    assert "truncated" in reasons[2] and "row" in reasons[3]
+    assert "a GIF image, which is not supported" in reasons[5] and "empty" in reasons[6]
+
+
+def test_the_kind_of_error_tells_damage_from_what_is_not_supported(folder):
+    images = stoker.datasets.ImageFolder(folder, T.ToTensor())
+    for sample, error in ((2, stoker.CorruptSample), (5, stoker.Unsupported), (6, stoker.CorruptSample)):
+        with pytest.raises(error):
+            images[sample]
