@@ -192,10 +192,14 @@ uint32_t st_cpu_count(void)
     return allowed < paid ? allowed : paid;
 }
 
-uint64_t st_memory_limit(void)
+uint64_t st_memory_all(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    const uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
-    const uint64_t ours = st_cgroup_memory("");
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+}
+
+uint64_t st_memory_limit(void)
+{
+    const uint64_t all = st_memory_all(), ours = st_cgroup_memory("");
     return all < ours ? all : ours;
 }

@@ -22,6 +22,8 @@ const char *st_cpu_level_name(enum st_cpu_level level);
 
 /* min(CPUs in the affinity mask, cgroup v1 or v2 quota rounded up), at least 1. */
 uint32_t st_cpu_count(void);
+/* Bytes of physical memory. */
+uint64_t st_memory_all(void);
 /* min(physical memory, cgroup limit) in bytes. */
 uint64_t st_memory_limit(void);
 

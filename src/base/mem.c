@@ -4,15 +4,24 @@
  */
 #include "base/mem.h"
 
+#include "base/budget.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { OVERSHOOT = 64, GRAIN = 64 * 1024 };
+enum {
+    OVERSHOOT = 64,
+    GRAIN = 64 * 1024,
+    LARGE = 1 << 20, /* bytes: pages of its own */
+    ROUND = 64,      /* uses after which what was too large for all of them shrinks */
+};
 
 /* What did not fit into the block while one sample was made. */
 struct st_arena_extra {
     struct st_arena_extra *next;
-    uint8_t pad[ST_CACHE_LINE - sizeof(void *)];
+    uint64_t bytes; /* this one included */
+    uint8_t pad[ST_CACHE_LINE - sizeof(void *) - sizeof(uint64_t)];
 };
 
 void *st_calloc(uint64_t count, uint64_t size)
@@ -38,6 +47,47 @@ void *st_alloc_aligned(uint64_t size)
     return aligned_alloc(ST_CACHE_LINE, st_align(size ? size : 1, ST_CACHE_LINE));
 }
 
+void *st_pages_new(uint64_t bytes, bool huge)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    if (huge)
+        (void)madvise(pages, bytes, MADV_HUGEPAGE); /* advice: it may be refused */
+    return pages;
+}
+
+void st_pages_free(void *pages, uint64_t bytes)
+{
+    if (pages)
+        munmap(pages, bytes);
+}
+
+/* Large blocks are pages of their own: what malloc gets back it keeps, for a thread that may need it never
+ * again. */
+static void *block_new(struct st_account *account, uint64_t bytes)
+{
+    void *block = bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
+    if (block)
+        st_account_add(account, bytes);
+    return block;
+}
+
+static void block_free(struct st_account *account, void *block, uint64_t bytes)
+{
+    if (!block)
+        return;
+    if (bytes >= LARGE)
+        st_pages_free(block, bytes);
+    else
+        free(block);
+    st_account_sub(account, bytes);
+}
+
+/* ---- the arena ------------------------------------------------------------------------------------ */
+
 void *st_arena_take(struct st_arena *arena, uint64_t size)
 {
     if (size > SIZE_MAX / 4)
@@ -49,29 +99,50 @@ void *st_arena_take(struct st_arena *arena, uint64_t size)
         arena->used += bytes;
         return piece;
     }
-    struct st_arena_extra *extra = st_alloc_aligned(sizeof *extra + bytes);
+    struct st_arena_extra *extra = block_new(arena->account, sizeof *extra + bytes);
     if (!extra)
         return NULL;
     extra->next = arena->extra;
+    extra->bytes = sizeof *extra + bytes;
     arena->extra = extra;
     return extra + 1;
+}
+
+static void set_block(struct st_arena *arena, uint64_t size)
+{
+    block_free(arena->account, arena->block, arena->size);
+    arena->block = size ? block_new(arena->account, size) : NULL;
+    arena->size = arena->block ? size : 0; /* else extra blocks serve the next sample too */
+}
+
+/* What the block should be, after a sample that wanted so much. */
+static uint64_t block_size(struct st_arena *arena)
+{
+    const uint64_t grown = st_align(arena->wanted + arena->wanted / 4, GRAIN);
+    uint64_t size = arena->size;
+    if (arena->wanted > size && (!arena->keep || grown <= arena->keep))
+        size = grown;
+    arena->lately = arena->wanted > arena->lately ? arena->wanted : arena->lately;
+    if (++arena->resets == ROUND) {
+        if (size >= LARGE && size / 4 > arena->lately)
+            size = st_align(arena->lately + arena->lately / 4, GRAIN);
+        arena->resets = 0;
+        arena->lately = 0;
+    }
+    return arena->keep && size > arena->keep ? 0 : size;
 }
 
 void st_arena_reset(struct st_arena *arena)
 {
     while (arena->extra) {
         struct st_arena_extra *next = arena->extra->next;
-        free(arena->extra);
+        block_free(arena->account, arena->extra, arena->extra->bytes);
         arena->extra = next;
     }
-    if (arena->wanted > arena->size) {
-        const uint64_t size = st_align(arena->wanted + arena->wanted / 4, GRAIN);
-        uint8_t *block = st_alloc_aligned(size);
-        if (block) { /* else: the extra blocks serve the next sample too */
-            free(arena->block);
-            arena->block = block;
-            arena->size = size;
-        }
+    if (arena->wanted) {
+        const uint64_t size = block_size(arena);
+        if (size != arena->size)
+            set_block(arena, size);
     }
     arena->used = arena->wanted = 0;
 }
@@ -80,27 +151,59 @@ void st_arena_free(struct st_arena *arena)
 {
     arena->wanted = 0;
     st_arena_reset(arena);
-    free(arena->block);
-    memset(arena, 0, sizeof *arena);
+    set_block(arena, 0);
+    arena->lately = arena->resets = 0;
+}
+
+/* ---- buffers -------------------------------------------------------------------------------------- */
+
+static uint64_t room_for(uint64_t capacity) { return st_align(capacity + capacity / 4, 4096); }
+
+/* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed so. */
+static bool is_oversized(struct st_buffer *buffer, uint64_t capacity)
+{
+    const bool much = buffer->account && buffer->capacity >= LARGE && buffer->capacity / 4 > capacity;
+    buffer->oversized = much ? buffer->oversized + 1 : 0;
+    return buffer->oversized == ROUND;
 }
 
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity)
 {
-    if (capacity <= buffer->capacity)
-        return true;
     if (capacity > SIZE_MAX / 4)
         return false;
-    const uint64_t room = st_align(capacity + capacity / 4, 4096);
-    uint8_t *data = st_alloc_aligned(room + OVERSHOOT);
+    if (capacity <= buffer->capacity && !is_oversized(buffer, capacity))
+        return true;
+    const uint64_t room = room_for(capacity);
+    if (buffer->account) /* which is short of memory rather than of time */
+        st_buffer_free(buffer);
+    uint8_t *data = block_new(buffer->account, room + OVERSHOOT);
     if (!data)
         return false;
-    free(buffer->data);
-    *buffer = (struct st_buffer){.data = data, .capacity = room};
+    struct st_account *account = buffer->account;
+    st_buffer_free(buffer);
+    *buffer = (struct st_buffer){.data = data, .capacity = room, .account = account};
+    return true;
+}
+
+bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
+{
+    struct st_buffer larger = {.account = buffer->account};
+    if (!buffer->size)
+        return st_buffer_reserve(buffer, capacity);
+    if (capacity <= buffer->capacity)
+        return true;
+    if (!st_buffer_reserve(&larger, capacity))
+        return false;
+    memcpy(larger.data, buffer->data, buffer->size);
+    larger.size = buffer->size;
+    st_buffer_free(buffer);
+    *buffer = larger;
     return true;
 }
 
 void st_buffer_free(struct st_buffer *buffer)
 {
-    free(buffer->data);
-    memset(buffer, 0, sizeof *buffer);
+    if (buffer->data)
+        block_free(buffer->account, buffer->data, buffer->capacity + OVERSHOOT);
+    *buffer = (struct st_buffer){.account = buffer->account};
 }

@@ -11,6 +11,8 @@
 
 #define ST_CACHE_LINE 64
 
+struct st_account; /* base/budget.h: who is charged for memory */
+
 /* *out = a * b, or false where that does not fit. */
 static inline bool st_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
@@ -43,13 +45,23 @@ void *st_grow(void *block, uint64_t count, uint64_t size);
 /* Uninitialised, aligned to a cache line. Freed with free(), like everything else here. */
 void *st_alloc_aligned(uint64_t size);
 
+/* Whole pages, zeroed, which go back to the system when they are freed; NULL when out of memory. `huge`: asks
+ * for huge ones, which save faults where most of it is written. */
+void *st_pages_new(uint64_t bytes, bool huge);
+void st_pages_free(void *pages, uint64_t bytes);
+
 /* Scratch memory of one worker: taken piece by piece while a sample is made, all given back by one
- * reset. It keeps the largest size it ever needed, so that after the first images nothing allocates. */
+ * reset. It keeps the size it needed lately, so that after the first images nothing allocates; what is large
+ * and was needed for one image alone goes back to the system. */
 struct st_arena {
     uint8_t *block;
     uint64_t size, used;
     uint64_t wanted; /* what this sample took in all, overflow blocks included */
     struct st_arena_extra *extra;
+    struct st_account *account; /* NULL: nobody counts */
+    uint64_t keep;              /* bytes kept over a reset at most; 0: no limit */
+    uint64_t lately;            /* the most that was wanted in this round of resets */
+    uint32_t resets;            /* in this round */
 };
 
 /* Aligned to a cache line, with 64 readable bytes behind it (vector loads may overshoot); NULL when out
@@ -58,13 +70,18 @@ void *st_arena_take(struct st_arena *arena, uint64_t size);
 void st_arena_reset(struct st_arena *arena);
 void st_arena_free(struct st_arena *arena);
 
-/* A byte buffer that only grows. */
+/* A byte buffer that grows. One with an account also shrinks, when it was much too large several times in a
+ * row. */
 struct st_buffer {
     uint8_t *data;
     uint64_t size, capacity;
+    struct st_account *account; /* NULL: nobody counts */
+    uint32_t oversized;         /* so many times in a row */
 };
 /* Room for `capacity` bytes and 64 readable ones behind them; contents may be lost. */
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
-void st_buffer_free(struct st_buffer *buffer);
+/* The same, but the first buffer->size bytes stay. */
+bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
+void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
 
 #endif

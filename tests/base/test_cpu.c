@@ -1,26 +1,9 @@
 /* CPUs and memory are those of the affinity mask and of the cgroup, version 1 or 2, ancestors included. */
 #include "base/cpu.h"
+#include "base/fake_root.h"
 #include "tap.h"
 
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static char root[] = "/tmp/stoker-cpu-XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-    char name[512];
-    snprintf(name, sizeof name, "%s%s", root, path);
-    for (char *p = name + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-        *p = '\0';
-        mkdir(name, 0755);
-        *p = '/';
-    }
-    FILE *f = fopen(name, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f))
-        perror(name);
-}
 
 int main(void)
 {
@@ -60,7 +43,5 @@ int main(void)
     setenv("STOKER_CPU", "no such thing", 1);
     ok(st_cpu_level() == best, "an unknown level leaves the best (%s)", st_cpu_level_name(best));
 
-    char command[300];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    return done_testing() | (system(command) != 0);
+    return done_testing() | remove_root();
 }

@@ -1,8 +1,10 @@
 /* The arena gives aligned, separate memory, and stops allocating once it knows its size. */
+#include "base/budget.h"
 #include "base/mem.h"
 #include "tap.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void arena_pieces(void)
 {
@@ -27,6 +29,51 @@ static void arena_pieces(void)
     ok(arena.block == NULL && arena.size == 0, "a freed arena is empty");
 }
 
+/* Bytes of this process that are in memory. */
+static uint64_t resident(void)
+{
+    unsigned long long all = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%llu %llu", &all, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void arena_shrinks(void)
+{
+    enum { HUGE = 64 << 20, SMALL = 100 << 10, ENOUGH = 200 };
+    struct st_budget budget = {.limit = UINT64_MAX};
+    struct st_account account = {.budget = &budget, .kind = ST_MEMORY_SCRATCH};
+    struct st_arena arena = {.account = &account};
+    const uint64_t before = resident();
+    memset(st_arena_take(&arena, HUGE), 1, HUGE);
+    st_arena_reset(&arena);
+    memset(st_arena_take(&arena, HUGE), 1, HUGE);
+    ok(account.bytes >= HUGE && account.bytes == arena.size && budget.held == account.bytes, "it is counted");
+    ok(resident() >= before + HUGE, "and there");
+    for (int k = 0; k < ENOUGH; k++) {
+        st_arena_reset(&arena);
+        memset(st_arena_take(&arena, SMALL), 1, SMALL);
+    }
+    ok(arena.size >= SMALL && arena.size < 1 << 20 && account.bytes == arena.size,
+       "after one huge image among small ones the arena is small again (%llu bytes)", (unsigned long long)arena.size);
+    ok(resident() < before + HUGE / 2, "and its pages are back with the system");
+
+    arena.keep = 1 << 20;
+    const uint64_t small = arena.size;
+    st_arena_take(&arena, HUGE);
+    st_arena_reset(&arena);
+    ok(arena.size == small && account.bytes == small, "what is beyond `keep` goes at once, and the block stays");
+    arena.keep = 1;
+    st_arena_take(&arena, 1);
+    st_arena_reset(&arena);
+    ok(arena.size == 0 && budget.held == 0, "a block beyond it goes too");
+    st_arena_free(&arena);
+    ok(arena.account == &account && budget.peak >= HUGE, "the account stays, and its peak");
+}
+
 static void sizes(void)
 {
     uint64_t out;
@@ -44,12 +91,34 @@ static void buffers(void)
     uint8_t *first = buffer.data;
     ok(st_buffer_reserve(&buffer, 10) && buffer.data == first, "and stays where it is when it has room");
     ok(!st_buffer_reserve(&buffer, UINT64_MAX - 5), "an absurd size is refused");
+    memcpy(buffer.data, "kept", 4);
+    buffer.size = 4;
+    ok(st_buffer_keep(&buffer, 5 << 20) && buffer.size == 4 && !memcmp(buffer.data, "kept", 4),
+       "a buffer that must keep its bytes does so");
+    for (int k = 0; k < 200; k++)
+        st_buffer_reserve(&buffer, 10);
+    ok(buffer.capacity >= 5 << 20, "without an account it only grows");
     st_buffer_free(&buffer);
+
+    struct st_budget budget = {.limit = UINT64_MAX};
+    struct st_account account = {.budget = &budget};
+    buffer.account = &account;
+    st_buffer_reserve(&buffer, 5 << 20);
+    ok(budget.held >= 5 << 20 && account.bytes == budget.held, "with one it is counted");
+    for (int k = 0; k < 60; k++)
+        st_buffer_reserve(&buffer, 10);
+    ok(buffer.capacity >= 5 << 20, "stays large for a while");
+    for (int k = 0; k < 60; k++)
+        st_buffer_reserve(&buffer, 10);
+    ok(buffer.capacity < 1 << 20 && budget.held < 1 << 20, "and shrinks when nobody needs that");
+    st_buffer_free(&buffer);
+    ok(budget.held == 0 && buffer.account == &account, "nothing is left of it");
 }
 
 int main(void)
 {
     arena_pieces();
+    arena_shrinks();
     sizes();
     buffers();
     return done_testing();

@@ -21,21 +21,6 @@ static int too_large(const char *path, struct stoker_error *err)
     return st_fail(err, STOKER_ELIMIT, "%s: larger than 4 GiB, too large for a sample", path);
 }
 
-/* As st_buffer_reserve, but the first `used` bytes stay. */
-static bool reserve_keeping(struct st_buffer *buffer, uint64_t capacity, uint64_t used)
-{
-    struct st_buffer larger = {0};
-    if (capacity <= buffer->capacity)
-        return true;
-    if (!st_buffer_reserve(&larger, capacity))
-        return false;
-    if (used)
-        memcpy(larger.data, buffer->data, used);
-    st_buffer_free(buffer);
-    *buffer = larger;
-    return true;
-}
-
 /* Reads up to `wanted` bytes from `offset` on, or to the end of the file. */
 static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hint, const char *path,
                       struct st_buffer *buffer, struct stoker_error *err)
@@ -46,7 +31,8 @@ static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hi
             room = used + used / 2 + 4096; /* the file is longer than it said */
         if (room > SAMPLE_MAX)
             return too_large(path, err);
-        if (!reserve_keeping(buffer, room, used))
+        buffer->size = used;
+        if (!st_buffer_keep(buffer, room))
             return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", path,
                            (unsigned long long)room);
         const uint64_t free_room = buffer->capacity - used, left = wanted - used;

@@ -416,7 +416,7 @@ static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remot
 static int read_new(struct st_remote *object, uint64_t limit, const atomic_bool *cancel,
                     struct st_buffer *into, struct stoker_error *err)
 {
-    struct st_buffer more = {0};
+    struct st_buffer more = {.account = into->account};
     uint64_t got = 0, whole = 0;
     if (!st_buffer_reserve(into, WHOLE_BYTES))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);

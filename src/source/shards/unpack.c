@@ -48,21 +48,6 @@ uint64_t st_unpack_limit(uint64_t packed)
     return scaled < least ? least : scaled;
 }
 
-bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
-{
-    struct st_buffer larger = {0};
-    if (capacity <= buffer->capacity)
-        return true;
-    if (!st_buffer_reserve(&larger, capacity))
-        return false;
-    if (buffer->size)
-        memcpy(larger.data, buffer->data, buffer->size);
-    larger.size = buffer->size;
-    st_buffer_free(buffer);
-    *buffer = larger;
-    return true;
-}
-
 /* ---- room for what comes out ----------------------------------------------------------------- */
 
 struct output {

@@ -49,7 +49,4 @@ int st_unpack_allowed(enum st_packing packing, struct st_bytes in, struct st_all
  */
 uint64_t st_unpack_limit(uint64_t packed);
 
-/* As st_buffer_reserve, but the first out->size bytes stay. */
-bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
-
 #endif

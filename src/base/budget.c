@@ -1,0 +1,129 @@
+/* budget.c - how many bytes a loader may hold, and who holds them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/budget.h"
+
+#include "base/cpu.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHARE = 4, PROCESSES_MAX = 1024 };
+
+static void note_peak(struct st_budget *budget, uint64_t held)
+{
+    uint64_t peak = atomic_load_explicit(&budget->peak, memory_order_relaxed);
+    while (held > peak && !atomic_compare_exchange_weak(&budget->peak, &peak, held))
+        ;
+}
+
+void st_budget_take(struct st_budget *budget, enum st_memory kind, uint64_t bytes)
+{
+    atomic_fetch_add(&budget->by[kind], bytes);
+    note_peak(budget, atomic_fetch_add(&budget->held, bytes) + bytes);
+}
+
+bool st_budget_try(struct st_budget *budget, enum st_memory kind, uint64_t bytes, uint64_t most)
+{
+    uint64_t held = atomic_load(&budget->held);
+    do
+        if (held > most || bytes > most - held)
+            return false;
+    while (!atomic_compare_exchange_weak(&budget->held, &held, held + bytes));
+    atomic_fetch_add(&budget->by[kind], bytes);
+    note_peak(budget, held + bytes);
+    return true;
+}
+
+void st_budget_give(struct st_budget *budget, enum st_memory kind, uint64_t bytes)
+{
+    atomic_fetch_sub(&budget->by[kind], bytes);
+    atomic_fetch_sub(&budget->held, bytes);
+}
+
+/* ---- accounts ------------------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* The account counted as `before` and counts as `now`. */
+static void count(struct st_account *account, uint64_t before, uint64_t now)
+{
+    if (!account->budget || now == before)
+        return;
+    if (now > before)
+        st_budget_take(account->budget, account->kind, now - before);
+    else
+        st_budget_give(account->budget, account->kind, before - now);
+}
+
+void st_account_add(struct st_account *account, uint64_t bytes)
+{
+    if (!account)
+        return;
+    const uint64_t before = atomic_fetch_add(&account->bytes, bytes), promised = account->promised;
+    count(account, larger(before, promised), larger(before + bytes, promised));
+}
+
+void st_account_sub(struct st_account *account, uint64_t bytes)
+{
+    if (!account)
+        return;
+    const uint64_t before = atomic_fetch_sub(&account->bytes, bytes), promised = account->promised;
+    count(account, larger(before, promised), larger(before - bytes, promised));
+}
+
+void st_account_promise(struct st_account *account, uint64_t bytes)
+{
+    const uint64_t own = atomic_load(&account->bytes), before = larger(own, account->promised);
+    account->promised = bytes;
+    count(account, before, larger(own, bytes));
+}
+
+bool st_account_try(struct st_account *account, uint64_t bytes, uint64_t most)
+{
+    const uint64_t own = atomic_load(&account->bytes), before = larger(own, account->promised);
+    const uint64_t now = larger(own, bytes);
+    if (account->budget && now > before &&
+        !st_budget_try(account->budget, account->kind, now - before, most))
+        return false;
+    if (now < before)
+        count(account, before, now);
+    account->promised = bytes;
+    return true;
+}
+
+/* ---- the default ---------------------------------------------------------------------------------- */
+
+/* MemAvailable, of a kernel that knows it; else all there is. */
+static uint64_t available(const char *root)
+{
+    char name[PATH_MAX], line[256];
+    unsigned long long kilobytes = 0;
+    FILE *f = NULL;
+    if (snprintf(name, sizeof name, "%s/proc/meminfo", root) < (int)sizeof name)
+        f = fopen(name, "re");
+    while (f && !kilobytes && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1)
+            kilobytes = 0;
+    if (f)
+        fclose(f);
+    if (kilobytes && kilobytes < UINT64_MAX / 1024)
+        return kilobytes * 1024;
+    return st_memory_all();
+}
+
+static uint64_t processes(void)
+{
+    const char *text = getenv("LOCAL_WORLD_SIZE");
+    const long count = text ? strtol(text, NULL, 10) : 1;
+    return count >= 1 && count <= PROCESSES_MAX ? (uint64_t)count : 1;
+}
+
+uint64_t st_budget_default(const char *root)
+{
+    const uint64_t group = st_cgroup_memory(root);
+    /* A limit above all memory, as cgroup v1 has it for "none", is no limit. */
+    return (group <= st_memory_all() ? group : available(root)) / SHARE / processes();
+}

@@ -1,0 +1,56 @@
+/* budget.h - how many bytes a loader may hold, and who holds them
+ *
+ * A budget is a sum with a limit. Memory is counted where it is allocated (arenas and buffers that know their
+ * account do it themselves), so the sum is what is really there. Who is about to need much promises it first:
+ * an account counts as whatever is more, its promise or its memory. Nothing here waits; whoever cannot have a
+ * promise now decides what to do (pipe/gate.h).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_BASE_BUDGET_H
+#define ST_BASE_BUDGET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum st_memory {
+    ST_MEMORY_BATCHES, /* slots: rows, columns, what is stacked */
+    ST_MEMORY_SCRATCH, /* of workers: pixels under way, decoders, substitutes' bytes */
+    ST_MEMORY_READ,    /* bytes of samples, read ahead or being decoded */
+    ST_MEMORY_DATA,    /* what the data set keeps: unpacked archives, chunks */
+    ST_MEMORY_KINDS
+};
+
+struct st_budget {
+    uint64_t limit;
+    _Atomic uint64_t held, peak, by[ST_MEMORY_KINDS];
+};
+
+/* Counts these bytes, whether they are within the limit or not. */
+void st_budget_take(struct st_budget *budget, enum st_memory kind, uint64_t bytes);
+/* Counts them if all together are then no more than `most`. */
+bool st_budget_try(struct st_budget *budget, enum st_memory kind, uint64_t bytes, uint64_t most);
+void st_budget_give(struct st_budget *budget, enum st_memory kind, uint64_t bytes);
+
+/* A part of the sum that belongs together: a slot, a worker. Zeroed, it counts for nobody. Memory may be added
+ * by any thread; an account whose owner promises belongs to one thread. */
+struct st_account {
+    struct st_budget *budget;
+    enum st_memory kind;
+    _Atomic uint64_t bytes; /* allocated now */
+    uint64_t promised;
+};
+
+void st_account_add(struct st_account *account, uint64_t bytes); /* NULL is fine */
+void st_account_sub(struct st_account *account, uint64_t bytes); /* NULL is fine */
+/* From now on the account counts as at least so much. With `most` it must fit, as in st_budget_try. */
+void st_account_promise(struct st_account *account, uint64_t bytes);
+bool st_account_try(struct st_account *account, uint64_t bytes, uint64_t most);
+
+/* A loader's share where its caller names none: a quarter of what the cgroup allows, or else of what the
+ * machine has available, divided by the processes of this host that a launcher has started (LOCAL_WORLD_SIZE).
+ * `root` is "" but for tests. */
+uint64_t st_budget_default(const char *root);
+
+#endif
