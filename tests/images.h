@@ -41,7 +41,7 @@ static inline struct stoker_item test_ppm(uint32_t seed, int width, int height)
     return (struct stoker_item){data, (size_t)head_size + size, seed % 10};
 }
 
-static inline struct stoker_item test_jpeg(uint32_t seed, int width, int height)
+static inline struct stoker_item test_jpeg_kind(uint32_t seed, int width, int height, int progressive)
 {
     struct jpeg_compress_struct c;
     struct jpeg_error_mgr errors;
@@ -57,6 +57,8 @@ static inline struct stoker_item test_jpeg(uint32_t seed, int width, int height)
     c.input_components = 3;
     c.in_color_space = JCS_RGB;
     jpeg_set_defaults(&c);
+    if (progressive)
+        jpeg_simple_progression(&c);
     jpeg_start_compress(&c, TRUE);
     while (c.next_scanline < c.image_height) {
         JSAMPROW row = pixels + (size_t)c.next_scanline * (size_t)width * 3;
@@ -66,6 +68,16 @@ static inline struct stoker_item test_jpeg(uint32_t seed, int width, int height)
     jpeg_destroy_compress(&c);
     free(pixels);
     return (struct stoker_item){data, size, seed % 10};
+}
+
+static inline struct stoker_item test_jpeg(uint32_t seed, int width, int height)
+{
+    return test_jpeg_kind(seed, width, height, 0);
+}
+
+static inline struct stoker_item test_jpeg_progressive(uint32_t seed, int width, int height)
+{
+    return test_jpeg_kind(seed, width, height, 1);
 }
 
 /* `count` images of differing sizes: mostly JPEG, every fifth a PPM. */

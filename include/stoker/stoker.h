@@ -334,8 +334,13 @@ struct stoker_loader_options {
     uint32_t pillow;                   /* whose resize to match: 13 (default) or 12 */
     bool exif_rotate;                  /* turn images as their EXIF orientation says (default false) */
     uint64_t pixel_limit;              /* refuse larger images; default 178956970, as Pillow's error */
-    uint64_t max_memory;               /* bytes in slots before next fails because all are lent out;
-                                          0 (default): a quarter of the machine's or cgroup's memory */
+    uint64_t max_memory;               /* bytes that the loader may hold: batches (up to a half of it, whether
+                                          ready, being made or lent out), samples read ahead, workers' scratch
+                                          memory. Where it is short, fewer workers decode at once and fewer
+                                          batches are kept ready; the batches are the same. A sample that alone
+                                          takes too much is an error, whatever on_error says. 0 (default): a
+                                          quarter of what the cgroup allows, or the machine has available,
+                                          divided by LOCAL_WORLD_SIZE */
     uint32_t timeout_ms;               /* how long next may wait; 0 (default): for ever */
     const char *device;                /* whose memory batches are handed out in: "cuda", "cuda:1"; NULL
                                           (default) or "cpu": the CPU's. The images must then all be of one
@@ -488,7 +493,7 @@ struct stoker_stats {
     uint64_t stage_ns[STOKER_STAGES];   /* summed over workers */
     uint64_t wait_ns;                   /* next waited for a batch */
     uint64_t first_batch_ns;            /* from start to the first batch of this epoch */
-    uint64_t slot_bytes, scratch_bytes; /* memory held now */
+    uint64_t slot_bytes, scratch_bytes; /* memory held now: by batches; by workers */
     uint32_t slots, slots_lent, workers;
     uint64_t reads_in_flight_max;
     const char *reader;                 /* "io_uring", "pread pool", "memory", "inline" */
@@ -504,6 +509,11 @@ struct stoker_stats {
     const char *pinned_note;            /* why slots that should be pinned are pageable; NULL: none is. As
                                            long as the loader lives */
     const char *source_note;            /* stoker_dataset_note of the data set */
+    uint64_t memory_allowed;            /* max_memory, or what it came to */
+    uint64_t memory_held, memory_peak;  /* of that: now, and the most so far. Held are slot_bytes,
+                                           scratch_bytes and these two: */
+    uint64_t read_bytes, data_bytes;    /* of samples read ahead; kept by the data set */
+    uint64_t memory_wait_ns;            /* workers waited for memory, summed over them */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -58,6 +58,17 @@ static void count(struct st_account *account, uint64_t before, uint64_t now)
         st_budget_give(account->budget, account->kind, before - now);
 }
 
+bool st_account_allows(struct st_account *account, uint64_t bytes)
+{
+    if (!account || !account->limit)
+        return true;
+    const uint64_t own = atomic_load_explicit(&account->bytes, memory_order_relaxed);
+    if (own <= account->limit && bytes <= account->limit - own)
+        return true;
+    account->refused = own < UINT64_MAX - bytes ? own + bytes : UINT64_MAX;
+    return false;
+}
+
 void st_account_add(struct st_account *account, uint64_t bytes)
 {
     if (!account)

@@ -1,9 +1,9 @@
 /* budget.h - how many bytes a loader may hold, and who holds them
  *
- * A budget is a sum with a limit. Memory is counted where it is allocated (arenas and buffers that know their
- * account do it themselves), so the sum is what is really there. Who is about to need much promises it first:
- * an account counts as whatever is more, its promise or its memory. Nothing here waits; whoever cannot have a
- * promise now decides what to do (pipe/gate.h).
+ * A budget is a sum with a limit. Memory is counted where it is allocated (arenas and buffers that know
+ * their account do it themselves), so the sum is what is really there. Who is about to need much
+ * promises it first: an account counts as whatever is more, its promise or its memory. Nothing here
+ * waits; whoever cannot have a promise now decides what to do (pipe/gate.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,14 +33,19 @@ void st_budget_take(struct st_budget *budget, enum st_memory kind, uint64_t byte
 bool st_budget_try(struct st_budget *budget, enum st_memory kind, uint64_t bytes, uint64_t most);
 void st_budget_give(struct st_budget *budget, enum st_memory kind, uint64_t bytes);
 
-/* A part of the sum that belongs together: a slot, a worker. Zeroed, it counts for nobody. Memory may be added
- * by any thread; an account whose owner promises belongs to one thread. */
+/* A part of the sum that belongs together: a slot, a worker. Zeroed, it counts for nobody. Memory may be
+ * added by any thread; an account whose owner promises belongs to one thread. */
 struct st_account {
     struct st_budget *budget;
     enum st_memory kind;
     _Atomic uint64_t bytes; /* allocated now */
     uint64_t promised;
+    uint64_t limit;   /* of one thread's account: more is not allocated; 0: no limit */
+    uint64_t refused; /* what would have been allocated when it was refused last; 0: it never was */
 };
+
+/* Whether so much more may be allocated. */
+bool st_account_allows(struct st_account *account, uint64_t bytes); /* NULL is fine */
 
 void st_account_add(struct st_account *account, uint64_t bytes); /* NULL is fine */
 void st_account_sub(struct st_account *account, uint64_t bytes); /* NULL is fine */
@@ -49,8 +54,8 @@ void st_account_promise(struct st_account *account, uint64_t bytes);
 bool st_account_try(struct st_account *account, uint64_t bytes, uint64_t most);
 
 /* A loader's share where its caller names none: a quarter of what the cgroup allows, or else of what the
- * machine has available, divided by the processes of this host that a launcher has started (LOCAL_WORLD_SIZE).
- * `root` is "" but for tests. */
+ * machine has available, divided by the processes of this host that a launcher has started
+ * (LOCAL_WORLD_SIZE). `root` is "" but for tests. */
 uint64_t st_budget_default(const char *root);
 
 #endif

@@ -69,6 +69,8 @@ void st_pages_free(void *pages, uint64_t bytes)
  * again. */
 static void *block_new(struct st_account *account, uint64_t bytes)
 {
+    if (!st_account_allows(account, bytes))
+        return NULL;
     void *block = bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
     if (block)
         st_account_add(account, bytes);

@@ -310,7 +310,7 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     struct bmp b;
     (void)state;
     const int rc = parse(in, &b, err);
-    *out = (struct st_header){b.width, b.height, 1, 1};
+    *out = (struct st_header){b.width, b.height, 1, 1, st_scratch_for(1, b.width, b.height)};
     return rc;
 }
 

@@ -19,7 +19,15 @@ struct st_header {
     uint32_t width, height;
     uint32_t orientation; /* EXIF: 1 (upright) to 8; 1 where the file says nothing */
     uint32_t scales;      /* a set of bits: 1 | 2 | 4 | 8, the reductions `decode` can do (1 always) */
+    uint64_t scratch;     /* bytes that decoding takes beside the pixels, about: for who plans memory */
 };
+
+/* So many bytes for each pixel, for `scratch`. */
+static inline uint64_t st_scratch_for(uint64_t each, uint64_t width, uint64_t height)
+{
+    uint64_t bytes;
+    return st_mul(width, height, &bytes) && st_mul(each, bytes, &bytes) ? bytes : UINT64_MAX;
+}
 
 struct st_decode {
     uint32_t scale;          /* 1, 2, 4 or 8: decode at width/scale, rounded up (JPEG only) */

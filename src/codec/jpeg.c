@@ -27,6 +27,8 @@ enum {
     CROP_WIDTH_MIN = 64, /* narrower ones would choose other upsamplers than the whole image does */
     ROWS_AT_ONCE = 16,
     SMOOTHED_COEFS = 10,
+    FRAME_PROGRESSIVE = 0xC2,
+    BANDS = 8 << 20, /* bytes of coefficients that our decoder may hold at once */
 };
 
 struct jpeg_state {
@@ -339,6 +341,8 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
     int rc;
     if (decode_own(&job, &rc))
         return rc;
+    state->memory.image.account = state->memory.tables.account = arena->account;
+    state->memory.image.keep = arena->keep;
     if (setjmp(state->failed) == 0) {
         if (!state->created)
             create(state);
@@ -353,6 +357,15 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
     return rc;
 }
 
+/* Our decoder copies the scan, and holds a band of coefficients or two; libjpeg holds those of all scans of a
+ * file that has several. */
+static uint64_t scratch(struct st_bytes in, const struct st_jpeg_info *info)
+{
+    const uint64_t coefficients = st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);
+    const uint64_t bands = coefficients < BANDS ? coefficients : BANDS;
+    return info->frame == FRAME_PROGRESSIVE ? coefficients : in.size + bands;
+}
+
 static int header(void *state, struct st_bytes in, struct st_header *out, struct stoker_error *err)
 {
     struct st_jpeg_info info;
@@ -360,7 +373,7 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = st_jpeg_markers(in, &info, err);
     if (rc < 0)
         return rc;
-    *out = (struct st_header){info.width, info.height, info.orientation, 1 | 2 | 4 | 8};
+    *out = (struct st_header){info.width, info.height, info.orientation, 1 | 2 | 4 | 8, scratch(in, &info)};
     return STOKER_OK;
 }
 

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/budget.h"
 #include "codec/codec.h"
 #include "codec/exif.h"
 #include "codec/to_rgb.h"
@@ -15,7 +16,7 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-enum { BORDER = 2 };
+enum { BORDER = 2, FORMAT_LOSSLESS = 2 };
 
 /* The first frame of a file, and its place on the canvas. */
 struct frame {
@@ -98,7 +99,9 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = frame_open(&frame, in, err);
     if (rc < 0)
         return rc;
-    *out = (struct st_header){frame.canvas_width, frame.canvas_height, orientation(frame.demuxer), 1};
+    /* Lossless images are decoded whole, to 4 bytes a pixel. */
+    *out = (struct st_header){frame.canvas_width, frame.canvas_height, orientation(frame.demuxer), 1,
+                              st_scratch_for(5, frame.canvas_width, frame.canvas_height)};
     frame_close(&frame);
     return STOKER_OK;
 }
@@ -132,7 +135,15 @@ static int decode_frame(const struct frame *frame, const struct st_region *r, st
     config.output.is_external_memory = 1;
     config.output.u.RGBA =
         (WebPRGBABuffer){cut.data, (int)cut.stride, (size_t)cut.stride * (size_t)cut.height};
+    /* Of a lossless image libwebp holds all pixels, in memory of its own. */
+    const bool lossless = WebPGetFeatures(frame->at.fragment.bytes, frame->at.fragment.size, &config.input) ==
+                              VP8_STATUS_OK && config.input.format == FORMAT_LOSSLESS;
+    const uint64_t foreign = lossless ? st_scratch_for(4, (uint32_t)frame->at.width, (uint32_t)frame->at.height) : 0;
+    if (!st_account_allows(arena->account, foreign))
+        return fail_status(VP8_STATUS_OUT_OF_MEMORY, err);
+    st_account_add(arena->account, foreign);
     const VP8StatusCode status = WebPDecode(frame->at.fragment.bytes, frame->at.fragment.size, &config);
+    st_account_sub(arena->account, foreign);
     if (status != VP8_STATUS_OK)
         return fail_status(status, err);
     *out = (struct st_view){st_row(&cut, (int32_t)r->y - options->crop_top) +

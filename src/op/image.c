@@ -147,6 +147,16 @@ static void stored_spans(const struct st_image *image, uint32_t scale, struct st
     job->span_y = turn.transpose ? x : y;
 }
 
+/* About what scratch memory the image takes: to decode the region, turn it, resize it and change its colours. */
+static uint64_t decode_bytes(const struct st_image *image, const struct st_region *region)
+{
+    const double pixels = 3.0 * region->width * region->height;
+    const double made = 3.0 * st_image_width(image) * st_image_height(image);
+    const double bytes = (double)image->header.scratch + pixels * (st_turn_needed(image->turn) ? 2 : 1) +
+                         made * ((image->resized ? 2 : 0) + (image->deed_count ? 1 : 0));
+    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
+}
+
 /* Decodes `part` of the crop, whose place in the file's image is `stored`. */
 static int decode(const struct st_image *image, struct st_region part, struct st_region stored,
                   uint32_t scale, struct st_view *out, struct stoker_error *err)
@@ -158,9 +168,11 @@ static int decode(const struct st_image *image, struct st_region part, struct st
                                          swapped ? stored.width : stored.height)};
     how.region.x += stored.x;
     how.region.y += stored.y;
+    int rc = work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
+    if (rc < 0)
+        return rc;
     const uint64_t start = st_now_ns();
-    const int rc =
-        st_decoder_decode(&work->decoder, image->codec, image->bytes, &how, &work->arena, out, err);
+    rc = st_decoder_decode(&work->decoder, image->codec, image->bytes, &how, &work->arena, out, err);
     work->decode_ns += st_now_ns() - start;
     if (rc < 0 || !st_turn_needed(image->turn))
         return rc;

@@ -18,6 +18,8 @@
 #include "op/resize.h"
 #include "op/turn.h"
 
+struct st_image;
+
 /* What a worker brings along; one for each worker, not shared. */
 struct st_work {
     struct st_arena arena;
@@ -27,6 +29,9 @@ struct st_work {
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
     uint64_t decode_ns;
+    /* NULL, or called before an image is decoded that will take about so much scratch memory: whatever it
+     * answers but 0 ends the sample. */
+    int (*reserve)(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err);
 };
 
 static inline const struct st_colour_rows *st_colour_rows_of(const struct st_work *work)

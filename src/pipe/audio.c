@@ -112,6 +112,9 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     worker->sound.limit = loader->opt.pixel_limit;
     worker->sound.decode_ns = 0;
     int rc = st_audio_open(&audio, &worker->sound, bytes, err);
+    if (!rc) /* the sound, what an op makes of it, and its row */
+        rc = st_gate_decode(worker, slot, row,
+                            st_scratch_for(3 * sizeof(float), audio.channels, audio.frames), err);
     if (!rc)
         rc = run_steps(&loader->pipe->steps, &run, &audio, err);
     if (!rc)

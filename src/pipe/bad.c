@@ -45,6 +45,10 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
             slot->samples[row] = other;
             return 0;
         }
+        if (worker->stopped || worker->too_large) {
+            *err = ignored;
+            return err->code;
+        }
     }
     char reason[600];
     snprintf(reason, sizeof reason, "%.599s", err->message);
@@ -55,8 +59,8 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM)
-        return err->code; /* the machine's fault, not the sample's */
+    if (err->code == STOKER_ENOMEM || worker->too_large)
+        return err->code; /* the machine's limit or the caller's, not the sample's fault */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
@@ -75,6 +79,7 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
     struct stoker_error outcome = *err;
 
     const bool fatal = apply_policy(worker, slot, row, sample, &outcome) != 0;
+    worker->too_large = false;
     pthread_mutex_lock(&loader->lock);
     if (failure) {
         *failure = (struct st_failure){

@@ -8,6 +8,7 @@
  */
 #include "pipe/columns.h"
 
+#include "base/budget.h"
 #include "source/field_list.h"
 #include "source/table/json.h"
 
@@ -32,6 +33,7 @@ struct store {
 struct st_columns {
     const struct st_columns_plan *plan;
     uint32_t rows;
+    struct st_account *account;
     struct store store[ST_FIELDS_MAX];
     struct stoker_column column[ST_FIELDS_MAX];
 };
@@ -133,7 +135,7 @@ void st_columns_plan_free(struct st_columns_plan *plan) { free(plan->names); }
 
 /* ---- memory -------------------------------------------------------------------------------------- */
 
-struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows)
+struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account)
 {
     struct st_columns *columns = st_calloc(1, sizeof *columns);
     bool whole = columns != NULL;
@@ -141,17 +143,23 @@ struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t r
         return NULL;
     columns->plan = plan;
     columns->rows = rows;
+    columns->account = account;
     for (uint32_t k = 0; whole && k < plan->count; k++) {
         struct store *store = &columns->store[k];
         if (plan->column[k].each) {
             store->values = st_calloc(rows, plan->column[k].each);
             whole = store->values != NULL;
+            if (whole)
+                st_account_add(account, plan->column[k].each * rows);
             continue;
         }
         store->cell = st_calloc(rows, sizeof *store->cell);
         store->offsets = st_calloc((uint64_t)rows + 1, sizeof *store->offsets);
         store->shapes = st_calloc(rows, sizeof *store->shapes);
         whole = store->cell && store->offsets && store->shapes;
+        store->stacked.account = account;
+        for (uint32_t row = 0; whole && row < rows; row++)
+            store->cell[row].bytes.account = account;
     }
     if (whole)
         return columns;
@@ -163,11 +171,11 @@ void st_columns_free(struct st_columns *columns)
 {
     if (!columns)
         return;
+    st_columns_shrink(columns);
     for (uint32_t k = 0; k < columns->plan->count; k++) {
         struct store *store = &columns->store[k];
-        for (uint32_t row = 0; store->cell && row < columns->rows; row++)
-            st_buffer_free(&store->cell[row].bytes);
-        st_buffer_free(&store->stacked);
+        if (store->values)
+            st_account_sub(columns->account, columns->plan->column[k].each * columns->rows);
         free(store->values);
         free(store->cell);
         free(store->offsets);
@@ -176,16 +184,22 @@ void st_columns_free(struct st_columns *columns)
     free(columns);
 }
 
-uint64_t st_columns_bytes(const struct st_columns *columns)
+bool st_columns_grow(const struct st_columns *columns)
 {
-    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < columns->plan->count; k++)
+        if (!columns->plan->column[k].each)
+            return true;
+    return false;
+}
+
+void st_columns_shrink(struct st_columns *columns)
+{
     for (uint32_t k = 0; k < columns->plan->count; k++) {
-        const struct store *store = &columns->store[k];
-        bytes += columns->plan->column[k].each * columns->rows + store->stacked.capacity;
+        struct store *store = &columns->store[k];
         for (uint32_t row = 0; store->cell && row < columns->rows; row++)
-            bytes += store->cell[row].bytes.capacity;
+            st_buffer_free(&store->cell[row].bytes);
+        st_buffer_free(&store->stacked);
     }
-    return bytes;
 }
 
 /* ---- one row ------------------------------------------------------------------------------------- */

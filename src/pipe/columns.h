@@ -27,8 +27,10 @@ struct st_columns; /* those of one slot */
 int st_columns_plan(struct st_columns_plan *plan, const struct stoker_dataset *data, enum st_field_kind work_on,
                     struct stoker_error *err);
 void st_columns_plan_free(struct st_columns_plan *plan);
-/* NULL when out of memory. */
-struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows);
+/* NULL when out of memory. `account`: who is charged; NULL: nobody. */
+struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account);
+bool st_columns_grow(const struct st_columns *columns); /* whether their memory depends on the samples */
+void st_columns_shrink(struct st_columns *columns);     /* gives back what has grown */
 void st_columns_free(struct st_columns *columns); /* NULL is fine */
 /* The row's pieces, in the order of the fields. */
 int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_piece *pieces,
@@ -38,6 +40,5 @@ void st_columns_blank(struct st_columns *columns, uint32_t row, int64_t label);
 /* All rows are there: sets up the batch's columns. */
 int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoker_batch *batch,
                         struct stoker_error *err);
-uint64_t st_columns_bytes(const struct st_columns *columns); /* memory held */
 
 #endif

@@ -41,6 +41,7 @@ void st_loader_stop(struct stoker_loader *loader)
     const bool was = loader->epoch.running;
     loader->epoch.running = false;
     pthread_cond_broadcast(&loader->work);
+    st_gate_wake(loader);
     st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (!was)
@@ -111,7 +112,7 @@ static struct st_slot *due_slot(const struct stoker_loader *loader)
 static bool all_lent(const struct stoker_loader *loader)
 {
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        if (slot->state != ST_SLOT_LENT)
+        if (slot->state == ST_SLOT_FILLING || slot->state == ST_SLOT_READY)
             return false;
     return !loader->taking && !st_pool_can_give(loader);
 }
@@ -126,8 +127,8 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
                        loader->slot_count, megabytes, loader->no_more.message);
     return st_fail(err, STOKER_ELIMIT,
                    "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
-                   "max_memory (%.1f MB)",
-                   loader->slot_count, megabytes, (double)loader->opt.max_memory / 1e6);
+                   "max_memory (%.1f MB, of which batches may take a half)",
+                   loader->lent, megabytes, (double)loader->opt.max_memory / 1e6);
 }
 
 /* Waits a while for the batch that is due. Lock held. */
@@ -203,6 +204,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         *out = &slot->batch;
     }
     st_engines_wake(loader);
+    st_gate_wake(loader); /* the next batch is due */
     return rc;
 }
 
@@ -287,10 +289,16 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->bytes = reader.bytes;
     out->reads_in_flight_max = reader.in_flight_max;
     out->reader = reader.engine;
-    out->scratch_bytes = reader.buffer_bytes;
+    const struct st_budget *budget = &loader->gate.budget;
+    out->memory_allowed = budget->limit;
+    out->memory_held = atomic_load(&budget->held);
+    out->memory_peak = atomic_load(&budget->peak);
+    out->scratch_bytes = atomic_load(&budget->by[ST_MEMORY_SCRATCH]);
+    out->read_bytes = atomic_load(&budget->by[ST_MEMORY_READ]);
+    out->data_bytes = atomic_load(&budget->by[ST_MEMORY_DATA]);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {
         struct st_worker *worker = &loader->worker[k];
-        out->scratch_bytes += atomic_load_explicit(&worker->scratch, memory_order_relaxed);
+        out->memory_wait_ns += atomic_load_explicit(&worker->memory_wait_ns, memory_order_relaxed);
         out->raw_rows += atomic_load_explicit(&worker->raw_rows, memory_order_relaxed);
         out->resized_rows += atomic_load_explicit(&worker->resized_rows, memory_order_relaxed);
         for (int stage = 0; stage < STOKER_STAGES; stage++)

@@ -11,6 +11,7 @@
 #define ST_PIPE_LOADER_H
 
 #include "order/order.h"
+#include "pipe/gate.h"
 #include "pipe/slot.h"
 #include "pipe/spec.h"
 #include "source/reader/reader.h"
@@ -35,8 +36,18 @@ struct st_worker {
     struct st_audio_work sound;
     struct st_buffer bytes;  /* of a substitute, which nobody read ahead */
     struct st_buffer pieces; /* what a source makes of a sample's bytes */
-    _Atomic uint64_t stage_ns[STOKER_STAGES], samples, scratch;
+    _Atomic uint64_t stage_ns[STOKER_STAGES], samples;
     _Atomic uint64_t raw_rows, resized_rows;
+    /* gate.c */
+    struct st_account memory; /* all that it holds */
+    bool inside;              /* the gate: counted there */
+    bool stopped, too_large;  /* why its sample was not made: the epoch ended; it takes more than it may */
+    uint64_t waited_ns;       /* of its sample's time */
+    _Atomic uint64_t memory_wait_ns;
+    struct {                  /* where its sample goes */
+        struct st_slot *slot;
+        uint32_t row;
+    } target;
 };
 
 /* Threads that decode by a device's engines. (engine.c) */
@@ -107,6 +118,8 @@ struct stoker_loader {
     struct stoker_error pinned_note; /* code != 0: memory that should be pinned is not */
     struct stoker_bad_sample *ledger; /* a ring of ST_LEDGER_SIZE, made when first needed */
 
+    struct st_gate gate;
+    uint64_t batch_bytes; /* what a batch took lately, where that is known only when it is made */
     uint32_t worker_count, threads; /* threads: those that run */
     struct st_worker *worker;       /* at least one: with no threads it is the caller's */
     struct st_engines engines;
@@ -191,7 +204,10 @@ void st_pool_give(struct stoker_loader *loader, struct st_slot *slot); /* it is 
 /* The consumer gives it back. */
 void st_pool_return(struct stoker_loader *loader, struct st_slot *slot);
 void st_pool_remove(struct stoker_loader *loader, struct st_slot *slot);
-bool st_pool_has_room(const struct stoker_loader *loader); /* for one more within max_memory */
+bool st_pool_has_room(const struct stoker_loader *loader); /* for one more slot */
+/* Memory is short: free slots are given back. */
+void st_pool_shed(struct stoker_loader *loader);
+uint64_t st_pool_regular(const struct stoker_loader *loader); /* bytes of those in regular use */
 uint64_t st_pool_memory(const struct stoker_loader *loader);
 uint64_t st_pool_pinned(const struct stoker_loader *loader); /* of it */
 

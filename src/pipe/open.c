@@ -30,6 +30,7 @@ static void free_loader(struct stoker_loader *loader)
     st_columns_plan_free(&loader->columns);
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->ready);
+    pthread_cond_destroy(&loader->gate.room);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
 }
@@ -43,9 +44,12 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
     if (loader->owner != getpid())
         return; /* a forked child: the memory is the parent's, and so is the lock's state */
     st_slot_let_go(slot, stream);
+    if (atomic_load(&slot->memory.bytes) - st_slot_bytes(&slot->shape) > loader->opt.max_memory / 8)
+        st_slot_shrink(slot);
     pthread_mutex_lock(&loader->lock);
     loader->lent--;
     st_pool_return(loader, slot);
+    st_gate_wake(loader);
     const bool last = loader->closed && loader->lent == 0;
     pthread_cond_signal(&loader->work);
     st_engines_wake(loader);
@@ -102,7 +106,7 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
     if (opt->prefetch == 0)
         opt->prefetch = 1;
     if (opt->max_memory == 0)
-        opt->max_memory = st_memory_limit() / 4;
+        opt->max_memory = st_budget_default("");
     if (opt->pinned_limit == 0)
         opt->pinned_limit = opt->max_memory;
     return 0;
@@ -131,6 +135,12 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
     int rc = 0;
     for (uint32_t k = 0; !rc && k < wanted && st_pool_has_room(loader); k++)
         rc = st_pool_add(loader, err);
+    if (!rc && !loader->slots)
+        return st_fail(err, STOKER_ELIMIT,
+                       "a batch of %u samples takes %.1f MB, too much for max_memory (%.1f MB), of which batches may "
+                       "take a half: take smaller batches or raise it",
+                       loader->opt.batch_size, (double)st_slot_bytes(&loader->shape) / 1e6,
+                       (double)loader->opt.max_memory / 1e6);
     return rc;
 }
 
@@ -143,6 +153,7 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
     if (!loader->worker)
         return st_fail(err, STOKER_ENOMEM, "no memory for %u workers", count);
     loader->worker_count = count;
+    st_gate_open(loader);
     for (uint32_t k = 0; k < count || k == 0; k++)
         st_worker_equip(&loader->worker[k], loader);
     if (loader->opt.workers < 0 && threads_would_not_pay(loader))
@@ -186,6 +197,7 @@ static int open_locks(struct stoker_loader *loader)
     int failed = pthread_mutex_init(&loader->lock, NULL);
     failed |= pthread_cond_init(&loader->work, &attr);
     failed |= pthread_cond_init(&loader->ready, &attr);
+    failed |= pthread_cond_init(&loader->gate.room, &attr);
     pthread_condattr_destroy(&attr);
     return failed ? STOKER_ENOMEM : 0;
 }

@@ -60,8 +60,8 @@ static int plan_raw(struct stoker_loader *loader, struct stoker_error *err)
     struct st_slot_shape *shape = &loader->shape;
     const struct st_erase_into into = {&loader->pipe->finish, &loader->finish, shape->width,
                                        shape->height, NULL};
-    const uint64_t limit = loader->opt.pinned_limit < loader->opt.max_memory ? loader->opt.pinned_limit
-                                                                             : loader->opt.max_memory;
+    const uint64_t half = loader->opt.max_memory / 2; /* the rest is not for batches */
+    const uint64_t limit = loader->opt.pinned_limit < half ? loader->opt.pinned_limit : half;
     const uint64_t row = limit / st_loader_slots_wanted(loader) / shape->rows;
     const uint64_t values = erased_values(&loader->pipe->steps, &into);
     if (!st_stage_reserve(shape, loader->pipe->erases, values, &shape->reserve) ||
@@ -171,6 +171,7 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
                        "the samples of this data set have no image that transforms or a device "
                        "could work on: leave these out, or choose fields with an image");
     loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
+                                           .budget = &loader->gate.budget,
                                            .width = ragged ? -1 : shape->width,
                                            .height = ragged ? -1 : shape->height,
                                            .channels = shape->channels,

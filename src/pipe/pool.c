@@ -8,7 +8,7 @@ uint64_t st_pool_memory(const struct stoker_loader *loader)
 {
     uint64_t bytes = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        bytes += slot->bytes;
+        bytes += atomic_load(&slot->memory.bytes);
     return bytes;
 }
 
@@ -16,7 +16,7 @@ uint64_t st_pool_pinned(const struct stoker_loader *loader)
 {
     uint64_t bytes = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        bytes += slot->pinned ? slot->bytes : 0;
+        bytes += slot->pinned ? st_slot_bytes(&loader->shape) : 0;
     return bytes;
 }
 
@@ -39,15 +39,48 @@ static struct st_slot *free_slot(const struct stoker_loader *loader)
     return first;
 }
 
+/* Bytes that the next batch adds to what its slot has: as many as batches took lately. */
+static uint64_t growth(const struct stoker_loader *loader, const struct st_slot *slot)
+{
+    const uint64_t has = slot ? atomic_load(&slot->memory.bytes) : st_slot_bytes(&loader->shape);
+    return loader->batch_bytes > has ? loader->batch_bytes - has : 0;
+}
+
+static uint64_t memory_in_use(const struct stoker_loader *loader)
+{
+    uint64_t bytes = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        bytes += slot->state == ST_SLOT_FREE ? 0 : atomic_load(&slot->memory.bytes);
+    return bytes;
+}
+
+/* Whether a batch may be begun in this free slot, or in a new one. Batches take a half of max_memory, or a little
+ * more where there are no two: the one that is made, and the one that is used. What else is held now does not
+ * count here, because it comes and goes; the gate sees to that. */
+static bool fits(const struct stoker_loader *loader, const struct st_slot *slot)
+{
+    const uint64_t limit = loader->opt.max_memory, fixed = st_slot_bytes(&loader->shape);
+    const uint64_t has = slot ? memory_in_use(loader) + atomic_load(&slot->memory.bytes)
+                              : st_pool_memory(loader) + fixed;
+    const uint64_t all = has + growth(loader, slot);
+    const uint32_t others = slot ? loader->lent + slots_active(loader) : loader->slot_count;
+    return all <= limit / 2 || (others < 2 && (all <= limit / 8 * 5 || !fixed));
+}
+
 bool st_pool_has_room(const struct stoker_loader *loader)
 {
-    return !loader->no_more.code &&
-           st_pool_memory(loader) + st_slot_bytes(&loader->shape) <= loader->opt.max_memory;
+    return !loader->no_more.code && fits(loader, NULL);
 }
 
 bool st_pool_can_give(const struct stoker_loader *loader)
 {
-    return free_slot(loader) || st_pool_has_room(loader);
+    const struct st_slot *slot = free_slot(loader);
+    return slot ? fits(loader, slot) : st_pool_has_room(loader);
+}
+
+uint64_t st_pool_regular(const struct stoker_loader *loader)
+{
+    return st_slot_bytes(&loader->shape) ? st_pool_memory(loader) : loader->opt.max_memory / 4;
 }
 
 /* Slots whose memory a device may still read, and which it takes long to make and to give back. */
@@ -129,6 +162,15 @@ void st_pool_return(struct stoker_loader *loader, struct st_slot *slot)
         st_pool_remove(loader, slot); /* else a worker does it, who has the time */
 }
 
+void st_pool_shed(struct stoker_loader *loader)
+{
+    for (struct st_slot *slot = loader->slots, *next; slot && !is_slow(loader); slot = next) {
+        next = slot->next;
+        if (slot->state == ST_SLOT_FREE)
+            st_pool_remove(loader, slot);
+    }
+}
+
 /* No more slots can be had: those that exist have to do, and a consumer that has them all is told why.
  */
 static void stop_growing(struct stoker_loader *loader, const struct stoker_error *err)
@@ -179,15 +221,22 @@ static struct st_slot *take_slowly(struct stoker_loader *loader, struct st_slot 
 struct st_slot *st_pool_take(struct stoker_loader *loader)
 {
     struct stoker_error err;
-    if (loader->taking || slots_active(loader) > (loader->worker_count ? loader->opt.prefetch : 0))
+    const uint32_t active = slots_active(loader);
+    if (loader->taking || active > (loader->worker_count ? loader->opt.prefetch : 0))
+        return NULL;
+    if (active && atomic_load(&loader->gate.waiting)) /* memory is short: what is begun comes first */
         return NULL;
     struct st_slot *slot = free_slot(loader);
-    if (!slot && !st_pool_has_room(loader))
+    if (!st_pool_can_give(loader))
         return NULL;
     if (is_slow(loader))
         return take_slowly(loader, slot);
-    if (slot)
+    if (slot) {
+        slot->state = ST_SLOT_FILLING;
+        if (st_pool_memory(loader) + growth(loader, slot) > loader->opt.max_memory / 2)
+            st_pool_shed(loader);
         return slot;
+    }
     if (st_pool_add(loader, &err)) {
         stop_growing(loader, &err);
         return NULL;

@@ -7,6 +7,8 @@
 #include "pipe/pictures.h"
 #include "pipe/stage.h"
 
+#include <stddef.h>
+
 /* Whose chance it is. */
 struct chance {
     uint64_t seed, epoch, key;
@@ -81,6 +83,19 @@ static int make_erases(const struct stoker_loader *loader, const struct chance *
     return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
 }
 
+/* st_work.reserve: what the image takes, its row too where rows have no room yet. */
+static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err)
+{
+    struct st_worker *worker = (struct st_worker *)(void *)((char *)work - offsetof(struct st_worker, work));
+    const struct st_finish *finish = &worker->loader->finish;
+    uint64_t row = 0;
+    if (worker->target.slot->shape.width < 0)
+        row = st_scratch_for((uint64_t)finish->channels * finish->element, (uint64_t)st_image_width(image),
+                             (uint64_t)st_image_height(image));
+    return st_gate_decode(worker, worker->target.slot, worker->target.row,
+                          bytes < UINT64_MAX - row ? bytes + row : UINT64_MAX, err);
+}
+
 /* All of it is left to be done by the device. */
 static int stage(struct st_worker *worker, struct st_image *image, struct st_erases erases,
                  struct st_slot *slot, uint32_t row, struct stoker_error *err)
@@ -150,6 +165,9 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
     if (piece->dtype != STOKER_U8 || piece->ndim < 2 || piece->ndim > 3)
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "an image of pixels is uint8 [H, W] or [H, W, C], not another array");
+    const int rc = st_gate_decode(worker, worker->target.slot, worker->target.row, 3 * (uint64_t)piece->bytes.size, err);
+    if (rc)
+        return rc;
     return st_image_raw(image, &worker->work, piece->bytes, piece->shape[1], piece->shape[0],
                         piece->ndim == 3 ? piece->shape[2] : 1, err);
 }
@@ -190,13 +208,27 @@ static struct chance chance_of(const struct stoker_loader *loader, uint64_t key)
     return (struct chance){loader->opt.order.seed, loader->epoch.number, key};
 }
 
+/* A sample of this row is about to be made. */
+static void begin(struct st_worker *worker, struct st_slot *slot, uint32_t row)
+{
+    st_arena_reset(&worker->work.arena);
+    worker->work.decode_ns = worker->waited_ns = worker->memory.refused = 0;
+    worker->work.reserve = reserve;
+    worker->target.slot = slot;
+    worker->target.row = row;
+    worker->stopped = worker->too_large = false;
+}
+
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file)
 {
     struct st_piece piece = {.bytes = bytes};
-    if (worker->loader->columns.fields &&
-        (slot->shape.imageless || split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) ||
-         piece.ndim))
+    begin(worker, slot, row);
+    const bool whole = !worker->loader->columns.fields ||
+                       (!slot->shape.imageless &&
+                        !split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) && !piece.ndim);
+    st_gate_leave(worker);
+    if (!whole)
         return false;
     const uintptr_t at = (uintptr_t)piece.bytes.data, scratch = (uintptr_t)worker->pieces.data;
     *file = piece.bytes;
@@ -209,8 +241,11 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
 {
     const struct chance chance = chance_of(worker->loader, key);
     st_arena_reset(&worker->work.arena);
-    const int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
-    return rc ? rc : run_to_size(worker->loader, &chance, image, err);
+    int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
+    if (!rc)
+        rc = run_to_size(worker->loader, &chance, image, err);
+    st_gate_leave(worker);
+    return rc;
 }
 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
@@ -233,17 +268,18 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
     const struct chance chance = chance_of(worker->loader, key);
     const uint64_t began = st_now_ns();
 
+    begin(worker, slot, row);
+    int rc = make(worker, bytes, sample, &chance, slot, row, err);
+    rc = rc ? st_gate_refused(worker, rc, err) : st_gate_batch(worker, slot, err);
     st_arena_reset(&worker->work.arena);
-    worker->work.decode_ns = 0;
-    const int rc = make(worker, bytes, sample, &chance, slot, row, err);
     slot->made[row] = !rc;
+    st_gate_leave(worker);
 
-    const uint64_t took = st_now_ns() - began, decode = worker->work.decode_ns;
+    const uint64_t took = st_now_ns() - began - worker->waited_ns, decode = worker->work.decode_ns;
+    if (worker->waited_ns)
+        atomic_fetch_add_explicit(&worker->memory_wait_ns, worker->waited_ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_DECODE], decode, memory_order_relaxed);
     atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_AUGMENT], took > decode ? took - decode : 0,
                               memory_order_relaxed);
-    atomic_store_explicit(&worker->scratch,
-                          worker->work.arena.size + worker->bytes.capacity + worker->pieces.capacity,
-                          memory_order_relaxed);
     return rc;
 }

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static bool is_ragged(const struct st_slot *slot) { return slot->shape.width < 0; }
 
@@ -30,17 +29,6 @@ uint64_t st_slot_bytes(const struct st_slot_shape *shape)
 }
 
 /* ---- memory -------------------------------------------------------------------------------------- */
-
-/* Batches are large: whole pages, and huge ones where the system gives them, save thousands of faults.
- */
-static uint8_t *pages_new(uint64_t bytes)
-{
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
-        return NULL;
-    (void)madvise(pages, bytes, MADV_HUGEPAGE); /* advice: it may be refused */
-    return pages;
-}
 
 static void note_budget(struct stoker_error *note)
 {
@@ -71,7 +59,7 @@ static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, s
     }
     if ((device || shape->pinned) && !pin)
         note_budget(note);
-    slot->host = host ? host : pages_new(bytes);
+    slot->host = host ? host : st_pages_new(bytes, true); /* written whole: huge pages save faults */
     if (!slot->host)
         return st_fail(err, STOKER_ENOMEM, "no memory for a batch of %.1f MB", (double)bytes / 1e6);
     slot->labels =
@@ -92,7 +80,7 @@ static void host_free(struct st_slot *slot)
         st_slot_wait(slot);
         shape->pinned->give(slot->host);
     } else if (slot->host)
-        munmap(slot->host, st_slot_host_bytes(shape));
+        st_pages_free(slot->host, st_slot_host_bytes(shape));
     if (slot->mark)
         shape->pinned->mark_free(slot->mark);
 }
@@ -105,12 +93,14 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
     if (!slot)
         return st_fail(err, STOKER_ENOMEM, "no memory for a slot");
     slot->shape = *shape;
+    slot->memory = (struct st_account){.budget = shape->budget, .kind = ST_MEMORY_BATCHES};
+    slot->stacked.account = &slot->memory;
+    st_account_add(&slot->memory, st_slot_bytes(shape));
     slot->samples = st_calloc(shape->rows, sizeof *slot->samples);
     slot->made = st_calloc(shape->rows, sizeof *slot->made);
     int rc =
         slot->samples && slot->made ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
     if (!rc && !is_ragged(slot)) {
-        slot->bytes = st_slot_bytes(shape);
         rc = host_new(slot, pin, pinned_note, err);
     } else if (!rc) {
         slot->labels = st_calloc(shape->rows, sizeof *slot->labels);
@@ -118,11 +108,13 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
         slot->tensor = st_calloc(shape->rows, sizeof *slot->tensor);
         if (!slot->labels || !slot->item || !slot->tensor)
             rc = st_fail(err, STOKER_ENOMEM, "no memory for %u tensors", shape->rows);
+        for (uint32_t row = 0; !rc && row < shape->rows; row++)
+            slot->item[row].account = &slot->memory;
     }
     if (!rc && shape->sound && shape->sound->frames < 0 &&
         !(slot->lengths = st_calloc(shape->rows, sizeof *slot->lengths)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for %u lengths", shape->rows);
-    if (!rc && shape->columns && !(slot->columns = st_columns_new(shape->columns, shape->rows)))
+    if (!rc && shape->columns && !(slot->columns = st_columns_new(shape->columns, shape->rows, &slot->memory)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for the columns of %u samples", shape->rows);
     if (rc) {
         st_slot_free(slot);
@@ -134,11 +126,10 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
 
 void st_slot_free(struct st_slot *slot)
 {
-    for (uint32_t row = 0; slot->item && row < slot->shape.rows; row++)
-        st_buffer_free(&slot->item[row]);
-    st_buffer_free(&slot->stacked);
+    st_slot_shrink(slot);
     st_columns_free(slot->columns);
     st_slot_forget_failures(slot);
+    st_account_sub(&slot->memory, st_slot_bytes(&slot->shape));
     if (is_ragged(slot))
         free(slot->labels);
     else
@@ -149,6 +140,20 @@ void st_slot_free(struct st_slot *slot)
     free(slot->samples);
     free(slot->made);
     free(slot);
+}
+
+bool st_slot_grows(const struct st_slot *slot)
+{
+    return (is_ragged(slot) && !slot->shape.imageless) || (slot->columns && st_columns_grow(slot->columns));
+}
+
+void st_slot_shrink(struct st_slot *slot)
+{
+    for (uint32_t row = 0; slot->item && row < slot->shape.rows; row++)
+        st_buffer_free(&slot->item[row]);
+    st_buffer_free(&slot->stacked);
+    if (slot->columns)
+        st_columns_shrink(slot->columns);
 }
 
 /* ---- who reads it still -------------------------------------------------------------------------- */
@@ -292,20 +297,44 @@ static int too_large(uint32_t count, int64_t width, int64_t height, struct stoke
                    count, (long long)width, (long long)height);
 }
 
+/* Whether its budget is so far used that memory matters more than the time to get it. */
+static bool is_short(const struct st_slot *slot)
+{
+    const struct st_budget *budget = slot->shape.budget;
+    return budget && atomic_load_explicit(&budget->held, memory_order_relaxed) > budget->limit / 2;
+}
+
+int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err)
+{
+    const struct st_budget *budget = slot->shape.budget;
+    if (!budget || bytes <= budget->limit / 4)
+        return 0;
+    return st_fail(err, STOKER_ELIMIT,
+                   "a batch of %u samples, each as large as the largest, takes %.1f MB, more than a quarter of "
+                   "max_memory (%.1f MB), which is what a batch of samples of different sizes may take: raise it, take "
+                   "smaller batches, or end the pipeline with a fixed size",
+                   count, (double)bytes / 1e6, (double)budget->limit / 1e6);
+}
+
 /* Samples of different sizes become one tensor where they turn out equal, or are padded. */
 static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
     const struct st_finish *finish = slot->shape.finish;
     uint64_t each, bytes;
     if (!ST_PRODUCT(&each, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
-        !st_mul(each, count, &bytes) || !st_buffer_reserve(&slot->stacked, bytes))
+        !st_mul(each, count, &bytes))
         return too_large(count, width, height, err);
+    const int rc = st_slot_check_stack(slot, count, bytes, err);
+    if (rc || !st_buffer_reserve(&slot->stacked, bytes))
+        return rc ? rc : too_large(count, width, height, err);
     for (uint32_t row = 0; row < count; row++) {
         const struct stoker_tensor *from = &slot->tensor[row];
         uint8_t *to = slot->stacked.data + row * each;
         if (from->shape[1] != height || from->shape[2] != width)
             memset(to, 0, each);
         copy_padded(finish, to, width, height, from);
+        if (is_short(slot))
+            st_buffer_free(&slot->item[row]); /* pages of one become pages of the other */
     }
     slot->batch.images = describe_batch(finish, slot->stacked.data, count, width, height);
     return 0;
@@ -326,12 +355,7 @@ static int complete_ragged(struct st_slot *slot, uint32_t count, struct stoker_e
     slot->batch.ragged = !equal && slot->shape.ragged == STOKER_RAGGED_LIST;
     if (slot->batch.ragged)
         slot->batch.items = slot->tensor;
-    const int rc = slot->batch.ragged ? 0 : stack(slot, count, width, height, err);
-    uint64_t bytes = slot->stacked.capacity;
-    for (uint32_t row = 0; row < slot->shape.rows; row++)
-        bytes += slot->item[row].capacity;
-    slot->bytes = bytes + (slot->columns ? st_columns_bytes(slot->columns) : 0);
-    return rc;
+    return slot->batch.ragged ? 0 : stack(slot, count, width, height, err);
 }
 
 void st_slot_begin(struct st_slot *slot)
@@ -390,7 +414,6 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
         return st_slot_complete_sounds(slot, count, err);
     if (is_ragged(slot))
         return complete_ragged(slot, count, err);
-    slot->bytes = st_slot_bytes(shape) + (slot->columns ? st_columns_bytes(slot->columns) : 0);
     batch->images = describe_batch(shape->finish, slot->host, count, shape->width, shape->height);
     if (shape->sound)
         st_slot_describe_sounds(slot, count);

@@ -13,6 +13,7 @@
 #ifndef ST_PIPE_SLOT_H
 #define ST_PIPE_SLOT_H
 
+#include "base/budget.h"
 #include "base/mem.h"
 #include "op/audio.h"
 #include "op/finish.h"
@@ -47,6 +48,7 @@ struct st_slot_shape {
     uint64_t reserve, share;             /* raw: bytes of the heap for each row, and for all together */
     const struct st_engine_kind *engine; /* NULL: none that decode by themselves */
     uint64_t engine_bytes;               /* of the device's memory for what they decode */
+    struct st_budget *budget;            /* NULL: nobody counts */
 };
 
 struct st_slot {
@@ -59,7 +61,7 @@ struct st_slot {
     uint32_t todo;   /* rows not finished yet */
     struct st_failure *failures;
     uint8_t *made; /* of each row: whether it holds a sample of this batch; its worker's to write */
-    _Atomic uint64_t bytes; /* memory of pixels held now; a worker that stacks changes it without the lock */
+    struct st_account memory; /* what it holds; workers that make its rows add to it without the lock */
 
     struct st_slot_shape shape;
     uint64_t *samples;
@@ -92,6 +94,11 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
                 struct stoker_error *pinned_note, struct stoker_error *err);
 void st_slot_free(struct st_slot *slot);
 
+/* Whether its memory depends on the samples. */
+bool st_slot_grows(const struct st_slot *slot);
+/* Gives back what has grown. */
+void st_slot_shrink(struct st_slot *slot);
+
 /* Until nobody reads the slot's memory any more. */
 void st_slot_wait(struct st_slot *slot);
 /* The consumer lets go; with `stream` not NULL after what it holds now. */
@@ -110,6 +117,9 @@ void st_slot_begin(struct st_slot *slot);
  * shapes agree or padding is asked for, and sends it to the device: `*copied` bytes. */
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err);
 void st_slot_forget_failures(struct st_slot *slot);
+
+/* Whether `count` samples of different sizes may become one tensor of so many bytes. */
+int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err);
 
 /* Sounds; slot_sound.c. Where that of this row goes, channel by channel; NULL when out of memory. */
 uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channels, int32_t bins, uint64_t frames);

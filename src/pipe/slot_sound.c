@@ -73,12 +73,15 @@ int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_
 {
     int64_t channels, rows, frames;
     uint64_t each, bytes;
-    const int rc = sizes(slot, count, &channels, &rows, &frames, err);
+    int rc = sizes(slot, count, &channels, &rows, &frames, err);
     if (rc)
         return rc;
-    if (!ST_PRODUCT(&each, (uint64_t)channels, (uint64_t)rows, (uint64_t)frames, sizeof(float)) ||
-        !st_mul(each, count, &bytes) ||
-        !st_buffer_reserve(&slot->stacked, bytes ? bytes : sizeof(float)))
+    const bool known =
+        ST_PRODUCT(&each, (uint64_t)channels, (uint64_t)rows, (uint64_t)frames, sizeof(float)) &&
+        st_mul(each, count, &bytes);
+    if (known && (rc = st_slot_check_stack(slot, count, bytes, err)))
+        return rc;
+    if (!known || !st_buffer_reserve(&slot->stacked, bytes ? bytes : sizeof(float)))
         return st_fail(err, STOKER_ENOMEM, "no memory to stack %u sounds of up to %lld frames", count,
                        (long long)frames);
     for (uint32_t row = 0; row < count; row++) {
@@ -103,8 +106,5 @@ int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_
         .stride = {channels * rows * frames, rows * frames, frames, 1},
     };
     st_slot_describe_sounds(slot, count);
-    slot->bytes = slot->stacked.capacity + (slot->columns ? st_columns_bytes(slot->columns) : 0);
-    for (uint32_t row = 0; row < slot->shape.rows; row++)
-        slot->bytes += slot->item[row].capacity;
     return 0;
 }

@@ -39,6 +39,8 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     const uint64_t sample = slot->samples[row];
     const int rc = st_run_sample(worker, bytes, sample, sample, slot, row, &err);
     st_reader_done(loader->reader, ticket);
+    if (worker->stopped) /* the row stays unmade: nobody will ask for it */
+        return;
     if (rc)
         st_bad_name(loader, sample, &err);
     st_worker_settle(worker, slot, row, rc, &err);
@@ -49,11 +51,28 @@ static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
 {
     struct stoker_error err;
     struct st_bytes bytes;
-    const int rc = st_worker_fetch(worker, slot, row, ticket, &bytes, &err);
+    int rc = st_gate_read(worker, slot, row, &err);
+    if (rc)
+        return;
+    rc = st_worker_fetch(worker, slot, row, ticket, &bytes, &err);
+    st_gate_was_read(worker, rc ? 0 : bytes.size);
+    if (rc) {
+        rc = st_gate_refused(worker, rc, &err);
+        st_gate_leave(worker);
+    }
+    if (rc && worker->too_large)
+        st_bad_name(worker->loader, slot->samples[row], &err);
     if (!rc)
         st_worker_make(worker, slot, row, ticket, bytes);
     else if (rc != STOKER_ECANCELED)
         st_worker_settle(worker, slot, row, rc, &err);
+}
+
+/* What batches take, where that is not known before: as much as the largest lately. */
+static void note_bytes(struct stoker_loader *loader, const struct st_slot *slot)
+{
+    const uint64_t bytes = atomic_load(&slot->memory.bytes), before = loader->batch_bytes;
+    loader->batch_bytes = bytes > before ? bytes : before - (before - bytes) / 8;
 }
 
 /* The last row of a batch is done. Lock held, and dropped while samples are stacked or sent. */
@@ -76,6 +95,7 @@ static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
         st_pool_give(loader, slot);
     } else {
         slot->state = ST_SLOT_READY;
+        note_bytes(loader, slot);
         loader->count.copied += copied;
     }
     pthread_cond_broadcast(&loader->ready);
@@ -182,6 +202,7 @@ void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
     worker->work.pillow = loader->opt.pillow;
     worker->work.fast = loader->opt.fidelity == STOKER_FAST;
     worker->work.decoder.pixel_limit = loader->opt.pixel_limit;
+    st_gate_equip(worker);
 }
 
 void st_worker_free(struct st_worker *worker)

@@ -1,5 +1,5 @@
-/* The budget: what is held is within the limit where it was asked for, whoever takes; the default is a share of
- * what the cgroup or the machine allows. */
+/* The budget: what is held is within the limit where it was asked for, whoever takes; the default is a
+ * share of what the cgroup or the machine allows. */
 #include "base/budget.h"
 #include "base/cpu.h"
 #include "base/fake_root.h"
@@ -14,7 +14,8 @@ static void sums(void)
     ok(st_budget_try(&budget, ST_MEMORY_SCRATCH, 600, budget.limit), "what fits is taken");
     ok(!st_budget_try(&budget, ST_MEMORY_READ, 401, budget.limit), "what does not is not");
     ok(!st_budget_try(&budget, ST_MEMORY_READ, UINT64_MAX, budget.limit), "nor what would wrap");
-    ok(budget.held == 600 && budget.by[ST_MEMORY_SCRATCH] == 600 && budget.by[ST_MEMORY_READ] == 0, "counted by kind");
+    ok(budget.held == 600 && budget.by[ST_MEMORY_SCRATCH] == 600 && budget.by[ST_MEMORY_READ] == 0,
+       "counted by kind");
     st_budget_take(&budget, ST_MEMORY_BATCHES, 900);
     ok(budget.held == 1500 && budget.peak == 1500, "what is there is counted, beyond the limit too");
     ok(!st_budget_try(&budget, ST_MEMORY_READ, 0, budget.limit), "beyond it nothing more is promised");
@@ -32,10 +33,12 @@ static void accounts(void)
     ok(budget.held == 700, "memory within the promise does not count twice");
     st_account_add(&account, 400);
     ok(budget.held == 900, "beyond it, it does");
-    ok(!st_account_try(&account, 1001, budget.limit) && budget.held == 900, "a promise that does not fit changes nothing");
+    ok(!st_account_try(&account, 1001, budget.limit) && budget.held == 900,
+       "a promise that does not fit changes nothing");
     st_account_promise(&account, 0);
     ok(budget.held == 900, "without the promise its memory is left");
-    ok(st_account_try(&account, 1000, budget.limit) && budget.held == 1000, "what it has already is part of a promise");
+    ok(st_account_try(&account, 1000, budget.limit) && budget.held == 1000,
+       "what it has already is part of a promise");
     st_account_sub(&account, 900);
     ok(budget.held == 1000, "until that is over");
     st_account_promise(&account, 0);
@@ -74,8 +77,8 @@ static void threads(void)
         pthread_join(thread[k], &result);
         within = within && result;
     }
-    ok(within && budget.peak <= 900 && budget.held == 0, "many threads stay within the limit (peak %llu)",
-       (unsigned long long)budget.peak);
+    ok(within && budget.peak <= 900 && budget.held == 0,
+       "many threads stay within the limit (peak %llu)", (unsigned long long)budget.peak);
 }
 
 static void defaults(void)
@@ -83,7 +86,8 @@ static void defaults(void)
     unsetenv("LOCAL_WORLD_SIZE");
     const uint64_t nothing = st_budget_default(root);
     ok(nothing == st_memory_all() / 4, "where nothing is known: a quarter of the machine");
-    put("/proc/meminfo", "MemTotal:       8000000 kB\nMemFree:         100000 kB\nMemAvailable:   4096000 kB\n");
+    put("/proc/meminfo",
+        "MemTotal:       8000000 kB\nMemFree:         100000 kB\nMemAvailable:   4096000 kB\n");
     ok(st_budget_default(root) == 1024ull * 1024000, "a quarter of what the machine has available");
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/memory.max", "max\n");

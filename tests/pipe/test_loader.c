@@ -127,7 +127,7 @@ static void keep_all(void)
 
     struct stoker_loader_options opt = harness_options(1, 2);
     struct stoker_error err;
-    opt.max_memory = 10 * 3 * 16 * 16 * 4;
+    opt.max_memory = 2 * 10 * 3 * 16 * 16 * 4; /* a half of it is for batches */
     loader = started("center_crop(size=16); to_tensor", opt);
     int rc = 0;
     for (n = 0; n < BATCHES && !rc; n += !rc)

@@ -91,7 +91,7 @@ static void in_flight(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 2);
     const struct stoker_batch *batch;
-    opt.max_memory = 2 * BATCH * 3 * 16 * 16 * 4;
+    opt.max_memory = 5 * BATCH * 3 * 16 * 16 * 4; /* a half of it is for batches: two */
     struct stoker_loader *loader = open_pinned(opt);
     st_loader_next(loader, &batch, NULL);
     const void *memory = batch->images.data;

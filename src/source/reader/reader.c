@@ -416,3 +416,5 @@ void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out)
     out->engine = reader->name;
     pthread_mutex_unlock(&reader->lock);
 }
+
+bool st_reader_in_memory(const struct st_reader *reader) { return reader->memory; }

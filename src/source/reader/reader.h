@@ -44,6 +44,9 @@ void st_reader_cancel(struct st_reader *reader);
 void st_reader_stop(struct st_reader *reader);
 void st_reader_close(struct st_reader *reader); /* NULL is fine */
 
+/* Whether samples lie in memory already, so that nothing is read. */
+bool st_reader_in_memory(const struct st_reader *reader);
+
 struct st_reader_stats {
     const char *engine;
     uint64_t bytes, reads, in_flight_max, buffer_bytes;

@@ -1,0 +1,233 @@
+/* gate.c - who may take much memory now, and who waits until others have given theirs back
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "pipe/loader.h"
+
+/* Parts of max_memory. Batches take up to a half (pool.c), reading ahead an eighth (open.c). */
+enum {
+    SMALL_PART = 8,        /* for small samples of all workers, and what workers keep */
+    READ_PART = 8,         /* read ahead */
+    LEAST_KEPT = 256 << 10 /* a worker's at least */
+};
+
+/* One who waits, and for which row. */
+struct st_gate_wait {
+    struct st_gate_wait *next;
+    uint64_t batch;
+    uint32_t row;
+    bool reads;           /* how much, is known better while it waits */
+    uint64_t bytes, most; /* what it needs; how much may be held then, unless its batch is due */
+};
+
+/* ---- what there is -------------------------------------------------------------------------------- */
+
+void st_gate_open(struct stoker_loader *loader)
+{
+    struct st_gate *gate = &loader->gate;
+    const uint64_t limit = loader->opt.max_memory,
+                   threads = loader->worker_count + loader->engines.count;
+    const uint64_t slots = st_pool_regular(loader),
+                   rest = limit - limit / READ_PART - limit / SMALL_PART;
+    gate->budget.limit = limit;
+    gate->small = limit / SMALL_PART / (threads ? threads : 1);
+    gate->sample_limit = rest > slots ? rest - slots : 0;
+}
+
+void st_gate_equip(struct st_worker *worker)
+{
+    struct st_gate *gate = &worker->loader->gate;
+    struct st_account *memory = &worker->memory;
+    const uint64_t keep = gate->small > LEAST_KEPT ? gate->small : LEAST_KEPT;
+    memory->budget = &gate->budget;
+    memory->kind = ST_MEMORY_SCRATCH;
+    memory->limit = gate->sample_limit + keep;
+    worker->work.arena.account = worker->bytes.account = worker->pieces.account = memory;
+    worker->work.arena.keep = keep;
+}
+
+int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err)
+{
+    const struct st_gate *gate = &worker->loader->gate;
+    const uint64_t needed = worker->memory.refused;
+    worker->memory.refused = 0;
+    if (rc != STOKER_ENOMEM || !needed)
+        return rc;
+    worker->too_large = true;
+    return st_fail(
+        err, STOKER_ELIMIT,
+        "this sample takes %.1f MB or more to make, but of max_memory (%.1f MB) one sample may take "
+        "%.1f MB beside the batches: raise max_memory, or make the batches smaller",
+        (double)needed / 1e6, (double)gate->budget.limit / 1e6, (double)gate->sample_limit / 1e6);
+}
+
+/* ---- who passes ----------------------------------------------------------------------------------- */
+
+static bool is_oldest(const struct st_gate *gate, const struct st_gate_wait *wait)
+{
+    for (const struct st_gate_wait *other = gate->queue; other; other = other->next)
+        if (other->batch < wait->batch || (other->batch == wait->batch && other->row < wait->row))
+            return false;
+    return true;
+}
+
+/* What a read may bring: as much as the largest lately. The first goes alone, and tells the others. */
+static uint64_t expected(const struct st_gate *gate)
+{
+    const uint64_t largest = atomic_load_explicit(&gate->largest_read, memory_order_relaxed);
+    return !largest || largest > gate->sample_limit ? gate->sample_limit : largest;
+}
+
+/* Lock held. */
+static bool may_pass(struct st_worker *worker, struct st_gate_wait *wait)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_gate *gate = &loader->gate;
+    const bool due = wait->batch == loader->delivered || !loader->worker_count;
+    if (wait->reads)
+        wait->bytes = expected(gate);
+    if (st_account_try(&worker->memory, wait->bytes,
+                       due && !wait->reads ? gate->budget.limit : wait->most))
+        return true;
+    if (!due || atomic_load(&gate->inside) || !is_oldest(gate, wait))
+        return false;
+    st_account_promise(&worker->memory, wait->bytes);
+    return true;
+}
+
+static void unlink_wait(struct st_gate *gate, const struct st_gate_wait *wait)
+{
+    struct st_gate_wait **at = &gate->queue;
+    while (*at != wait)
+        at = &(*at)->next;
+    *at = wait->next;
+}
+
+/* The worker is outside. */
+static int wait_for_room(struct st_worker *worker, struct st_gate_wait *wait, struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_gate *gate = &loader->gate;
+    int rc = STOKER_OK;
+    pthread_mutex_lock(&loader->lock);
+    wait->next = gate->queue;
+    gate->queue = wait;
+    atomic_fetch_add(&gate->waiting, 1); /* before the look: whoever leaves after it sees this */
+    st_gate_wake(loader);                /* who waits already may wait for this one to be outside */
+    while (!may_pass(worker, wait)) {
+        if (loader->threads && !loader->epoch.running) {
+            worker->stopped = true;
+            rc = st_fail(err, STOKER_ECANCELED, "the epoch was stopped");
+            break;
+        }
+        st_pool_shed(loader);
+        if (may_pass(worker, wait))
+            break;
+        pthread_cond_wait(&gate->room, &loader->lock);
+    }
+    unlink_wait(gate, wait);
+    atomic_fetch_sub(&gate->waiting, 1);
+    if (!rc)
+        atomic_fetch_add(&gate->inside, 1);
+    pthread_mutex_unlock(&loader->lock);
+    return rc;
+}
+
+static int enter(struct st_worker *worker, struct st_gate_wait wait, struct stoker_error *err)
+{
+    struct st_gate *gate = &worker->loader->gate;
+    if (worker->inside)
+        atomic_fetch_sub(&gate->inside, 1);
+    worker->inside = false;
+    if (!atomic_load(&gate->waiting) && st_account_try(&worker->memory, wait.bytes, wait.most)) {
+        atomic_fetch_add(&gate->inside, 1);
+        worker->inside = true;
+        return STOKER_OK;
+    }
+    const uint64_t began = st_now_ns();
+    const int rc = wait_for_room(worker, &wait, err);
+    worker->waited_ns += st_now_ns() - began;
+    worker->inside = !rc;
+    return rc;
+}
+
+int st_gate_read(struct st_worker *worker, const struct st_slot *slot, uint32_t row,
+                 struct stoker_error *err)
+{
+    struct st_gate *gate = &worker->loader->gate;
+    const uint64_t bytes = expected(gate);
+    if (bytes <= gate->small || st_reader_in_memory(worker->loader->reader))
+        return STOKER_OK;
+    const uint64_t most = gate->budget.limit / 4 * 3; /* the rest is for those that have read */
+    return enter(worker, (struct st_gate_wait){NULL, slot->number, row, true, bytes, most}, err);
+}
+
+void st_gate_was_read(struct st_worker *worker, uint64_t bytes)
+{
+    enum { FORGETS = 64 };
+    struct st_gate *gate = &worker->loader->gate;
+    const uint64_t largest = atomic_load_explicit(&gate->largest_read, memory_order_relaxed);
+    const uint64_t forgotten = largest - largest / FORGETS;
+    if (bytes >= largest)
+        atomic_store_explicit(&gate->largest_read, bytes ? bytes : 1, memory_order_relaxed);
+    else if (largest > gate->small && largest >= FORGETS)
+        atomic_store_explicit(&gate->largest_read, forgotten > bytes ? forgotten : bytes + 1,
+                              memory_order_relaxed);
+    if (worker->inside) /* stays inside, with what it has */
+        st_account_promise(&worker->memory, 0);
+}
+
+int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_t row, uint64_t bytes,
+                   struct stoker_error *err)
+{
+    struct st_gate *gate = &worker->loader->gate;
+    const uint64_t own = worker->bytes.capacity + worker->pieces.capacity + worker->work.arena.wanted;
+    const uint64_t most = st_slot_grows(slot) ? gate->budget.limit / 2 : gate->budget.limit;
+    /* An estimate is no reason to refuse: what is really too much is refused when it is allocated. */
+    const bool much = bytes > gate->sample_limit || own > gate->sample_limit - bytes;
+    const uint64_t all = much ? gate->sample_limit : bytes + own;
+    if (all <= gate->small)
+        return STOKER_OK;
+    return enter(worker, (struct st_gate_wait){NULL, slot->number, row, false, all, most}, err);
+}
+
+int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct stoker_error *err)
+{
+    const struct st_gate *gate = &worker->loader->gate;
+    if (!st_slot_grows(slot))
+        return STOKER_OK;
+    const uint64_t bytes =
+        atomic_load(&slot->memory.bytes) - st_slot_bytes(&slot->shape) - slot->stacked.capacity;
+    if (bytes <= gate->budget.limit / 4)
+        return STOKER_OK;
+    worker->too_large = true;
+    return st_fail(
+        err, STOKER_ELIMIT,
+        "with this sample its batch of %u takes %.1f MB, more than a quarter of max_memory (%.1f MB), "
+        "which is what a batch of samples of different sizes may take: raise it, or take smaller "
+        "batches",
+        slot->shape.rows, (double)bytes / 1e6, (double)gate->budget.limit / 1e6);
+}
+
+void st_gate_leave(struct st_worker *worker)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_gate *gate = &loader->gate;
+    if (!worker->inside)
+        return;
+    worker->inside = false;
+    st_account_promise(&worker->memory, 0);
+    atomic_fetch_sub(&gate->inside, 1);
+    if (!atomic_load(&gate->waiting))
+        return;
+    pthread_mutex_lock(&loader->lock);
+    st_gate_wake(loader);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void st_gate_wake(struct stoker_loader *loader)
+{
+    if (atomic_load(&loader->gate.waiting))
+        pthread_cond_broadcast(&loader->gate.room);
+}

@@ -1,0 +1,326 @@
+/* max_memory bounds everything that a loader holds: measured as the memory of a process of its own. What
+ * is made is the same for every budget. */
+#include "pipe/harness.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { WIDTH = 1920, HEIGHT = 1800, FILES = 48 }; /* 10 MB of pixels */
+#define MIB (1ull << 20)
+
+static char folder[] = "/tmp/stoker-memory-XXXXXX";
+
+/* A number of /proc/self/status, in bytes. */
+static uint64_t status_of(const char *name)
+{
+    char line[256];
+    unsigned long long kilobytes = 0;
+    const size_t length = strlen(name);
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, length) && line[length] == ':')
+            sscanf(line + length + 1, "%llu", &kilobytes);
+    if (f)
+        fclose(f);
+    return kilobytes * 1024;
+}
+
+/* ---- images --------------------------------------------------------------------------------------- */
+
+static bool write_file(const char *name, const struct stoker_item *item)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    bool written = f && fwrite(item->data, 1, item->size, f) == item->size;
+    if (f)
+        written = !fclose(f) && written;
+    free((void *)(uintptr_t)item->data);
+    return written;
+}
+
+/* Every kind once, under many names. */
+static bool spread(const char *kind, const char *name)
+{
+    char from[300], to[300];
+    bool all = true;
+    snprintf(to, sizeof to, "%s/%s", folder, kind);
+    mkdir(to, 0755);
+    snprintf(to, sizeof to, "%s/%s/a", folder, kind);
+    mkdir(to, 0755);
+    snprintf(from, sizeof from, "%s/%s", folder, name);
+    for (uint32_t k = 0; k < FILES; k++) {
+        snprintf(to, sizeof to, "%s/%s/a/%03u%s", folder, kind, k, strrchr(name, '.'));
+        all = link(from, to) == 0 && all;
+    }
+    return all;
+}
+
+/* In a process of its own, so that what it takes is not counted. */
+static void make_images(void)
+{
+    const struct stoker_item jpeg = test_jpeg(1, WIDTH, HEIGHT), ppm = test_ppm(2, WIDTH, HEIGHT);
+    const struct stoker_item progressive = test_jpeg_progressive(3, WIDTH, HEIGHT);
+    _exit(!(write_file("one.jpg", &jpeg) && write_file("one.ppm", &ppm) &&
+            write_file("two.jpg", &progressive) && spread("jpeg", "one.jpg") &&
+            spread("ppm", "one.ppm") && spread("progressive", "two.jpg")));
+}
+
+/* ---- one loader in one process -------------------------------------------------------------------- */
+
+struct run {
+    const char *kind, *text;
+    uint32_t batch;
+    int32_t workers;
+    uint64_t max_memory;
+};
+
+static struct stoker_loader *open_run(const struct run *run, struct stoker_error *err)
+{
+    struct stoker_loader_options opt = harness_options(run->batch, run->workers);
+    struct stoker_dataset_options data_opt = {.size = sizeof data_opt};
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    char path[300];
+    snprintf(path, sizeof path, "folder:%s/%s", folder, run->kind);
+    opt.max_memory = run->max_memory;
+    opt.pixel_limit = 1 << 28;
+    int rc = st_dataset_open(&data, path, &data_opt, err);
+    if (!rc)
+        rc = st_pipeline_open(&pipe, run->text, err);
+    if (!rc)
+        (void)st_loader_open(&loader, data, pipe, &opt, NULL, err);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
+/* What the child found, by a pipe. */
+struct found {
+    uint64_t grown, peak, waited_ns, digest;
+    uint32_t batches;
+    int rc;
+    char message[600];
+};
+
+static void measure(const struct run *run, struct found *found)
+{
+    struct stoker_stats stats = {.size = sizeof stats};
+    struct stoker_error err = {0};
+    const struct stoker_batch *batch;
+    struct stoker_loader *loader = open_run(run, &err);
+    const uint64_t idle = status_of("VmRSS");
+    int rc = loader ? st_loader_start(loader, NULL, 0, &err) : err.code;
+    while (!rc && !(rc = st_loader_next(loader, &batch, &err))) {
+        found->digest = found->digest * 31 + digest_batch(batch);
+        found->batches++;
+        st_batch_release(batch, NULL);
+    }
+    found->grown = status_of("VmHWM") - idle;
+    if (loader)
+        st_loader_stats(loader, &stats);
+    found->peak = stats.memory_peak;
+    found->waited_ns = stats.memory_wait_ns;
+    found->rc = rc;
+    snprintf(found->message, sizeof found->message, "%.599s", rc < 0 ? err.message : "");
+    st_loader_close(loader);
+}
+
+static struct found in_child(const struct run *run)
+{
+    struct found found = {.rc = STOKER_EIO};
+    int ends[2], status;
+    fflush(stdout);
+    if (pipe(ends))
+        return found;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct found own = {0};
+        measure(run, &own);
+        _exit(write(ends[1], &own, sizeof own) != (ssize_t)sizeof own);
+    }
+    close(ends[1]);
+    if (read(ends[0], &found, sizeof found) != (ssize_t)sizeof found)
+        found.rc = STOKER_EIO;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    return found;
+}
+
+/* ---- what must hold ------------------------------------------------------------------------------- */
+
+static const char small_text[] = "resize(size=256); center_crop(size=224); to_tensor";
+static const char ragged_text[] = "random_horizontal_flip";
+
+static void bounded(const char *kind, const char *text, uint32_t batch, const char *what)
+{
+    const struct run run = {kind, text, batch, 16, 256 * MIB};
+    const struct found found = in_child(&run);
+    const uint64_t allowed = run.max_memory + run.max_memory / 10;
+    ok(found.rc == STOKER_END && found.batches == FILES / batch, "%s: all %u batches (%s)", what,
+       found.batches, found.message);
+    if (SANITIZED)
+        skip("bounded memory", "sanitizers take memory of their own");
+    else
+        ok(found.grown <= allowed, "%s: 16 workers, max_memory 256 MiB: the process grows by %.0f MiB",
+           what, (double)found.grown / (double)MIB);
+    ok(found.peak <= allowed, "%s: the accounts say %.0f MiB at most, %.0f ms of waiting", what,
+       (double)found.peak / (double)MIB, (double)found.waited_ns / 1e6);
+}
+
+/* With the memory of a few samples and of many, with no worker and with many. */
+static void same_bytes(const char *kind, const char *text, const char *what)
+{
+    static const int32_t workers[] = {0, 1, 4, 16};
+    static const uint64_t memory[] = {160 * MIB, 4096 * MIB};
+    uint64_t digest = 0;
+    bool same = true;
+    for (uint32_t w = 0; w < 4; w++)
+        for (uint32_t m = 0; m < 2; m++) {
+            const struct run run = {kind, text, 2, workers[w], memory[m]};
+            const struct found found = in_child(&run);
+            if (found.rc != STOKER_END)
+                note("%d workers, %.0f MiB: %s", run.workers, (double)run.max_memory / (double)MIB,
+                     found.message);
+            digest = w || m ? digest : found.digest;
+            same = same && found.rc == STOKER_END && found.digest == digest;
+        }
+    ok(same, "%s: the same bytes, whatever the budget and the workers", what);
+}
+
+static void too_little(void)
+{
+    for (int32_t workers = 0; workers <= 4; workers += 4) {
+        const struct run run = {"jpeg", "center_crop(size=16); resize(size=8); to_tensor", 2, workers,
+                                MIB};
+        const struct found found = in_child(&run);
+        ok(found.rc == STOKER_ELIMIT && strstr(found.message, "max_memory (1.0 MB)") &&
+               strstr(found.message, "/a/0") && strstr(found.message, "takes "),
+           "%d workers: too little for one sample: %s", workers, found.message);
+    }
+    const struct run batch = {"jpeg", "resize(size=[512,512]); to_tensor", 64, 2, 64 * MIB};
+    struct found found = in_child(&batch);
+    ok(found.rc == STOKER_ELIMIT && strstr(found.message, "max_memory"), "too little for one batch: %s",
+       found.message);
+    const struct run ragged = {"jpeg", ragged_text, 16, 4, 256 * MIB};
+    found = in_child(&ragged);
+    ok(found.rc == STOKER_ELIMIT && strstr(found.message, "max_memory") &&
+           strstr(found.message, "batch of 16"),
+       "too little for a batch of images of any size: %s", found.message);
+}
+
+static void policies(void)
+{
+    struct stoker_item items[8];
+    for (uint32_t k = 0; k < 8; k++)
+        items[k] = k == 3 ? test_jpeg(k, 1500, 1500) : test_jpeg(k, 60, 50);
+    for (enum stoker_on_error policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE;
+         policy++) {
+        struct stoker_loader_options opt = harness_options(4, 2);
+        const struct stoker_batch *batch = NULL;
+        struct stoker_error err = {0};
+        opt.on_error = policy;
+        opt.pixel_limit = 1 << 24;
+        opt.max_memory = 2 * MIB;
+        opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+        struct stoker_loader *loader = harness_open(items, 8, "resize(size=[32,32]); to_tensor", &opt);
+        st_loader_start(loader, NULL, 0, NULL);
+        const int rc = st_loader_next(loader, &batch, &err), then = st_loader_next(loader, &batch, NULL);
+        ok(rc == STOKER_ELIMIT && then == 0 && strstr(err.message, "max_memory"),
+           "on_error %d: what the caller's limit forbids is an error, and no bad sample", policy);
+        st_batch_release(batch, NULL);
+        st_loader_close(loader);
+    }
+    for (uint32_t k = 0; k < 8; k++)
+        free((void *)(uintptr_t)items[k].data);
+}
+
+/* One image of 144 MB among small ones. */
+static void falls_back(void)
+{
+    enum { COUNT = 400, BATCH = 4 };
+    struct stoker_item *items = calloc(COUNT, sizeof *items);
+    for (uint32_t k = 0; k < COUNT; k++)
+        items[k] = k == 9 ? test_jpeg(k, 8000, 6000) : test_jpeg(k % 16, 100, 80);
+    struct stoker_loader_options opt = harness_options(BATCH, 4);
+    struct stoker_stats stats = {.size = sizeof stats};
+    opt.max_memory = 1024 * MIB;
+    opt.pixel_limit = 1 << 28;
+    opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+    for (uint32_t ragged = 0; ragged < 2; ragged++) {
+        struct stoker_loader *loader =
+            harness_open(items, COUNT, ragged ? ragged_text : "resize(size=[32,32]); to_tensor", &opt);
+        const uint64_t idle = status_of("RssAnon");
+        uint64_t digests[COUNT / BATCH];
+        st_loader_start(loader, NULL, 0, NULL);
+        const uint32_t taken = harness_take(loader, digests, COUNT / BATCH, NULL);
+        const uint64_t left = status_of("RssAnon");
+        st_loader_stats(loader, &stats);
+        ok(taken == COUNT / BATCH && stats.memory_peak > 100 * MIB,
+           "one huge image among %d took %.0f MiB", COUNT, (double)stats.memory_peak / (double)MIB);
+        ok(stats.memory_held < 32 * MIB && (SANITIZED || left < idle + 48 * MIB),
+           "and afterwards %.0f MiB are held, and the process has %.0f MiB more than before",
+           (double)stats.memory_held / (double)MIB, ((double)left - (double)idle) / (double)MIB);
+        st_loader_close(loader);
+    }
+    test_items_free(items, COUNT);
+}
+
+/* Nobody takes batches: workers wait for memory, or for slots, and are told to stop. */
+static void close_while_waiting(void)
+{
+    uint64_t slowest = 0;
+    bool waited = false;
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct run run = {"ppm", k % 2 ? ragged_text : small_text, 2, 8, 96 * MIB};
+        struct stoker_error err = {0};
+        struct stoker_loader *loader = open_run(&run, &err);
+        if (!loader) {
+            note("%s", err.message);
+            break;
+        }
+        st_loader_start(loader, NULL, 0, NULL);
+        for (uint32_t ms = 0; ms < 3000 && !(waited = atomic_load(&loader->gate.waiting) > 1); ms++)
+            usleep(1000);
+        const uint64_t began = st_now_ns();
+        st_loader_close(loader);
+        const uint64_t took = st_now_ns() - began;
+        slowest = took > slowest ? took : slowest;
+    }
+    ok(waited && slowest < 1000000000, "closed while workers wait for memory (slowest %.1f ms)",
+       (double)slowest / 1e6);
+}
+
+int main(void)
+{
+    int status = 1;
+    if (!mkdtemp(folder))
+        return 1;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0)
+        make_images();
+    waitpid(child, &status, 0);
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "images of 10 MB");
+    bounded("jpeg", small_text, 8, "JPEG");
+    bounded("progressive", small_text, 8, "progressive JPEG");
+    bounded("jpeg", ragged_text, 4, "batches of whole images");
+    same_bytes("ppm", small_text, "files of 10 MB");
+    same_bytes("jpeg", ragged_text, "batches of whole images");
+    too_little();
+    policies();
+    falls_back();
+    close_while_waiting();
+    char command[300];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return done_testing() | (system(command) != 0);
+}
