@@ -180,9 +180,11 @@ static int measure_pipeline(const struct bench *bench, struct stoker_dataset *da
     }
     printf("first batch  %9.3f s       of %lu samples\n", all.first_batch_seconds,
            (unsigned long)bench->batch);
-    printf("memory       %9.1f MB      in slots, %.1f MB scratch; read by %s\n",
+    printf("memory       %9.1f MB      at most, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, %.1f MB "
+           "read by %s\n",
+           (double)all.stats.memory_peak / 1e6, (double)all.stats.memory_allowed / 1e6,
            (double)all.stats.slot_bytes / 1e6, (double)all.stats.scratch_bytes / 1e6,
-           all.stats.reader ? all.stats.reader : "?");
+           (double)all.stats.read_bytes / 1e6, all.stats.reader ? all.stats.reader : "?");
     if (all.stats.bad)
         printf("bad samples  %9lu         replaced by others\n", (unsigned long)all.stats.bad);
     print_stages(&all.stats);

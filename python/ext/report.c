@@ -77,7 +77,8 @@ static bool put_numbers(PyObject *dict, const struct stoker_stats *stats)
         NUMBER(wait_ns),      NUMBER(first_batch_ns), NUMBER(slot_bytes),  NUMBER(scratch_bytes),
         NUMBER(slots),        NUMBER(slots_lent),     NUMBER(workers),     NUMBER(reads_in_flight_max),
         NUMBER(copied_bytes), NUMBER(raw_rows),       NUMBER(resized_rows), NUMBER(pinned_bytes),
-        NUMBER(engine_rows),  NUMBER(engine_failures),
+        NUMBER(engine_rows),  NUMBER(engine_failures), NUMBER(memory_allowed), NUMBER(memory_held),
+        NUMBER(memory_peak),  NUMBER(read_bytes),     NUMBER(data_bytes),  NUMBER(memory_wait_ns),
     };
 #undef NUMBER
 

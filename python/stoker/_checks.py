@@ -4,7 +4,28 @@
 from __future__ import annotations
 
 import numbers
+import re
 from typing import Any
+
+_UNITS = {"": 1, **{f"{k}B": 1000**n for n, k in enumerate(("", "K", "M", "G", "T"))}}
+_UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
+
+
+def check_bytes(name: str, value: Any) -> int | None:
+    """A number of bytes, or a text that stands for one: "256MiB", "1.5 GB"."""
+    if value is None:
+        return None
+    allowed = 'a positive number of bytes, or one with a unit, such as "256MiB" or "4 GB"'
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)\s*", value)
+        if not found or found[2] not in _UNITS:
+            raise ValueError(f"{name}={value!r} is not {allowed}")
+        value = round(float(found[1]) * _UNITS[found[2]])
+    elif isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}={value!r} is not {allowed}")
+    if not 0 < value < 2**63:
+        raise ValueError(f"{name}={value!r} is not {allowed}")
+    return int(value)
 
 
 def check_workers(

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _ext
 from . import order as _order
-from ._checks import check_device, check_order, check_workers
+from ._checks import check_bytes, check_device, check_order, check_workers
 from ._convert import (
     current_stream,
     default_seed,
@@ -113,7 +113,11 @@ class DataLoader:
     ragged: images of different shapes come as a "list", or are padded ("pad").
     output: "torch" or "numpy"; by default torch's tensors if torch is installed. "dlpack" gives objects
         for the from_dlpack of any library, on CPU and GPU.
-    read_ahead, max_memory, pixel_limit: bounds on samples being read, bytes of batches, pixels.
+    max_memory: bytes that the loader may hold, in all: a number, or "256MiB". Where that is short, fewer
+        workers decode at once and fewer batches are kept ready, and the batches are the same. Batches,
+        also those you keep, may take a half of it. By default a quarter of what the cgroup allows (or the
+        machine has available), divided by LOCAL_WORLD_SIZE. stats()["memory"] says what it came to.
+    read_ahead, pixel_limit: bounds on samples being read, and on pixels of an image.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> len(loader)
@@ -170,7 +174,7 @@ class DataLoader:
         ragged: str = "list",
         output: str | None = None,
         read_ahead: int | None = None,
-        max_memory: int | None = None,
+        max_memory: int | str | None = None,
         pixel_limit: int | None = None,
         rank: int | None = None,
         world_size: int | None = None,
@@ -232,7 +236,7 @@ class DataLoader:
             "pillow": pillow,
             "exif_rotate": exif_rotate,
             "pixel_limit": pixel_limit,
-            "max_memory": max_memory,
+            "max_memory": check_bytes("max_memory", max_memory),
             "device": self.device,
             "augment_on": augment_on,
             "pin_memory": self._pinned,

@@ -34,9 +34,15 @@ def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:
             for worker in raw["per_worker"]
         ],
         "memory": {
+            "allowed_bytes": raw["memory_allowed"],
+            "held_bytes": raw["memory_held"],
+            "peak_bytes": raw["memory_peak"],
+            "waited_seconds": raw["memory_wait_ns"] / 1e9,
             "batches_bytes": raw["slot_bytes"],
             "pinned_bytes": raw["pinned_bytes"],
             "scratch_bytes": raw["scratch_bytes"],
+            "read_bytes": raw["read_bytes"],
+            "dataset_bytes": raw["data_bytes"],
             "batches": raw["slots"],
             "batches_lent": raw["slots_lent"],
         },

@@ -14,6 +14,7 @@ import stoker
 import torch
 import torch.utils.data as tud
 import torchvision.transforms as TV
+from PIL import Image
 from stoker import transforms as T
 from torchvision.datasets import ImageFolder
 
@@ -456,12 +457,60 @@ def test_max_memory(tree, workers):
             [
                 labels.tolist()
                 for _, labels in stoker.DataLoader(
-                    data, 4, max_memory=300_000, num_workers=workers, prefetch_factor=None
+                    data, 4, max_memory=600_000, num_workers=workers, prefetch_factor=None
                 )
             ]
         )
         == 6
     )
+
+
+def test_max_memory_is_a_number_of_bytes(tree):
+    data = stoker.datasets.ImageFolder(tree, T.Compose([T.CenterCrop(32), T.ToTensor()]))
+    for given, bytes_ in [
+        (1 << 28, 1 << 28),
+        ("256MiB", 1 << 28),
+        (" 1.5 GB ", 1_500_000_000),
+        ("4096KiB", 1 << 22),
+        ("5000000", 5_000_000),
+    ]:
+        loader = stoker.DataLoader(data, 4, max_memory=given)
+        assert loader.stats()["memory"]["allowed_bytes"] == bytes_
+    for wrong, error in [
+        ("256 megs", ValueError),
+        ("256iB", ValueError),
+        ("-1MiB", ValueError),
+        ("", ValueError),
+        (0, ValueError),
+        (-5, ValueError),
+        (1 << 64, ValueError),
+        (2.5, TypeError),
+        (True, TypeError),
+    ]:
+        with pytest.raises(error, match="max_memory=.*positive number of bytes.*256MiB"):
+            stoker.DataLoader(data, 4, max_memory=wrong)
+
+
+def test_memory_in_stats(tree):
+    data = stoker.datasets.ImageFolder(tree, T.Compose([T.CenterCrop(32), T.ToTensor()]))
+    loader = stoker.DataLoader(data, 4, num_workers=2)
+    list(loader)
+    memory = loader.stats()["memory"]
+    assert 0 < memory["held_bytes"] <= memory["peak_bytes"] <= memory["allowed_bytes"]
+    parts = ("batches_bytes", "scratch_bytes", "read_bytes", "dataset_bytes")
+    assert sum(memory[part] for part in parts) == memory["held_bytes"]
+    assert memory["scratch_bytes"] > 0 and memory["waited_seconds"] == 0
+
+
+def test_too_little_memory_for_a_sample_names_it(tmp_path):
+    (tmp_path / "a").mkdir()
+    for k in range(4):
+        Image.new("RGB", (2000, 2000), (k, 20, 30)).save(tmp_path / "a" / f"{k}.png")
+    data = stoker.datasets.ImageFolder(tmp_path, T.Compose([T.Resize((64, 64)), T.ToTensor()]))
+    for policy in ("raise", "skip", "replace"):
+        loader = stoker.DataLoader(data, 2, max_memory="2MiB", num_workers=2, on_error=policy)
+        with pytest.raises(stoker.LimitReached, match=r"a/[01].png: this sample takes .* max_memory"):
+            list(loader)
 
 
 def test_file_that_vanished(tree, tmp_path):
