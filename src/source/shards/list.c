@@ -90,11 +90,17 @@ static bool front_size(uint64_t count, uint64_t *out)
 
 struct st_shard_list *st_shard_list_load(const char *file, uint64_t kind)
 {
-    uint64_t size, front;
+    uint64_t size;
+    uint8_t *bytes = file[0] ? st_keep_read(file, &size) : NULL;
+    return bytes ? st_shard_list_take(bytes, size, kind) : NULL;
+}
+
+struct st_shard_list *st_shard_list_take(uint8_t *bytes, uint64_t size, uint64_t kind)
+{
+    uint64_t front;
     struct list_header header;
     struct st_shard_list *list = st_calloc(1, sizeof *list);
-    uint8_t *bytes = list && file[0] ? st_keep_read(file, &size) : NULL;
-    bool good = bytes && size >= sizeof header;
+    bool good = list && size >= sizeof header;
     if (good) {
         memcpy(&header, bytes, sizeof header);
         good = header.magic == MAGIC && header.version == VERSION && header.kind == kind &&

@@ -23,6 +23,9 @@ void st_shard_list_path(char out[PATH_MAX], const struct st_shard_kind *kind, co
                         const struct stoker_dataset_options *opt);
 /* The kept list, if there is a sound one for archives of this kind; NULL: none. */
 struct st_shard_list *st_shard_list_load(const char *file, uint64_t kind);
+/* The same out of a block that may hold anything, aligned to 8 bytes, which is the list's then, or
+ * freed. */
+struct st_shard_list *st_shard_list_take(uint8_t *bytes, uint64_t size, uint64_t kind);
 void st_shard_list_free(struct st_shard_list *list); /* NULL is fine */
 
 /* The index of the archive of which stat said this, lent by the list. Any thread. */
