@@ -22,6 +22,7 @@ struct st_audio_file {
     sf_count_t at; /* of the next byte that the library reads */
     uint32_t channels;
     uint64_t run_up; /* frames to decode, and drop, before those that are wanted */
+    bool unproven;   /* no frame may be sought before one has been decoded */
 };
 
 /* Frames of MP3 use bits of earlier ones, up to 511 bytes back: that many of the smallest. Who begins in
@@ -68,6 +69,8 @@ static sf_count_t file_write(const void *data, sf_count_t count, void *cookie)
 }
 
 static sf_count_t file_tell(void *cookie) { return ((struct st_audio_file *)cookie)->at; }
+
+static SF_VIRTUAL_IO memory_io = {file_size, file_seek, file_read, file_write, file_tell};
 
 /* ---- which kinds the library reads --------------------------------------------------------------- */
 
@@ -151,7 +154,6 @@ static int refuse(struct st_bytes in, struct stoker_error *err)
 int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,
                        struct stoker_error *err)
 {
-    SF_VIRTUAL_IO io = {file_size, file_seek, file_read, file_write, file_tell};
     SF_INFO info = {0};
     *out = NULL;
     if (in.size > INT64_MAX)
@@ -161,7 +163,7 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
         return st_fail(err, STOKER_ENOMEM, "no memory to open a sound");
     file->in = in;
     /* Only what we know: other formats of the library see fewer hostile bytes. */
-    file->sound = st_audio_probe(in) < 0 ? NULL : sf_open_virtual(&io, SFM_READ, &info, file);
+    file->sound = st_audio_probe(in) < 0 ? NULL : sf_open_virtual(&memory_io, SFM_READ, &info, file);
     if (!file->sound) {
         free(file);
         return refuse(in, err);
@@ -175,9 +177,28 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
     }
     file->channels = (uint32_t)info.channels;
     file->run_up = st_audio_probe(in) == ST_AUDIO_MP3 ? MP3_RUN_UP : 0;
+    file->unproven = st_audio_probe(in) == ST_AUDIO_VORBIS;
     *header = (struct st_audio_header){(uint32_t)info.samplerate, file->channels, (uint64_t)info.frames};
     *out = file;
     return 0;
+}
+
+/* libsndfile opens a Vorbis file whose tables libvorbis refuses, and libvorbis then crashes when it is to seek
+ * (1.2.0 with 1.3.7 do). What such a file does not do is give a frame. It is asked for one through another
+ * handle, since a seek after a read goes elsewhere. */
+static bool prove(struct st_audio_file *file)
+{
+    struct st_audio_file other = {.in = file->in};
+    SF_INFO info = {0};
+    float frame[ST_AUDIO_CHANNELS_MAX];
+    if (!file->unproven)
+        return true;
+    SNDFILE *sound = sf_open_virtual(&memory_io, SFM_READ, &info, &other);
+    if (sound && info.channels == (int)file->channels)
+        file->unproven = sf_readf_float(sound, frame, 1) != 1;
+    if (sound)
+        sf_close(sound);
+    return !file->unproven;
 }
 
 /* Goes to frame `to`, by decoding what lies before it where that matters. */
@@ -186,6 +207,8 @@ static bool go_to(struct st_audio_file *file, uint64_t to)
     float dropped[2048];
     const uint64_t most = sizeof dropped / sizeof *dropped / file->channels;
     const uint64_t from = to > file->run_up ? to - file->run_up : 0;
+    if (from && !prove(file))
+        return false;
     if (from && sf_seek(file->sound, (sf_count_t)from, SEEK_SET) != (sf_count_t)from)
         return false;
     if (file->run_up == 0)
