@@ -51,8 +51,9 @@ layer_asan() {
     ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         c_layer asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
 }
+# Single threads show it nothing, and the heaviest tests have no more.
 layer_tsan() {
-    TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
+    STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
 }
 # The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.
 layer_cross() {
