@@ -391,7 +391,7 @@ enum stoker_column_kind {
     STOKER_COLUMN_TEXT, STOKER_COLUMN_JSON, STOKER_COLUMN_BYTES, /* uint8, and `offsets` */
     STOKER_COLUMN_AUDIO, /* encoded: as BYTES */
 };
-enum { STOKER_COLUMN_DIMS = 9 };
+enum { STOKER_COLUMN_DIMS = 16 };
 struct stoker_column {
     const char *name;                  /* the field's */
     enum stoker_column_kind kind;

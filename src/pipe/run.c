@@ -144,7 +144,8 @@ static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sampl
     const struct stoker_loader *loader = worker->loader;
     const struct st_columns_plan *plan = &loader->columns;
     const struct stoker_dataset *data = loader->data;
-    struct st_piece pieces[ST_FIELDS_MAX] = {0};
+    struct st_piece pieces[ST_FIELDS_MAX];
+    memset(pieces, 0, plan->fields * sizeof *pieces);
     int rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
     if (!rc)
         rc = st_pictures_decode(&worker->work, plan, loader->opt.exif_rotate, pieces, err);

@@ -147,7 +147,9 @@ int st_field_list_parse(struct st_field_list *list, const char *text, struct sto
         char *const comma = strchrnul(from, ',');
         end = *comma ? comma + 1 : NULL;
         if (list->count == ST_FIELDS_MAX)
-            return st_fail(err, STOKER_EINVAL, "fields=%.300s: more than %d", text, ST_FIELDS_MAX);
+            return st_fail(err, STOKER_ELIMIT,
+                           "fields=%.300s: more than %d; put numbers that belong together into one array", text,
+                           ST_FIELDS_MAX);
         const int rc = parse_one(&list->wishes[list->count++], from, comma, text, err);
         if (rc)
             return rc;
@@ -159,4 +161,21 @@ void st_field_list_free(struct st_field_list *list)
 {
     free(list->text);
     *list = (struct st_field_list){0};
+}
+
+void st_name_list_add(struct st_name_list *list, const char *name, size_t size)
+{
+    enum { DOTS = 5 };
+    const size_t comma = list->used ? 2 : 0;
+    if (list->used + comma + size + DOTS >= sizeof list->text) {
+        if (list->used + DOTS < sizeof list->text)
+            memcpy(list->text + list->used, comma ? ", ..." : "...", comma ? 6 : 4);
+        list->used = sizeof list->text;
+        return;
+    }
+    memcpy(list->text + list->used, ", ", comma);
+    list->used += comma;
+    for (size_t i = 0; i < size; i++) /* a terminal shall not obey it */
+        list->text[list->used++] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
+    list->text[list->used] = '\0';
 }

@@ -38,4 +38,11 @@ bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape);
 /* Bytes that begin as an encoded image does: what is taken for one when nobody said so. */
 bool st_looks_like_image(struct st_bytes bytes);
 
+/* Names for a message, separated by commas; "..." where there is no more room. */
+struct st_name_list {
+    char text[400];
+    size_t used;
+};
+void st_name_list_add(struct st_name_list *list, const char *name, size_t size);
+
 #endif

@@ -26,7 +26,7 @@ enum st_field_kind {
     ST_FIELD_ARRAY, /* numbers of one type */
     ST_FIELD_TEXT, ST_FIELD_JSON, ST_FIELD_BYTES,
 };
-enum { ST_FIELDS_MAX = 16, ST_DIMS_MAX = 8 };
+enum { ST_FIELDS_MAX = 64, ST_DIMS_MAX = 15 };
 
 struct st_field {
     const char *name; /* the source's */

@@ -199,9 +199,9 @@ def hdf5s():
     check("many", ["x"])
     (out / "looks.expect").write_text((out / "many.expect").read_text().replace("hdf5:", "auto:"))
 
-    refused(out / "missing.expect", "hdf5:odd.h5", EIO, "no such data set", "masks")
-    refused(out / "uneven.expect", "hdf5:layouts_earliest.h5", EIO, "no such data set", "deflate,x")
-    refused(out / "group.expect", "hdf5:odd.h5", EIO, "no such data set", "inner")
+    refused(out / "missing.expect", "hdf5:odd.h5", EINVAL, "no such data set; at the root there are ", "masks")
+    refused(out / "uneven.expect", "hdf5:layouts_earliest.h5", EINVAL, "no such data set; at the root there are ", "deflate,x")
+    refused(out / "group.expect", "hdf5:odd.h5", EINVAL, "no such data set; at the root there are ", "inner")
     refused(out / "no_image.expect", "hdf5:odd.h5", EINVAL, "cannot be read as image", "pairs=image")
     with h5py.File(out / "refused.h5", "w") as file:
         file["compound"] = np.zeros(2, [("a", "i4")])

@@ -174,6 +174,43 @@ def test_hdf5(tmp_path):
     assert set(datasets.HDF5(path, None).field_types) == {"images", "labels", "scores", "deep"}
 
 
+def test_hdf5_says_which_filter_is_missing(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((2, 4))
+    plist.set_filter(32008, h5py.h5z.FLAG_OPTIONAL, (0, 0))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, mask in ("packed", 0), ("left_out", 1):
+            made = h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_U8LE, h5py.h5s.create_simple((4, 4)), plist)
+            for row in 0, 2:
+                made.write_direct_chunk((row, 0), bytes(range(row * 4, row * 4 + 8)), mask)
+    with pytest.raises(stoker.Unsupported, match=r"packed: .*bitshuffle \(number 32008\).*HDF5_PLUGIN_PATH.*h5repack"):
+        datasets.HDF5(tmp_path / "x.h5", "packed")
+    rows = datasets.HDF5(tmp_path / "x.h5", "left_out")  # by the writer, which had no such filter either
+    assert np.array_equal(np.stack([row[0] for row in rows]), np.arange(16).reshape(4, 4))
+    assert "the filter bitshuffle" in stoker.DataLoader(rows).stats()["notes"][0]
+
+
+def test_numbers_beyond_int64_are_bad_samples_or_uint64(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    numbers = np.array([1, 2**63, 2**64 - 1, 2**63 - 1], np.uint64)
+    np.save(tmp_path / "x.npy", numbers)
+    np.savez(tmp_path / "x.npz", x=numbers)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=numbers.astype(">u8"), chunks=(2,))
+    kinds = {"npy": datasets.Npy, "npz": datasets.Npz, "h5": datasets.HDF5}
+    for ending, kind in kinds.items():
+        data = kind(tmp_path / f"x.{ending}", "x")
+        assert data[0] == (1,) and data[3] == (2**63 - 1,)
+        for i in 1, 2:
+            with pytest.raises(stoker.StokerError, match=f"row {i}: x: {numbers[i]} does not fit int64.*x=array"):
+                data[i]
+        whole = kind(tmp_path / f"x.{ending}", {"x": "array"})
+        assert [int(row[0]) for row in whole] == [int(n) for n in numbers]
+        loader = stoker.DataLoader(data, batch_size=4, on_error="replace")
+        assert next(iter(loader))[0].tolist()[3] == 2**63 - 1 and len(loader.stats()["bad"]) == 2
+
+
 def test_lmdb(tmp_path):
     lmdb = pytest.importorskip("lmdb")
     path = sources.make_lmdb(tmp_path, encoded)

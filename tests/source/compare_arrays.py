@@ -35,11 +35,16 @@ def numbers(shape, dtype):
 def native(row):
     """A sample's field as the dump program gives it."""
     row = np.asarray(row)
-    if row.ndim == 0 and row.dtype.kind == "u":  # whole numbers are signed
-        return int(row.astype("u8").astype("i8"))
+    if row.ndim == 0 and row.dtype.kind == "u" and int(row) >= 2**63:  # whole numbers are int64
+        return None
     if row.ndim == 0:
         return float(row) if row.dtype.kind == "f" else int(row)
     return np.ascontiguousarray(row.astype(row.dtype.newbyteorder("="))).tobytes()
+
+
+def told(samples):
+    """A sample with a number beyond int64 is refused."""
+    return ["refused" if isinstance(s, tap.Refused) or None in s else s for s in samples]
 
 
 def shape():
@@ -77,7 +82,8 @@ def hdf5(root):
                 made[:written] = data[:written]
             arrays = {name: file[name][...] for name in file}
         got = tap.Opened(f"hdf5:{path}")
-        tap.same(got.samples, [tuple(native(a[i]) for a in arrays.values()) for i in range(count)], f"hdf5 {case}")
+        want = [tuple(native(a[i]) for a in arrays.values()) for i in range(count)]
+        tap.same(told(got.samples), told(want), f"hdf5 {case}")
         path.unlink()
 
 
@@ -88,7 +94,8 @@ def npz(root):
                   for k in range(chance.randint(1, 5))}
         (np.savez if case % 2 else np.savez_compressed)(path, **arrays)
         got = tap.Opened(path)
-        tap.same(got.samples, [tuple(native(a[i]) for a in arrays.values()) for i in range(count)], f"npz {case}")
+        want = [tuple(native(a[i]) for a in arrays.values()) for i in range(count)]
+        tap.same(told(got.samples), told(want), f"npz {case}")
 
 
 def lmdb(root):

@@ -108,7 +108,13 @@ int st_arrays_split(const void *self, uint64_t sample, struct st_bytes raw, stru
     (void)raw;
     for (uint32_t k = 0; k < arrays->count; k++)
         at[k] = row_of(arrays, k, sample);
-    return st_rows_split(arrays->rows, arrays->count, at, scratch, pieces, err);
+    const int rc = st_rows_split(arrays->rows, arrays->count, at, scratch, pieces, err);
+    if (rc) {
+        char name[700];
+        st_arrays_name(self, sample, name, sizeof name);
+        st_fail_in(err, rc, name);
+    }
+    return rc;
 }
 
 /* The first field of whole numbers. */

@@ -45,12 +45,14 @@ static bool take_number(struct st_text *text, uint64_t *out)
 
 static bool take_shape(struct st_text *text, struct st_shape *shape)
 {
+    uint64_t beyond;
     shape->ndim = 0;
     if (!st_text_take(text, '('))
         return false;
     while (!st_text_take(text, ')')) {
-        if (shape->ndim > ST_DIMS_MAX || !take_number(text, &shape->sizes[shape->ndim++]))
+        if (!take_number(text, shape->ndim <= ST_DIMS_MAX ? &shape->sizes[shape->ndim] : &beyond))
             return false;
+        shape->ndim++;
         if (!st_text_take(text, ','))
             return st_text_take(text, ')');
     }
@@ -115,6 +117,10 @@ static int read_entry(struct st_npy *out, struct st_text *text, unsigned *seen, 
     } else if (good && !strcmp(key, "shape")) {
         this = HAS_SHAPE;
         good = take_shape(text, &out->shape);
+        if (good && out->shape.ndim > ST_DIMS_MAX + 1)
+            return st_fail(err, STOKER_EUNSUPPORTED,
+                           "%s: an array of %d dimensions; up to %d can be read: reshape it before it is saved", where,
+                           out->shape.ndim, ST_DIMS_MAX + 1);
     }
     if (!good || !this || *seen & this)
         return st_fail(err, STOKER_ECORRUPT, "%s: its header is not one of numpy's", where);

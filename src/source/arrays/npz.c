@@ -82,13 +82,24 @@ static int inflate_array(struct npz *npz, const struct st_zip_member *member, st
     return rc;
 }
 
+static int no_array(const struct npz *npz, const char *name, struct stoker_error *err)
+{
+    struct st_name_list has = {0};
+    for (uint64_t i = 0; i < npz->zip.count && i < sizeof has.text; i++) {
+        const char *member = st_zip_name(&npz->zip, &npz->zip.members[i]);
+        const size_t size = strlen(member);
+        st_name_list_add(&has, member, size - (st_name_has_extension(member, size, npy_extension) ? 4 : 0));
+    }
+    return st_fail(err, STOKER_EINVAL, "no array is called %s; there are %s", name, has.text);
+}
+
 static int add_array(struct npz *npz, const struct st_field_wish *wish, struct stoker_error *err)
 {
     const struct st_held *file = &npz->arrays.file;
     const struct st_zip_member *member = member_of(&npz->zip, wish->name);
     struct st_bytes npy;
     if (!member)
-        return st_fail(err, STOKER_EINVAL, "no array is called %s", wish->name);
+        return no_array(npz, wish->name, err);
     int rc = st_zip_readable(&npz->zip, member, err);
     if (!rc)
         rc = st_zip_find(&npz->zip, member, (struct st_bytes){file->map + member->at, member->room},

@@ -226,8 +226,19 @@ static uint64_t scratch_needed(const struct st_rows *rows)
     return changed && !is_number(rows) ? rows->row_bytes : 0;
 }
 
-static void make_piece(const struct st_rows *rows, const uint8_t *at, uint8_t *scratch,
-                       struct st_piece *piece)
+/* Whole numbers of samples are int64: one beyond that is an error, not another number. */
+static int check_whole(const struct st_rows *rows, const struct st_piece *piece, struct stoker_error *err)
+{
+    if (rows->field.kind != ST_FIELD_INT || rows->field.dtype != STOKER_U64 || piece->whole >= 0)
+        return 0;
+    return st_fail(err, STOKER_EUNSUPPORTED,
+                   "%s: %llu does not fit int64, which whole numbers are delivered as; read the field as %s=array, which "
+                   "stays uint64",
+                   rows->field.name, (unsigned long long)piece->whole, rows->field.name);
+}
+
+static int make_piece(const struct st_rows *rows, const uint8_t *at, uint8_t *scratch,
+                      struct st_piece *piece, struct stoker_error *err)
 {
     const struct st_field *field = &rows->field;
     const char type = rows->element.type;
@@ -236,6 +247,7 @@ static void make_piece(const struct st_rows *rows, const uint8_t *at, uint8_t *s
     memcpy(piece->shape, field->shape, sizeof piece->shape);
     if (is_number(rows)) {
         load_scalar(rows, at, piece);
+        return check_whole(rows, piece, err);
     } else if (type == 'U') {
         piece->bytes =
             (struct st_bytes){scratch, to_utf8(scratch, at, rows->row_bytes, rows->element.swapped)};
@@ -245,6 +257,7 @@ static void make_piece(const struct st_rows *rows, const uint8_t *at, uint8_t *s
         swap_bytes(scratch, at, rows->row_bytes, rows->element.size);
         piece->bytes.data = scratch;
     }
+    return 0;
 }
 
 int st_rows_split(const struct st_rows *rows, uint32_t count, const uint8_t *const *at,
@@ -258,7 +271,9 @@ int st_rows_split(const struct st_rows *rows, uint32_t count, const uint8_t *con
                        (unsigned long long)needed);
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t own = st_align(scratch_needed(&rows[i]), 8);
-        make_piece(&rows[i], at[i], own ? scratch->data + used : NULL, &pieces[i]);
+        const int rc = make_piece(&rows[i], at[i], own ? scratch->data + used : NULL, &pieces[i], err);
+        if (rc)
+            return rc;
         used += own;
     }
     return 0;

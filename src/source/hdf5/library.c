@@ -83,6 +83,65 @@ int st_h5_read_library(const struct st_h5_array *array, const struct st_held *fi
 
 /* ---- opening and closing ------------------------------------------------------------------------ */
 
+struct listing {
+    const struct st_h5_file *h5;
+    const struct st_held *file;
+    char *names;
+    size_t size;
+    bool full;
+    int rc; /* of a damaged one */
+    struct stoker_error *err;
+};
+
+static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    struct listing *listing = context;
+    if (info->type == H5L_TYPE_HARD &&
+        (listing->rc = st_h5_object_check(listing->file, listing->h5->base, info->u.address, listing->h5->shares,
+                                          listing->err)) != 0)
+        return -1;
+    const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
+    if (set < 0)
+        return 0;
+    if (H5Iget_type(set) == H5I_DATASET) {
+        const hid_t space = H5Dget_space(set);
+        if (H5Sget_simple_extent_ndims(space) > 0) {
+            const size_t more = strlen(name) + 2;
+            char *names = realloc(listing->names, listing->size + more);
+            listing->full = listing->full || !names;
+            if (names) {
+                listing->names = names;
+                listing->size +=
+                    (size_t)sprintf(names + listing->size, "%s%s", listing->size ? "," : "", name);
+            }
+        }
+        H5Sclose(space);
+    }
+    H5Oclose(set);
+    return 0;
+}
+
+/* The root's data sets with rows; the caller frees the names. */
+static int list_root(struct listing *listing, struct stoker_error *err)
+{
+    if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, listing) < 0)
+        return listing->rc ? listing->rc : library_fail(listing->file, NULL, "its data sets cannot be listed", err);
+    return listing->full ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path) : 0;
+}
+
+static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, const char *name,
+                       struct stoker_error *err)
+{
+    struct listing listing = {.h5 = h5, .file = file};
+    struct st_name_list has = {0};
+    char *rest = list_root(&listing, NULL) ? NULL : listing.names, *one;
+    while (rest && (one = strsep(&rest, ",")) != NULL)
+        st_name_list_add(&has, one, strlen(one));
+    free(listing.names);
+    return st_fail(err, STOKER_EINVAL, "%s: %s: no such data set; at the root there are %s", file->path, name,
+                   has.used ? has.text : "none");
+}
+
 static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
                       struct st_shape *shape, struct stoker_error *err)
 {
@@ -90,7 +149,7 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     const int rank = H5Sget_simple_extent_ndims(array->space);
     if (rank < 1 || rank > ST_DIMS_MAX + 1 ||
         H5Sget_simple_extent_dims(array->space, dims, NULL) != rank)
-        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read", file->path,
+        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read: reshape it", file->path,
                        name, rank < 0 ? 0 : rank, ST_DIMS_MAX + 1);
     shape->ndim = array->grid.ndim = rank;
     for (int i = 0; i < rank; i++)
@@ -125,7 +184,7 @@ static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, 
     if (rc)
         return rc;
     array->set = H5Dopen2(h5->id, name, H5P_DEFAULT);
-    return array->set < 0 ? library_fail(file, name, "no such data set", err) : 0;
+    return array->set < 0 ? no_such_set(h5, file, name, err) : 0;
 }
 
 /* Whether what the header says is there is enough for all rows: the library reads on behind it. */
@@ -154,6 +213,28 @@ static int check_storage(const struct st_h5_array *array, const struct st_held *
                    (unsigned long long)bytes, (unsigned long long)layout->size);
 }
 
+/* Rows that only the library can unpack need its filters; one that is optional may have been left out, as the first chunk
+ * tells. */
+static int check_filters(const struct st_h5_array *array, const struct st_held *file, const struct st_h5_layout *layout,
+                         struct stoker_error *err)
+{
+    hsize_t place[H5S_MAX_RANK], size;
+    unsigned mask;
+    haddr_t at;
+    if (array->way != ST_H5_LIBRARY || layout->class != ST_H5_LAYOUT_CHUNKED ||
+        H5Dget_chunk_info(array->set, array->space, 0, place, &mask, &at, &size) < 0)
+        return 0;
+    for (uint32_t i = 0; i < layout->filter_count; i++)
+        if (!(mask >> i & 1) && H5Zfilter_avail((H5Z_filter_t)layout->filters[i]) <= 0)
+            return st_fail(err, STOKER_EUNSUPPORTED,
+                           "%s: %s: its chunks went through the filter %s (number %u), which this HDF5 library does not "
+                           "have; set HDF5_PLUGIN_PATH to the folder of its plug-in, or copy the file with "
+                           "h5repack -f GZIP=4",
+                           file->path, array->rows.field.name, st_h5_filter_name(layout->filters[i]),
+                           layout->filters[i]);
+    return 0;
+}
+
 /* The data set is open. */
 static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                     const struct st_field_wish *wish, struct st_h5_layout *layout, struct stoker_error *err)
@@ -175,6 +256,8 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
         rc = st_h5_locate_references(array, h5, file, layout, err);
     else if (!rc)
         array->reason = st_h5_choose_way(array, h5, file, layout);
+    if (!rc)
+        rc = check_filters(array, file, layout, err);
     return rc ? rc : st_h5_compare_chunks(array, h5, file, err);
 }
 
@@ -232,58 +315,16 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
     return rc;
 }
 
-struct listing {
-    const struct st_h5_file *h5;
-    const struct st_held *file;
-    char *names;
-    size_t size;
-    bool full;
-    int rc; /* of a damaged one */
-    struct stoker_error *err;
-};
-
-static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *context)
-{
-    struct listing *listing = context;
-    if (info->type == H5L_TYPE_HARD &&
-        (listing->rc = st_h5_object_check(listing->file, listing->h5->base, info->u.address, listing->h5->shares,
-                                          listing->err)) != 0)
-        return -1;
-    const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
-    if (set < 0)
-        return 0;
-    if (H5Iget_type(set) == H5I_DATASET) {
-        const hid_t space = H5Dget_space(set);
-        if (H5Sget_simple_extent_ndims(space) > 0) {
-            const size_t more = strlen(name) + 2;
-            char *names = realloc(listing->names, listing->size + more);
-            listing->full = listing->full || !names;
-            if (names) {
-                listing->names = names;
-                listing->size +=
-                    (size_t)sprintf(names + listing->size, "%s%s", listing->size ? "," : "", name);
-            }
-        }
-        H5Sclose(space);
-    }
-    H5Oclose(set);
-    return 0;
-}
-
 int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, char **out,
                     struct stoker_error *err)
 {
     const struct call call = enter();
     struct listing listing = {.h5 = h5, .file = file, .err = err};
-    int rc = 0;
-    if (H5Literate(h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, &listing) < 0)
-        rc = listing.rc ? listing.rc : library_fail(file, NULL, "its data sets cannot be listed", err);
-    else if (listing.full)
-        rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
-    else if (!listing.names)
+    int rc = list_root(&listing, err);
+    leave(call);
+    if (!rc && !listing.names)
         rc = st_fail(err, STOKER_EINVAL, "%s: no data set at its root; name those wanted in fields",
                      file->path);
-    leave(call);
     if (rc)
         free(listing.names);
     else

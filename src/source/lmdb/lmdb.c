@@ -76,7 +76,7 @@ static int open_file(struct lmdb *lmdb, const char *path, bool *in_folder,
 static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char *name, struct stoker_error *err)
 {
     struct st_lmdb_contents *contents = &lmdb->contents;
-    char names[400];
+    struct st_name_list names = {0};
     int rc = st_lmdb_walk(contents, head, &lmdb->file, err);
     if (!rc && name) {
         rc = st_lmdb_select(head, contents, &lmdb->file, name, err);
@@ -84,9 +84,9 @@ static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char 
         return rc ? rc : st_lmdb_walk(contents, head, &lmdb->file, err);
     }
     if (!rc && !contents->count && contents->named_count) {
-        st_lmdb_names(contents, &lmdb->file, names, sizeof names);
+        st_lmdb_names(contents, &lmdb->file, &names);
         rc = st_fail(err, STOKER_EINVAL, "%s: holds only databases with names; choose one with db=: %s",
-                     lmdb->file.path, names);
+                     lmdb->file.path, names.text);
     }
     return rc;
 }

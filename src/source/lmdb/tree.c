@@ -10,7 +10,6 @@
 #include "source/lmdb/tree.h"
 #include "source/little.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,25 +280,21 @@ void st_lmdb_contents_free(struct st_lmdb_contents *contents)
 
 /* ---- databases with names ----------------------------------------------------------------------- */
 
-void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, char *out, size_t size)
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, struct st_name_list *out)
 {
-    size_t used = 0;
-    out[0] = '\0';
-    for (uint64_t i = 0; i < contents->named_count && used + 8 < size; i++) {
-        const struct st_lmdb_named *named = &contents->named[i];
+    for (uint64_t i = 0; i < contents->named_count && i < sizeof out->text; i++) {
         char name[64];
-        const uint32_t shown = named->key_size < sizeof name ? named->key_size : sizeof name;
-        if (!st_held_read(file, named->key, name, shown, NULL))
-            used += (size_t)snprintf(out + used, size - used, "%s%.*s", i ? ", " : "", (int)shown, name);
+        const uint16_t size = contents->named[i].key_size, shown = size < sizeof name ? size : sizeof name;
+        if (!st_held_read(file, contents->named[i].key, name, shown, NULL))
+            st_name_list_add(out, name, shown);
     }
-    if (used >= size)
-        memcpy(out + size - 4, "...", 4);
 }
 
 int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
                    const char *name, struct stoker_error *err)
 {
-    char key[512], names[400];
+    char key[512];
+    struct st_name_list names = {0};
     const size_t size = strlen(name);
     for (uint64_t i = 0; i < contents->named_count; i++) {
         const struct st_lmdb_named *named = &contents->named[i];
@@ -316,7 +311,7 @@ int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *con
             return 0;
         }
     }
-    st_lmdb_names(contents, file, names, sizeof names);
+    st_lmdb_names(contents, file, &names);
     return st_fail(err, STOKER_EINVAL, "%s: no database has the name %.100s; %s%s", file->path, name,
-                   names[0] ? "there are " : "none has a name: leave out db", names);
+                   names.text[0] ? "there are " : "none has a name: leave out db", names.text);
 }

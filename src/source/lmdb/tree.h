@@ -8,6 +8,7 @@
 #ifndef ST_SOURCE_LMDB_TREE_H
 #define ST_SOURCE_LMDB_TREE_H
 
+#include "source/field_list.h"
 #include "source/held.h"
 
 /* One state of the database, as one of the two pages at the file's beginning names it. */
@@ -48,7 +49,6 @@ void st_lmdb_contents_free(struct st_lmdb_contents *contents);
 /* Makes the head that of the database of this name; STOKER_EINVAL, with the names that there are. */
 int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
                    const char *name, struct stoker_error *err);
-/* The names of the first of them, separated by commas. */
-void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, char *out, size_t size);
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, struct st_name_list *out);
 
 #endif

@@ -70,9 +70,13 @@ static int find_column(struct st_manifest *manifest, const struct st_cells *name
     uint64_t i = 0;
     while (i < names->count && strcmp(st_cells_word(names, i), wish->name))
         i++;
-    if (i == names->count)
-        return st_fail(err, STOKER_EINVAL, "%s: no column is called %s", manifest->file.path,
-                       wish->name);
+    if (i == names->count) {
+        struct st_name_list has = {0};
+        for (i = 0; i < names->count && i < sizeof has.text; i++)
+            st_name_list_add(&has, st_cells_word(names, i), strlen(st_cells_word(names, i)));
+        return st_fail(err, STOKER_EINVAL, "%s: no column is called %s; there are %s", manifest->file.path,
+                       wish->name, has.text);
+    }
     manifest->columns[k].source = (uint32_t)i;
     for (i++; i < names->count; i++)
         if (!strcmp(st_cells_word(names, i), wish->name))

@@ -56,13 +56,30 @@ static int wrong_record(const struct tfrecord *records, uint64_t sample, const c
 /* ---- features to pieces
  * ------------------------------------------------------------------------------- */
 
-static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t field,
+static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
+                      struct stoker_error *err)
+{
+    enum { LISTED = 32 };
+    struct st_feature features[LISTED];
+    struct st_name_list has = {0};
+    char what[700];
+    uint32_t count = 0;
+    if (st_example_list(record, features, LISTED, &count))
+        count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        st_name_list_add(&has, (const char *)features[i].name.data, features[i].name.size);
+    snprintf(what, sizeof what, "the record has no feature %.200s; it has %s", records->fields[field].name,
+             count ? has.text : "none");
+    return wrong_record(records, sample, what, err);
+}
+
+static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
                     const struct st_feature *feature, struct stoker_error *err)
 {
     static const char *const kinds[] = {"nothing", "values of bytes", "floats", "whole numbers"};
     char what[400];
     if (!feature->found || feature->kind == ST_FEATURE_NONE)
-        snprintf(what, sizeof what, "the record has no feature %.200s", records->fields[field].name);
+        return no_feature(records, sample, field, record, err);
     else
         snprintf(what, sizeof what, "the feature %.200s has %llu %s, which do not fit %s%s",
                  records->fields[field].name, (unsigned long long)feature->count, kinds[feature->kind],
@@ -130,7 +147,7 @@ static void fill_piece(const struct st_field *field, const struct st_feature *fe
     }
 }
 
-static int make_pieces(const struct tfrecord *records, uint64_t sample,
+static int make_pieces(const struct tfrecord *records, uint64_t sample, struct st_bytes record,
                        const struct st_feature *features, struct st_buffer *scratch,
                        struct st_piece *pieces, struct stoker_error *err)
 {
@@ -138,7 +155,7 @@ static int make_pieces(const struct tfrecord *records, uint64_t sample,
     for (uint32_t i = 0; i < records->wishes.count; i++) {
         if (!measure_piece(&records->fields[i], &records->shapes[i], &features[i], &pieces[i],
                            &needed[i]))
-            return mismatch(records, sample, i, &features[i], err);
+            return mismatch(records, sample, i, record, &features[i], err);
         all += st_align(needed[i], ST_CACHE_LINE);
     }
     if (!st_buffer_reserve(scratch, all + 1))
@@ -164,7 +181,7 @@ static int tfrecord_split(const void *self, uint64_t sample, struct st_bytes raw
     if (!wrong)
         wrong = st_example_find(record, features, records->wishes.count);
     return wrong ? wrong_record(records, sample, wrong, err)
-                 : make_pieces(records, sample, features, scratch, pieces, err);
+                 : make_pieces(records, sample, record, features, scratch, pieces, err);
 }
 
 /* ---- fields
