@@ -10,6 +10,7 @@
 #include "stoker/stoker.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What the program exits with. */
@@ -26,6 +27,16 @@ extern const struct command cmd_bench, cmd_demo, cmd_info, cmd_pack, cmd_verify;
 
 /* Prints "stoker: ..." on standard error and returns the exit code given. */
 int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text from data (names, messages that hold them) for the terminal: control characters, and bytes that are no
+ * UTF-8, become \\xNN, so that a name can neither move the cursor nor end the line. In a buffer that the
+ * caller gives, cut where that ends. */
+struct shown_text {
+    char text[4096];
+};
+const char *shown(struct shown_text *room, const char *text);
+/* The bytes of the UTF-8 character that begins here; 0: it is none. */
+size_t utf8_size(const char *text);
 
 /* The value of option argv[*at]: what follows "=", or the next argument, to which *at then moves.
  * NULL when there is none. */

@@ -46,7 +46,9 @@ static void print_fields(const struct info *info)
 {
     for (uint32_t i = 0; i < info->field_count; i++) {
         const struct st_field *field = &info->fields[i];
-        printf("%-12s %s: %s", i ? "" : "fields", field->name, st_field_kind_name(field->kind));
+        struct shown_text name;
+        printf("%-12s %s: %s", i ? "" : "fields", shown(&name, field->name),
+               st_field_kind_name(field->kind));
         for (int32_t k = 0; k < field->ndim; k++) {
             fputs(k ? " x " : " of ", stdout);
             if (field->shape[k] < 0)
@@ -112,14 +114,15 @@ static void print_data(const struct info *info)
         printf(" Hz, %.1f s on average, about %.2f hours in all\n",
                info->sound_seconds / (double)info->sounds, info_hours(info));
     }
+    struct shown_text shown_room;
     if (stoker_dataset_note(info->set))
-        printf("%-12s %s\n", "note", stoker_dataset_note(info->set));
+        printf("%-12s %s\n", "note", shown(&shown_room, stoker_dataset_note(info->set)));
     if (info->looked_at < info->samples)
         printf("%-12s by %llu samples, spread over the whole set\n", "estimated",
                (unsigned long long)info->looked_at);
     if (info->bad)
         printf("%-12s %llu of the samples looked at, the first: %s\n", "bad",
-               (unsigned long long)info->bad, info->first_bad.message);
+               (unsigned long long)info->bad, shown(&shown_room, info->first_bad.message));
 }
 
 static int print_info(const char *data, const char *fields, const char *html)

@@ -50,10 +50,11 @@ static void report(void *context, const char *what, const char *why)
     struct verify *v = context;
     v->bad++;
     pack_progress_end(&v->progress);
+    struct shown_text name, reason;
     if (strstr(why, what))
-        printf("bad  %s\n", why);
+        printf("bad  %s\n", shown(&reason, why));
     else
-        printf("bad  %s: %s\n", what, why);
+        printf("bad  %s: %s\n", shown(&name, what), shown(&reason, why));
 }
 
 /* ---- samples ----------------------------------------------------------------------------------- */

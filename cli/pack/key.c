@@ -2,61 +2,76 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cli/cli.h"
 #include "cli/pack/pack.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What of a sample's name is its own: not the archive's, and not the folder that all lie in. */
-static const char *own_part(const char *name, const char *source, bool archived)
+/* Room for a key; behind it stands "~NUMBER" if something was lost on the way, so that keys stay distinct. */
+enum { ROOM = PACK_KEY_MAX - 21 };
+
+struct key {
+    char *text;
+    size_t used;
+    bool lossy; /* another name could have become the same */
+};
+
+/* The path without "kind:" in front of it. */
+static const char *without_kind(const char *source)
 {
-    const char *colon = archived ? strstr(name, ": ") : NULL;
-    if (colon)
-        return colon + 2;
-    const char *scheme = strchr(source, ':');
-    const char *slash = strchr(source, '/');
-    if (scheme && (!slash || scheme < slash))
-        source = scheme + 1;
-    const size_t size = strlen(source);
-    return strncmp(name, source, size) ? name : name + size;
+    const char *colon = strchr(source, ':'), *slash = strchr(source, '/');
+    return colon && (!slash || colon < slash) ? colon + 1 : source;
 }
 
-/* The bytes of the character that begins here; 0: it is no UTF-8. */
-static size_t character(const unsigned char *at)
+/* Of a path that leads elsewhere the last two parts: a folder and a name. */
+static const char *last_parts(const char *name, bool *lossy)
 {
-    const size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] >= 0x80 && (at[0] < 0xc2 || at[0] >= 0xf5))
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
-        return 0;
-    return size;
+    const char *at = name + strlen(name);
+    for (int slashes = 0; at > name && slashes < 2; at--)
+        slashes += at[-1] == '/';
+    *lossy |= at > name;
+    return at + (*at == '/');
+}
+
+/* What of a sample's name is its own: not the archive's, and not the folder that all lie in. */
+static const char *own_part(const char *name, const struct stoker_dataset *data, const char *source, bool *lossy)
+{
+    const bool table = !strcmp(data->kind, "csv") || !strcmp(data->kind, "jsonl");
+    const bool tree = !strcmp(data->kind, "folder") || !strcmp(data->kind, "flat");
+    const char *colon = tree || table ? NULL : strstr(name, ": ");
+    if (colon)
+        return colon + 2;
+    source = without_kind(source);
+    const char *slash = strrchr(source, '/');
+    const size_t size = !table ? strlen(source) : slash ? (size_t)(slash - source) + 1 : 0;
+    if (!strncmp(name, source, size) && (!table || size || name[0] != '/'))
+        return name + size + strspn(name + size, "/");
+    return table ? last_parts(name, lossy) : name;
 }
 
 /* One part of a path: what is odd becomes '_', and it neither begins with a dot nor is empty. The last
  * part has no dot at all, because there the key would end. */
-static size_t put_part(char *to, size_t room, const char *part, size_t size, bool last)
+static void put_part(struct key *key, const char *part, size_t size, bool last)
 {
-    size_t used = 0;
+    const size_t began = key->used;
     for (size_t i = 0; i < size;) {
-        const size_t bytes = character((const unsigned char *)part + i);
+        const size_t bytes = utf8_size(part + i), step = bytes ? bytes : 1;
         const unsigned char c = (unsigned char)part[i];
         const bool odd = bytes == 0 || (bytes == 1 && (c < 32 || c == 127 || strchr("\\:*?\"<>|{}", c)));
-        const bool dot = c == '.' && (last || used == 0);
-        const size_t step = bytes ? bytes : 1;
-        if (used + step > room)
-            break;
+        const bool dot = c == '.' && (last || key->used == began);
+        if (key->used + step > ROOM) {
+            key->lossy = true;
+            return;
+        }
         if (odd || dot)
-            to[used++] = '_';
+            key->text[key->used++] = '_';
         else
             for (size_t k = 0; k < step; k++)
-                to[used++] = part[i + k];
+                key->text[key->used++] = part[i + k];
+        key->lossy |= odd || dot;
         i += step;
     }
-    return used;
 }
 
 /* Of the last part all but its extension. */
@@ -66,31 +81,53 @@ static size_t stem(const char *part, size_t size, bool extended)
     return dot && dot > part ? (size_t)(dot - part) : size;
 }
 
-void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uint64_t number,
+/* Whether a sample before this one, of those that sort beside it, is called the same but for its extension. */
+static bool has_twin(const struct stoker_dataset *data, uint64_t number, const char *name)
+{
+    enum { NEIGHBOURS = 64 };
+    char other[PATH_MAX];
+    const char *slash = strrchr(name, '/'), *own = slash ? slash + 1 : name;
+    const size_t size = (size_t)(own - name) + stem(own, strlen(own), true);
+    for (uint64_t i = 1; i <= NEIGHBOURS && i <= number; i++) {
+        st_dataset_name(data, number - i, other, sizeof other);
+        if (strncmp(other, name, size) || other[size] != '.')
+            return false;
+        if (!strchr(other + size + 1, '.') && !strchr(other + size + 1, '/'))
+            return true;
+    }
+    return false;
+}
+
+void pack_key(char text[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uint64_t number,
               const char *source)
 {
     char name[PATH_MAX];
-    size_t used = 0;
+    struct key key = {.text = text};
     st_dataset_name(data, number, name, sizeof name);
     const bool files = strcmp(data->kind, "tar") != 0; /* keys of tar files have lost theirs */
-    const char *at = own_part(name, source, strcmp(data->kind, "folder") != 0);
-    while (*at && used < PACK_KEY_MAX) {
+    const bool parts = !strcmp(data->source->scheme, "compound"); /* archives may share keys */
+    const char *at = own_part(name, data, source, &key.lossy);
+    key.lossy |= parts || at[0] == '/' || (files && (strchr(at, '~') || has_twin(data, number, name)));
+    while (*at && key.used < ROOM) {
         const size_t size = strcspn(at, "/");
         const bool last = at[size] == '\0';
-        if (size && used && used + 1 < PACK_KEY_MAX)
-            key[used++] = '/';
-        used += put_part(key + used, PACK_KEY_MAX - used, at, last ? stem(at, size, files) : size, last);
+        if (size && key.used)
+            text[key.used++] = '/';
+        put_part(&key, at, last ? stem(at, size, files) : size, last);
         at += size + !last;
     }
-    while (used && key[used - 1] == '/')
-        used--;
-    key[used] = '\0';
+    key.lossy |= *at != '\0';
+    while (key.used && text[key.used - 1] == '/')
+        key.used--;
     /* "__x" at the front could make it one of the archive's own members. */
-    if (used >= 2 && key[0] == '_' && key[1] == '_')
-        key[0] = 'x';
-    if (!used)
-        snprintf(key, PACK_KEY_MAX + 1, "%09llu", (unsigned long long)number);
-    for (char *c = key; *c && files; c++)
-        if (*c == ' ')
-            *c = '_';
+    if (key.used >= 2 && text[0] == '_' && text[1] == '_') {
+        text[0] = 'x';
+        key.lossy = true;
+    }
+    if (!key.used)
+        snprintf(text, PACK_KEY_MAX + 1, "%09llu", (unsigned long long)number);
+    else if (key.lossy)
+        snprintf(text + key.used, (size_t)PACK_KEY_MAX + 1 - key.used, "~%llu", (unsigned long long)number);
+    else
+        text[key.used] = '\0';
 }

@@ -112,6 +112,56 @@ def test_hostile_keys_of_a_tar_stay_inside(tmp_path):
     assert len(names) == 4 and not any(".." in n or n.startswith("/") for n in names)
 
 
+def keys(folder: Path) -> list[str]:
+    return [name.removesuffix(".cls") for shard in sorted(folder.glob("*.tar")) for name, _, _ in members(shard)
+            if name.endswith(".cls")]
+
+
+@pytest.mark.parametrize("more", [[], ["--shuffle", "3"]])
+def test_keys_stay_distinct(tmp_path, more):
+    """Also where a name has signs that a key cannot hold, or only the extension differs."""
+    root = tmp_path / "tree" / "c"
+    root.mkdir(parents=True)
+    names = ["x y.jpg", "x_y.jpg", "x.jpg", "x.png", "x.k.jpg", "x_k.jpg", "a:b.jpg", "a_b.jpg", "a*b.jpg", ".h.jpg", "_h.jpg",
+             "l" * 250 + ".jpg", "l" * 249 + "m.jpg", "t~5.jpg", "__k__.jpg", "x_k__.jpg"]  # fmt: skip
+    for i, name in enumerate(names):
+        picture(i, 40, 30).save(root / name)
+    pack(tmp_path / "tree", tmp_path / "out", *more)
+    found = keys(tmp_path / "out")
+    assert len(set(found)) == len(found) == len(names)
+    for plain in ("c/x y", "c/x_y", "c/a_b", "c/_h", "c/x_k"):
+        assert plain in found
+    assert "all good" in stoker("verify", tmp_path / "out").stdout
+
+
+def test_keys_of_tables_hold_no_absolute_path(tmp_path):
+    where = tmp_path / "some" / "where"
+    where.mkdir(parents=True)
+    for i in range(3):
+        picture(i, 40, 30).save(where / f"{i}.png")
+    picture(3, 40, 30).save(tmp_path / "0.png")
+    (where / "t.csv").write_text(f"path,label\n0.png,0\n./1.png,1\n{where}/2.png,2\n{tmp_path}/0.png,3\n../../0.png,4\n")
+    pack(where / "t.csv", tmp_path / "out")
+    found = keys(tmp_path / "out")
+    assert len(set(found)) == 5 and found[0] == "0" and found[2] == "2"
+    assert not any("some" in key or ".." in key or key.startswith("/") for key in found)
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
+    root = tmp_path / "tree" / "c"
+    root.mkdir(parents=True)
+    picture(0, 40, 30).save(root / "good.jpg")
+    odd = b"\x1b[31mred\r\nall good\x9b\xc2\x9bz\x7f.jpg"
+    with open(os.fsencode(root) + b"/" + odd, "wb") as file:
+        file.write(b"no image")
+    for arguments in (("verify", tmp_path / "tree"), ("info", tmp_path / "tree"), ("pack", tmp_path / "tree", tmp_path / "out"),
+                      ("info", os.fsdecode(odd))):  # fmt: skip
+        got = stoker(*arguments, text=False)
+        said = got.stdout + got.stderr
+        assert rb"\x1b[31mred\x0d\x0aall good\x9b\xc2\x9bz\x7f.jpg" in said, said
+        assert not any(c < 32 and c != 10 or c == 127 for c in said) and b"\nall good" not in said and b"\x9b" not in said
+
+
 def test_suffixes_of_several_images_stay(tmp_path):
     wds = pytest.importorskip("webdataset")
     image, mask = (np.asarray(picture(i, 40, 30)) for i in (1, 2))
