@@ -265,7 +265,7 @@ static void ends(void)
                  {"\xff\xd9", 2, true},
                  {"\xd9\xd9", 2, false},
                  {"a\xd9\xff\xd9\xd9\xff", 6, true},
-                 {"\xff\0\xd9b", 4, false},
+                 {"\xff\0\xd9" "b", 4, false},
                  {"ab\xff\xd9 more", 9, true},
                  {"ab\xff\xd8", 4, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
