@@ -292,6 +292,10 @@ enum stoker_dtype {
     STOKER_I64, STOKER_I8, STOKER_I16, STOKER_I32, STOKER_U16, STOKER_U32, STOKER_U64, STOKER_F64, STOKER_BOOL,
 };
 enum stoker_layout { STOKER_NCHW, STOKER_NHWC }; /* NHWC: torch's channels_last, shape still N,C,H,W */
+/* A failure of the machine or the network (STOKER_ETRANSIENT, STOKER_ETIMEOUT: no connection, an answer 5xx or 429, a disk's
+ * EIO, no more files or sockets) is no bad sample: it is tried again for about two seconds, by URL after the time that
+ * remote_ms gives each request. If that does not help, next fails with STOKER_ETRANSIENT under every on_error, once the
+ * batches before are delivered, and again each time until an epoch is started or restored. */
 enum stoker_on_error {
     STOKER_ON_ERROR_RAISE,   /* next answers with the sample's error when its batch is due */
     STOKER_ON_ERROR_SKIP,    /* another sample of the data set takes its place, chosen by (seed, epoch,

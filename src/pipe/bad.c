@@ -38,16 +38,17 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
     for (int k = 0; k < SUBSTITUTES; k++) {
         const uint64_t other =
             st_order_global(loader->order, st_rng_below(&rng, st_order_total(loader->order)));
-        struct st_bytes bytes;
-        struct stoker_error ignored;
-        if (other != bad && !st_read_sample(loader->data, other, &worker->bytes, &bytes, &ignored) &&
-            !st_run_sample(worker, bytes, other, bad, slot, row, &ignored)) {
+        struct stoker_error why = {0};
+        if (other == bad)
+            continue;
+        const int rc = st_retry_sample(worker, other, bad, slot, row, &why);
+        if (!rc) {
             slot->samples[row] = other;
             return 0;
         }
-        if (worker->stopped || worker->too_large) {
-            *err = ignored;
-            return err->code;
+        if (rc == STOKER_ECANCELED || st_is_transient(rc) || worker->too_large) {
+            *err = why; /* the next ones would fare no better */
+            return rc;
         }
     }
     char reason[600];
@@ -59,8 +60,8 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM || worker->too_large)
-        return err->code; /* the machine's limit or the caller's, not the sample's fault */
+    if (err->code == STOKER_ENOMEM || st_is_transient(err->code) || worker->too_large)
+        return err->code; /* the machine's limit or failure, or the caller's limit: not the sample's fault */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
@@ -71,29 +72,45 @@ static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t
     }
 }
 
+/* Written to the slot in the order of its rows. Lock held. */
+static void note_failure(struct stoker_loader *loader, struct st_slot *slot, const struct st_failure *what)
+{
+    struct st_failure **at = &slot->failures, *failure = st_calloc(1, sizeof *failure);
+    if (!failure) {
+        struct stoker_error err;
+        st_fail(&err, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", what->error.message);
+        st_loader_break(loader, &err);
+        slot->made[what->row] = false; /* so that nobody gets it without knowing */
+        return;
+    }
+    *failure = *what;
+    while (*at && (*at)->row < what->row)
+        at = &(*at)->next;
+    failure->next = *at;
+    *at = failure;
+}
+
 void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                    const struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
-    struct st_failure *failure = st_calloc(1, sizeof *failure);
-    struct stoker_error outcome = *err;
-
-    const bool fatal = apply_policy(worker, slot, row, sample, &outcome) != 0;
+    struct stoker_error why = *err;
+    int rc = why.code == STOKER_ECANCELED ? st_bad_cancelled(loader, &why) : why.code;
+    if (st_is_transient(rc))
+        rc = st_retry_sample(worker, sample, sample, slot, row, &why);
+    if (!rc || rc == STOKER_ECANCELED)
+        return; /* made after all; or nobody wants it any more */
+    struct stoker_error outcome = why;
+    rc = apply_policy(worker, slot, row, sample, &outcome);
     worker->too_large = false;
+    if (rc == STOKER_ECANCELED)
+        return;
     pthread_mutex_lock(&loader->lock);
-    if (failure) {
-        *failure = (struct st_failure){
-            .row = row, .fatal = fatal, .sample = sample, .error = fatal ? outcome : *err};
-        struct st_failure **at = &slot->failures;
-        while (*at && (*at)->row < row)
-            at = &(*at)->next;
-        failure->next = *at;
-        *at = failure;
-    } else {
-        st_fail(&outcome, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", err->message);
+    if (st_is_transient(rc))
         st_loader_break(loader, &outcome);
-        slot->made[row] = false; /* so that nobody gets it without knowing */
-    }
+    else
+        note_failure(loader, slot, &(struct st_failure){.row = row, .fatal = rc != 0, .sample = sample,
+                                                        .error = rc ? outcome : why});
     pthread_mutex_unlock(&loader->lock);
 }
 

@@ -40,6 +40,7 @@ void st_loader_stop(struct stoker_loader *loader)
     pthread_mutex_lock(&loader->lock);
     const bool was = loader->epoch.running;
     loader->epoch.running = false;
+    atomic_store(&loader->stopping, true);
     pthread_cond_broadcast(&loader->work);
     st_gate_wake(loader);
     st_engines_wake(loader);
@@ -90,6 +91,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->count.epoch_bad = 0;
     loader->broken.code = loader->no_more.code = 0;
     loader->interrupted = false;
+    atomic_store(&loader->stopping, false);
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
     pthread_cond_broadcast(&loader->work);

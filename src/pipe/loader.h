@@ -92,6 +92,7 @@ struct stoker_loader {
     struct st_columns_plan columns;
     pid_t owner;
     uint64_t dataset_count;
+    atomic_bool stopping; /* the epoch is being stopped: no read or pause goes on */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* workers wait for tickets and slots */
@@ -223,7 +224,15 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
 /* The rest of it, when the device has decoded the file; false where it cannot be done this way. */
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key, struct st_slot *slot,
                     uint32_t row, const struct st_engine_image *decoded);
-/* A sample failed with err: applies the policy to its row, and notes it in the slot. (bad.c) */
+/* Whether a failure is the machine's or the network's, so that the same sample may be had a moment later. (retry.c) */
+bool st_is_transient(int code);
+/* Reads the sample here and now and makes it for the row; `key` as above. What is transient is tried again for a while:
+ * it is the outcome only where that did not help. err->code, if it is not 0, is how a first try went.
+ * STOKER_ECANCELED: the epoch is being stopped. */
+int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
+                    struct stoker_error *err);
+/* A sample failed with err: applies the policy to its row, and notes it in the slot; or, where the sample is not to
+ * blame, tries again, and in the end stops the epoch. (bad.c) */
 void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                    const struct stoker_error *err);
 /* The batch is due: writes its failures to the ledger, and says whether it can be delivered. Lock held. */

@@ -1,0 +1,87 @@
+/* retry.c - failures of the machine or the network, which are no fault of the sample
+ *
+ * A connection that was refused, a disk that answers EIO, a process out of files: the sample is as good as before, so
+ * that to skip it would change what is trained on, and to write it down as bad would be wrong. It is tried again, for
+ * about two seconds (a read by URL has its own, longer patience before). If that does not help, the epoch stops
+ * there: the next sample would fare no better.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "pipe/loader.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define MS_NS 1000000ull
+enum {
+    TRIES = 6,
+    PAUSE_MS = 25,      /* before the second try; twice as long each time */
+    PATIENCE_MS = 2000, /* after the first failure no new try begins later */
+    LOOK_MS = 10,       /* how often a pause looks whether the epoch is being stopped */
+};
+
+bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STOKER_ETIMEOUT; }
+
+/* False when the epoch is being stopped. */
+static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
+{
+    const uint64_t until = st_now_ns() + ms * MS_NS;
+    while (!atomic_load(&loader->stopping) && st_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * (long)MS_NS}, NULL);
+    return !atomic_load(&loader->stopping);
+}
+
+static int stopped(struct stoker_error *err) { return st_fail(err, STOKER_ECANCELED, "reading was stopped"); }
+
+static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
+                    struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    struct st_bytes bytes;
+    worker->too_large = false;
+    int rc = st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, err);
+    if (rc)
+        rc = st_gate_refused(worker, rc, err);
+    else if ((rc = st_run_sample(worker, bytes, sample, key, slot, row, err)))
+        st_bad_name(loader, sample, err);
+    return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
+}
+
+/* Another worker has given up already. */
+static bool is_broken(struct stoker_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    const bool broken = loader->broken.code;
+    pthread_mutex_unlock(&loader->lock);
+    return broken;
+}
+
+/* ETRANSIENT in any case: of next, ETIMEOUT says that the batch may still come. */
+static int give_up(uint32_t tries, uint64_t began, struct stoker_error *err)
+{
+    char why[800];
+    snprintf(why, sizeof why, "%.799s", err->message);
+    return st_fail(err, STOKER_ETRANSIENT,
+                   "%s (tried %u times in %.1f s; the machine or the network failed, not the data: the epoch stops here, "
+                   "and a state saved now goes on with this batch)",
+                   why, tries, (double)(st_now_ns() - began) / 1e9);
+}
+
+int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
+                    struct stoker_error *err)
+{
+    struct stoker_loader *loader = worker->loader;
+    const uint64_t began = st_now_ns();
+    uint32_t tries = 1;
+    if (atomic_load(&loader->stopping))
+        return stopped(err);
+    int rc = err->code ? err->code : try_once(worker, sample, key, slot, row, err);
+    while (st_is_transient(rc) && tries < TRIES && st_now_ns() - began < PATIENCE_MS * MS_NS && !is_broken(loader)) {
+        if (!wait_ms(loader, (uint64_t)PAUSE_MS << (tries - 1)))
+            return stopped(err);
+        rc = try_once(worker, sample, key, slot, row, err);
+        tries++;
+    }
+    return st_is_transient(rc) ? give_up(tries, began, err) : rc;
+}

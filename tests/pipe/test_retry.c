@@ -1,0 +1,151 @@
+/* Failures of the machine or the network: tried again, never written down as bad samples, and no obstacle to closing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/harness.h"
+
+#include <unistd.h>
+
+enum { COUNT = 40, BATCH = 8, BATCHES = COUNT / BATCH, FAILING = 11 };
+
+static struct stoker_item *items;
+
+/* What the source does. */
+static struct {
+    int answer;               /* for sample FAILING, or for all */
+    bool all;
+    _Atomic int times;        /* so often; then it recovers */
+    useconds_t takes;         /* each read */
+    _Atomic uint32_t reads;
+} source;
+
+static int read_item(void *cookie, uint64_t sample, void *buffer, size_t capacity, size_t *size,
+                     struct stoker_error *err)
+{
+    (void)cookie;
+    source.reads++;
+    if (source.takes)
+        usleep(source.takes);
+    if ((source.all || sample == FAILING) && source.times > 0) {
+        source.times--;
+        return st_fail(err, source.answer, "the line is dead");
+    }
+    *size = items[sample].size;
+    if (items[sample].size <= capacity)
+        memcpy(buffer, items[sample].data, items[sample].size);
+    return 0;
+}
+
+static int64_t label_of(void *cookie, uint64_t sample)
+{
+    (void)cookie;
+    return items[sample].label;
+}
+
+static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t workers)
+{
+    const struct stoker_callbacks calls = {.size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
+    struct stoker_loader_options opt = harness_options(BATCH, workers);
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    struct stoker_error err = {0};
+    opt.on_error = policy;
+    if (st_dataset_from_callbacks(&data, &calls, NULL, &err) ||
+        st_pipeline_open(&pipe, "center_crop(size=16); to_tensor", &err) ||
+        st_loader_open(&loader, data, pipe, &opt, NULL, &err))
+        note("open: %s", err.message);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
+static uint64_t whole[BATCHES + 1]; /* the epoch when nothing fails */
+
+static uint64_t bad_of(struct stoker_loader *loader)
+{
+    struct stoker_stats stats = {.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    return stats.bad;
+}
+
+static void recovers(enum stoker_on_error policy, int32_t workers, int answer)
+{
+    uint64_t digests[BATCHES + 1];
+    int rc;
+    struct stoker_loader *loader = open_calls(policy, workers);
+    source.answer = answer;
+    source.times = 3;
+    st_loader_start(loader, NULL, 0, NULL);
+    const uint32_t taken = harness_take(loader, digests, BATCHES + 1, &rc);
+    ok(taken == BATCHES && rc == STOKER_END && !memcmp(digests, whole, BATCHES * sizeof *whole) && !bad_of(loader) &&
+           !source.times,
+       "policy %d, %d workers: what fails three times and then comes (%d) is as if it had not failed", (int)policy,
+       workers, answer);
+    st_loader_close(loader);
+}
+
+static void stops(enum stoker_on_error policy, int32_t workers, int answer)
+{
+    uint64_t digests[2 * BATCHES + 1];
+    struct stoker_bad_sample entry;
+    struct stoker_state state;
+    struct stoker_error err = {0};
+    const struct stoker_batch *batch;
+    struct stoker_loader *loader = open_calls(policy, workers);
+    int rc;
+    source.answer = answer;
+    source.times = 1 << 30;
+    st_loader_start(loader, NULL, 0, NULL);
+    const uint32_t before = harness_take(loader, digests, BATCHES + 1, &rc);
+    const int again = st_loader_next(loader, &batch, &err);
+    ok(before < BATCHES && rc == STOKER_ETRANSIENT && again == rc && strstr(err.message, "the line is dead"),
+       "policy %d, %d workers: what goes on failing stops the epoch (%s)", (int)policy, workers, err.message);
+    ok(!bad_of(loader) && !st_loader_bad(loader, 0, &entry), "and is no bad sample");
+    source.times = 0;
+    st_loader_save(loader, &state, NULL);
+    st_loader_restore(loader, &state, NULL, NULL);
+    ok(harness_take(loader, digests + before, BATCHES + 1, &rc) == BATCHES - before && rc == STOKER_END &&
+           !memcmp(digests, whole, BATCHES * sizeof *whole),
+       "its state goes on with batch %u once the line is up", before);
+    st_loader_close(loader);
+}
+
+/* Closing while samples are tried again, or substitutes are looked for, in threads that are in the middle of it. */
+static void closes(int answer, useconds_t takes, const char *what)
+{
+    struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_SKIP, 3);
+    source.answer = answer;
+    source.all = true;
+    source.times = 1 << 30;
+    source.takes = takes;
+    source.reads = 0;
+    st_loader_start(loader, NULL, 0, NULL);
+    for (int k = 0; k < 2000 && source.reads < 6; k++)
+        usleep(1000);
+    const uint64_t began = st_now_ns();
+    st_loader_close(loader);
+    const double took = (double)(st_now_ns() - began) / 1e9;
+    ok(took < 1, "closing while %s takes %.3f s", what, took);
+    source.all = false;
+    source.takes = 0;
+    source.times = 0;
+}
+
+int main(void)
+{
+    items = test_items(COUNT);
+    struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_RAISE, 2);
+    st_loader_start(loader, NULL, 0, NULL);
+    ok(harness_take(loader, whole, BATCHES + 1, NULL) == BATCHES, "an epoch without failures");
+    st_loader_close(loader);
+    for (int32_t workers = 0; workers <= 2; workers += 2)
+        for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
+            recovers((enum stoker_on_error)policy, workers, policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
+    for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
+        stops((enum stoker_on_error)policy, policy, policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
+    closes(STOKER_ETRANSIENT, 0, "samples are tried again");
+    closes(STOKER_ECORRUPT, 50000, "substitutes are looked for");
+    test_items_free(items, COUNT);
+    return done_testing();
+}
