@@ -129,5 +129,10 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     if (plan->channels >= 0 && (uint32_t)plan->channels != audio.channels)
         return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channels where it planned %d",
                        audio.channels, plan->channels);
+    if (loader->sound_channels >= 0 && (uint32_t)loader->sound_channels != audio.channels)
+        return st_fail(err, STOKER_EINVAL,
+                       "a sound of %u channels, where the first of the data set has %d: put Mono (audio_mono) or Channels "
+                       "(audio_channels) into the transform",
+                       audio.channels, loader->sound_channels);
     return place(&audio, slot, row, err);
 }

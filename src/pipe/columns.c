@@ -111,6 +111,9 @@ static void add_column(struct st_columns_plan *plan, uint32_t which)
         each = 0;
     plan->column[plan->count].field = which;
     plan->column[plan->count].kind = kind;
+    plan->column[plan->count].dtype = field->kind == ST_FIELD_IMAGE                    ? STOKER_U8
+                                      : field->kind == ST_FIELD_ARRAY && field->ndim < 0 ? ST_TYPE_UNKNOWN
+                                                                                         : (int32_t)field->dtype;
     plan->column[plan->count++].each = each;
 }
 
@@ -228,13 +231,29 @@ static int check_json(const struct st_field *field, const struct st_piece *piece
                    field->name, (unsigned long long)at, (unsigned long long)piece->bytes.size);
 }
 
-static int put_cell(struct cell *cell, enum stoker_column_kind kind, const struct st_field *field,
+/* Arrays of one batch are of one type. Which one does not depend on who came first: the data set says so, or its
+ * first sample that can be read (model.c). */
+static int check_type(int32_t wanted, const struct st_field *field, const struct st_piece *piece,
+                      struct stoker_error *err)
+{
+    if (wanted == ST_TYPE_ANY || wanted == (int32_t)piece->dtype)
+        return 0;
+    if (wanted == ST_TYPE_UNKNOWN)
+        return st_fail(err, STOKER_ECORRUPT, "field %s: none of the data set's first samples told the type of its arrays",
+                       field->name);
+    return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, where that of the first sample is of %s", field->name,
+                   st_dtype_name(piece->dtype), st_dtype_name((enum stoker_dtype)wanted));
+}
+
+static int put_cell(struct cell *cell, enum stoker_column_kind kind, int32_t type, const struct st_field *field,
                     const struct st_piece *piece, struct stoker_error *err)
 {
     const bool array = kind == STOKER_COLUMN_ARRAY;
     const uint64_t size = piece->bytes.size;
     uint64_t bytes;
-    const int rc = kind == STOKER_COLUMN_JSON ? check_json(field, piece, err) : 0;
+    const int rc = kind == STOKER_COLUMN_JSON ? check_json(field, piece, err)
+                   : array                    ? check_type(type, field, piece, err)
+                                              : 0;
     if (rc)
         return rc;
     if (array && (!array_bytes(piece->dtype, piece->ndim, piece->shape, &bytes) || bytes != size))
@@ -271,7 +290,7 @@ int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_pie
         else if (each)
             rc = put_array(to, each, field, piece, err);
         else
-            rc = put_cell(&store->cell[row], plan->column[k].kind, field, piece, err);
+            rc = put_cell(&store->cell[row], plan->column[k].kind, plan->column[k].dtype, field, piece, err);
     }
     return rc;
 }
@@ -295,23 +314,20 @@ void st_columns_blank(struct st_columns *columns, uint32_t row, int64_t label)
 
 /* ---- all rows ------------------------------------------------------------------------------------ */
 
-/* Whether all rows but blank ones are of the shape of `*model`, the first of them; *types: of its type.
- */
-static bool cells_agree(const struct cell *cell, uint32_t count, const struct cell **model, bool *types)
+/* Whether all rows but blank ones are of the shape of `*model`, the first of them. Their type was checked. */
+static bool cells_agree(const struct cell *cell, uint32_t count, const struct cell **model)
 {
     bool shapes = true;
     *model = NULL;
-    *types = true;
     for (uint32_t row = 0; row < count; row++) {
         if (cell[row].ndim < 0)
             continue;
         *model = *model ? *model : &cell[row];
-        *types = *types && cell[row].dtype == (*model)->dtype;
         shapes =
             shapes && cell[row].ndim == (*model)->ndim &&
             !memcmp(cell[row].shape, (*model)->shape, (size_t)cell[row].ndim * sizeof *cell[row].shape);
     }
-    return shapes && *types && *model;
+    return shapes && *model;
 }
 
 /* Blank rows among others of one shape become zeros of that shape. */
@@ -360,17 +376,13 @@ static void set_shape(struct stoker_column *column, uint32_t count, int32_t ndim
     memcpy(column->shape + 1, shape, (size_t)ndim * sizeof *shape);
 }
 
-static int complete_cells(struct store *store, uint32_t count, struct stoker_column *column,
+static int complete_cells(struct store *store, uint32_t count, int32_t type, struct stoker_column *column,
                           struct stoker_error *err)
 {
     const bool array = column->kind == STOKER_COLUMN_ARRAY;
     const struct cell *model;
-    bool types;
-    const bool agree = cells_agree(store->cell, count, &model, &types) && array;
-    if (!types)
-        return st_fail(err, STOKER_ECORRUPT, "field %s: the arrays of one batch are of several types",
-                       column->name);
-    column->dtype = model ? model->dtype : STOKER_U8;
+    const bool agree = cells_agree(store->cell, count, &model) && array;
+    column->dtype = model ? model->dtype : array && type >= 0 ? (enum stoker_dtype)type : STOKER_U8;
     if ((agree && !fill_blanks(store->cell, count, model)) ||
         !stack(store, count, st_dtype_size(column->dtype)))
         return st_fail(err, STOKER_ENOMEM, "field %s: no memory for %u samples", column->name, count);
@@ -399,7 +411,7 @@ int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoke
         struct stoker_column *column = &columns->column[k];
         *column = (struct stoker_column){.name = field->name, .kind = plan->column[k].kind};
         if (!plan->column[k].each) {
-            rc = complete_cells(&columns->store[k], count, column, err);
+            rc = complete_cells(&columns->store[k], count, plan->column[k].dtype, column, err);
             continue;
         }
         const bool array = column->kind == STOKER_COLUMN_ARRAY;

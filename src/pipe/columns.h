@@ -7,6 +7,11 @@
 
 #include "source/source.h"
 
+enum st_columns_type {
+    ST_TYPE_ANY = -1,     /* batches are of one sample: it agrees with itself */
+    ST_TYPE_UNKNOWN = -2, /* the data set does not say, and has not been asked (model.c) or could not answer */
+};
+
 /* What becomes of the fields of a data set; the same for all slots. */
 struct st_columns_plan {
     struct st_field field[ST_FIELDS_MAX];
@@ -18,6 +23,7 @@ struct st_columns_plan {
         uint32_t field;
         enum stoker_column_kind kind;
         uint64_t each; /* bytes of one sample; 0: differs from sample to sample */
+        int32_t dtype; /* of arrays: an enum stoker_dtype that all must have, or one of st_columns_type */
     } column[ST_FIELDS_MAX];
 };
 

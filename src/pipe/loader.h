@@ -90,6 +90,7 @@ struct stoker_loader {
     struct st_slot_shape shape;
     struct st_device *device; /* NULL: none */
     struct st_columns_plan columns;
+    int32_t sound_channels; /* of all sounds; -1: any; 0: nobody knows, so that none is right */
     pid_t owner;
     uint64_t dataset_count;
     atomic_bool stopping; /* the epoch is being stopped: no read or pause goes on */
@@ -193,6 +194,10 @@ void st_worker_free(struct st_worker *worker);
 /* Where images are finished, and what the slots are like: opens the device. (place.c) */
 int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices, struct stoker_error *err);
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader); /* in regular use */
+
+/* What all samples of a batch must have in common, and neither the data set nor the pipeline says: asks the first
+ * sample that can be read. Workers are equipped, and no thread runs yet. (model.c) */
+int st_model_learn(struct stoker_loader *loader, struct stoker_error *err);
 
 /* Slots; all with the lock held. (pool.c) */
 /* For the next batch: a free one, or a new one as far as memory allows; NULL when enough are under way. Drops

@@ -156,6 +156,9 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
     st_gate_open(loader);
     for (uint32_t k = 0; k < count || k == 0; k++)
         st_worker_equip(&loader->worker[k], loader);
+    const int rc = st_model_learn(loader, err);
+    if (rc)
+        return rc;
     if (loader->opt.workers < 0 && threads_would_not_pay(loader))
         loader->worker_count = 0;
     return 0;

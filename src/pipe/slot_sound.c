@@ -49,33 +49,25 @@ void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
     t->stride[2] = t->stride[3];
 }
 
-/* The largest sizes. A bad sample has none. */
-static int sizes(const struct st_slot *slot, uint32_t count, int64_t *channels, int64_t *rows,
-                 int64_t *frames, struct stoker_error *err)
+/* The largest sizes. A blank sample has none, and all others the same number of channels. */
+static void sizes(const struct st_slot *slot, uint32_t count, int64_t *channels, int64_t *rows,
+                  int64_t *frames)
 {
     *channels = *rows = *frames = 0;
     for (uint32_t row = 0; row < count; row++) {
         const int64_t *shape = slot->tensor[row].shape;
-        if (shape[0] && *channels && shape[0] != *channels)
-            return st_fail(
-                err, STOKER_EINVAL,
-                "the sounds of a batch have %lld and %lld channels: put Mono (audio_mono) or Channels "
-                "(audio_channels) into the transform",
-                (long long)*channels, (long long)shape[0]);
-        *channels = shape[0] ? shape[0] : *channels;
+        *channels = shape[0] > *channels ? shape[0] : *channels;
         *rows = shape[1] > *rows ? shape[1] : *rows;
         *frames = shape[2] > *frames ? shape[2] : *frames;
     }
-    return 0;
 }
 
 int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_error *err)
 {
     int64_t channels, rows, frames;
     uint64_t each, bytes;
-    int rc = sizes(slot, count, &channels, &rows, &frames, err);
-    if (rc)
-        return rc;
+    int rc;
+    sizes(slot, count, &channels, &rows, &frames);
     const bool known =
         ST_PRODUCT(&each, (uint64_t)channels, (uint64_t)rows, (uint64_t)frames, sizeof(float)) &&
         st_mul(each, count, &bytes);

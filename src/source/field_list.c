@@ -29,6 +29,8 @@ enum { CHANNELS_MAX = 4 };
 
 uint32_t st_dtype_size(enum stoker_dtype dtype) { return dtypes[dtype].size; }
 
+const char *st_dtype_name(enum stoker_dtype dtype) { return dtypes[dtype].name; }
+
 bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out)
 {
     for (unsigned dtype = 0; dtype < dtype_count; dtype++)

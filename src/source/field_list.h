@@ -31,7 +31,9 @@ void st_field_list_free(struct st_field_list *list);
 const char *st_field_kind_name(enum st_field_kind kind);
 /* The bytes of one number. */
 uint32_t st_dtype_size(enum stoker_dtype dtype);
-/* "u8", "f32", ...; false: no type is called so. */
+/* "u8", "f32", ... */
+const char *st_dtype_name(enum stoker_dtype dtype);
+/* And back; false: no type is called so. */
 bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out);
 /* uint8 [H, W] or [H, W, C <= 4]: what counts as an image. */
 bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape);

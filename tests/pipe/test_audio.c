@@ -146,7 +146,7 @@ static void check_mixed_channels(struct stoker_item *items)
         const char *text, *said;
         int64_t channels;
     } cases[] = {
-        {"audio_decode", "1 and 2 channels: put Mono", 0},
+        {"audio_decode", "2 channels, where the first of the data set has 1: put Mono", 0},
         {"audio_crop(frames=50)", "audio_mono", 0},
         {"audio_mono", NULL, 1},
         {"audio_mono; audio_crop(frames=50)", NULL, 1},
@@ -167,6 +167,18 @@ static void check_mixed_channels(struct stoker_item *items)
                          : rc == 0 && batch->images.shape[1] == cases[k].channels,
            "%s on one, two and three channels%s%s", cases[k].text, rc ? ": " : "", err.message);
         st_batch_release(rc ? NULL : batch, NULL);
+        st_loader_close(loader);
+    }
+    for (int32_t workers = 0; workers <= 2; workers++) {
+        struct stoker_loader_options skip = options(3, workers);
+        skip.on_error = workers == 1 ? STOKER_ON_ERROR_REPLACE : STOKER_ON_ERROR_SKIP;
+        struct stoker_loader *loader = harness_open(items, 3, "audio_decode", &skip);
+        const struct stoker_batch *batch = first_batch(loader);
+        struct stoker_bad_sample bad[2] = {0};
+        ok(batch && batch->images.shape[1] == 1 && st_loader_bad(loader, 0, &bad[0]) &&
+               st_loader_bad(loader, 1, &bad[1]) && bad[0].sample + bad[1].sample == 3,
+           "%d workers: sounds of other channels than the first are bad samples (%s)", workers, bad[0].reason);
+        st_batch_release(batch, NULL);
         st_loader_close(loader);
     }
 }

@@ -25,6 +25,8 @@ static struct {
     struct st_field field[FIELDS];
     uint32_t count;
     bool bad; /* the box of sample BAD is of another shape */
+    bool odd; /* the grid of sample BAD is of another type */
+    uint64_t unreadable; /* so many of the first samples */
     int32_t channels; /* not 0: images are pixels; 2 dimensions where 1 */
 } made;
 
@@ -76,6 +78,8 @@ static int made_split(const void *self, uint64_t sample, struct st_bytes raw, st
     (void)self;
     if (!st_buffer_reserve(scratch, 4096))
         return st_fail(err, STOKER_ENOMEM, "no memory for the pieces");
+    if (sample < made.unreadable)
+        return st_fail(err, STOKER_ECORRUPT, "unreadable");
     float *box = (float *)(void *)scratch->data;
     int16_t *steps = (int16_t *)(void *)(scratch->data + 64);
     double *grid = (double *)(void *)(scratch->data + 128);
@@ -105,6 +109,8 @@ static int made_split(const void *self, uint64_t sample, struct st_bytes raw, st
                                        .ndim = 1, .shape = {1 + (int64_t)(sample % 4)}};
         if (!strcmp(name, "grid"))
             *piece = (struct st_piece){.bytes = {(uint8_t *)grid, 32}, .dtype = STOKER_F64, .ndim = 2, .shape = {2, 2}};
+        if (!strcmp(name, "grid") && made.odd && sample == BAD)
+            piece->dtype = STOKER_I64;
     }
     return 0;
 }
@@ -345,6 +351,66 @@ static void bad(void)
     made.bad = false;
 }
 
+/* An array of another type than that of the data set's first good sample is a bad sample, whoever comes first. */
+static void odd_types(enum stoker_on_error policy, int32_t workers, uint64_t unreadable)
+{
+    static const uint32_t which[] = {IMAGE, LABEL, GRID};
+    struct stoker_loader_options opt = harness_options(BATCH, workers);
+    struct stoker_error err = {0};
+    struct stoker_bad_sample entry = {0};
+    const struct stoker_batch *batch;
+    uint32_t good = 0, failed = 0, odd = 0, wrong = 0;
+    int rc;
+    opt.on_error = policy;
+    take_fields(which, 3);
+    made.odd = true;
+    made.unreadable = unreadable;
+    struct stoker_loader *loader = open_made("center_crop(size=8)", &opt, &err);
+    while (loader && (rc = st_loader_next(loader, &batch, &err)) != STOKER_END && failed <= BATCHES) {
+        if (rc) {
+            failed++;
+            continue;
+        }
+        const struct stoker_column *grid = column(batch, GRID);
+        good++;
+        wrong += grid->dtype != STOKER_F64;
+        for (uint32_t k = 0; k < batch->count; k++)
+            odd += batch->samples[k] == BAD && ((const int64_t *)batch->labels.data)[k] != -100;
+        st_batch_release(batch, NULL);
+    }
+    uint32_t listed = 0, others = 0;
+    for (uint32_t k = 0; loader && st_loader_bad(loader, k, &entry); k++) {
+        listed += entry.sample == BAD && strstr(entry.reason, "an array of i64") != NULL;
+        others += entry.sample != BAD && entry.sample >= unreadable;
+    }
+    ok(loader && !odd && !wrong && listed == 1 && !others && good + failed == BATCHES &&
+           (policy == STOKER_ON_ERROR_RAISE ? failed >= 1 && rc == STOKER_END : failed == 0),
+       "policy %d, %d workers: one array of another type is one bad sample (%u batches fail)", (int)policy, workers,
+       failed);
+    st_loader_close(loader);
+    made.odd = false;
+    made.unreadable = 0;
+}
+
+static void types(void)
+{
+    for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
+        for (int32_t workers = 0; workers <= 4; workers += 4)
+            odd_types((enum stoker_on_error)policy, workers, 0);
+    odd_types(STOKER_ON_ERROR_SKIP, 3, 2);
+
+    static const uint32_t which[] = {IMAGE, GRID};
+    struct stoker_loader_options opt = harness_options(1, 0);
+    struct stoker_error err = {0};
+    uint64_t digests[COUNT + 1];
+    take_fields(which, 2);
+    made.odd = true;
+    struct stoker_loader *loader = open_made("center_crop(size=8)", &opt, &err);
+    ok(harness_take(loader, digests, COUNT + 1, NULL) == COUNT, "a sample alone in its batch agrees with itself");
+    st_loader_close(loader);
+    made.odd = false;
+}
+
 static void pixels(void)
 {
     static const uint32_t which[] = {IMAGE, LABEL};
@@ -404,6 +470,7 @@ int main(void)
     pictures();
     bad_pictures();
     bad();
+    types();
     pixels();
     imageless();
     test_items_free(items, COUNT);

@@ -1,0 +1,87 @@
+/* model.c - what the samples of a batch must have in common, where only a sample can tell
+ *
+ * The arrays of a field become one tensor, or a list of one type; the sounds of a batch have one number of channels. A
+ * sample that is otherwise is a bad one. Which one that is must depend on the data set alone: were it the first that
+ * comes along, other numbers of threads would find other samples bad; were it the first row of a batch or the majority,
+ * a sample would be good in one epoch and bad in the next, and a batch of one never bad. So the first sample of the
+ * data set is the model of all, or the first behind it that can be read. It costs one read when a loader is opened,
+ * for data sets that do not say it themselves (arrays in tar files, sounds whose pipeline leaves their channels).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/loader.h"
+
+enum { LOOKS = 64 }; /* samples that may be bad before we do without */
+
+static bool learns_sounds(const struct stoker_loader *loader)
+{
+    return loader->pipe->sounds && loader->pipe->sound.channels < 0;
+}
+
+static bool learns_type(const struct stoker_loader *loader, uint32_t column)
+{
+    return loader->columns.column[column].dtype == ST_TYPE_UNKNOWN;
+}
+
+static bool has_to_learn(const struct stoker_loader *loader)
+{
+    bool any = learns_sounds(loader);
+    for (uint32_t k = 0; k < loader->columns.count; k++)
+        any = any || learns_type(loader, k);
+    return any;
+}
+
+static int channels_of(struct st_worker *worker, struct st_bytes bytes, uint32_t *out, struct stoker_error *err)
+{
+    struct st_audio audio;
+    worker->sound.arena = &worker->work.arena;
+    worker->sound.limit = worker->loader->opt.pixel_limit;
+    const int rc = st_audio_open(&audio, &worker->sound, bytes, err);
+    *out = audio.channels;
+    st_audio_close(&audio);
+    st_arena_reset(&worker->work.arena);
+    return rc;
+}
+
+/* All of it from this sample, or nothing. */
+static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
+{
+    struct st_worker *worker = &loader->worker[0];
+    struct st_columns_plan *plan = &loader->columns;
+    const struct stoker_dataset *data = loader->data;
+    struct st_piece pieces[ST_FIELDS_MAX] = {0};
+    struct st_bytes bytes;
+    uint32_t channels = 0;
+    int rc = st_read_sample(loader->data, sample, &worker->bytes, &bytes, err);
+    if (!rc && plan->fields)
+        rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
+    if (!rc && learns_sounds(loader))
+        rc = channels_of(worker, plan->fields && plan->image >= 0 ? pieces[plan->image].bytes : bytes, &channels, err);
+    if (rc) { /* one that is too large for max_memory is no model, but no reason to end here either */
+        rc = st_gate_refused(worker, rc, err);
+        worker->too_large = false;
+        return rc;
+    }
+    for (uint32_t k = 0; k < plan->count; k++)
+        if (learns_type(loader, k))
+            plan->column[k].dtype = (int32_t)pieces[plan->column[k].field].dtype;
+    if (learns_sounds(loader))
+        loader->sound_channels = (int32_t)channels;
+    return 0;
+}
+
+int st_model_learn(struct stoker_loader *loader, struct stoker_error *err)
+{
+    loader->sound_channels = learns_sounds(loader) && loader->opt.batch_size > 1 ? 0 : -1;
+    for (uint32_t k = 0; loader->opt.batch_size == 1 && k < loader->columns.count; k++)
+        if (learns_type(loader, k))
+            loader->columns.column[k].dtype = ST_TYPE_ANY;
+    if (loader->opt.batch_size == 1 || !has_to_learn(loader))
+        return 0;
+    for (uint64_t sample = 0; sample < LOOKS && sample < loader->dataset_count; sample++) {
+        const int rc = learn_from(loader, sample, err);
+        if (!rc || rc == STOKER_ENOMEM || st_is_transient(rc))
+            return rc;
+    }
+    return 0; /* then all of them are bad, each for itself */
+}
