@@ -24,7 +24,7 @@ class EngineDataset:
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
-        self._single: tuple[Any, _ext.Loader] | None = None  # makes single samples for data[i]
+        self._singles: list[tuple[Any, _ext.Loader]] = []  # idle ones, which make single samples for data[i]
         self._calls = itertools.count()
         pipeline_text(transform)  # refuses now what cannot be done later
 
@@ -33,7 +33,7 @@ class EngineDataset:
 
     def _engine(self) -> _ext.Dataset:
         if self._handle is None:
-            self._handle = self._open()
+            self._handle = self._open()  # by two threads at once: either will do
         return self._handle
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
@@ -49,7 +49,8 @@ class EngineDataset:
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         """The image and its label. Without a transform the image is an array of uint8, height x width
-        x 3; with one it is what the loader would make of it, chance differing from call to call."""
+        x 3; with one it is what the loader would make of it, chance differing from call to call. Any
+        number of threads may ask at once."""
         index = range(len(self))[index]
         if self.transform is None:
             data, name = self._bytes(index)
@@ -64,23 +65,28 @@ class EngineDataset:
         return out if batch.ragged else out[0]
 
     def _batch_of(self, index: int) -> _ext.Batch:
-        """A batch of one sample."""
-        loader = self._single_loader()
-        loader.start(next(self._calls), np.array([index], np.int64))
-        batch = loader.next()
+        """A batch of one sample. While a call lasts its loader is its own, so that threads do not meet."""
+        key = (os.getpid(), pipeline_text(self.transform))
+        loader = self._take_single(key)
+        try:
+            loader.start(next(self._calls), np.array([index], np.int64))
+            batch = loader.next()
+        finally:
+            self._singles.append((key, loader))
         assert batch is not None
         return batch
 
-    def _single_loader(self) -> _ext.Loader:
-        key = (os.getpid(), pipeline_text(self.transform))
-        if self._single is None or self._single[0] != key:
-            self._single = (
-                key,
-                _ext.Loader(
-                    self._engine(), _ext.Pipeline(key[1]), workers=0, order="given", seed=default_seed()
-                ),
-            )
-        return self._single[1]
+    def _take_single(self, key: tuple[int, str]) -> _ext.Loader:
+        while self._singles:
+            try:
+                made_for, loader = self._singles.pop()
+            except IndexError:  # another thread was faster
+                break
+            if made_for == key:
+                return loader
+        return _ext.Loader(
+            self._engine(), _ext.Pipeline(key[1]), workers=0, order="given", seed=default_seed()
+        )
 
     @property
     def targets(self) -> list[int]:
@@ -88,7 +94,7 @@ class EngineDataset:
         return list(map(int, to_numpy(self._engine().labels())))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_single": None}
+        return {**self.__dict__, "_handle": None, "_singles": []}
 
     def _where(self) -> str:
         return ""
