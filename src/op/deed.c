@@ -4,10 +4,10 @@
  */
 #include "op/deed.h"
 
+#include "base/functions.h"
 #include "op/colour.h"
 #include "op/turn.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- blur --------------------------------------------------------------------------------------- */
@@ -17,7 +17,7 @@ void st_blur_weights(int32_t taps, double sigma, float *weight)
     const int32_t half = taps / 2;
     double sum = 0;
     for (int32_t i = half; i >= 0; i--) {
-        weight[i] = (float)exp(-0.5 * (i / sigma) * (i / sigma));
+        weight[i] = (float)st_exp(-0.5 * (i / sigma) * (i / sigma));
         sum += i ? 2 * weight[i] : weight[i];
     }
     for (int32_t i = 0; i <= half; i++)

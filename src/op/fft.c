@@ -7,6 +7,7 @@
  */
 #include "op/fft.h"
 
+#include "base/functions.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -181,8 +182,8 @@ static float *waves(uint32_t count, uint32_t size)
 {
     float *wave = st_calloc(count, 2 * sizeof *wave);
     for (uint32_t k = 0; wave && k < count; k++) {
-        wave[2 * k] = (float)cos(2 * M_PI * k / size);
-        wave[2 * k + 1] = (float)-sin(2 * M_PI * k / size);
+        wave[2 * k] = (float)st_cos(2 * M_PI * k / size);
+        wave[2 * k + 1] = (float)-st_sin(2 * M_PI * k / size);
     }
     return wave;
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/functions.h"
 #include "op/audio.h"
 #include "op/op.h"
 
@@ -248,7 +249,7 @@ static int run_gain(const void *self, struct st_rng *rng, struct st_audio *audio
     const double db = st_rng_range(rng, g->db.value[0], g->db.value[1]);
     const int rc = st_audio_load(audio, err);
     if (!rc)
-        change(audio, 0, (float)pow(10, db / 20));
+        change(audio, 0, (float)st_power(10, db / 20));
     return rc;
 }
 

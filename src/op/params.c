@@ -4,6 +4,8 @@
  */
 #include "op/op.h"
 
+#include "base/functions.h"
+
 #include <math.h>
 
 const char *const st_filter_words[] = {"nearest", "box",     "bilinear", "hamming",
@@ -74,7 +76,7 @@ void st_draw_box(struct st_rng *rng, double area, const double scale[2], const d
                  double *a, double *b)
 {
     const double target = area * st_rng_range(rng, scale[0], scale[1]);
-    const double aspect = exp(st_rng_range(rng, log(ratio[0]), log(ratio[1])));
+    const double aspect = st_exp(st_rng_range(rng, st_ln(ratio[0]), st_ln(ratio[1])));
     *a = rint(sqrt(target * aspect)); /* halves go to the even number, as in Python */
     *b = rint(sqrt(target / aspect));
 }

@@ -4,6 +4,7 @@
  */
 #include "op/resampler.h"
 
+#include "base/functions.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -35,9 +36,9 @@ static void make_phase(struct st_resampler *r, uint64_t phase, double base, doub
     for (uint32_t k = 0; k < r->taps; k++) {
         const double at = (double)(r->first[phase] + (int64_t)k) / (double)r->from;
         const double t = (at - (double)phase / (double)r->to) * base;
-        const double window = cos(t * M_PI / ZEROS / 2);
+        const double window = st_cos(t * M_PI / ZEROS / 2);
         if (fabs(t) < ZEROS)
-            weight[k] = (float)((t == 0 ? 1 : sin(t * M_PI) / (t * M_PI)) * window * window * scale);
+            weight[k] = (float)((t == 0 ? 1 : st_sin(t * M_PI) / (t * M_PI)) * window * window * scale);
     }
 }
 

@@ -7,6 +7,8 @@
  */
 #include "op/resize_taps.h"
 
+#include "base/functions.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +22,7 @@ static double sinc(double x)
     if (x == 0)
         return 1;
     x *= M_PI;
-    return sin(x) / x;
+    return st_sin(x) / x;
 }
 
 static double hamming(double x)
@@ -31,7 +33,7 @@ static double hamming(double x)
     if (x >= 1)
         return 0;
     x *= M_PI;
-    return sin(x) / x * (0.54f + 0.46f * cos(x)); /* the constants are floats in Pillow */
+    return st_sin(x) / x * (0.54f + 0.46f * st_cos(x)); /* the constants are floats in Pillow */
 }
 
 static double bicubic(double x)

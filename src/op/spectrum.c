@@ -4,6 +4,8 @@
  */
 #include "op/spectrum.h"
 
+#include "base/functions.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +28,9 @@ uint64_t st_spectrum_frames(const struct st_spectrum *s, uint64_t samples)
 
 /* ---- tables -------------------------------------------------------------------------------------- */
 
-static double to_mel(double hertz) { return 2595 * log10(1 + hertz / 700); }
+static double to_mel(double hertz) { return 2595 * (st_ln(1 + hertz / 700) / M_LN10); }
 
-static double to_hertz(double mel) { return 700 * (pow(10, mel / 2595) - 1); }
+static double to_hertz(double mel) { return 700 * (st_power(10, mel / 2595) - 1); }
 
 /* The weights of triangle `m`; its corners are even steps of the mel scale. */
 static void make_triangle(const struct st_spectrum *s, int32_t m, float *weight, struct st_mel *out)
@@ -69,7 +71,7 @@ static bool make_window(struct st_spectrum *s)
     const int32_t length = s->spec.win_length;
     s->window = st_calloc(s->fft.size, sizeof *s->window);
     for (int32_t k = 0; s->window && k < length; k++)
-        s->window[(s->spec.n_fft - length) / 2 + k] = (float)(0.5 - 0.5 * cos(2 * M_PI * k / length));
+        s->window[(s->spec.n_fft - length) / 2 + k] = (float)(0.5 - 0.5 * st_cos(2 * M_PI * k / length));
     return s->window != NULL;
 }
 
@@ -143,7 +145,7 @@ static void measure(const struct st_spectrum *s, const struct st_fft_value *in, 
     for (uint32_t k = 0; k < frequencies(s); k++) {
         st_fft_lanes square = in[k].re * in[k].re + in[k].im * in[k].im;
         for (uint32_t lane = 0; power != 2 && lane < ST_FFT_LANES; lane++)
-            square[lane] = power == 1 ? sqrtf(square[lane]) : powf(square[lane], (float)(power / 2));
+            square[lane] = power == 1 ? sqrtf(square[lane]) : (float)st_power(square[lane], power / 2);
         out[k] = square;
     }
 }

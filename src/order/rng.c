@@ -1,12 +1,14 @@
 /* rng.c - chance as a function of (seed, epoch, sample, op): Philox4x32-10
  *
  * The generator is that of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
- * (SC 2011). Everything below it is plain IEEE arithmetic, so that all machines draw the same bits: the
- * logarithm is our own because those of C libraries differ in the last place.
+ * (SC 2011). Everything below it is plain IEEE arithmetic, the logarithm too (base/functions.h), so that
+ * all machines draw the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "order/rng.h"
+
+#include "base/functions.h"
 
 #include <math.h>
 
@@ -95,22 +97,6 @@ uint64_t st_rng_below(struct st_rng *rng, uint64_t bound)
     return (uint64_t)(product >> 64);
 }
 
-/* ln x for a normal x > 0: x = m * 2^e with m near 1, ln m = 2 artanh((m - 1) / (m + 1)). */
-static double natural_log(double x)
-{
-    int exponent;
-    double m = frexp(x, &exponent);
-    if (m < 0.70710678118654752) {
-        m *= 2;
-        exponent--;
-    }
-    const double t = (m - 1) / (m + 1), t2 = t * t;
-    double sum = 0;
-    for (int odd = 21; odd >= 1; odd -= 2)
-        sum = sum * t2 + 1.0 / odd;
-    return exponent * 0.69314718055994531 + 2 * t * sum;
-}
-
 /* Marsaglia's polar method: a point in the unit disc, pulled out to a normal radius. */
 double st_rng_normal(struct st_rng *rng)
 {
@@ -120,5 +106,5 @@ double st_rng_normal(struct st_rng *rng)
         y = (double)(int32_t)st_rng_u32(rng) * 0x1p-31;
         square = x * x + y * y;
     } while (square >= 1 || square == 0);
-    return x * sqrt(-2 * natural_log(square) / square);
+    return x * sqrt(-2 * st_ln(square) / square);
 }

@@ -165,7 +165,7 @@ static void same_bits_everywhere(void)
         }
         hash = hash_bits(hash, st_rng_below(&rng, 1000 + (uint64_t)i));
     }
-    if (!ok(hash == 0x53db92dbd6c58633u, "draws have the same bits on every machine"))
+    if (!ok(hash == 0x583dcb3a4b2b5a43u, "draws have the same bits on every machine"))
         note("hash 0x%016llx", (unsigned long long)hash);
 }
 

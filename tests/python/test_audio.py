@@ -251,8 +251,13 @@ def test_loader_of_lengths_that_differ(folder):
 
 
 def test_channels_that_differ(folder):
-    with pytest.raises(ValueError, match="have 1 and 2 channels: put Mono"):
+    with pytest.raises(ValueError, match="2 channels, where the first of the data set has 1: put Mono"):
         next(iter(stoker.DataLoader(AudioFolder(folder), batch_size=4)))
+    skipping = stoker.DataLoader(AudioFolder(folder), batch_size=4, on_error="skip")
+    assert all(sounds.shape[1] == 1 for sounds, _, _ in skipping)
+    assert {bad["sample"] for bad in skipping.bad_samples()} == {
+        k for k, (path, _) in enumerate(skipping.dataset.samples) if soundfile.info(path).channels != 1
+    }
     mono = next(iter(stoker.DataLoader(AudioFolder(folder, A.Mono()), batch_size=4)))[0]
     assert mono.shape[:2] == (4, 1)
     both, _, _ = next(iter(stoker.DataLoader(AudioFolder(folder, A.Channels(2)), batch_size=4)))
