@@ -1,7 +1,8 @@
 /* digest.c - whether a source is still what it was when a pack was begun
  *
- * A digest over names, sizes and times, in the order of the samples. It has a part for each span of samples,
- * so that a difference can be told, and that several threads can ask a slow disk.
+ * Every sample that is packed adds its name, and if it is a file its size and time, to a chain of sums, which
+ * the manifest has at the end of each file. Who goes on sums up the same samples again. What is not packed yet
+ * may change: a damaged file may be mended.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,19 +11,12 @@
 #include "base/threads.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* Who asks waits for the disk or a server, not for the CPU. */
-enum { THREADS = 16 };
-
-struct digesting {
-    const struct stoker_dataset *data;
-    bool files; /* samples are files of their own */
-    uint64_t sums[ST_PACK_SPANS];
-    atomic_uint next;
-};
+enum { THREADS = 16, BLOCK = 1 << 16, STEP = 64 };
 
 /* FNV-1a */
 static uint64_t add(uint64_t sum, const void *bytes, size_t size)
@@ -33,7 +27,7 @@ static uint64_t add(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-static uint64_t begin(void) { return 0xcbf29ce484222325ull; }
+uint64_t pack_digest_add(uint64_t chain, uint64_t sum) { return add(chain, &sum, sizeof sum); }
 
 /* Its size and time; of a database's folder those of the file in it. */
 static uint64_t add_file(uint64_t sum, const char *path)
@@ -49,70 +43,94 @@ static uint64_t add_file(uint64_t sum, const char *path)
     return add(sum, facts, sizeof facts);
 }
 
-static uint64_t first_of(uint64_t count, uint32_t span)
+uint64_t pack_digest_archives(const struct st_location *place)
 {
-    return count / ST_PACK_SPANS * span + count % ST_PACK_SPANS * span / ST_PACK_SPANS;
-}
-
-static uint64_t sum_span(const struct digesting *d, uint32_t span)
-{
-    const uint64_t count = st_dataset_count(d->data), end = first_of(count, span + 1);
-    uint64_t sum = begin();
-    for (uint64_t i = first_of(count, span); i < end; i++) {
-        char name[PATH_MAX];
-        struct st_extent extent = {0};
-        st_dataset_name(d->data, i, name, sizeof name);
-        sum = add(sum, name, strlen(name) + 1);
-        if (d->files && !d->data->source->locate(d->data->self, i, &extent, NULL) && !extent.objects)
-            sum = add_file(sum, extent.path);
-    }
+    uint64_t sum = PACK_DIGEST_BEGIN;
+    for (uint64_t i = 0; i < place->paths.count; i++)
+        sum = add_file(add(sum, place->paths.items[i], strlen(place->paths.items[i]) + 1),
+                       place->paths.items[i]);
     return sum;
 }
 
-static void take_spans(void *context)
+/* Whether samples are files of their own. */
+static bool is_of_files(const struct stoker_dataset *data)
 {
-    struct digesting *d = context;
-    for (uint32_t span; (span = atomic_fetch_add(&d->next, 1)) < ST_PACK_SPANS;)
-        d->sums[span] = sum_span(d, span);
+    static const char *const kinds[] = {"folder", "flat", "csv", "jsonl"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        known |= !strcmp(kinds[i], data->kind);
+    return known && data->source->locate;
 }
 
-static bool is_of_files(const char *kind)
+uint64_t pack_digest_sample(const struct stoker_dataset *data, uint64_t number)
 {
-    return !strcmp(kind, "folder") || !strcmp(kind, "flat") || !strcmp(kind, "csv") || !strcmp(kind, "jsonl");
+    char name[PATH_MAX];
+    struct st_extent extent = {0};
+    st_dataset_name(data, number, name, sizeof name);
+    const uint64_t sum = add(PACK_DIGEST_BEGIN, name, strlen(name) + 1);
+    const bool file = is_of_files(data) && !data->source->locate(data->self, number, &extent, NULL) &&
+                      !extent.objects;
+    return file ? add_file(sum, extent.path) : sum;
 }
 
-void pack_digest(char out[ST_PACK_DIGEST + 1], const struct stoker_dataset *data,
-                 const struct st_location *place)
+/* ---- all that was packed ------------------------------------------------------------------------ */
+
+/* The sums of some positions, taken in several threads. */
+struct block {
+    const struct stoker_dataset *data;
+    struct stoker_order *order;
+    uint64_t first, count;
+    uint64_t *sums;
+    atomic_ullong next;
+};
+
+static void take_steps(void *context)
 {
-    struct digesting d = {.data = data, .files = data->source->locate && is_of_files(data->kind)};
-    uint64_t archives = begin();
-    for (uint64_t i = 0; i < place->paths.count; i++)
-        archives = add_file(add(archives, place->paths.items[i], strlen(place->paths.items[i]) + 1),
-                            place->paths.items[i]);
-    st_threads_run(THREADS, take_spans, &d);
-    for (uint32_t i = 0; i < ST_PACK_SPANS; i++)
-        sprintf(out + 16 * i, "%016llx", (unsigned long long)d.sums[i]);
-    sprintf(out + 16 * ST_PACK_SPANS, "%016llx", (unsigned long long)archives);
+    struct block *b = context;
+    for (uint64_t at; (at = atomic_fetch_add(&b->next, STEP)) < b->count;)
+        for (uint64_t i = at; i < at + STEP && i < b->count; i++) {
+            const uint64_t position = b->first + i;
+            b->sums[i] =
+                pack_digest_sample(b->data, b->order ? stoker_order_at(b->order, position) : position);
+        }
 }
 
-int pack_digest_differs(const char *then, const char *now, const struct pack_options *opt,
-                        const struct stoker_dataset *data, struct stoker_error *err)
+static int differs(const struct pack_options *opt, const char *file, const struct block *b, uint64_t position,
+                   struct stoker_error *err)
 {
     char name[300];
-    const uint64_t count = st_dataset_count(data);
-    uint32_t span = 0;
-    while (span < ST_PACK_SPANS && !strncmp(then + 16 * span, now + 16 * span, 16))
-        span++;
-    static const char remedy[] = "remove the folder to pack anew, or name another one";
-    if (span == ST_PACK_SPANS)
-        return st_fail(err, STOKER_EINVAL,
-                       "%.300s: %.300s was changed since this pack was begun (its size or its time): %s",
-                       opt->folder, opt->source, remedy);
-    const uint64_t first = first_of(count, span), behind = first_of(count, span + 1);
-    st_dataset_name(data, first, name, sizeof name);
+    st_dataset_name(b->data, b->order ? stoker_order_at(b->order, position) : position, name, sizeof name);
     return st_fail(err, STOKER_EINVAL,
                    "%.200s: %.200s is not what it was when this pack was begun: names, sizes or times differ, "
-                   "first among samples %llu to %llu (the first of them is %.200s): %s",
-                   opt->folder, opt->source, (unsigned long long)first,
-                   (unsigned long long)(behind > first ? behind - 1 : first), name, remedy);
+                   "first among the samples of %.64s (now from %.200s on): remove the folder to pack anew, or "
+                   "name another one",
+                   opt->folder, opt->source, file, name);
+}
+
+int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, const struct stoker_dataset *data,
+                      struct stoker_order *order, uint64_t *chain, struct stoker_error *err)
+{
+    struct block b = {.data = data, .order = order, .sums = st_calloc(BLOCK, sizeof *b.sums)};
+    uint64_t position = 0;
+    int rc = b.sums ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "out of memory");
+    for (uint64_t k = 0; k <= m->shard_count && !rc; k++) {
+        const bool marked = k == m->shard_count;
+        const uint64_t first = position;
+        const uint64_t end = first + (marked ? m->mark.positions : m->shards[k].positions);
+        if (end > st_dataset_count(data))
+            rc = pack_was_changed(opt->folder, err);
+        while (position < end && !rc) {
+            b.first = position;
+            b.count = end - position < BLOCK ? end - position : BLOCK;
+            atomic_store(&b.next, 0);
+            st_threads_run(THREADS, take_steps, &b);
+            for (uint64_t i = 0; i < b.count; i++)
+                *chain = pack_digest_add(*chain, b.sums[i]);
+            position += b.count;
+        }
+        if (!rc && end > first && *chain != (marked ? m->mark.source : m->shards[k].source))
+            rc = differs(opt, marked ? "the file under way" : m->shards[k].name, &b, first, err);
+    }
+    free(b.sums);
+    return rc;
 }

@@ -89,7 +89,7 @@ static int take_classes(struct st_cells *out, const struct stoker_dataset *data,
 }
 
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
-                       const struct stoker_dataset *data, const char *digest,
+                       const struct stoker_dataset *data, uint64_t archives,
                        struct stoker_error *err)
 {
     char *wanted;
@@ -106,8 +106,11 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
             "%.300s: was begun with other settings or other data: give the same options again, or name "
             "another folder. Then: %.300s",
             opt->folder, manifest->settings);
-    if (known && !rc && strcmp(manifest->digest, digest))
-        rc = pack_digest_differs(manifest->digest, digest, opt, data, err);
+    if (known && !rc && manifest->archives != archives)
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%.300s: %.300s was changed since this pack was begun (its size or its time): remove the "
+                     "folder to pack anew, or name another one",
+                     opt->folder, opt->source);
     if (!rc || rc == STOKER_END)
         rc = look_into(opt->folder, ours, known && marked, err);
     if (!rc && known)
@@ -118,7 +121,7 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
         free(manifest->settings);
         manifest->settings = wanted;
         wanted = NULL;
-        memcpy(manifest->digest, digest, sizeof manifest->digest);
+        manifest->archives = archives;
         st_cells_clear(&manifest->classes);
         if (!rc)
             rc = take_classes(&manifest->classes, data, err);

@@ -80,16 +80,18 @@ static bool put_head(struct st_buffer *text, const struct st_pack *m)
 {
     const struct st_pack_mark *mark = &m->mark;
     return put(text,
-               ST_PACK_BEGIN ST_PACK_LINE_SETTINGS "%s,\n" ST_PACK_LINE_DIGEST
-                                                   "%s\",\n" ST_PACK_LINE_COMPLETE "%s,\n",
-               m->settings, m->digest, m->complete ? "true" : "false") &&
+               ST_PACK_BEGIN ST_PACK_LINE_SETTINGS "%s,\n" ST_PACK_LINE_ARCHIVES
+                                                   "%016llx\",\n" ST_PACK_LINE_COMPLETE "%s,\n",
+               m->settings, (unsigned long long)m->archives, m->complete ? "true" : "false") &&
            put(text, ST_PACK_LINE_SAMPLES "%llu,\n\"bad\": %llu,\n\"bytes\": %llu,\n",
                (unsigned long long)m->samples, (unsigned long long)m->bad,
                (unsigned long long)m->bytes) &&
            put(text, ST_PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&
            (!mark->positions ||
-            put(text, ST_PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu},\n",
-                (unsigned long long)mark->positions, (unsigned long long)mark->samples));
+            put(text,
+                ST_PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu, \"source\": \"%016llx\"},\n",
+                (unsigned long long)mark->positions, (unsigned long long)mark->samples,
+                (unsigned long long)mark->source));
 }
 
 static bool put_classes(struct st_buffer *text, const struct st_cells *classes)
@@ -108,10 +110,10 @@ static bool put_shards(struct st_buffer *text, const struct st_pack *m)
         const struct st_pack_shard *s = &m->shards[i];
         good = put(text,
                    ST_PACK_LINE_SHARD "\"%s\", \"first\": %llu, \"positions\": %llu, \"samples\": %llu, "
-                                   "\"bytes\": %llu, \"crc32c\": \"%08x\"}%s\n",
+                                   "\"bytes\": %llu, \"crc32c\": \"%08x\", \"source\": \"%016llx\"}%s\n",
                    s->name, (unsigned long long)s->first, (unsigned long long)s->positions,
                    (unsigned long long)s->samples, (unsigned long long)s->bytes, s->crc,
-                   i + 1 < m->shard_count ? "," : "");
+                   (unsigned long long)s->source, i + 1 < m->shard_count ? "," : "");
     }
     return good && put(text, "]");
 }
@@ -194,6 +196,7 @@ int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
         return rc;
     if (!shard->samples && manifest->shard_count) { /* bad samples at the end, and no file */
         manifest->shards[manifest->shard_count - 1].positions += shard->positions;
+        manifest->shards[manifest->shard_count - 1].source = shard->source;
         manifest->positions += shard->positions;
         manifest->bad += shard->positions;
     } else if (!st_pack_note(manifest, shard)) {

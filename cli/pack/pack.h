@@ -49,6 +49,7 @@ struct pack_sample {
     uint32_t count;
     struct pack_field fields[ST_FIELDS_MAX];
     uint64_t bytes_in;
+    uint64_t source; /* a sum of its name, size and time in the source */
     uint64_t ready_in, ready_out; /* bytes of files made ready for crops, before and after */
     bool kept_as_it_was;          /* a JPEG that could not be made so */
     struct st_buffer raw, scratch, made[ST_FIELDS_MAX]; /* what the pieces lie in */
@@ -205,15 +206,18 @@ void pack_lock_drop(struct pack_lock *lock);
 
 /* DST must not lie in SRC. */
 int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
-/* Names, sizes and times of the source. */
-void pack_digest(char out[ST_PACK_DIGEST + 1], const struct stoker_dataset *data,
-                 const struct st_location *place);
-/* Says what differs between two digests. */
-int pack_digest_differs(const char *then, const char *now, const struct pack_options *opt,
-                        const struct stoker_dataset *data, struct stoker_error *err);
+/* Sums of names, sizes and times: of the archives that the source is, of one of its samples, and of samples
+ * one after another. */
+#define PACK_DIGEST_BEGIN 0xcbf29ce484222325ull
+uint64_t pack_digest_archives(const struct st_location *place);
+uint64_t pack_digest_sample(const struct stoker_dataset *data, uint64_t number);
+uint64_t pack_digest_add(uint64_t chain, uint64_t sum);
+/* Whether what earlier runs packed is what the source has in its place; `chain` then goes on behind that. */
+int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, const struct stoker_dataset *data,
+                      struct stoker_order *order, uint64_t *chain, struct stoker_error *err);
 /* Takes up what an earlier run with the same settings, and the same source, left in the folder. */
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
-                       const struct stoker_dataset *data, const char *digest,
+                       const struct stoker_dataset *data, uint64_t archives,
                        struct stoker_error *err);
 int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err);

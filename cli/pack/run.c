@@ -40,6 +40,7 @@ struct pack {
     bool open;            /* an output is begun */
     struct st_pack_shard shard;
     struct pack_progress progress;
+    uint64_t chain; /* the sum over all samples so far: see digest.c */
     uint64_t total, kept_size; /* kept_size: the output's when it was kept last */
 };
 
@@ -48,6 +49,7 @@ static void make(void *context, uint32_t worker, uint64_t ticket)
     struct pack *pack = context;
     struct pack_sample *sample = &pack->ring[ticket % PACK_RING];
     sample->number = pack->order ? stoker_order_at(pack->order, ticket) : ticket;
+    sample->source = pack_digest_sample(pack->data, sample->number);
     pack_sample_make(sample, pack->data, pack->opt, &pack->work[worker]);
 }
 
@@ -76,7 +78,7 @@ static int begin_output(struct pack *pack)
 static int keep_so_far(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
-    const struct st_pack_mark mark = {pack->shard.positions, pack->shard.samples};
+    const struct st_pack_mark mark = {pack->shard.positions, pack->shard.samples, pack->chain};
     const int rc = writer->keep(pack->writer, pack->err);
     pack->kept_size = writer->size(pack->writer);
     return rc ? rc : pack_manifest_mark(&pack->manifest, pack->opt, mark, pack->err);
@@ -155,6 +157,8 @@ static int take(void *context, uint64_t ticket)
     if (rc)
         return rc;
     pack->shard.positions++;
+    pack->chain = pack_digest_add(pack->chain, sample->source);
+    pack->shard.source = pack->chain;
     const uint64_t size = writer->size(pack->writer);
     pack_progress_show(&pack->progress, ticket + 1, pack->manifest.bytes + size);
     if (last || (writer->sharded && size >= pack->opt->shard_size && pack->shard.samples))
@@ -188,12 +192,10 @@ static int prepare(struct pack *pack)
     pack->total = st_dataset_count(pack->data);
     if (!pack->total)
         return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
-    char digest[ST_PACK_DIGEST + 1];
     rc = pack_lock_take(&pack->lock, opt->folder, pack->err);
     if (!rc)
-        pack_digest(digest, pack->data, &pack->place);
-    if (!rc)
-        rc = pack_manifest_open(&pack->manifest, opt, pack->data, digest, pack->err);
+        rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack_digest_archives(&pack->place),
+                                pack->err);
     if (!rc && !pack->manifest.complete && pack_done(pack) >= pack->total)
         rc = pack_was_changed(opt->folder, pack->err);
     if (!rc && opt->shuffle) {
@@ -202,6 +204,8 @@ static int prepare(struct pack *pack)
         if (!rc)
             rc = stoker_order_start(pack->order, 0, NULL, 0, pack->err);
     }
+    if (!rc)
+        rc = pack_digest_check(&pack->manifest, opt, pack->data, pack->order, &pack->chain, pack->err);
     if (rc)
         return rc;
     pack->ring = st_calloc(PACK_RING, sizeof *pack->ring);
@@ -234,7 +238,7 @@ static void clean_up(struct pack *pack)
 
 int pack_run(const struct pack_options *opt, struct pack_result *result, struct stoker_error *err)
 {
-    struct pack pack = {.opt = opt, .result = result, .err = err, .lock.fd = -1};
+    struct pack pack = {.opt = opt, .result = result, .err = err, .lock.fd = -1, .chain = PACK_DIGEST_BEGIN};
     const uint64_t start = st_now_ns();
     *result = (struct pack_result){0};
     int rc = prepare(&pack);

@@ -80,6 +80,7 @@ static int take_shard(struct st_pack *manifest, const char *line, size_t size, c
         shard.positions = number(&cells, "positions", 10);
         shard.samples = number(&cells, "samples", 10);
         shard.bytes = number(&cells, "bytes", 10);
+        shard.source = number(&cells, "source", 16);
         shard.crc = (uint32_t)number(&cells, "crc32c", 16);
         if (cells.count >= 2)
             snprintf(shard.name, sizeof shard.name, "%s", st_cells_word(&cells, 1));
@@ -119,6 +120,7 @@ static int take_mark(struct st_pack_mark *mark, const char *line, const char *pa
     int rc = read_words(&cells, line, strlen(line), path, err);
     mark->positions = rc ? 0 : number(&cells, "positions", 10);
     mark->samples = rc ? 0 : number(&cells, "samples", 10);
+    mark->source = rc ? 0 : number(&cells, "source", 16);
     st_cells_free(&cells);
     if (!rc && (!mark->samples || mark->samples > mark->positions || mark->positions > UINT64_MAX / 4))
         rc = makes_no_sense(line, path, err);
@@ -137,8 +139,8 @@ static int take_line(struct st_pack *manifest, char *line, const char *path,
         manifest->settings = strdup(value);
         return manifest->settings ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     }
-    if ((value = after(line, ST_PACK_LINE_DIGEST)))
-        snprintf(manifest->digest, sizeof manifest->digest, "%.*s", (int)strcspn(value, "\""), value);
+    if ((value = after(line, ST_PACK_LINE_ARCHIVES)))
+        manifest->archives = strtoull(value, NULL, 16);
     if ((value = after(line, ST_PACK_LINE_SAMPLES)))
         manifest->claimed = strtoull(value, NULL, 10);
     if ((value = after(line, ST_PACK_LINE_LEDGER_SIZE)))

@@ -14,7 +14,7 @@
 /* How the file begins, and its lines. */
 #define ST_PACK_BEGIN "{\n\"stoker_pack\": 1,\n"
 #define ST_PACK_LINE_SETTINGS    "\"settings\": "
-#define ST_PACK_LINE_DIGEST      "\"source_digest\": \""
+#define ST_PACK_LINE_ARCHIVES    "\"source_archives\": \""
 #define ST_PACK_LINE_SAMPLES     "\"samples\": "
 #define ST_PACK_LINE_LEDGER_SIZE "\"ledger_size\": "
 #define ST_PACK_LINE_COMPLETE    "\"complete\": "
@@ -26,6 +26,7 @@ struct st_pack_shard {
     char name[64];
     uint64_t first, positions; /* in the order of packing */
     uint64_t samples, bytes;
+    uint64_t source; /* a sum over the source's samples up to its last: names, sizes, times */
     uint32_t crc;
 };
 
@@ -42,14 +43,12 @@ struct st_pack_beside {
 /* How far an output that is not finished has come; positions 0: there is none to go on with. */
 struct st_pack_mark {
     uint64_t positions, samples;
+    uint64_t source; /* as a shard's */
 };
-
-/* A digest of the source: 16 digits for each span of its samples, and for its files. */
-enum { ST_PACK_SPANS = 64, ST_PACK_DIGEST = 16 * (ST_PACK_SPANS + 1) };
 
 struct st_pack {
     char *settings; /* one line of JSON: what the output depends on */
-    char digest[ST_PACK_DIGEST + 1]; /* of the source when the pack was begun */
+    uint64_t archives; /* a sum of names, sizes and times of the source's archives when the pack was begun */
     struct st_pack_shard *shards;
     uint64_t shard_count, shard_room;
     uint64_t positions, samples, bytes, bad; /* of all shards */
