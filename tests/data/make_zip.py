@@ -52,7 +52,7 @@ def zips():
     write("flat", [(f"{i}.jpg", jpeg(i)) for i in (3, 20, 1)])
     check("flat", flat=True)
     write("flat_below", [(f"a/b/{i}.jpg", jpeg(i)) for i in (3, 20, 1)])
-    check("flat_below", "a/b/", flat=True, fields="image,label")
+    check("flat_below", "a/", fields="image,label")
 
     # Bytes in front (a self-extracting archive), a comment behind, data descriptors, zip64.
     plain = (out / "rooted.zip").read_bytes()
@@ -112,27 +112,34 @@ def zips():
     last = plain.rindex(b"PK\x05\x06")
     spoil("zero_bytes", ECORRUPT, "too short", lambda d: b"")
     spoil("cut", ECORRUPT, "no zip archive", lambda d: d[:-30])
-    spoil("encrypted", EUNSUPPORTED, "is encrypted", put(entry + 8, "<H", 1))
-    spoil("outside", ECORRUPT, "lies outside", put(entry + 42, "<I", 1 << 30))
-    spoil("lying_size", ECORRUPT, "overlaps what follows", put(entry + 20, "<I", 5000))
-    spoil("overlapping", ECORRUPT, "overlaps what follows",
-          put(second + 42, "<I", struct.unpack_from("<I", plain, entry + 42)[0]))
     spoil("many_members", ECORRUPT, "more members than", put(last + 10, "<H", 60000))
     spoil("directory_outside", ECORRUPT, "directory lies outside", put(last + 16, "<I", 1 << 30))
-    spoil("bad_entry", ECORRUPT, "damaged at member 1", put(second, "<I", 0))
-    def one_bad(name, code, words, change):
+
+    def some_bad(name, change, bad):
         data = bytearray(plain)
         change(data)
         with zipfile.ZipFile(out / "rooted.zip") as archive:
             order, _ = image_folder_order([n[6:] for n in archive.namelist() if n.startswith("train/")])
-            bad = order.index(archive.namelist()[0][6:])
-        damaged(out / f"{name}.expect", out / "rooted.expect", plain, data, {bad: (code, words)})
+            bad = {order.index(archive.namelist()[member][6:]): why for member, why in bad.items()}
+        damaged(out / f"{name}.expect", out / "rooted.expect", plain, data, bad)
+
+    def one_bad(name, code, words, change, member=0):
+        some_bad(name, change, {member: (code, words)})
 
     def flip(offset):
         def change(data):
             data[offset] ^= 255
         return change
 
+    one_bad("encrypted", EUNSUPPORTED, "is encrypted", put(entry + 8, "<H", 1))
+    one_bad("outside", ECORRUPT, "lies outside", put(entry + 42, "<I", 1 << 30))
+    one_bad("lying_size", ECORRUPT, "overlaps what follows", put(entry + 20, "<I", 5000))
+    some_bad("overlapping", put(second + 42, "<I", struct.unpack_from("<I", plain, entry + 42)[0]),
+             {0: (ECORRUPT, "overlaps what follows"), 1: (ECORRUPT, "checksum is wrong")})
+    one_bad("elsewhere", ECORRUPT, "not where the archive's directory says", put(second + 42, "<I", 100), member=1)
+    one_bad("bad_entry", ECORRUPT, "entry in the archive's directory is damaged", put(second, "<I", 0), member=1)
+    one_bad("bad_name_length", ECORRUPT, "entry in the archive's directory is damaged", put(second + 28, "<H", 60000),
+            member=1)
     one_bad("flipped", ECORRUPT, "checksum is wrong", flip(100))
     one_bad("no_local_header", ECORRUPT, "not where the archive's directory says", flip(0))
     one_bad("long_local_name", ECORRUPT, "not where the archive's directory says", put(26, "<H", 60000))

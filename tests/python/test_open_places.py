@@ -313,3 +313,32 @@ def test_without_permission(tmp_path):
     (tmp_path / "x.npy").chmod(0)
     with pytest.raises(OSError, match=r"x\.npy: Permission denied"):
         stoker.open(tmp_path / "x.npy")
+
+
+# ---- zip archives ----
+
+
+def test_a_zip_with_one_class(tmp_path):
+    """As ImageFolder on the unpacked archive."""
+    for root in ("", "top/"):
+        path = tmp_path / f"{len(root)}.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            for i in range(3):
+                file.writestr(f"{root}cat/{i}.png", sources.encoded(i))
+        data = datasets.Zip(path)
+        assert data.classes == ["cat"] and data.targets == [0, 0, 0]
+
+
+def test_a_bad_entry_of_a_zip_is_one_bad_sample(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for i in range(6):
+            file.writestr(f"c{i % 2}/{i}.png", sources.encoded(i))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 4)  # that of c1/1.png
+    data[at : at + 4] = b"\0\0\0\0"
+    path.write_bytes(data)
+    loader = stoker.DataLoader(datasets.Zip(path, transform=CROP), batch_size=6, on_error="replace")
+    assert next(iter(loader))[1].tolist() == [0, 0, 0, -100, 1, 1]
+    (bad,) = loader.bad_samples()
+    assert bad["sample"] == 3 and "x.zip: c1/1.png: its entry" in bad["reason"]

@@ -135,25 +135,74 @@ static bool widen(struct st_zip_member *member, const uint8_t *extra, uint64_t s
     return true;
 }
 
-/* One entry at `at`; its whole size to *taken, 0 when it is none. */
-static void read_entry(const uint8_t *at, uint64_t left, struct st_zip_member *member, uint64_t *taken)
+/* An entry in the directory: its member, its name there, and its whole size. */
+struct entry {
+    struct st_zip_member member;
+    const char *name;
+    uint64_t name_size, taken;
+};
+
+static bool has_mark(const uint8_t *at, uint64_t left)
 {
-    *taken = 0;
-    if (left < ENTRY_SIZE || st_u32(at) != ENTRY_MARK)
-        return;
-    const uint64_t name = st_u16(at + 28), extra = st_u16(at + 30), comment = st_u16(at + 32);
-    if (left - ENTRY_SIZE < name + extra + comment)
-        return;
-    *member = (struct st_zip_member){
-        .packed = st_u32(at + 20),
-        .size = st_u32(at + 24),
-        .at = st_u32(at + 42),
-        .crc = st_u32(at + 16),
-        .method = (uint16_t)st_u16(at + 10),
-        .encrypted = (st_u16(at + 8) & 1) != 0,
+    return left >= ENTRY_SIZE && st_u32(at) == ENTRY_MARK;
+}
+
+/* Of an entry that is damaged what can still be told: its name, which reaches at most to the next one. */
+static bool read_remains(const uint8_t *at, uint64_t left, struct entry *out)
+{
+    const uint8_t *next = left > ENTRY_SIZE ? memmem(at + 4, left - 4, "PK\1\2", 4) : NULL;
+    const uint64_t gap = next ? (uint64_t)(next - at) : left;
+    if (gap <= ENTRY_SIZE)
+        return false;
+    *out = (struct entry){.name = (const char *)at + ENTRY_SIZE, .taken = gap};
+    while (out->name_size < gap - ENTRY_SIZE && (uint8_t)out->name[out->name_size] >= 32)
+        out->name_size++;
+    out->member.damage = "its entry in the archive's directory is damaged";
+    return out->name_size > 0;
+}
+
+static uint64_t entry_size(const uint8_t *at)
+{
+    return ENTRY_SIZE + st_u16(at + 28) + st_u16(at + 30) + st_u16(at + 32);
+}
+
+/* Whether an entry's lengths are right: they lead to the end, to the next entry, or to one that is damaged itself
+ * but leads on. */
+static bool leads_on(const uint8_t *at, uint64_t left, bool last)
+{
+    const uint64_t size = entry_size(at);
+    if (size > left)
+        return false;
+    const uint8_t *next = at + size;
+    left -= size;
+    if (last || has_mark(next, left))
+        return true;
+    return has_mark(at, ENTRY_SIZE) && left >= ENTRY_SIZE && entry_size(next) <= left &&
+           (entry_size(next) == left || has_mark(next + entry_size(next), left - entry_size(next)));
+}
+
+/* The entry at `at`; false when there is none, nor anything that could be one. */
+static bool read_entry(const uint8_t *at, uint64_t left, bool last, struct entry *out)
+{
+    if (left < ENTRY_SIZE)
+        return false;
+    if (!leads_on(at, left, last))
+        return read_remains(at, left, out);
+    const uint64_t name = st_u16(at + 28), extra = st_u16(at + 30);
+    *out = (struct entry){
+        .member = {.packed = st_u32(at + 20),
+                   .size = st_u32(at + 24),
+                   .at = st_u32(at + 42),
+                   .crc = st_u32(at + 16),
+                   .method = (uint16_t)st_u16(at + 10),
+                   .encrypted = (st_u16(at + 8) & 1) != 0},
+        .name = (const char *)at + ENTRY_SIZE,
+        .name_size = strnlen((const char *)at + ENTRY_SIZE, name), /* as Python: up to a zero byte */
+        .taken = entry_size(at),
     };
-    if (widen(member, at + ENTRY_SIZE + name, extra))
-        *taken = ENTRY_SIZE + name + extra + comment;
+    if (!has_mark(at, left) || !widen(&out->member, at + ENTRY_SIZE + name, extra))
+        out->member.damage = "its entry in the archive's directory is damaged";
+    return true;
 }
 
 static int read_entries(struct st_zip *zip, const struct st_held *file,
@@ -162,26 +211,23 @@ static int read_entries(struct st_zip *zip, const struct st_held *file,
 {
     uint64_t at = 0, text = 0;
     for (uint64_t i = 0; i < directory->entries; i++) {
-        struct st_zip_member member;
-        uint64_t taken;
-        read_entry(bytes + at, directory->size - at, &member, &taken);
-        if (!taken)
+        struct entry entry;
+        if (!read_entry(bytes + at, directory->size - at, i + 1 == directory->entries, &entry))
             return st_fail(err, STOKER_ECORRUPT, "%s: its directory is damaged at member %llu",
                            file->path, (unsigned long long)i);
-        const char *name = (const char *)bytes + at + ENTRY_SIZE;
-        const uint64_t size = strnlen(name, st_u16(bytes + at + 28)); /* as Python: up to a zero byte */
-        memcpy(zip->text + text, name, size);
-        zip->text[text + size] = '\0';
-        member.name = text;
-        at += taken;
-        if (size && name[size - 1] == '/')
+        struct st_zip_member *member = &entry.member;
+        memcpy(zip->text + text, entry.name, entry.name_size);
+        zip->text[text + entry.name_size] = '\0';
+        member->name = text;
+        at += entry.taken;
+        if (entry.name_size && entry.name[entry.name_size - 1] == '/')
             continue;
-        if (!st_add(member.at, directory->shift, &member.at) || member.at > directory->at ||
-            member.packed > directory->at - member.at)
-            return st_fail(err, STOKER_ECORRUPT, "%s: %s lies outside of the file", file->path,
-                           zip->text + text);
-        text += size + 1;
-        zip->members[zip->count++] = member;
+        if (!member->damage &&
+            (!st_add(member->at, directory->shift, &member->at) || member->at > directory->at ||
+             member->packed > directory->at - member->at))
+            member->damage = "lies outside of the file";
+        text += entry.name_size + 1;
+        zip->members[zip->count++] = *member;
     }
     return 0;
 }
@@ -190,33 +236,47 @@ static int by_place(const void *a, const void *b)
 {
     const struct st_zip_member *left = *(struct st_zip_member *const *)a;
     const struct st_zip_member *right = *(struct st_zip_member *const *)b;
-    return (left->at > right->at) - (left->at < right->at);
+    if (left->at != right->at)
+        return left->at > right->at ? 1 : -1;
+    return (left > right) - (left < right);
 }
 
-/* Each member ends where the next begins: bombs are made of members that share their bytes. */
+/* Whether a member begins where its entry says. */
+static bool has_local_header(const struct st_held *file, const struct st_zip_member *member)
+{
+    uint8_t mark[4];
+    return !st_held_read(file, member->at, mark, sizeof mark, NULL) && st_u32(mark) == LOCAL_MARK;
+}
+
+/* Each member ends where the next begins: bombs are made of members that share their bytes. Of two that do, the
+ * one is damaged that does not begin where it should, else the first. */
 static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_t end,
                          struct stoker_error *err)
 {
     struct st_zip_member **sorted = st_calloc(zip->count, sizeof *sorted);
+    uint64_t count = 0;
     if (!sorted)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     for (uint64_t i = 0; i < zip->count; i++)
-        sorted[i] = &zip->members[i];
-    qsort(sorted, zip->count, sizeof *sorted, by_place);
-    int rc = 0;
-    for (uint64_t i = 0; i < zip->count && !rc; i++) {
+        if (!zip->members[i].damage)
+            sorted[count++] = &zip->members[i];
+    qsort(sorted, count, sizeof *sorted, by_place);
+    for (uint64_t i = 0, next; i < count; i = next) {
         struct st_zip_member *member = sorted[i];
-        const uint64_t next = i + 1 < zip->count ? sorted[i + 1]->at : end;
-        /* Bytes that belong to nobody may follow, but not much of a local header can stand in between.
-         */
-        const uint64_t most = LOCAL_SIZE + 2 * 65535ull + member->packed;
-        member->room = next - member->at < most ? next - member->at : most;
-        if (member->room < LOCAL_SIZE + member->packed)
-            rc = st_fail(err, STOKER_ECORRUPT, "%s: %s overlaps what follows it", file->path,
-                         st_zip_name(zip, member));
+        const uint64_t least = LOCAL_SIZE + member->packed;
+        next = i + 1;
+        while (next < count && sorted[next]->at - member->at < least && !file->remote &&
+               !has_local_header(file, sorted[next]))
+            sorted[next++]->damage = "is not where the archive's directory says";
+        const uint64_t room = (next < count ? sorted[next]->at : end) - member->at;
+        /* Bytes that belong to nobody may follow, but not much of a local header can stand in between. */
+        const uint64_t most = least + 2 * 65535ull;
+        member->room = room < most ? room : most;
+        if (room < least)
+            member->damage = "overlaps what follows it in the archive";
     }
     free(sorted);
-    return rc;
+    return 0;
 }
 
 int st_zip_open(struct st_zip *zip, const struct st_held *file, struct stoker_error *err)
@@ -268,6 +328,8 @@ int st_zip_readable(const struct st_zip *zip, const struct st_zip_member *member
                     struct stoker_error *err)
 {
     const char *name = st_zip_name(zip, member);
+    if (member->damage)
+        return st_fail(err, STOKER_ECORRUPT, "%s: %s", name, member->damage);
     if (member->encrypted)
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: is encrypted; unpack it with its password first",
                        name);

@@ -16,6 +16,7 @@ struct st_zip_member {
     uint32_t crc;
     uint16_t method;
     bool encrypted;
+    const char *damage; /* NULL, or what is wrong with its entry: it cannot be read */
 };
 
 struct st_zip {
@@ -24,7 +25,8 @@ struct st_zip {
     char *text;
 };
 
-/* Reads the directory at the end of the file. Members that overlap, or lie outside of the file, are
+/* Reads the directory at the end of the file. Members that overlap, lie outside of the file, or whose entries
+ * are damaged, are there and cannot be read. Where not even the next entry can be found, the archive is
  * refused. */
 int st_zip_open(struct st_zip *zip, const struct st_held *file, struct stoker_error *err);
 void st_zip_close(struct st_zip *zip); /* safe after a failed open */

@@ -1,8 +1,9 @@
 /* zip.c - the images in a zip archive, in the order and with the classes of torchvision's ImageFolder
  *
  * The archive is read as if it were unpacked: the folder that holds all images, however deep, is the
- * root, its folders are the classes, and images directly in it do not count. Where the root has images
- * only, there are no classes and all labels are 0. Names are only names: nothing is ever opened by them.
+ * root, its folders are the classes, and images directly in it do not count. Where all images lie in one
+ * folder, it is the only class; where they lie in none, there are no classes, and all labels are 0. Names are
+ * only names: nothing is ever opened by them. A member whose entry in the directory is damaged is a bad sample.
  *
  * Fields: image, label (the class), name (the path in the archive); by default image and label.
  *
@@ -61,16 +62,18 @@ static int collect(struct zip *zip, const struct stoker_dataset_options *opt, st
     zip->entries = st_calloc(zip->zip.count, sizeof *zip->entries);
     if (!zip->entries)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", zip->file.path);
+    uint64_t locked = 0;
     for (uint64_t i = 0; i < zip->zip.count; i++) {
         const struct st_zip_member *member = &zip->zip.members[i];
         if (!is_wanted(st_zip_name(&zip->zip, member), extensions))
             continue;
-        if (member->encrypted)
-            return st_fail_in(err, st_zip_readable(&zip->zip, member, err), zip->file.path);
+        locked += member->encrypted && !member->damage;
         zip->entries[zip->count++] = (struct entry){member, 0};
     }
     if (!zip->count && !opt->allow_empty)
         return st_fail(err, STOKER_EINVAL, "%s: no image in it", zip->file.path);
+    if (locked && locked == zip->count)
+        return st_fail_in(err, st_zip_readable(&zip->zip, zip->entries[0].member, err), zip->file.path);
     return 0;
 }
 
@@ -101,6 +104,13 @@ static void find_root(struct zip *zip)
             same--;
         common = same;
     }
+    /* All in one folder: that is the one class there is. */
+    uint64_t together = 0;
+    while (common && together < zip->count && folder_size(name_of(zip, &zip->entries[together])) == common)
+        together++;
+    if (common && together == zip->count)
+        for (common--; common && first[common - 1] != '/';)
+            common--;
     zip->root = common;
 }
 
