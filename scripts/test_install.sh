@@ -48,6 +48,16 @@ wheel() {
     ls "$WORK"/wheels/stoker-*-cp311-abi3-*.whl
 }
 
+demo_without_torch() { # nothing to compare with, and no Pillow to paint with: says so, and shows what there is
+    cd "$WORK"
+    XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --images 24 --batch-size 8 --workers 2 >"$WORK/said" 2>&1
+    grep 'Pillow is not installed' "$WORK/said"
+    grep 'Stoker alone' "$WORK/said"
+    grep -E '^images/s +[0-9]' "$WORK/said"
+    ! grep Traceback "$WORK/said"
+    XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --data "$IMAGES" --batch-size 4 --workers 1 | grep 'Stoker alone'
+}
+
 fresh_environment() {
     uv venv --quiet --python "$("$VENV/bin/python" -c 'import sys; print(sys._base_executable)')" "$WORK/fresh"
     uv pip install --quiet --python "$WORK/fresh/bin/python" "$WORK"/wheels/*.whl
@@ -75,4 +85,5 @@ tap_check "an absent folder is one sentence and exit status 1" absent_folder
 tap_check "the installed program runs" program
 tap_check "the wheel is abi3 for CPython 3.11 and newer" wheel
 tap_check "pip install into a fresh environment works, without torch" fresh_environment
+tap_check "stoker demo runs without torch and Pillow, and says what is missing" demo_without_torch
 tap_done

@@ -208,7 +208,37 @@ def cache_folder():
 
 
 def image_files(folder):
-    return [p for p in Path(folder).glob("*/**/*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp")]
+    return [p for p in Path(folder).glob("*/**/*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp", ".ppm")]
+
+
+def is_there(*modules):
+    return all(importlib.util.find_spec(module) for module in modules)
+
+
+def plain_folder(root, count, progress):
+    """Images without Pillow: pixels as they are (PPM), of smooth noise."""
+    import numpy as np
+    root.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        path = root / f"class_{number % 10:03d}" / f"{number:06d}.ppm"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            rng = np.random.default_rng([1, number])
+            noise = rng.integers(0, 256, (375 // 5, 500 // 5, 3), np.uint8).repeat(5, 0).repeat(5, 1)
+            part = path.with_suffix(".part")
+            part.write_bytes(b"P6\n500 375\n255\n" + noise.tobytes())
+            part.rename(path)  # what has its name is whole
+        progress(number + 1)
+    return root
+
+
+def generated(args, progress):
+    if is_there("PIL"):
+        from .synth import make_folder
+        return make_folder(cache_folder(), count=args.images, seed=1, progress=progress)
+    print("Pillow is not installed: the images are plain pixels (PPM) instead of photographs in JPEG, so that there is "
+          "little to decode; 'pip install pillow' for the real demonstration", flush=True)
+    return plain_folder(cache_folder().with_name("demo-plain"), args.images, progress)
 
 
 def prepare(screen, args):
@@ -216,9 +246,7 @@ def prepare(screen, args):
     if args.data:
         folder = Path(args.data)
     else:
-        from .synth import make_folder
-        folder = make_folder(cache_folder(), count=args.images, seed=1,
-                             progress=lambda done: screen.bar("painting images", done, args.images))
+        folder = generated(args, lambda done: screen.bar("painting images", done, args.images))
     files = image_files(folder)
     if not files:
         raise RuntimeError(f"{folder} holds no images in class folders")
@@ -237,10 +265,14 @@ def show(args):
     print(f"RandomResizedCrop(224), flip, ToTensor, Normalize; batches of {args.batch_size}; "
           f"{workers} worker{'s' if workers > 1 else ''} each\n", flush=True)
     torch = None
-    if importlib.util.find_spec("torch") and importlib.util.find_spec("torchvision"):
-        torch = run_epoch(screen, "torch", "torch DataLoader", folder, workers, args.batch_size, total)
+    if not is_there("torch", "torchvision", "PIL"):
+        print("without torch, torchvision and Pillow there is nothing to compare with: Stoker alone; "
+              "'pip install torch torchvision pillow' for both", flush=True)
     else:
-        print("torch and torchvision are not installed: Stoker alone")
+        try:
+            torch = run_epoch(screen, "torch", "torch DataLoader", folder, workers, args.batch_size, total)
+        except RuntimeError as why:
+            screen.end(f"torch's DataLoader cannot be shown ({why}): Stoker alone")
     ours = run_epoch(screen, "stoker", "Stoker", folder, workers, args.batch_size, total)
     table(screen, torch, ours)
     stages(ours["stats"])
