@@ -136,8 +136,11 @@ STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
  *              many, u8[32x32x3] for elements that lie in bytes as they are.
  *
  *   hdf5:      row i of data sets, whose names are the fields ("images,train/labels"); by default all at the
- *              file's root.
- *   lmdb:      entries in the order of their keys. Fields: image (or a Datum's), label (a Datum's), key, value.
+ *              file's root. Sequences of uint8 of any length that begin as images do are images.
+ *   lmdb:      entries in the order of their keys; `db` chooses a database that has a name. Fields: image, label, key,
+ *              value. Values may be encoded images, Caffe's Datums (raw ones come out as RGB), or an image and a number in
+ *              MessagePack; keys may be image-N with the texts label-N. __keys__, __len__, num-samples and length are no
+ *              samples unless their values are images.
  *   npy:, npz: row i of arrays; fields of an npz are its arrays' names (all by default).
  *   zip:       images with the classes of their folders. Fields: image, label, name.
  *   csv:, jsonl: files named in a table whose first line names its columns, or in one object a line. Fields
@@ -147,7 +150,8 @@ STOKER_API struct stoker_dataset_options stoker_dataset_defaults(void);
  *              most of them are whole numbers.
  *
  * In arrays of numbers uint8 rows of [H, W] and [H, W, C <= 4] are images, and single numbers int or float;
- * "=type" says otherwise where that can be.
+ * "=type" says otherwise where that can be. A number beyond int64 is a bad sample, but for "=array". A sample has up to 64
+ * fields, and an array up to 16 dimensions with that of the rows.
  *
  * The path of all but folder and flat may be a list ("a.h5::b.h5"), have braces ("a-{000..127}.tar") or be a
  * pattern ("*.tar"): several files of one kind, one behind the other, whose fields and classes must be the same. Or a

@@ -158,7 +158,8 @@ class HDF5(_Files):
     """Row i of data sets of an HDF5 file, whose names are the fields; None: all at the file's root. `path`
     may be several files, one behind the other, as WebDataset's; so with all kinds that follow.
 
-    Rows of uint8 [H, W] and [H, W, C] are images, single numbers are int or float, all others arrays.
+    Rows of uint8 [H, W] and [H, W, C] are images, and so are sequences of uint8 of any length that begin
+    as an image does; single numbers are int or float, strings text, all others arrays.
     """
 
     _scheme = "hdf5"

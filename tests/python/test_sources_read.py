@@ -174,6 +174,32 @@ def test_hdf5(tmp_path):
     assert set(datasets.HDF5(path, None).field_types) == {"images", "labels", "scores", "deep"}
 
 
+@pytest.mark.parametrize("options", [{}, {"chunks": (4,), "compression": "gzip"}], ids=["contiguous", "chunks"])
+def test_jpegs_in_hdf5(tmp_path, options):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("jpegs", (COUNT,), h5py.vlen_dtype(np.uint8), **options)
+        for i in range(COUNT):
+            made[i] = np.frombuffer(encoded(i), np.uint8)
+        file["labels"] = np.arange(COUNT)
+        file.create_dataset("words", data=[f"w{i}" for i in range(COUNT)], dtype=h5py.string_dtype())
+    data = datasets.HDF5(tmp_path / "x.h5", None)
+    assert data.field_types == {"jpegs": "image", "labels": "int", "words": "text"}
+    for i in range(COUNT):
+        assert np.array_equal(data[i][0], pixels(i)) and data[i][1:] == (i, f"w{i}")
+    loader = stoker.DataLoader(data, batch_size=4, shuffle=True, num_workers=3, seed=1)
+    assert sorted(label for batch in loader for label in batch[1].tolist()) == list(range(COUNT))
+    assert not loader.stats()["notes"]
+    raw = (tmp_path / "x.h5").read_bytes()
+    at = raw.index(encoded(3)) - 8  # the size of its object in the heap
+    size = len(encoded(3))
+    wrong = size + 1 if size % 8 else size - 1  # all others stay where they are
+    (tmp_path / "x.h5").write_bytes(raw[:at] + wrong.to_bytes(8, "little") + raw[at + 8:])
+    loader = stoker.DataLoader(datasets.HDF5(tmp_path / "x.h5", None), batch_size=4, on_error="skip", seed=1)
+    assert sum(len(batch[1]) for batch in loader) == COUNT
+    assert any("row 3: jpegs: " in str(bad) for bad in loader.bad_samples())
+
+
 def test_hdf5_says_which_filter_is_missing(tmp_path):
     h5py = pytest.importorskip("h5py")
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -208,7 +234,48 @@ def test_numbers_beyond_int64_are_bad_samples_or_uint64(tmp_path):
         whole = kind(tmp_path / f"x.{ending}", {"x": "array"})
         assert [int(row[0]) for row in whole] == [int(n) for n in numbers]
         loader = stoker.DataLoader(data, batch_size=4, on_error="replace")
-        assert next(iter(loader))[0].tolist()[3] == 2**63 - 1 and len(loader.stats()["bad"]) == 2
+        assert next(iter(loader))[0].tolist()[3] == 2**63 - 1 and len(loader.bad_samples()) == 2
+
+
+def test_many_fields_and_dimensions(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    arrays = {f"f{i:02}": np.arange(3) * i for i in range(64)}
+    np.savez(tmp_path / "wide.npz", **arrays)
+    with h5py.File(tmp_path / "wide.h5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    columns = ",".join(["path", *list(arrays)[1:]])
+    rows = "".join(f"{i}.jpg," + ",".join(str(a[i]) for a in list(arrays.values())[1:]) + "\n" for i in range(3))
+    (tmp_path / "wide.csv").write_text(columns + "\n" + rows)
+    for data in datasets.Npz(tmp_path / "wide.npz", None), datasets.HDF5(tmp_path / "wide.h5", None):
+        batch = next(iter(stoker.DataLoader(data, batch_size=3)))
+        assert len(batch) == 64 and all(np.array_equal(got, arrays[f"f{i:02}"]) for i, got in enumerate(batch))
+    with pytest.raises(stoker.LimitReached, match="more than 64"):
+        datasets.Npz(tmp_path / "wide.npz", [f"f{i}" for i in range(65)])
+    deep = np.arange(3 * 2**10).reshape(3, *[2] * 10)
+    np.save(tmp_path / "deep.npy", deep)
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file.create_dataset("x", data=deep, chunks=(2, *[1, 2] * 5), compression="gzip")
+    for data in datasets.Npy(tmp_path / "deep.npy", "x"), datasets.HDF5(tmp_path / "deep.h5", "x"):
+        assert np.array_equal(data[1][0], deep[1])
+        assert np.array_equal(next(iter(stoker.DataLoader(data, batch_size=3)))[0], deep)
+    np.save(tmp_path / "deeper.npy", np.zeros([1] * 17))
+    with pytest.raises(stoker.Unsupported, match="17 dimensions; up to 16 can be read: reshape"):
+        datasets.Npy(tmp_path / "deeper.npy")
+
+
+def test_unknown_fields_list_those_that_exist(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    np.savez(tmp_path / "x.npz", images=np.zeros((2, 3)), labels=np.zeros(2))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"], file["labels"] = np.zeros((2, 3)), np.zeros(2)
+    (tmp_path / "x.csv").write_text("images,labels\na.jpg,1\n")
+    for kind, name in (datasets.Npz, "x.npz"), (datasets.HDF5, "x.h5"), (datasets.Manifest, "x.csv"):
+        with pytest.raises(ValueError, match=r"imagess.*there are images, labels"):
+            kind(tmp_path / name, ("imagess", "labels"))
+    records = datasets.TFRecord(sources.make_tfrecord(tmp_path), {"imagess": "image"})
+    with pytest.raises(stoker.CorruptSample, match="no feature imagess; it has .*image"):
+        records[0]
 
 
 def test_lmdb(tmp_path):

@@ -121,12 +121,35 @@ static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-/* The root's data sets with rows; the caller frees the names. */
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Sorts the names in their list; false when out of memory. */
+static bool sort_names(struct listing *listing)
+{
+    char *copy = listing->names ? strdup(listing->names) : NULL, *rest = copy, *to = listing->names;
+    char **names = st_calloc(listing->size / 2 + 1, sizeof *names);
+    size_t count = 0;
+    const bool enough = (copy || !listing->names) && names;
+    while (enough && rest)
+        names[count++] = strsep(&rest, ",");
+    if (count)
+        qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++)
+        to += sprintf(to, "%s%s", i ? "," : "", names[i]);
+    free(names);
+    free(copy);
+    return enough;
+}
+
+/* The root's data sets with rows, by name; the caller frees the names. In any other than its own order the library puts
+ * links into a table first, and frees what never came into it if one of them is damaged. */
 static int list_root(struct listing *listing, struct stoker_error *err)
 {
-    if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, listing) < 0)
+    if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, list_one, listing) < 0)
         return listing->rc ? listing->rc : library_fail(listing->file, NULL, "its data sets cannot be listed", err);
-    return listing->full ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path) : 0;
+    return listing->full || !sort_names(listing)
+               ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path)
+               : 0;
 }
 
 static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, const char *name,

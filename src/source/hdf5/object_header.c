@@ -15,6 +15,7 @@ enum {
     BLOCKS_MAX = 64,
     BLOCK_MAX = 1 << 20,
     MESSAGE_LINK_INFO = 2,
+    MESSAGE_TYPE = 3,
     MESSAGE_FILL_OLD = 4,
     MESSAGE_FILL = 5,
     MESSAGE_EXTERNAL = 7,
@@ -222,6 +223,18 @@ static int check_links(struct header *header, const struct message *m)
     return 0;
 }
 
+/* ---- types -------------------------------------------------------------------------------------- */
+
+/* An enumeration ends with a value for each name: the library copies them without a look at where the message ends. */
+static int check_type(struct header *header, const struct message *m)
+{
+    enum { CLASS_ENUMERATION = 8, BASE = 8, HEAD = 8 };
+    if (m->shared || m->size < BASE + HEAD || (m->data[0] & 15) != CLASS_ENUMERATION)
+        return 0;
+    const uint64_t count = st_u16(m->data + 1), each = st_u32(m->data + BASE + 4);
+    return count * each <= m->size - BASE - HEAD ? 0 : cut_short(header);
+}
+
 /* ---- messages ----------------------------------------------------------------------------------- */
 
 /* A message that lies elsewhere: in another header (a type with a name), or in a table. */
@@ -248,6 +261,8 @@ static int read_message(struct header *header, const struct message *m)
     switch (m->type) {
     case MESSAGE_LINK_INFO:
         return check_links(header, m);
+    case MESSAGE_TYPE:
+        return check_type(header, m);
     case MESSAGE_LAYOUT:
         return header->found ? 0 : read_layout(header, m);
     case MESSAGE_FILTERS:
