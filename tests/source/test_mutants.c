@@ -184,7 +184,7 @@ enum { NONE_READABLE = 40, SOME_READABLE, TOO_MUCH };
 
 #ifdef __SANITIZE_ADDRESS__
 /* An allocation that fails is an error like any other. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 #endif
 
