@@ -184,7 +184,7 @@ static void try_one(const char *way, const char *path, FILE *answer)
     if (data)
         st_dataset_drop(data);
     for (char *c = out.reason; *c; c++)
-        *c = *c == '\n' ? ' ' : *c;
+        *c = *c < ' ' || *c > '~' ? '?' : *c; /* one line, whatever names are in it */
     fprintf(answer, "%s %s\n",
             out.memory ? "memory"
             : rc       ? "refused"
