@@ -4,7 +4,8 @@
     mutants.py MUTANT [--count N] [--jobs N] [--keep FOLDER] [--only FORMAT [NUMBER]]
 
 MUTANT is the program of mutant.c. N mutants in all, the same every time: mutant NUMBER of a format depends on nothing
-else. Those that end badly are kept in FOLDER (build/mutants), with the command that tries them again.
+else. Before them come the files of found/, which once ended badly. Those that do so now are kept in FOLDER
+(build/mutants), with the command that tries them again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from archives import CORPUS, DATA, files
 from change import changed
 
 CLEAN = ("ok", "bad", "refused")
+FOUND = pathlib.Path(__file__).parent / "found"
 EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
 
 
@@ -89,8 +91,9 @@ def try_some(command, name, numbers, folder):
     with tempfile.TemporaryDirectory(prefix="stoker-mutants-", dir=memory) as own:
         program = Program(command, pathlib.Path(own))
         form.prepare(program.folder, program.ask)
-        for number in numbers:
-            data = make(form, number)
+        found = sorted(FOUND.glob(f"{name}.*")) if 0 in numbers else []
+        for number in [*(file.name for file in found), *numbers]:
+            data = make(form, number) if isinstance(number, int) else (FOUND / number).read_bytes()
             target = program.folder / form.path
             target.write_bytes(data)
             answer = program.ask(form.way, program.folder / getattr(form, "archive", form.path))

@@ -210,6 +210,25 @@ static int read_fill(struct header *header, const struct message *m)
 
 /* ---- groups ------------------------------------------------------------------------------------- */
 
+/* The head of a B-tree of version 2. The library divides by the size of its records, and reads as many of the
+ * root as are said to be there. */
+static int check_tree(struct header *header, uint64_t address)
+{
+    enum { HEAD = 38, NODE_EXTRA = 10, NODE_LEAST = 64, DEPTH_MAX = 32 };
+    uint8_t head[HEAD];
+    uint64_t from;
+    if (!st_add(header->base, address, &from) || from > header->file->size || header->file->size - from < HEAD)
+        return damaged(header->file, "a tree of links is cut short", header->err);
+    const int rc = st_held_read(header->file, from, head, HEAD, header->err);
+    if (rc)
+        return rc;
+    const uint64_t node = st_u32(head + 6), record = st_u16(head + 10), depth = st_u16(head + 12);
+    if (memcmp(head, "BTHD", 4) || !record || node < NODE_LEAST || node > header->file->size ||
+        depth > DEPTH_MAX || st_u16(head + 24) * record + NODE_EXTRA > node)
+        return damaged(header->file, "the tree of a group's links is damaged", header->err);
+    return 0;
+}
+
 /* Many links lie in a heap, with an index of their names: both in the file, or neither. */
 static int check_links(struct header *header, const struct message *m)
 {
@@ -217,9 +236,14 @@ static int check_links(struct header *header, const struct message *m)
     const uint64_t at = 2 + (flags & LINKS_ORDERED ? 8 : 0), count = flags & LINKS_BY_ORDER ? 3 : 2;
     if (m->size < at + 8 * count)
         return cut_short(header);
-    for (uint64_t k = 0; k < count && st_u64(m->data + at) != UINT64_MAX; k++)
-        if (st_u64(m->data + at + 8 * k) >= header->file->size)
+    for (uint64_t k = 0; k < count && st_u64(m->data + at) != UINT64_MAX; k++) {
+        const uint64_t address = st_u64(m->data + at + 8 * k);
+        if (address >= header->file->size)
             return damaged(header->file, "the links of a group lie outside of the file", header->err);
+        const int rc = k ? check_tree(header, address) : 0; /* first a heap, then trees of what is in it */
+        if (rc)
+            return rc;
+    }
     return 0;
 }
 
