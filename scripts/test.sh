@@ -20,7 +20,8 @@ tap_layer() {
     tally "$layer" tap "$RESULTS/$layer.tap" $status
 }
 
-# Builds the C tests in build/$1 with the meson options that follow, and runs them.
+# Builds the C tests in build/$1 with the meson options that follow, and runs them. $PATIENCE: times the time that
+# a test has.
 c_layer() {
     local layer=$1 dir=build/test-$1
     shift
@@ -35,6 +36,7 @@ c_layer() {
     fi
     # ThreadSanitizer wants its shadow at fixed addresses, which full address randomisation may take.
     PATH="$VENV/bin:$PATH" setarch -R "$VENV/bin/meson" test -C "$dir" --no-rebuild --num-processes "$(jobs)" \
+        --timeout-multiplier "${PATIENCE:-1}" \
         >>"$RESULTS/$layer.log" 2>&1 || true
     tally "$layer" meson "$log"
 }
@@ -59,7 +61,7 @@ layer_tsan() {
 layer_cross() {
     local file=build/cross.ini log=$RESULTS/cross.log
     if scripts/cross.sh "$file" >"$log" 2>&1; then
-        STOKER_TEST_SHARE=20 c_layer cross -Dcuda=disabled --cross-file "$file"
+        PATIENCE=4 STOKER_TEST_SHARE=20 c_layer cross -Dcuda=disabled --cross-file "$file"
     else
         tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(tail -n 1 "$log")"
     fi

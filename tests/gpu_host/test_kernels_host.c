@@ -50,6 +50,8 @@ static void test_colours(void)
     uint8_t turned[3 * 256], saturated[3 * 256], grey[256];
     uint32_t wrong_hues = 0, wrong_saturations = 0, wrong_greys = 0;
     const uint32_t step = (1 << 16) / share_of(1 << 16);
+    if (step > 1)
+        note("one in %u colours", step);
     for (uint32_t high = 0; high < 1 << 16; high += step) {
         for (uint32_t i = 0; i < 256; i++) {
             const uint32_t px = high << 8 | i;
@@ -137,10 +139,10 @@ static void test_refused(void)
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 1;
-    many("of small images", 700 * rounds, &(struct batch_limits){.rows = 3, .out_most = 40});
-    many("of small images with deeds", 700 * rounds,
+    many("of small images", (int)share_of(700) * rounds, &(struct batch_limits){.rows = 3, .out_most = 40});
+    many("of small images with deeds", (int)share_of(700) * rounds,
          &(struct batch_limits){.rows = 3, .out_most = 40, .deeds = true});
-    many("of images up to 100 pixels", 60 * rounds,
+    many("of images up to 100 pixels", (int)share_of(60) * rounds,
          &(struct batch_limits){.rows = 4, .out_most = 100, .deeds = true});
     many("of 224 x 224", 2 * rounds,
          &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .deeds = true});
