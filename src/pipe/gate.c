@@ -9,6 +9,7 @@
 enum {
     SMALL_PART = 8,        /* for small samples of all workers, and what workers keep */
     READ_PART = 8,         /* read ahead */
+    DATA_PART = 8,         /* chunks of files that the data set keeps to be quicker */
     LEAST_KEPT = 256 << 10 /* a worker's at least */
 };
 
@@ -22,6 +23,40 @@ struct st_gate_wait {
 };
 
 /* ---- what there is -------------------------------------------------------------------------------- */
+
+int st_gate_data(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct st_gate *gate = &loader->gate;
+    uint64_t *limit = &loader->opt.max_memory;
+    gate->data_fixed = st_dataset_memory(loader->data);
+    if (*limit && gate->data_fixed > *limit / 2)
+        return st_fail(err, STOKER_ELIMIT,
+                       "the data set holds %.1f MB in memory, more than a half of max_memory (%.1f MB): raise it, "
+                       "or unpack the archives",
+                       (double)gate->data_fixed / 1e6, (double)*limit / 1e6);
+    *limit = *limit ? *limit - gate->data_fixed : st_budget_default("");
+    gate->data = (struct st_account){.budget = &gate->budget, .kind = ST_MEMORY_DATA};
+    st_dataset_keep(loader->data, *limit / DATA_PART);
+    return STOKER_OK;
+}
+
+void st_gate_look(struct stoker_loader *loader)
+{
+    const uint64_t now = st_dataset_memory(loader->data), before = loader->gate.data_fixed;
+    st_account_promise(&loader->gate.data, now > before ? now - before : 0);
+}
+
+void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out)
+{
+    const struct st_gate *gate = &loader->gate;
+    const struct st_budget *budget = &gate->budget;
+    out->memory_allowed = budget->limit + gate->data_fixed;
+    out->memory_held = atomic_load(&budget->held) + gate->data_fixed;
+    out->memory_peak = atomic_load(&budget->peak) + gate->data_fixed;
+    out->scratch_bytes = atomic_load(&budget->by[ST_MEMORY_SCRATCH]);
+    out->read_bytes = atomic_load(&budget->by[ST_MEMORY_READ]);
+    out->data_bytes = atomic_load(&budget->by[ST_MEMORY_DATA]) + gate->data_fixed;
+}
 
 void st_gate_open(struct stoker_loader *loader)
 {
@@ -59,7 +94,7 @@ int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err)
         err, STOKER_ELIMIT,
         "this sample takes %.1f MB or more to make, but of max_memory (%.1f MB) one sample may take "
         "%.1f MB beside the batches: raise max_memory, or make the batches smaller",
-        (double)needed / 1e6, (double)gate->budget.limit / 1e6, (double)gate->sample_limit / 1e6);
+        (double)needed / 1e6, (double)(gate->budget.limit + gate->data_fixed) / 1e6, (double)gate->sample_limit / 1e6);
 }
 
 /* ---- who passes ----------------------------------------------------------------------------------- */

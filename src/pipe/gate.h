@@ -27,14 +27,20 @@ struct st_gate {
     struct st_budget budget;
     uint64_t small;                /* bytes a worker may take without asking, and keep */
     uint64_t sample_limit;         /* bytes that one sample may take */
+    uint64_t data_fixed;           /* what the data set held at the beginning: of max_memory, not of the budget */
+    struct st_account data;        /* and what it has come to hold since; with the lock */
     _Atomic uint64_t largest_read; /* of a sample's bytes, lately; 0: nothing was read yet */
     _Atomic uint32_t inside, waiting;
     pthread_cond_t room;        /* with the loader's lock */
     struct st_gate_wait *queue; /* those that wait */
 };
 
-/* Shares out max_memory; with the slots planned. */
+/* First of all: takes what the data set holds off max_memory, which from then on is what is left. */
+int st_gate_data(struct stoker_loader *loader, struct stoker_error *err);
+/* Shares that out; with the slots planned. */
 void st_gate_open(struct stoker_loader *loader);
+void st_gate_look(struct stoker_loader *loader); /* what the data set holds now: lock held */
+void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out);
 void st_gate_equip(struct st_worker *worker); /* its memory is counted from now on */
 
 /* Before a worker reads a sample's bytes itself: how many is not known. */

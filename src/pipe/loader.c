@@ -291,13 +291,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->bytes = reader.bytes;
     out->reads_in_flight_max = reader.in_flight_max;
     out->reader = reader.engine;
-    const struct st_budget *budget = &loader->gate.budget;
-    out->memory_allowed = budget->limit;
-    out->memory_held = atomic_load(&budget->held);
-    out->memory_peak = atomic_load(&budget->peak);
-    out->scratch_bytes = atomic_load(&budget->by[ST_MEMORY_SCRATCH]);
-    out->read_bytes = atomic_load(&budget->by[ST_MEMORY_READ]);
-    out->data_bytes = atomic_load(&budget->by[ST_MEMORY_DATA]);
+    st_gate_stats(loader, out);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {
         struct st_worker *worker = &loader->worker[k];
         out->memory_wait_ns += atomic_load_explicit(&worker->memory_wait_ns, memory_order_relaxed);

@@ -105,10 +105,6 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
         return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
     if (opt->prefetch == 0)
         opt->prefetch = 1;
-    if (opt->max_memory == 0)
-        opt->max_memory = st_budget_default("");
-    if (opt->pinned_limit == 0)
-        opt->pinned_limit = opt->max_memory;
     return 0;
 }
 
@@ -222,6 +218,10 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     loader->dataset_count = st_dataset_count(data);
 
     int rc = check_options(&loader->opt, err);
+    if (!rc)
+        rc = st_gate_data(loader, err);
+    if (!rc && loader->opt.pinned_limit == 0)
+        loader->opt.pinned_limit = loader->opt.max_memory;
     if (!rc && pipe->sounds)
         rc = st_audio_check(opt, err);
     if (!rc)

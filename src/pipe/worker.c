@@ -109,6 +109,7 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
         if (!slot)
             return NULL;
         slot->state = ST_SLOT_FILLING;
+        st_gate_look(loader);
         st_slot_begin(slot);
         slot->number = loader->next_batch;
         slot->todo = st_epoch_batch_size(loader, slot->number);

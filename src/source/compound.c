@@ -195,6 +195,13 @@ static uint64_t compound_memory(const void *self)
     return sum;
 }
 
+static void compound_keep(void *self, uint64_t bytes)
+{
+    const struct compound *whole = self;
+    for (uint32_t i = 0; i < whole->part_count; i++)
+        st_dataset_keep(whole->parts[i], bytes / whole->part_count);
+}
+
 /* That of the first part that has something to say. */
 static const char *compound_note(const void *self)
 {
@@ -220,7 +227,7 @@ static void compound_close(void *self)
         .scheme = "compound", .self_size = sizeof(struct compound), .count = compound_count,            \
         .label = compound_label, .name = compound_name, how_, .fields = compound_fields,                \
         .split = compound_split, .class_count = compound_class_count,                                   \
-        .class_name = compound_class_name, .memory = compound_memory, .note = compound_note, .close = compound_close,              \
+        .class_name = compound_class_name, .memory = compound_memory, .keep = compound_keep, .note = compound_note, .close = compound_close,              \
     }
 
 static const struct st_source located = COMPOUND(.locate = compound_locate);

@@ -60,6 +60,12 @@ uint64_t st_dataset_memory(const struct stoker_dataset *data)
     return data->source->memory ? data->source->memory(data->self) : 0;
 }
 
+void st_dataset_keep(struct stoker_dataset *data, uint64_t bytes)
+{
+    if (data->source->keep)
+        data->source->keep(data->self, bytes);
+}
+
 uint32_t st_dataset_class_count(const struct stoker_dataset *data)
 {
     if (data->classes)

@@ -82,6 +82,7 @@ struct st_source {
     uint32_t (*class_count)(const void *self);                   /* NULL: no classes */
     const char *(*class_name)(const void *self, uint32_t index); /* NULL: no classes */
     uint64_t (*memory)(const void *self);  /* NULL: no bytes of samples are held in memory of its own */
+    void (*keep)(void *self, uint64_t bytes); /* NULL, or: of what it may forget it keeps no more. Any thread */
     const char *(*note)(const void *self); /* NULL, or what stats() should say: what is slow here, and why */
     void (*close)(void *self);                                   /* safe after a failed open */
 };
@@ -119,6 +120,9 @@ size_t st_dataset_name(const struct stoker_dataset *data, uint64_t sample, char 
 /* Bytes of samples that the source holds in memory for as long as it lives: archives that it has unpacked. A loader
  * takes them out of its own max_memory. */
 uint64_t st_dataset_memory(const struct stoker_dataset *data);
+/* Of what it holds to be quicker, such as chunks of a file that several samples lie in, it keeps no more than so much from
+ * now on. */
+void st_dataset_keep(struct stoker_dataset *data, uint64_t bytes);
 uint32_t st_dataset_class_count(const struct stoker_dataset *data);
 const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index); /* below the count */
 

@@ -13,7 +13,7 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-enum { WIDTH = 1920, HEIGHT = 1800, FILES = 48 }; /* 10 MB of pixels */
+enum { WIDTH = 1920, HEIGHT = 1800, FILES = SANITIZED ? 16 : 48 }; /* 10 MB of pixels */
 #define MIB (1ull << 20)
 
 static char folder[] = "/tmp/stoker-memory-XXXXXX";

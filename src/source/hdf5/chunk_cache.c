@@ -183,6 +183,15 @@ void st_chunk_cache_put(struct st_chunk_cache *cache, struct st_cached *cached)
     st_process_unlock(ST_LOCK_CACHES);
 }
 
+void st_chunk_cache_keep(struct st_chunk_cache *cache, uint64_t bytes)
+{
+    st_process_lock(ST_LOCK_CACHES);
+    settle_after_fork(cache);
+    cache->budget = bytes < cache->budget ? bytes : cache->budget;
+    make_room(cache);
+    st_process_unlock(ST_LOCK_CACHES);
+}
+
 uint64_t st_chunk_cache_bytes(struct st_chunk_cache *cache)
 {
     st_process_lock(ST_LOCK_CACHES);

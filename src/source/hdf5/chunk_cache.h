@@ -24,6 +24,8 @@ int st_chunk_cache_get(struct st_chunk_cache *cache, uint64_t chunk, uint64_t si
                        const void *context, struct st_cached **out, struct stoker_error *err);
 const uint8_t *st_cached_bytes(const struct st_cached *cached);
 void st_chunk_cache_put(struct st_chunk_cache *cache, struct st_cached *cached);
+/* The budget is no more than this from now on. */
+void st_chunk_cache_keep(struct st_chunk_cache *cache, uint64_t bytes);
 uint64_t st_chunk_cache_bytes(struct st_chunk_cache *cache); /* held now */
 
 #endif

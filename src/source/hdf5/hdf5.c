@@ -265,6 +265,16 @@ static const char *hdf5_note(const void *self)
     return hdf5->note[0] ? hdf5->note : NULL;
 }
 
+static uint64_t hdf5_memory(const void *self)
+{
+    return st_chunk_cache_bytes(((const struct hdf5 *)self)->cache);
+}
+
+static void hdf5_keep(void *self, uint64_t bytes)
+{
+    st_chunk_cache_keep(((struct hdf5 *)self)->cache, bytes);
+}
+
 const struct st_source st_source_hdf5 = {
     .scheme = "hdf5",
     .self_size = sizeof(struct hdf5),
@@ -276,6 +286,8 @@ const struct st_source st_source_hdf5 = {
     .read = hdf5_read,
     .fields = hdf5_fields,
     .split = hdf5_split,
+    .memory = hdf5_memory,
+    .keep = hdf5_keep,
     .note = hdf5_note,
     .close = hdf5_close,
 };
