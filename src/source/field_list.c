@@ -149,9 +149,10 @@ int st_field_list_parse(struct st_field_list *list, const char *text, struct sto
         char *const comma = strchrnul(from, ',');
         end = *comma ? comma + 1 : NULL;
         if (list->count == ST_FIELDS_MAX)
-            return st_fail(err, STOKER_ELIMIT,
-                           "fields=%.300s: more than %d; put numbers that belong together into one array", text,
-                           ST_FIELDS_MAX);
+            return st_fail(
+                err, STOKER_ELIMIT,
+                "fields=%.300s: more than %d; put numbers that belong together into one array", text,
+                ST_FIELDS_MAX);
         const int rc = parse_one(&list->wishes[list->count++], from, comma, text, err);
         if (rc)
             return rc;

@@ -1,4 +1,5 @@
-/* fuzz_hdf5_heap.c - strings and sequences of any length in an HDF5 file: the input is a reference and the file behind it
+/* fuzz_hdf5_heap.c - strings and sequences of any length in an HDF5 file: the input is a reference and
+ * the file behind it
  *
  * SPDX-License-Identifier: Apache-2.0
  */

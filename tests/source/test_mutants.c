@@ -1,8 +1,10 @@
-/* Damaged copies of sound files, each opened and read in a process of its own with little time and memory: whatever the
- * bytes say, there is a result or an error, never a signal, a loop or a lack of memory.
+/* Damaged copies of sound files, each opened and read in a process of its own with little time and
+ * memory: whatever the bytes say, there is a result or an error, never a signal, a loop or a lack of
+ * memory.
  *
- * Arguments: SCHEME:FILE, or SCHEME:FILE:FIELDS, any number of them. STOKER_CASES asks for more mutants than the usual
- * number of each, STOKER_FIRST for others; those that fail are left in the folder STOKER_KEEP. */
+ * Arguments: SCHEME:FILE, or SCHEME:FILE:FIELDS, any number of them. STOKER_CASES asks for more mutants
+ * than the usual number of each, STOKER_FIRST for others; those that fail are left in the folder
+ * STOKER_KEEP. */
 #include "source/little.h"
 
 #include "pieces.h"
@@ -35,7 +37,8 @@ static uint64_t next_random(struct mutator *m)
 
 static uint64_t below(struct mutator *m, uint64_t limit) { return limit ? next_random(m) % limit : 0; }
 
-/* ---- checksums of HDF5, without which a mutant would be refused for them alone ---------------------- */
+/* ---- checksums of HDF5, without which a mutant would be refused for them alone ----------------------
+ */
 
 static uint32_t turn(uint32_t value, unsigned by) { return value << by | value >> (32 - by); }
 
@@ -43,7 +46,8 @@ static uint32_t turn(uint32_t value, unsigned by) { return value << by | value >
 static uint32_t lookup3(const uint8_t *bytes, uint64_t size)
 {
     static const unsigned early[] = {4, 6, 8, 16, 19, 4}, late[] = {14, 11, 25, 16, 4, 14, 24};
-    uint32_t s[3] = {0xdeadbeef + (uint32_t)size, 0xdeadbeef + (uint32_t)size, 0xdeadbeef + (uint32_t)size};
+    uint32_t s[3] = {0xdeadbeef + (uint32_t)size, 0xdeadbeef + (uint32_t)size,
+                     0xdeadbeef + (uint32_t)size};
     while (size) {
         uint8_t block[12] = {0};
         const uint64_t part = size < 12 ? size : 12;
@@ -71,7 +75,8 @@ static void repair(uint8_t *bytes, uint64_t size, uint64_t at)
     if (at + 32 > size || memcmp(bytes + at, "OHDR", 4))
         return;
     const uint8_t flags = bytes[at + 5];
-    const uint64_t place = at + 6 + (flags & 32 ? 16 : 0) + (flags & 16 ? 4 : 0), width = 1u << (flags & 3);
+    const uint64_t place = at + 6 + (flags & 32 ? 16 : 0) + (flags & 16 ? 4 : 0),
+                   width = 1u << (flags & 3);
     uint64_t length = 0;
     memcpy(&length, bytes + place, width);
     const uint64_t end = place + width + length;
@@ -116,10 +121,10 @@ static uint64_t some_place(struct mutator *m)
 
 static uint64_t some_value(struct mutator *m)
 {
-    static const uint64_t odd[] = {0,      1,          2,          7,          8,          15,
-                                   16,     127,        128,        255,        256,        4095,
-                                   4096,   65535,      65536,      0x7fffffff, 0x80000000, 0xffffffff,
-                                   1ull << 32, 1ull << 40, 1ull << 62, INT64_MAX, 1ull << 63, UINT64_MAX};
+    static const uint64_t odd[] = {
+        0,          1,          2,          7,          8,          15,        16,         127,
+        128,        255,        256,        4095,       4096,       65535,     65536,      0x7fffffff,
+        0x80000000, 0xffffffff, 1ull << 32, 1ull << 40, 1ull << 62, INT64_MAX, 1ull << 63, UINT64_MAX};
     switch (below(m, 4)) {
     case 0:
         return odd[below(m, sizeof odd / sizeof *odd)];
@@ -179,7 +184,8 @@ static void limit_this(void)
     alarm(WALL_SECONDS);
 }
 
-/* How a child ends, other than by a sanitizer. TOO_MUCH: out of memory, which a few kilobytes should not lead to. */
+/* How a child ends, other than by a sanitizer. TOO_MUCH: out of memory, which a few kilobytes should not
+ * lead to. */
 enum { NONE_READABLE = 40, SOME_READABLE, TOO_MUCH };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -237,7 +243,8 @@ static const char *fate(int status)
     if (WIFSIGNALED(status))
         snprintf(text, sizeof text, "ended by signal %d", WTERMSIG(status));
     else
-        snprintf(text, sizeof text, WEXITSTATUS(status) == TOO_MUCH ? "asked for too much memory" : "exited %d",
+        snprintf(text, sizeof text,
+                 WEXITSTATUS(status) == TOO_MUCH ? "asked for too much memory" : "exited %d",
                  WEXITSTATUS(status));
     return text;
 }
@@ -266,7 +273,9 @@ static void check_mutants(struct mutator *m, const char *scheme, const char *nam
             write_file(kept, bytes, mutate(m, i, bytes));
         }
     }
-    ok(!failed, "%s: %llu mutants, %llu of them with readable samples: %llu crashed, hung or took too much memory",
+    ok(!failed,
+       "%s: %llu mutants, %llu of them with readable samples: %llu crashed, hung or took too much "
+       "memory",
        name, (unsigned long long)cases, (unsigned long long)readable, (unsigned long long)failed);
     free(bytes);
 }
@@ -294,7 +303,8 @@ int main(int argc, char **argv)
         char uri[4200];
         snprintf(uri, sizeof uri, "%s:%s", argv[i], at("mutant"));
         const int status = status_of(uri, fields);
-        if (ok(size && WIFEXITED(status) && WEXITSTATUS(status) == SOME_READABLE, "%s: is read while it is sound", name))
+        if (ok(size && WIFEXITED(status) && WEXITSTATUS(status) == SOME_READABLE,
+               "%s: is read while it is sound", name))
             check_mutants(&mutator, argv[i], name, fields);
     }
     tree_remove();

@@ -118,9 +118,10 @@ static int read_entry(struct st_npy *out, struct st_text *text, unsigned *seen, 
         this = HAS_SHAPE;
         good = take_shape(text, &out->shape);
         if (good && out->shape.ndim > ST_DIMS_MAX + 1)
-            return st_fail(err, STOKER_EUNSUPPORTED,
-                           "%s: an array of %d dimensions; up to %d can be read: reshape it before it is saved", where,
-                           out->shape.ndim, ST_DIMS_MAX + 1);
+            return st_fail(
+                err, STOKER_EUNSUPPORTED,
+                "%s: an array of %d dimensions; up to %d can be read: reshape it before it is saved",
+                where, out->shape.ndim, ST_DIMS_MAX + 1);
     }
     if (!good || !this || *seen & this)
         return st_fail(err, STOKER_ECORRUPT, "%s: its header is not one of numpy's", where);

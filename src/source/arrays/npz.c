@@ -88,7 +88,8 @@ static int no_array(const struct npz *npz, const char *name, struct stoker_error
     for (uint64_t i = 0; i < npz->zip.count && i < sizeof has.text; i++) {
         const char *member = st_zip_name(&npz->zip, &npz->zip.members[i]);
         const size_t size = strlen(member);
-        st_name_list_add(&has, member, size - (st_name_has_extension(member, size, npy_extension) ? 4 : 0));
+        st_name_list_add(&has, member,
+                         size - (st_name_has_extension(member, size, npy_extension) ? 4 : 0));
     }
     return st_fail(err, STOKER_EINVAL, "no array is called %s; there are %s", name, has.text);
 }

@@ -227,12 +227,14 @@ static uint64_t scratch_needed(const struct st_rows *rows)
 }
 
 /* Whole numbers of samples are int64: one beyond that is an error, not another number. */
-static int check_whole(const struct st_rows *rows, const struct st_piece *piece, struct stoker_error *err)
+static int check_whole(const struct st_rows *rows, const struct st_piece *piece,
+                       struct stoker_error *err)
 {
     if (rows->field.kind != ST_FIELD_INT || rows->field.dtype != STOKER_U64 || piece->whole >= 0)
         return 0;
     return st_fail(err, STOKER_EUNSUPPORTED,
-                   "%s: %llu does not fit int64, which whole numbers are delivered as; read the field as %s=array, which "
+                   "%s: %llu does not fit int64, which whole numbers are delivered as; read the field "
+                   "as %s=array, which "
                    "stays uint64",
                    rows->field.name, (unsigned long long)piece->whole, rows->field.name);
 }

@@ -25,7 +25,8 @@ enum st_h5_way {
 enum st_h5_filter { ST_H5_SHUFFLE, ST_H5_DEFLATE, ST_H5_LZF, ST_H5_FLETCHER32, ST_H5_FILTERS };
 
 struct st_h5_array {
-    struct st_rows rows; /* of a variable length: those of references, and the field and elements of what they name */
+    struct st_rows rows; /* of a variable length: those of references, and the field and elements of what
+                            they name */
     bool variable;       /* strings or sequences of any length */
     uint64_t base;       /* what addresses in references count from */
     enum st_h5_way way;
@@ -53,8 +54,9 @@ struct st_h5_array {
 int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
                    struct st_chunk_cache *cache, uint64_t row, uint8_t *out, struct stoker_error *err);
 /* Where a row of a variable length lies. As above. */
-int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file, struct st_chunk_cache *cache,
-                        uint64_t row, struct st_h5_object *out, struct stoker_error *err);
+int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file,
+                        struct st_chunk_cache *cache, uint64_t row, struct st_h5_object *out,
+                        struct stoker_error *err);
 /* One chunk that was written, decoded. */
 int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
                  uint8_t *out, struct stoker_error *err);

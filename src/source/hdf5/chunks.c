@@ -153,17 +153,18 @@ static int fill_row(const struct st_h5_array *array, const struct st_held *file,
                     struct stoker_error *err)
 {
     if (!array->fill)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%s: %s: was never written, and its fill value cannot be read without the library", file->path,
-                       array->rows.field.name);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%s: %s: was never written, and its fill value cannot be read without the library",
+            file->path, array->rows.field.name);
     for (uint64_t at = 0; at < array->rows.row_bytes; at += array->unit)
         memcpy(out + at, array->fill, array->unit);
     return 0;
 }
 
 /* Only the row, however large the chunk is said to be. */
-static int fill_unwritten(const struct st_h5_array *array, const struct st_held *file, uint64_t first, uint64_t across,
-                          uint8_t *out, struct stoker_error *err)
+static int fill_unwritten(const struct st_h5_array *array, const struct st_held *file, uint64_t first,
+                          uint64_t across, uint8_t *out, struct stoker_error *err)
 {
     for (uint64_t k = 0; k < across; k++)
         if (array->chunks[first + k].at == ST_H5_UNWRITTEN)
@@ -216,9 +217,10 @@ int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
     case ST_H5_CONTIGUOUS:
         if (array->at == ST_H5_UNWRITTEN)
             return fill_row(array, file, out, err);
-        return row_place(array, row, &at) ? st_held_read(file, at, out, bytes, err)
-                                          : st_fail(err, STOKER_ECORRUPT, "%s: %s: lies outside of the file",
-                                                    file->path, array->rows.field.name);
+        return row_place(array, row, &at)
+                   ? st_held_read(file, at, out, bytes, err)
+                   : st_fail(err, STOKER_ECORRUPT, "%s: %s: lies outside of the file", file->path,
+                             array->rows.field.name);
     case ST_H5_CHUNKED:
         return bytes ? read_chunked(array, file, cache, row, out, err) : 0;
     case ST_H5_LIBRARY:
@@ -227,12 +229,14 @@ int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
     return st_h5_read_library(array, file, row, out, err);
 }
 
-int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file, struct st_chunk_cache *cache,
-                        uint64_t row, struct st_h5_object *out, struct stoker_error *err)
+int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file,
+                        struct st_chunk_cache *cache, uint64_t row, struct st_h5_object *out,
+                        struct stoker_error *err)
 {
     uint8_t reference[ST_H5_REFERENCE];
     int rc = st_h5_read_row(array, file, cache, row, reference, err);
-    if (!rc && (rc = st_h5_heap_find(out, file, array->base, reference, array->rows.element.size, err)) != 0)
+    if (!rc &&
+        (rc = st_h5_heap_find(out, file, array->base, reference, array->rows.element.size, err)) != 0)
         st_fail_in(err, rc, array->rows.field.name);
     return rc;
 }

@@ -94,7 +94,8 @@ static bool holds_images(const struct hdf5 *hdf5, const struct st_h5_array *arra
     enum { ROWS = 64, HEAD = 64 };
     struct st_h5_object object;
     uint8_t head[HEAD];
-    if (!array->variable || array->rows.field.kind != ST_FIELD_ARRAY || array->rows.field.dtype != STOKER_U8)
+    if (!array->variable || array->rows.field.kind != ST_FIELD_ARRAY ||
+        array->rows.field.dtype != STOKER_U8)
         return false;
     for (uint64_t row = 0; row < array->rows.count && row < ROWS; row++) {
         if (st_h5_find_variable(array, &hdf5->file, hdf5->cache, row, &object, NULL) || !object.size)
@@ -163,15 +164,15 @@ static int in_row(const struct hdf5 *hdf5, uint64_t sample, int rc, struct stoke
     return st_fail_in(err, rc, name);
 }
 
-static int find_places(const struct hdf5 *hdf5, uint64_t sample, struct st_h5_object *objects, struct place *places,
-                       uint64_t *total, struct stoker_error *err)
+static int find_places(const struct hdf5 *hdf5, uint64_t sample, struct st_h5_object *objects,
+                       struct place *places, uint64_t *total, struct stoker_error *err)
 {
     *total = hdf5->count * sizeof *places;
     for (uint32_t k = 0; k < hdf5->count; k++) {
         const struct st_h5_array *array = &hdf5->arrays[k];
-        const int rc = array->variable
-                           ? st_h5_find_variable(array, &hdf5->file, hdf5->cache, sample, &objects[k], err)
-                           : 0;
+        const int rc = array->variable ? st_h5_find_variable(array, &hdf5->file, hdf5->cache, sample,
+                                                             &objects[k], err)
+                                       : 0;
         if (rc)
             return rc;
         places[k].size = array->variable ? objects[k].size : array->rows.row_bytes;
@@ -182,8 +183,9 @@ static int find_places(const struct hdf5 *hdf5, uint64_t sample, struct st_h5_ob
     return 0;
 }
 
-static int read_field(const struct hdf5 *hdf5, uint32_t k, uint64_t sample, const struct st_h5_object *object,
-                      struct place *place, uint8_t *to, struct stoker_error *err)
+static int read_field(const struct hdf5 *hdf5, uint32_t k, uint64_t sample,
+                      const struct st_h5_object *object, struct place *place, uint8_t *to,
+                      struct stoker_error *err)
 {
     const struct st_h5_array *array = &hdf5->arrays[k];
     if (!array->variable)

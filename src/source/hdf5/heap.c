@@ -1,8 +1,8 @@
 /* heap.c - where the strings and sequences of any length of an HDF5 file lie
  *
- * A collection begins with "GCOL", its version and its size. Objects follow: the number of the object (2 bytes), how often
- * it is referred to (2), nothing (4), its size (8), and its bytes, padded to a multiple of 8. Number 0 is the space that is
- * left, and the last.
+ * A collection begins with "GCOL", its version and its size. Objects follow: the number of the object (2
+ * bytes), how often it is referred to (2), nothing (4), its size (8), and its bytes, padded to a
+ * multiple of 8. Number 0 is the space that is left, and the last.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,8 @@ struct search {
 
 static int damaged(const struct search *search, uint64_t at, const char *what)
 {
-    return st_fail(search->err, STOKER_ECORRUPT, "the global heap at byte %llu is damaged: at byte %llu %s",
+    return st_fail(search->err, STOKER_ECORRUPT,
+                   "the global heap at byte %llu is damaged: at byte %llu %s",
                    (unsigned long long)search->at, (unsigned long long)at, what);
 }
 
@@ -69,7 +70,8 @@ static int open_collection(struct search *search)
     return 0;
 }
 
-/* Walks from object to object. Each step is at least a head long, and there are no more than can have numbers. */
+/* Walks from object to object. Each step is at least a head long, and there are no more than can have
+ * numbers. */
 static int find_object(struct search *search, uint32_t number, struct st_h5_object *out)
 {
     uint64_t at = search->at + COLLECTION_HEAD;
@@ -103,15 +105,17 @@ int st_h5_heap_find(struct st_h5_object *out, const struct st_held *file, uint64
     if (!length)
         return 0;
     if (!address || !number || number >= OBJECTS_MAX || !st_add(address, base, &search.at))
-        return st_fail(err, STOKER_ECORRUPT,
-                       "its reference is damaged: %llu elements in object %u of the global heap at byte %llu",
-                       (unsigned long long)length, number, (unsigned long long)address);
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "its reference is damaged: %llu elements in object %u of the global heap at byte %llu",
+            (unsigned long long)length, number, (unsigned long long)address);
     int rc = open_collection(&search);
     if (!rc)
         rc = find_object(&search, number, out);
     if (!rc && out->size != length * unit)
         rc = st_fail(err, STOKER_ECORRUPT,
-                     "damaged: it should have %llu elements of %u bytes, and object %u of the global heap at byte %llu "
+                     "damaged: it should have %llu elements of %u bytes, and object %u of the global "
+                     "heap at byte %llu "
                      "has %llu bytes",
                      (unsigned long long)length, unit, number, (unsigned long long)search.at,
                      (unsigned long long)out->size);

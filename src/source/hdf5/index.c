@@ -98,7 +98,8 @@ static int walk_node(struct walk *walk, uint64_t at, uint32_t level_above)
 }
 
 int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const struct st_held *file,
-                uint64_t base, const struct st_h5_layout *layout, uint64_t *found, struct stoker_error *err)
+                uint64_t base, const struct st_h5_layout *layout, uint64_t *found,
+                struct stoker_error *err)
 {
     struct walk walk = {.chunks = chunks, .grid = grid, .file = file, .base = base, .err = err};
     *found = 0;

@@ -27,9 +27,10 @@ struct st_h5_grid {
 /* Counts the chunks; false when they are too many for a table. */
 bool st_h5_grid_init(struct st_h5_grid *grid);
 
-/* Fills `chunks` (grid->total of them, unwritten before); addresses count from `base`. Writes how many were
- * found. STOKER_EUNSUPPORTED where the index is of another kind. */
+/* Fills `chunks` (grid->total of them, unwritten before); addresses count from `base`. Writes how many
+ * were found. STOKER_EUNSUPPORTED where the index is of another kind. */
 int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const struct st_held *file,
-                uint64_t base, const struct st_h5_layout *layout, uint64_t *found, struct stoker_error *err);
+                uint64_t base, const struct st_h5_layout *layout, uint64_t *found,
+                struct stoker_error *err);
 
 #endif

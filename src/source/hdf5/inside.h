@@ -22,12 +22,13 @@ const char *st_h5_filter_name(uint32_t id);
 uint64_t st_h5_header_address(int64_t object);
 
 /* The same for strings and sequences of any length, which are never left to the library. */
-int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                            struct st_h5_layout *layout, struct stoker_error *err);
+int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5,
+                            const struct st_held *file, struct st_h5_layout *layout,
+                            struct stoker_error *err);
 
 /* Whether chunks are where the library finds them. */
-int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                         struct stoker_error *err);
+int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
+                         const struct st_held *file, struct stoker_error *err);
 
 /* One row by the library, into memory of its type. */
 int st_h5_read_one(const struct st_h5_array *array, const struct st_held *file, uint64_t row, void *out,

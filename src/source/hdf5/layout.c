@@ -63,7 +63,8 @@ static const char *read_filters(struct st_h5_array *array, const struct st_h5_la
     for (uint32_t i = 0; i < layout->filter_count; i++) {
         const enum st_h5_filter own = own_filter(layout->filters[i]);
         if (own == ST_H5_FILTERS) {
-            snprintf(array->filter, sizeof array->filter, "the filter %s", st_h5_filter_name(layout->filters[i]));
+            snprintf(array->filter, sizeof array->filter, "the filter %s",
+                     st_h5_filter_name(layout->filters[i]));
             return array->filter;
         }
         if ((int)own <= before || (own == ST_H5_LZF && array->filters[ST_H5_DEFLATE].used))
@@ -151,7 +152,8 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
         return "a layout that is not known";
     for (int32_t i = 0; i < grid->ndim; i++) {
         grid->chunk[i] = layout->chunk[i];
-        if (!st_mul(array->chunk_bytes, grid->chunk[i], &array->chunk_bytes) || array->chunk_bytes > CHUNK_MAX)
+        if (!st_mul(array->chunk_bytes, grid->chunk[i], &array->chunk_bytes) ||
+            array->chunk_bytes > CHUNK_MAX)
             return "very large chunks";
     }
     const char *filter = read_filters(array, layout);
@@ -179,8 +181,8 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
 }
 
 /* Where the elements lie, from the object header. */
-static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                          const struct st_h5_layout *layout)
+static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5,
+                          const struct st_held *file, const struct st_h5_layout *layout)
 {
     if (layout->external)
         return "files beside this one";
@@ -198,8 +200,8 @@ static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5
     }
 }
 
-/* What stands where nothing was written: as it is stored, for the elements are so too. Without one that is known, only
- * rows that were never written are bad. */
+/* What stands where nothing was written: as it is stored, for the elements are so too. Without one that
+ * is known, only rows that were never written are bad. */
 static void take_fill(struct st_h5_array *array, struct st_h5_layout *layout)
 {
     if (!layout->fill && !layout->fill_unknown) {
@@ -254,11 +256,11 @@ static bool same_stored(const struct st_h5_array *array, const struct st_held *f
     return same;
 }
 
-/* The first and the last that was written are read both ways, as they are stored: the library's filters and conversions
- * trust what they are given. Versions of the library differ in whether addresses count from the file's beginning or from
- * behind what stands in front of it, so that both are tried. */
-int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                         struct stoker_error *err)
+/* The first and the last that was written are read both ways, as they are stored: the library's filters
+ * and conversions trust what they are given. Versions of the library differ in whether addresses count
+ * from the file's beginning or from behind what stands in front of it, so that both are tried. */
+int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
+                         const struct st_held *file, struct stoker_error *err)
 {
     if (array->way != ST_H5_CHUNKED || !array->rows.row_bytes || !array->rows.count)
         return 0;
@@ -270,7 +272,8 @@ int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
             return 0;
     }
     return st_fail(err, STOKER_ECORRUPT,
-                   "%s: %s: its chunks are not where the HDF5 library finds them: the file is damaged, or being written",
+                   "%s: %s: its chunks are not where the HDF5 library finds them: the file is damaged, "
+                   "or being written",
                    file->path, array->rows.field.name);
 }
 
@@ -289,14 +292,16 @@ const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file 
 /* ---- strings and sequences of any length -------------------------------------------------------- */
 
 /* The library is never asked for an element: it would follow the reference. */
-int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                            struct st_h5_layout *layout, struct stoker_error *err)
+int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5,
+                            const struct st_held *file, struct st_h5_layout *layout,
+                            struct stoker_error *err)
 {
     array->base = h5->base;
     take_fill(array, layout);
     const char *reason = locate(array, h5, file, layout);
     return reason ? st_fail(err, STOKER_EUNSUPPORTED,
-                            "%s: %s: strings or sequences of any length with %s; copy the file with h5repack -f NONE",
+                            "%s: %s: strings or sequences of any length with %s; copy the file with "
+                            "h5repack -f NONE",
                             file->path, array->rows.field.name, reason)
                   : 0;
 }

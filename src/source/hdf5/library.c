@@ -97,8 +97,8 @@ static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, vo
 {
     struct listing *listing = context;
     if (info->type == H5L_TYPE_HARD &&
-        (listing->rc = st_h5_object_check(listing->file, listing->h5->base, info->u.address, listing->h5->shares,
-                                          listing->err)) != 0)
+        (listing->rc = st_h5_object_check(listing->file, listing->h5->base, info->u.address,
+                                          listing->h5->shares, listing->err)) != 0)
         return -1;
     const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
     if (set < 0)
@@ -141,12 +141,14 @@ static bool sort_names(struct listing *listing)
     return enough;
 }
 
-/* The root's data sets with rows, by name; the caller frees the names. In any other than its own order the library puts
- * links into a table first, and frees what never came into it if one of them is damaged. */
+/* The root's data sets with rows, by name; the caller frees the names. In any other than its own order
+ * the library puts links into a table first, and frees what never came into it if one of them is
+ * damaged. */
 static int list_root(struct listing *listing, struct stoker_error *err)
 {
     if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, list_one, listing) < 0)
-        return listing->rc ? listing->rc : library_fail(listing->file, NULL, "its data sets cannot be listed", err);
+        return listing->rc ? listing->rc
+                           : library_fail(listing->file, NULL, "its data sets cannot be listed", err);
     return listing->full || !sort_names(listing)
                ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path)
                : 0;
@@ -161,8 +163,8 @@ static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, 
     while (rest && (one = strsep(&rest, ",")) != NULL)
         st_name_list_add(&has, one, strlen(one));
     free(listing.names);
-    return st_fail(err, STOKER_EINVAL, "%s: %s: no such data set; at the root there are %s", file->path, name,
-                   has.used ? has.text : "none");
+    return st_fail(err, STOKER_EINVAL, "%s: %s: no such data set; at the root there are %s", file->path,
+                   name, has.used ? has.text : "none");
 }
 
 static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
@@ -172,8 +174,8 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     const int rank = H5Sget_simple_extent_ndims(array->space);
     if (rank < 1 || rank > ST_DIMS_MAX + 1 ||
         H5Sget_simple_extent_dims(array->space, dims, NULL) != rank)
-        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read: reshape it", file->path,
-                       name, rank < 0 ? 0 : rank, ST_DIMS_MAX + 1);
+        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read: reshape it",
+                       file->path, name, rank < 0 ? 0 : rank, ST_DIMS_MAX + 1);
     shape->ndim = array->grid.ndim = rank;
     for (int i = 0; i < rank; i++)
         shape->sizes[i] = array->grid.dims[i] = dims[i];
@@ -181,7 +183,8 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
 }
 
 /* Checks a link's object before the library looks into it. */
-static int check_link(const struct st_h5_file *h5, const struct st_held *file, const char *path, struct stoker_error *err)
+static int check_link(const struct st_h5_file *h5, const struct st_held *file, const char *path,
+                      struct stoker_error *err)
 {
     H5L_info_t info;
     if (H5Lget_info(h5->id, path, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
@@ -190,8 +193,8 @@ static int check_link(const struct st_h5_file *h5, const struct st_held *file, c
 }
 
 /* The same for every group on the way. */
-static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                        const char *name, struct stoker_error *err)
+static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5,
+                        const struct st_held *file, const char *name, struct stoker_error *err)
 {
     char *part = strdup(name);
     if (!part)
@@ -211,8 +214,8 @@ static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5, 
 }
 
 /* Whether what the header says is there is enough for all rows: the library reads on behind it. */
-static int check_storage(const struct st_h5_array *array, const struct st_held *file, const char *name, uint64_t unit,
-                         const struct st_h5_layout *layout, struct stoker_error *err)
+static int check_storage(const struct st_h5_array *array, const struct st_held *file, const char *name,
+                         uint64_t unit, const struct st_h5_layout *layout, struct stoker_error *err)
 {
     uint64_t bytes = unit, chunks = 1;
     for (int32_t i = 0; i < array->grid.ndim; i++) {
@@ -222,24 +225,27 @@ static int check_storage(const struct st_h5_array *array, const struct st_held *
         if (i && !st_mul(chunks, array->grid.dims[i] / chunk + 1, &chunks))
             chunks = UINT64_MAX;
     }
-    if (layout->class == ST_H5_LAYOUT_CHUNKED && (layout->unit != unit || layout->ndim != array->grid.ndim))
-        return st_fail(err, STOKER_ECORRUPT, "%s: %s: its chunks are of elements of %llu bytes, not %llu", file->path,
-                       name, (unsigned long long)layout->unit, (unsigned long long)unit);
+    if (layout->class == ST_H5_LAYOUT_CHUNKED &&
+        (layout->unit != unit || layout->ndim != array->grid.ndim))
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: %s: its chunks are of elements of %llu bytes, not %llu", file->path, name,
+                       (unsigned long long)layout->unit, (unsigned long long)unit);
     if (layout->class == ST_H5_LAYOUT_CHUNKED && chunks > CHUNKS_OF_ROW)
-        return st_fail(err, STOKER_ELIMIT,
-                       "%s: %s: a row lies in more than %d chunks; make them larger (h5repack -l %s:CHUNK=...)",
-                       file->path, name, CHUNKS_OF_ROW, name);
+        return st_fail(
+            err, STOKER_ELIMIT,
+            "%s: %s: a row lies in more than %d chunks; make them larger (h5repack -l %s:CHUNK=...)",
+            file->path, name, CHUNKS_OF_ROW, name);
     if (layout->class > ST_H5_LAYOUT_CONTIGUOUS || layout->external || layout->at == ST_H5_UNWRITTEN ||
         bytes <= layout->size)
         return 0;
-    return st_fail(err, STOKER_ECORRUPT, "%s: %s: its rows have %llu bytes, and %llu are stored", file->path, name,
-                   (unsigned long long)bytes, (unsigned long long)layout->size);
+    return st_fail(err, STOKER_ECORRUPT, "%s: %s: its rows have %llu bytes, and %llu are stored",
+                   file->path, name, (unsigned long long)bytes, (unsigned long long)layout->size);
 }
 
-/* Rows that only the library can unpack need its filters; one that is optional may have been left out, as the first chunk
- * tells. */
-static int check_filters(const struct st_h5_array *array, const struct st_held *file, const struct st_h5_layout *layout,
-                         struct stoker_error *err)
+/* Rows that only the library can unpack need its filters; one that is optional may have been left out,
+ * as the first chunk tells. */
+static int check_filters(const struct st_h5_array *array, const struct st_held *file,
+                         const struct st_h5_layout *layout, struct stoker_error *err)
 {
     hsize_t place[H5S_MAX_RANK], size;
     unsigned mask;
@@ -249,18 +255,21 @@ static int check_filters(const struct st_h5_array *array, const struct st_held *
         return 0;
     for (uint32_t i = 0; i < layout->filter_count; i++)
         if (!(mask >> i & 1) && H5Zfilter_avail((H5Z_filter_t)layout->filters[i]) <= 0)
-            return st_fail(err, STOKER_EUNSUPPORTED,
-                           "%s: %s: its chunks went through the filter %s (number %u), which this HDF5 library does not "
-                           "have; set HDF5_PLUGIN_PATH to the folder of its plug-in, or copy the file with "
-                           "h5repack -f GZIP=4",
-                           file->path, array->rows.field.name, st_h5_filter_name(layout->filters[i]),
-                           layout->filters[i]);
+            return st_fail(
+                err, STOKER_EUNSUPPORTED,
+                "%s: %s: its chunks went through the filter %s (number %u), which this HDF5 library "
+                "does not "
+                "have; set HDF5_PLUGIN_PATH to the folder of its plug-in, or copy the file with "
+                "h5repack -f GZIP=4",
+                file->path, array->rows.field.name, st_h5_filter_name(layout->filters[i]),
+                layout->filters[i]);
     return 0;
 }
 
 /* The data set is open. */
 static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                    const struct st_field_wish *wish, struct st_h5_layout *layout, struct stoker_error *err)
+                    const struct st_field_wish *wish, struct st_h5_layout *layout,
+                    struct stoker_error *err)
 {
     struct st_shape shape;
     array->space = H5Dget_space(array->set);
@@ -274,7 +283,8 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
     if (!rc)
         rc = st_h5_layout_read(layout, file, h5->base, st_h5_header_address(array->set), err);
     if (!rc)
-        rc = check_storage(array, file, wish->name, array->variable ? ST_H5_REFERENCE : unit, layout, err);
+        rc = check_storage(array, file, wish->name, array->variable ? ST_H5_REFERENCE : unit, layout,
+                           err);
     if (!rc && array->variable)
         rc = st_h5_locate_references(array, h5, file, layout, err);
     else if (!rc)

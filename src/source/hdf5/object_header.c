@@ -67,12 +67,14 @@ static int to_place(struct header *header, uint64_t address, uint64_t *out)
 {
     *out = ST_H5_UNWRITTEN;
     if (address != UINT64_MAX && (!st_add(address, header->base, out) || *out > header->file->size))
-        return damaged(header->file, "a data set lies outside of the file; was it cut short?", header->err);
+        return damaged(header->file, "a data set lies outside of the file; was it cut short?",
+                       header->err);
     return 0;
 }
 
 /* `count` numbers of `width` bytes; of those the last is the size of an element. */
-static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t left, uint32_t count, uint32_t width)
+static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t left, uint32_t count,
+                            uint32_t width)
 {
     struct st_h5_layout *out = header->out;
     if (count < 2 || count > ST_DIMS_MAX + 2 || width < 1 || width > 8 || left < (uint64_t)count * width)
@@ -88,7 +90,8 @@ static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t l
     return 0;
 }
 
-/* Versions 1 and 2, before HDF5 1.6.3: the shape stands in all classes, and for a contiguous one is all there is. */
+/* Versions 1 and 2, before HDF5 1.6.3: the shape stands in all classes, and for a contiguous one is all
+ * there is. */
 static int read_layout_old(struct header *header, const struct message *m)
 {
     struct st_h5_layout *out = header->out;
@@ -141,18 +144,20 @@ static int read_layout_new(struct header *header, const struct message *m)
 
 static int read_layout(struct header *header, const struct message *m)
 {
-    const uint32_t version = m->size >= 8 ? m->data[0] : 0, class = version ? m->data[version < 3 ? 2 : 1] : 0;
+    const uint32_t version = m->size >= 8 ? m->data[0] : 0,
+                   class = version ? m->data[version < 3 ? 2 : 1] : 0;
     if (version < 1 || version > 4 || class > ST_H5_LAYOUT_VIRTUAL)
         return damaged(header->file, "a layout that is not known", header->err);
     header->found = true;
-    header->out->class = (enum st_h5_layout_class)class;
+    header->out->class = (enum st_h5_layout_class) class;
     header->out->at = ST_H5_UNWRITTEN;
     return version < 3 ? read_layout_old(header, m) : read_layout_new(header, m);
 }
 
 /* ---- filters and fill values -------------------------------------------------------------------- */
 
-/* Each has a number, a name, flags, and values; version 2 leaves out the names of those of HDF5's own. */
+/* Each has a number, a name, flags, and values; version 2 leaves out the names of those of HDF5's own.
+ */
 static int read_filters(struct header *header, const struct message *m)
 {
     struct st_h5_layout *out = header->out;
@@ -249,7 +254,8 @@ static int check_links(struct header *header, const struct message *m)
 
 /* ---- types -------------------------------------------------------------------------------------- */
 
-/* An enumeration ends with a value for each name: the library copies them without a look at where the message ends. */
+/* An enumeration ends with a value for each name: the library copies them without a look at where the
+ * message ends. */
 static int check_type(struct header *header, const struct message *m)
 {
     enum { CLASS_ENUMERATION = 8, BASE = 8, HEAD = 8 };
@@ -271,7 +277,8 @@ static int check_shared(struct header *header, const struct message *m)
     if (in_table && header->shares)
         return 0;
     if (in_table || st_u64(m->data + (version == 1 ? 8 : 2)) >= header->file->size)
-        return damaged(header->file, "a message of an object header is said to lie where nothing is", header->err);
+        return damaged(header->file, "a message of an object header is said to lie where nothing is",
+                       header->err);
     return 0;
 }
 
@@ -401,7 +408,8 @@ int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint
     return rc || header.found ? rc : damaged(file, "a data set without a layout", err);
 }
 
-int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares, struct stoker_error *err)
+int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares,
+                       struct stoker_error *err)
 {
     struct st_h5_layout layout;
     struct header header = {.file = file, .base = base, .err = err, .out = &layout, .shares = shares};

@@ -4,9 +4,10 @@
  * any number of threads and after any fork, with no call of liblmdb and no lock.
  *
  * Fields: key (text), value (bytes; or of the type given: value=text, value=f32[10], value=array where
- * each value is an npy file), image (an encoded image, or image=u8[32x32x3]), label. Where values are Caffe's Datums, or
- * an image and a number in MessagePack, image and label are theirs; where the keys are image-N and label-N, the label is
- * the text below label-N (label=int: a number). By default image and label where there are labels, else image and key.
+ * each value is an npy file), image (an encoded image, or image=u8[32x32x3]), label. Where values are
+ * Caffe's Datums, or an image and a number in MessagePack, image and label are theirs; where the keys
+ * are image-N and label-N, the label is the text below label-N (label=int: a number). By default image
+ * and label where there are labels, else image and key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,7 +74,8 @@ static int open_file(struct lmdb *lmdb, const char *path, bool *in_folder,
 }
 
 /* The main database, or the one below the name. */
-static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char *name, struct stoker_error *err)
+static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char *name,
+                       struct stoker_error *err)
 {
     struct st_lmdb_contents *contents = &lmdb->contents;
     struct st_name_list names = {0};
@@ -128,8 +130,8 @@ __attribute__((format(printf, 2, 3))) static void add_note(struct lmdb *lmdb, co
     va_end(args);
 }
 
-/* What loaders of images keep beside them: their number, a list of their keys. Under these names only, and only if the
- * value is no image and, but for the list, short. */
+/* What loaders of images keep beside them: their number, a list of their keys. Under these names only,
+ * and only if the value is no image and, but for the list, short. */
 static int is_metadata(const struct lmdb *lmdb, const struct st_lmdb_entry *entry, const char **name,
                        struct stoker_error *err)
 {
@@ -145,7 +147,8 @@ static int is_metadata(const struct lmdb *lmdb, const struct st_lmdb_entry *entr
             continue;
         const uint64_t size = entry->size < HEAD ? entry->size : HEAD;
         rc = st_held_read(&lmdb->file, entry->value, head, size, err);
-        if (!rc && (i == 0 || entry->size <= HEAD) && !st_looks_like_image((struct st_bytes){head, size}))
+        if (!rc && (i == 0 || entry->size <= HEAD) &&
+            !st_looks_like_image((struct st_bytes){head, size}))
             *name = known[i];
     }
     return rc;
@@ -210,7 +213,8 @@ static int refuse_values(const struct lmdb *lmdb, struct stoker_error *err)
 
 static int unknown_field(const struct lmdb *lmdb, const char *name, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_EINVAL, "%s: fields: %.100s: an LMDB database has key, value, image and label",
+    return st_fail(err, STOKER_EINVAL,
+                   "%s: fields: %.100s: an LMDB database has key, value, image and label",
                    lmdb->file.path, name);
 }
 
@@ -224,7 +228,8 @@ static bool can_be(const struct lmdb *lmdb, enum role role, enum st_field_kind k
     case ROLE_IMAGE:
         return kind == ST_FIELD_IMAGE;
     default:
-        return kind == ST_FIELD_INT || (lmdb->pairs.image_count && (kind == ST_FIELD_TEXT || kind == ST_FIELD_BYTES));
+        return kind == ST_FIELD_INT ||
+               (lmdb->pairs.image_count && (kind == ST_FIELD_TEXT || kind == ST_FIELD_BYTES));
     }
 }
 
@@ -247,12 +252,15 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
         return refuse_values(lmdb, err);
     *field = (struct st_field){.name = role_names[role], .kind = wish->typed ? wish->kind : kinds[role]};
     if (!can_be(lmdb, (enum role)role, field->kind))
-        return st_fail(err, STOKER_EINVAL, "fields: %s: cannot be read as %s; single numbers of a value are f32[1] or i64[1]",
-                       wish->name, st_field_kind_name(field->kind));
+        return st_fail(
+            err, STOKER_EINVAL,
+            "fields: %s: cannot be read as %s; single numbers of a value are f32[1] or i64[1]",
+            wish->name, st_field_kind_name(field->kind));
     field->dtype = wish->ndim ? wish->dtype : STOKER_U8;
     field->ndim = wish->ndim;
     memcpy(field->shape, wish->shape, sizeof field->shape);
-    if (!wish->ndim && (field->kind == ST_FIELD_ARRAY || (role == ROLE_IMAGE && lmdb->values == ST_VALUES_DATUM)))
+    if (!wish->ndim &&
+        (field->kind == ST_FIELD_ARRAY || (role == ROLE_IMAGE && lmdb->values == ST_VALUES_DATUM)))
         field->ndim = -1;
     lmdb->roles[k] = (enum role)role;
     return 0;
@@ -260,7 +268,11 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
 
 static int choose_fields(struct lmdb *lmdb, const char *text, struct stoker_error *err)
 {
-    int rc = st_field_list_parse(&lmdb->wishes, text ? text : has_labels(lmdb) ? "image,label" : "image,key", err);
+    int rc = st_field_list_parse(&lmdb->wishes,
+                                 text               ? text
+                                 : has_labels(lmdb) ? "image,label"
+                                                    : "image,key",
+                                 err);
     if (!rc && lmdb->wishes.count > KINDS_OF_FIELD)
         rc = unknown_field(lmdb, lmdb->wishes.wishes[KINDS_OF_FIELD].name, err);
     for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++)
@@ -349,8 +361,9 @@ static int make_piece(const struct lmdb *lmdb, uint32_t k, struct st_bytes value
 }
 
 /* The text of a label that is an entry of its own. */
-static int make_label(const struct lmdb *lmdb, const struct st_field *field, const struct st_lmdb_entry *label,
-                      uint8_t *to, struct st_piece *piece, struct stoker_error *err)
+static int make_label(const struct lmdb *lmdb, const struct st_field *field,
+                      const struct st_lmdb_entry *label, uint8_t *to, struct st_piece *piece,
+                      struct stoker_error *err)
 {
     const int rc = st_held_read(&lmdb->file, label->value, to, label->size, err);
     *piece = (struct st_piece){.bytes = {to, label->size}};
@@ -372,8 +385,8 @@ static int find_label(const struct lmdb *lmdb, uint64_t sample, const struct st_
 }
 
 /* The scratch buffer holds the key, the label, and what a value is converted to. */
-static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
-                 struct st_piece *pieces, struct stoker_error *err)
+static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw,
+                 struct st_buffer *scratch, struct st_piece *pieces, struct stoker_error *err)
 {
     const struct st_lmdb_entry *entry = entry_of(lmdb, sample), *label;
     int rc = find_label(lmdb, sample, &label, err);

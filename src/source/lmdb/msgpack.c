@@ -1,6 +1,7 @@
 /* msgpack.c - values in MessagePack: enough of it to find an image and its label
  *
- * A byte says what follows: a small number, or a kind with a length (of 1, 2, 4 or 8 bytes, the highest first) behind it.
+ * A byte says what follows: a small number, or a kind with a length (of 1, 2, 4 or 8 bytes, the highest
+ * first) behind it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,7 +60,8 @@ static bool take_several(struct cursor *c, struct token *out, enum kind kind, un
     return true;
 }
 
-static bool take_sized(struct cursor *c, struct token *out, enum kind kind, unsigned width, unsigned more)
+static bool take_sized(struct cursor *c, struct token *out, enum kind kind, unsigned width,
+                       unsigned more)
 {
     uint64_t size;
     return take_number(c, width, &size) && take_bytes(c, out, kind, size + more);
@@ -71,12 +73,14 @@ static bool take_token(struct cursor *c, struct token *out)
         return false;
     const uint8_t byte = *c->at++;
     if (byte < 0x80 || byte >= 0xe0) {
-        *out = (struct token){.kind = KIND_NUMBER, .number = (uint64_t)(int64_t)(int8_t)byte, .fits = true};
+        *out =
+            (struct token){.kind = KIND_NUMBER, .number = (uint64_t)(int64_t)(int8_t)byte, .fits = true};
         return true;
     }
     if (byte < 0xa0) {
         const bool map = byte < 0x90;
-        *out = (struct token){.kind = map ? KIND_MAP : KIND_ARRAY, .number = (byte & 15u) * (map ? 2u : 1u)};
+        *out = (struct token){.kind = map ? KIND_MAP : KIND_ARRAY,
+                              .number = (byte & 15u) * (map ? 2u : 1u)};
         return true;
     }
     if (byte < 0xc0)
@@ -142,18 +146,19 @@ bool st_msgpack_is_document(struct st_bytes bytes)
 {
     struct cursor c = {bytes.data, bytes.data + bytes.size}, first = c;
     struct token token;
-    return take_token(&first, &token) && (token.kind == KIND_ARRAY || token.kind == KIND_MAP) && token.number &&
-           skip_value(&c) && c.at == c.end;
+    return take_token(&first, &token) && (token.kind == KIND_ARRAY || token.kind == KIND_MAP) &&
+           token.number && skip_value(&c) && c.at == c.end;
 }
 
 bool st_msgpack_pair(struct st_bytes bytes, struct st_bytes *data, int64_t *number)
 {
     struct cursor c = {bytes.data, bytes.data + bytes.size};
     struct token head, pair[2];
-    if (!take_token(&c, &head) || head.kind != KIND_ARRAY || head.number != 2 || !take_token(&c, &pair[0]) ||
-        !take_token(&c, &pair[1]) || c.at != c.end)
+    if (!take_token(&c, &head) || head.kind != KIND_ARRAY || head.number != 2 ||
+        !take_token(&c, &pair[0]) || !take_token(&c, &pair[1]) || c.at != c.end)
         return false;
-    const struct token *image = &pair[pair[0].kind != KIND_BYTES], *label = &pair[pair[0].kind == KIND_BYTES];
+    const struct token *image = &pair[pair[0].kind != KIND_BYTES],
+                       *label = &pair[pair[0].kind == KIND_BYTES];
     *data = image->bytes;
     *number = (int64_t)label->number;
     return image->kind == KIND_BYTES && label->kind == KIND_NUMBER && label->fits;

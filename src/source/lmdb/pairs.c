@@ -1,7 +1,8 @@
-/* pairs.c - databases in which an image and its label are two entries: image-000000001 and label-000000001
+/* pairs.c - databases in which an image and its label are two entries: image-000000001 and
+ * label-000000001
  *
- * Keys are in order, so all images stand together, and all labels: a few looks find where. Which label belongs to an image
- * is looked up by its key when it is read, for any of them may be missing.
+ * Keys are in order, so all images stand together, and all labels: a few looks find where. Which label
+ * belongs to an image is looked up by its key when it is read, for any of them may be missing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,8 +31,8 @@ static int compare(const struct key *a, const char *b, size_t size)
 }
 
 /* The first of the entries from..end whose key is not below this one. */
-static int find(const struct st_lmdb_contents *contents, const struct st_held *file, uint64_t from, uint64_t end,
-                const char *key, size_t size, uint64_t *out, struct stoker_error *err)
+static int find(const struct st_lmdb_contents *contents, const struct st_held *file, uint64_t from,
+                uint64_t end, const char *key, size_t size, uint64_t *out, struct stoker_error *err)
 {
     while (from < end) {
         const uint64_t middle = from + (end - from) / 2;
@@ -48,10 +49,11 @@ static int find(const struct st_lmdb_contents *contents, const struct st_held *f
     return 0;
 }
 
-int st_lmdb_pairs_find(struct st_lmdb_pairs *out, const struct st_lmdb_contents *contents, const struct st_held *file,
-                       struct stoker_error *err)
+int st_lmdb_pairs_find(struct st_lmdb_pairs *out, const struct st_lmdb_contents *contents,
+                       const struct st_held *file, struct stoker_error *err)
 {
-    static const char *const bounds[] = {"image-", "image.", "label-", "label."}; /* '.' is next to '-' */
+    static const char *const bounds[] = {"image-", "image.", "label-",
+                                         "label."}; /* '.' is next to '-' */
     uint64_t at[4];
     struct key first = {.size = 0};
     int rc = 0;
@@ -80,7 +82,8 @@ int st_lmdb_pairs_label(const struct st_lmdb_pairs *pairs, const struct st_lmdb_
         return rc;
     memcpy(image.bytes, "label-", PREFIX);
     for (int attempt = 0; attempt < 2; attempt++) { /* at the same place, where none is missing */
-        if (attempt && (rc = find(contents, file, pairs->labels, end, image.bytes, image.size, &at, err)) != 0)
+        if (attempt &&
+            (rc = find(contents, file, pairs->labels, end, image.bytes, image.size, &at, err)) != 0)
             return rc;
         if (at >= end)
             continue;

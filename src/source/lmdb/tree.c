@@ -247,8 +247,8 @@ static int walk_tree(struct walk *walk)
     return rc;
 }
 
-int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head, const struct st_held *file,
-                 struct stoker_error *err)
+int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head,
+                 const struct st_held *file, struct stoker_error *err)
 {
     struct walk walk = {.file = file, .head = head, .err = err, .out = out};
     *out = (struct st_lmdb_contents){0};
@@ -280,18 +280,20 @@ void st_lmdb_contents_free(struct st_lmdb_contents *contents)
 
 /* ---- databases with names ----------------------------------------------------------------------- */
 
-void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, struct st_name_list *out)
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file,
+                   struct st_name_list *out)
 {
     for (uint64_t i = 0; i < contents->named_count && i < sizeof out->text; i++) {
         char name[64];
-        const uint16_t size = contents->named[i].key_size, shown = size < sizeof name ? size : sizeof name;
+        const uint16_t size = contents->named[i].key_size,
+                       shown = size < sizeof name ? size : sizeof name;
         if (!st_held_read(file, contents->named[i].key, name, shown, NULL))
             st_name_list_add(out, name, shown);
     }
 }
 
-int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
-                   const char *name, struct stoker_error *err)
+int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents,
+                   const struct st_held *file, const char *name, struct stoker_error *err)
 {
     char key[512];
     struct st_name_list names = {0};

@@ -43,12 +43,13 @@ struct st_lmdb_contents {
 int st_lmdb_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t transaction,
                  struct stoker_error *err);
 /* All entries of the head's database. */
-int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head, const struct st_held *file,
-                 struct stoker_error *err);
+int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head,
+                 const struct st_held *file, struct stoker_error *err);
 void st_lmdb_contents_free(struct st_lmdb_contents *contents);
 /* Makes the head that of the database of this name; STOKER_EINVAL, with the names that there are. */
-int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents, const struct st_held *file,
-                   const char *name, struct stoker_error *err);
-void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file, struct st_name_list *out);
+int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *contents,
+                   const struct st_held *file, const char *name, struct stoker_error *err);
+void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file,
+                   struct st_name_list *out);
 
 #endif

@@ -33,10 +33,12 @@ enum st_lmdb_values st_lmdb_values_of(struct st_bytes first)
     return st_msgpack_pair(first, &image, &label) ? ST_VALUES_PAIR : ST_VALUES_MSGPACK;
 }
 
-/* Planes to pixels. Three are blue, green and red: Caffe's tools store what OpenCV reads, in its order. */
+/* Planes to pixels. Three are blue, green and red: Caffe's tools store what OpenCV reads, in its order.
+ */
 static void interleave(uint8_t *to, const struct st_datum *datum)
 {
-    const size_t plane = (size_t)datum->height * (size_t)datum->width, channels = (size_t)datum->channels;
+    const size_t plane = (size_t)datum->height * (size_t)datum->width,
+                 channels = (size_t)datum->channels;
     for (size_t c = 0; c < channels; c++) {
         const size_t place = channels == 3 ? 2 - c : c;
         for (size_t i = 0; i < plane; i++)
@@ -44,7 +46,8 @@ static void interleave(uint8_t *to, const struct st_datum *datum)
     }
 }
 
-static int datum_image(struct st_bytes value, uint8_t *to, struct st_piece *piece, struct stoker_error *err)
+static int datum_image(struct st_bytes value, uint8_t *to, struct st_piece *piece,
+                       struct stoker_error *err)
 {
     struct st_datum datum;
     if (!st_datum_parse(&datum, value))
@@ -73,7 +76,8 @@ int st_lmdb_image(enum st_lmdb_values kind, struct st_bytes value, uint8_t *to, 
     if (kind == ST_VALUES_DATUM)
         return datum_image(value, to, piece, err);
     if (!st_msgpack_pair(value, &piece->bytes, &piece->whole))
-        return st_fail(err, STOKER_ECORRUPT, "not an image and a number in MessagePack, as the first value is");
+        return st_fail(err, STOKER_ECORRUPT,
+                       "not an image and a number in MessagePack, as the first value is");
     return 0;
 }
 
