@@ -203,6 +203,34 @@ bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
     return true;
 }
 
+bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
+{
+    const uint64_t before = buffer->data ? buffer->capacity + OVERSHOOT : 0, bytes = capacity + OVERSHOOT;
+    if (capacity > SIZE_MAX / 4 || capacity < buffer->size)
+        return false;
+    if (before >= LARGE && bytes >= LARGE) {
+        if (bytes > before && !st_account_allows(buffer->account, bytes - before))
+            return false;
+        void *moved = mremap(buffer->data, before, bytes, MREMAP_MAYMOVE);
+        if (moved == MAP_FAILED)
+            return false;
+        st_account_add(buffer->account, bytes);
+        st_account_sub(buffer->account, before);
+        buffer->data = moved;
+        buffer->capacity = capacity;
+        return true;
+    }
+    uint8_t *data = block_new(buffer->account, bytes);
+    if (!data)
+        return false;
+    if (buffer->size)
+        memcpy(data, buffer->data, buffer->size);
+    block_free(buffer->account, buffer->data, before);
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return true;
+}
+
 void st_buffer_free(struct st_buffer *buffer)
 {
     if (buffer->data)

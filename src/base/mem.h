@@ -82,6 +82,10 @@ struct st_buffer {
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
 /* The same, but the first buffer->size bytes stay. */
 bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
+/* Exactly this capacity, more or less than before; the first buffer->size bytes, which must fit, stay. Large blocks are
+ * moved by the kernel, not copied, so that the old and the new one are never there at the same time. False: nothing
+ * has changed. */
+bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity);
 void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
 
 #endif

@@ -115,11 +115,35 @@ static void buffers(void)
     ok(budget.held == 0 && buffer.account == &account, "nothing is left of it");
 }
 
+/* From a block of malloc's to pages, larger and smaller, and back. */
+static void resized(void)
+{
+    struct st_buffer buffer = {0};
+    const uint64_t sizes[] = {100, 5000, 3 << 20, 40 << 20, (2 << 20) + 1, 1 << 20, 300, 0};
+    uint64_t filled = 0;
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof sizes / sizeof *sizes; i++) {
+        buffer.size = filled = filled < sizes[i] ? filled : sizes[i];
+        good = st_buffer_resize(&buffer, sizes[i]) && buffer.capacity == sizes[i];
+        for (uint64_t k = 0; good && k < filled; k += 13)
+            good = buffer.data[k / 13 * 13] == (uint8_t)(k / 13);
+        for (uint64_t k = 0; good && k < sizes[i]; k += 13)
+            buffer.data[k] = (uint8_t)(k / 13);
+        filled = sizes[i];
+    }
+    ok(good, "a buffer has exactly the capacity it is given, and its bytes stay");
+    buffer.size = 0;
+    ok(!st_buffer_resize(&buffer, UINT64_MAX - 10) && !buffer.capacity, "unless there is no such memory");
+    st_buffer_free(&buffer);
+    ok(!buffer.data, "and is freed by what frees all");
+}
+
 int main(void)
 {
     arena_pieces();
     arena_shrinks();
     sizes();
     buffers();
+    resized();
     return done_testing();
 }

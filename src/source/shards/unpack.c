@@ -73,19 +73,6 @@ void st_allowance_give(struct st_allowance *allowance, uint64_t bytes)
     atomic_fetch_sub(&allowance->used, bytes);
 }
 
-/* Exactly this capacity; what is in the buffer stays. Large blocks are moved by the kernel, not copied,
- * so that the old and the new one are never there at the same time. */
-static bool resize(struct st_buffer *buffer, uint64_t capacity)
-{
-    enum { OVERSHOOT = 64 }; /* as st_buffer_reserve has it */
-    uint8_t *data = capacity < SIZE_MAX / 4 ? st_grow(buffer->data, capacity + OVERSHOOT, 1) : NULL;
-    if (!data)
-        return false;
-    buffer->data = data;
-    buffer->capacity = capacity;
-    return true;
-}
-
 /* Room for `wanted` bytes in all of what is unpacked here; false: there is no memory, or no allowance.
  */
 static bool keep_room(struct output *out, uint64_t wanted)
@@ -97,7 +84,7 @@ static bool keep_room(struct output *out, uint64_t wanted)
     const uint64_t more = capacity - buffer->capacity;
     if (!st_allowance_take(out->shared, more))
         return false;
-    if (resize(buffer, capacity))
+    if (st_buffer_resize(buffer, capacity))
         return true;
     st_allowance_give(out->shared, more);
     return false;
@@ -289,7 +276,8 @@ int st_unpack_allowed(enum st_packing packing, struct st_bytes in, struct st_all
     if (rc)
         st_buffer_free(buffer);
     else
-        resize(buffer, buffer->size); /* to less: where it fails, the block stays as large as it is */
+        st_buffer_resize(buffer,
+                         buffer->size); /* to less: where it fails, the block stays as large as it is */
     st_allowance_give(allowance, counted - buffer->capacity);
     return rc;
 }
