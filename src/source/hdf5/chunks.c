@@ -75,6 +75,8 @@ int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, ui
             return damaged(array, file, chunk, "has another size than it should", err);
         return st_held_read(file, place->at, out, place->size, err);
     }
+    if (place->at > file->size || place->size > file->size - place->at)
+        return damaged(array, file, chunk, "lies outside of the file", err);
     if (!st_inflate_possible(place->size, array->chunk_bytes)) /* LZF packs less than deflate does */
         return damaged(array, file, chunk, "is damaged: too small for what it should hold", err);
     const uint64_t behind = st_align(place->size, 64);

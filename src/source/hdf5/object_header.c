@@ -22,6 +22,7 @@ enum {
     MESSAGE_LAYOUT = 8,
     MESSAGE_FILTERS = 11,
     MESSAGE_CONTINUATION = 16,
+    MESSAGE_SYMBOL_TABLE = 17,
     MESSAGE_SHARED = 2, /* a flag: the message lies elsewhere */
     FILL_DEFINED = 32,
     LINKS_ORDERED = 1, /* flags of the message about links */
@@ -59,6 +60,60 @@ static int cut_short(struct header *header)
 }
 
 static int read_block(struct header *header, uint64_t at, uint64_t size);
+
+/* ---- what the library reads by itself ------------------------------------------------------------- */
+
+static int read_head(struct header *header, uint64_t address, uint8_t *out, uint64_t size)
+{
+    uint64_t from;
+    if (!st_add(header->base, address, &from) || from > header->file->size || header->file->size - from < size)
+        return damaged(header->file, "links or chunks of it lie outside of the file", header->err);
+    return st_held_read(header->file, from, out, size, header->err);
+}
+
+/* The head of a B-tree of version 2. The library divides by the size of its records, and reads as many of the
+ * root as are said to be there. */
+static int check_tree(struct header *header, uint64_t address)
+{
+    enum { HEAD = 38, NODE_EXTRA = 10, NODE_LEAST = 64, DEPTH_MAX = 32 };
+    uint8_t head[HEAD];
+    const int rc = read_head(header, address, head, HEAD);
+    if (rc)
+        return rc;
+    const uint64_t node = st_u32(head + 6), record = st_u16(head + 10), depth = st_u16(head + 12);
+    if (memcmp(head, "BTHD", 4) || !record || node < NODE_LEAST || node > header->file->size ||
+        depth > DEPTH_MAX || st_u16(head + 24) * record + NODE_EXTRA > node)
+        return damaged(header->file, "a tree of its links or chunks is damaged", header->err);
+    return 0;
+}
+
+/* The names of a group's members, which the library copies in one piece. */
+static int check_names(struct header *header, uint64_t address)
+{
+    enum { HEAD = 32 };
+    uint8_t head[HEAD];
+    uint64_t from, end;
+    const int rc = read_head(header, address, head, HEAD);
+    if (rc)
+        return rc;
+    if (memcmp(head, "HEAP", 4) || !st_add(st_u64(head + 24), header->base, &from) ||
+        !st_add(from, st_u64(head + 8), &end) || end > header->file->size)
+        return damaged(header->file, "the names in a group lie outside of the file", header->err);
+    return 0;
+}
+
+/* Of chunks, where they are indexed by such a tree: its address stands behind their shape and its own. */
+static int check_chunk_tree(struct header *header, const struct message *m)
+{
+    enum { TREE = 5 };
+    const uint64_t kind = 5 + (uint64_t)m->data[3] * m->data[4];
+    if (m->size <= kind || m->data[kind] != TREE)
+        return 0;
+    if (m->size < kind + 7 + 8)
+        return cut_short(header);
+    const uint64_t address = st_u64(m->data + kind + 7);
+    return address == UINT64_MAX ? 0 : check_tree(header, address);
+}
 
 /* ---- the layout --------------------------------------------------------------------------------- */
 
@@ -132,7 +187,8 @@ static int read_layout_new(struct header *header, const struct message *m)
             return cut_short(header);
         if (data[0] == 4) {
             out->bare_edges = data[2] & 1;
-            return read_chunk_shape(header, data + 5, m->size - 5, data[3], data[4]);
+            const int shape = read_chunk_shape(header, data + 5, m->size - 5, data[3], data[4]);
+            return shape ? shape : check_chunk_tree(header, m);
         }
         out->tree = true;
         const int rc = read_chunk_shape(header, data + 11, m->size - 11, data[2], 4);
@@ -215,25 +271,6 @@ static int read_fill(struct header *header, const struct message *m)
 
 /* ---- groups ------------------------------------------------------------------------------------- */
 
-/* The head of a B-tree of version 2. The library divides by the size of its records, and reads as many of the
- * root as are said to be there. */
-static int check_tree(struct header *header, uint64_t address)
-{
-    enum { HEAD = 38, NODE_EXTRA = 10, NODE_LEAST = 64, DEPTH_MAX = 32 };
-    uint8_t head[HEAD];
-    uint64_t from;
-    if (!st_add(header->base, address, &from) || from > header->file->size || header->file->size - from < HEAD)
-        return damaged(header->file, "a tree of links is cut short", header->err);
-    const int rc = st_held_read(header->file, from, head, HEAD, header->err);
-    if (rc)
-        return rc;
-    const uint64_t node = st_u32(head + 6), record = st_u16(head + 10), depth = st_u16(head + 12);
-    if (memcmp(head, "BTHD", 4) || !record || node < NODE_LEAST || node > header->file->size ||
-        depth > DEPTH_MAX || st_u16(head + 24) * record + NODE_EXTRA > node)
-        return damaged(header->file, "the tree of a group's links is damaged", header->err);
-    return 0;
-}
-
 /* Many links lie in a heap, with an index of their names: both in the file, or neither. */
 static int check_links(struct header *header, const struct message *m)
 {
@@ -294,6 +331,8 @@ static int read_message(struct header *header, const struct message *m)
         return check_links(header, m);
     case MESSAGE_TYPE:
         return check_type(header, m);
+    case MESSAGE_SYMBOL_TABLE:
+        return m->size >= 16 ? check_names(header, st_u64(m->data + 8)) : cut_short(header);
     case MESSAGE_LAYOUT:
         return header->found ? 0 : read_layout(header, m);
     case MESSAGE_FILTERS:
