@@ -323,7 +323,10 @@ enum stoker_place {
 struct stoker_loader_options {
     size_t size;
     uint32_t batch_size;               /* default 1 */
-    int32_t workers;                   /* threads that decode; 0: the calling thread; -1 (default): auto */
+    int32_t workers;                   /* threads that decode; 0: the calling thread; -1 (default): auto, the
+                                          CPUs that this process may use (affinity, cgroup quota), divided by
+                                          LOCAL_WORLD_SIZE where torchrun has set it; 0 where the data set is
+                                          so small that threads would not pay */
     uint32_t prefetch;                 /* batches kept ready ahead; default 2 */
     uint32_t read_ahead;               /* samples being read ahead of decoding; 0 (default): auto */
     bool drop_last;                    /* leave out a last batch that is not full (default false) */
@@ -503,8 +506,8 @@ struct stoker_stats {
     uint64_t first_batch_ns;            /* from start to the first batch of this epoch */
     uint64_t slot_bytes, scratch_bytes; /* memory held now: by batches; by workers */
     uint32_t slots, slots_lent, workers;
-    uint64_t reads_in_flight_max;
-    const char *reader;                 /* "io_uring", "pread pool", "memory", "inline" */
+    uint64_t reads_in_flight_max;       /* ahead of the workers, which read for themselves what is in memory */
+    const char *reader;                 /* what reads ahead: "io_uring", "pread pool"; "memory", "inline": nothing */
     enum stoker_place augment_on;       /* CPU or DEVICE: what auto came to */
     uint64_t copied_bytes;              /* handed to the device */
     uint64_t raw_rows, resized_rows;    /* samples the device resizes; those too large for its share of a
@@ -522,6 +525,8 @@ struct stoker_stats {
                                            scratch_bytes and these two: */
     uint64_t read_bytes, data_bytes;    /* of samples read ahead; kept by the data set */
     uint64_t memory_wait_ns;            /* workers waited for memory, summed over them */
+    const char *reader_note;            /* why `reader`, which reads ahead, is not io_uring; NULL: it is, or need
+                                           not be. As long as the loader lives */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -105,6 +105,7 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
         put(dict, "pinned_note", sentence(stats.pinned_note)) &&
         put(dict, "source_note", sentence(stats.source_note)) &&
         put(dict, "engine_note", sentence(stats.engine_note)) &&
+        put(dict, "reader_note", sentence(stats.reader_note)) &&
         put(dict, "per_worker", worker_list(handle)) && put(dict, "paths", path_list(handle)))
         return dict;
     Py_XDECREF(dict);

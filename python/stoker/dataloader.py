@@ -66,8 +66,10 @@ class DataLoader:
         compiled, or a torch.utils.data.Subset of either.
     batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
         samples. A sampler is iterated when an epoch begins.
-    num_workers: threads that decode. "auto" takes the CPUs this process may use, less one; 0 works in
-        the calling thread. There are no worker processes, so multiprocessing_context has no effect.
+    num_workers: threads that decode. "auto" takes the CPUs this process may use (affinity and cgroup
+        quota), all of them, divided by the ranks on this machine under torchrun (LOCAL_WORLD_SIZE); 0
+        works in the calling thread, and is what "auto" takes for data so small that threads would not
+        pay. There are no worker processes, so multiprocessing_context has no effect.
     timeout: seconds to wait for a batch; 0 waits for ever.
     generator: for order="torch" it draws the order, as in torch; otherwise its seed is the default seed.
     prefetch_factor: batches kept ready ahead, in all (2).

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 _STAGES = ("read", "decode", "augment", "slot")
-_NOTES = ("source_note", "pinned_note", "engine_note")  # what is slower than it could be
+_NOTES = ("source_note", "pinned_note", "engine_note", "reader_note")  # what is slower than it could be
 
 
 def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:

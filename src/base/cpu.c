@@ -78,6 +78,19 @@ static bool read_words(const char *root, const char *path, char a[32], char b[32
     return found >= 1;
 }
 
+/* Whether a list of controllers ("cpu,cpuacct") names this one: "cpuset" is another than "cpu". */
+static bool names(const char *list, const char *controller)
+{
+    const size_t length = strlen(controller);
+    for (; *list; list += *list == ',') {
+        const size_t size = strcspn(list, ",");
+        if (size == length && !memcmp(list, controller, length))
+            return true;
+        list += size;
+    }
+    return false;
+}
+
 /* Each ancestor's limit counts too, so walk from this process's cgroup up to the root. */
 static bool cgroup_path(const char *root, const char *controller, char path[PATH_MAX])
 {
@@ -96,7 +109,7 @@ static bool cgroup_path(const char *root, const char *controller, char path[PATH
         *where++ = '\0';
         where[strcspn(where, "\n")] = '\0';
         const bool v2 = list[1] == '\0';
-        if (controller ? strstr(list + 1, controller) != NULL : v2) {
+        if (controller ? names(list + 1, controller) : v2) {
             strcpy(path, where);
             found = true;
         }
@@ -190,6 +203,19 @@ uint32_t st_cpu_count(void)
 {
     const uint32_t allowed = affinity_cpus(), paid = st_cgroup_cpus("");
     return allowed < paid ? allowed : paid;
+}
+
+uint32_t st_cpu_share(void)
+{
+    const uint32_t cpus = st_cpu_count();
+    const char *text = getenv("LOCAL_WORLD_SIZE");
+    char *end;
+    if (!text || *text < '0' || *text > '9')
+        return cpus;
+    const unsigned long long ranks = strtoull(text, &end, 10);
+    if (*end || ranks == 0)
+        return cpus;
+    return ranks >= cpus ? 1 : cpus / (uint32_t)ranks;
 }
 
 uint64_t st_memory_all(void)

@@ -5,6 +5,7 @@
 #include "op/image.h"
 
 #include "base/clock.h"
+#include "codec/jpeg/kernels.h"
 
 #include <string.h>
 
@@ -45,6 +46,17 @@ void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view 
         (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
 }
 
+/* One byte a pixel to three. Kernels read and write whole vectors, and behind the pixels may be the end of a
+ * mapped file. */
+static void spread_grey(const struct st_work *work, uint8_t *rgb, const uint8_t *grey, int32_t pixels)
+{
+    const int32_t vectors = work->jpeg ? pixels & -64 : 0;
+    if (vectors)
+        work->jpeg->grey(rgb, grey, vectors);
+    for (int32_t k = vectors; k < pixels; k++)
+        rgb[3 * k] = rgb[3 * k + 1] = rgb[3 * k + 2] = grey[k];
+}
+
 int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
                  int64_t height, int64_t channels, struct stoker_error *err)
 {
@@ -65,9 +77,13 @@ int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes b
                        (long long)width, (long long)height);
     if (channels == 3)
         memcpy(rgb.data, bytes.data, bytes.size);
+    for (uint64_t at = 0, some; channels == 1 && at < pixels; at += some) {
+        some = pixels - at < 1 << 20 ? pixels - at : 1 << 20;
+        spread_grey(work, rgb.data + 3 * at, bytes.data + at, (int32_t)some);
+    }
     const int green = channels > 2 ? 1 : 0, blue = channels > 2 ? 2 : 0;
     const uint8_t *from = bytes.data;
-    for (uint8_t *to = rgb.data; channels != 3 && pixels > 0; pixels--, from += channels, to += 3) {
+    for (uint8_t *to = rgb.data; channels % 2 == 0 && pixels > 0; pixels--, from += channels, to += 3) {
         to[0] = from[0];
         to[1] = from[green];
         to[2] = from[blue];

@@ -19,6 +19,7 @@
 #include "op/turn.h"
 
 struct st_image;
+struct st_jpeg_kernels;
 
 /* What a worker brings along; one for each worker, not shared. */
 struct st_work {
@@ -26,6 +27,7 @@ struct st_work {
     struct st_decoder decoder;
     const struct st_kernels *kernels;    /* st_kernels_for(level) */
     const struct st_colour_rows *colour; /* st_colour_rows_for(level); NULL: plain C */
+    const struct st_jpeg_kernels *jpeg;  /* st_jpeg_kernels_for(level); NULL: plain C */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
     uint64_t decode_ns;

@@ -125,7 +125,8 @@ static bool plan_chunk(struct st_engine_worker *self, const struct st_tickets *c
     self->count = self->left_count = 0;
     for (uint32_t k = 0; k < chunk->count; k++) {
         const uint32_t row = chunk->row + k;
-        const int rc = st_worker_fetch(&self->worker, chunk->slot, row, chunk->ticket + k, &bytes, &err);
+        const int rc =
+            st_worker_fetch(&self->worker, chunk->slot, row, chunk->ticket + k, NULL, &bytes, &err);
         if (rc == STOKER_ECANCELED)
             return false;
         if (rc)
@@ -285,8 +286,9 @@ static void *engine_main(void *argument)
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;
         }
-        st_tickets_take(loader, chunk_size(self, left), &chunk);
+        const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         pthread_mutex_unlock(&loader->lock);
+        st_tickets_share(loader, more);
         make_chunk(self, &chunk);
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
@@ -372,6 +374,7 @@ void st_engines_stats(const struct stoker_loader *loader, struct stoker_stats *o
         const struct st_engine_worker *self = &engines->worker[k];
         out->engine_rows += atomic_load_explicit(&self->rows, memory_order_relaxed);
         out->engine_failures += atomic_load_explicit(&self->failed, memory_order_relaxed);
+        out->bytes += atomic_load_explicit(&self->worker.read_bytes, memory_order_relaxed);
         out->raw_rows += atomic_load_explicit(&self->worker.raw_rows, memory_order_relaxed);
         out->resized_rows += atomic_load_explicit(&self->worker.resized_rows, memory_order_relaxed);
     }

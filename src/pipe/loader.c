@@ -288,13 +288,14 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
     st_engines_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
-    out->bytes = reader.bytes;
     out->reads_in_flight_max = reader.in_flight_max;
     out->reader = reader.engine;
+    out->reader_note = reader.note;
     st_gate_stats(loader, out);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {
         struct st_worker *worker = &loader->worker[k];
         out->memory_wait_ns += atomic_load_explicit(&worker->memory_wait_ns, memory_order_relaxed);
+        out->bytes += atomic_load_explicit(&worker->read_bytes, memory_order_relaxed);
         out->raw_rows += atomic_load_explicit(&worker->raw_rows, memory_order_relaxed);
         out->resized_rows += atomic_load_explicit(&worker->resized_rows, memory_order_relaxed);
         for (int stage = 0; stage < STOKER_STAGES; stage++)

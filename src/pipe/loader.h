@@ -1,8 +1,9 @@
 /* loader.h - the executor: threads that turn tickets into rows of slots
  *
- * An epoch is a row of tickets, one for each sample, in order. A worker takes the next ticket under the
- * lock, makes the sample without it, and counts the row as done under it again. Since tickets are taken
- * in order, all workers work on the oldest unfinished batch first. Nothing that a worker does depends on
+ * An epoch is a row of tickets, one for each sample, in order. A worker takes the next one under the lock, or
+ * several of one batch where samples are made in a few microseconds, makes them without it, and counts the rows
+ * as done under it again, before it takes the next. Since tickets are taken in order, all workers work on the
+ * oldest unfinished batch first. Nothing that a worker does depends on
  * which worker it is: the bytes are a function of (seed, epoch, sample, pipeline).
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -34,10 +35,11 @@ struct st_worker {
     pthread_t thread;
     struct st_work work;
     struct st_audio_work sound;
-    struct st_buffer bytes;  /* of a substitute, which nobody read ahead */
+    struct st_buffer bytes;  /* of a sample that nobody read ahead */
     struct st_buffer pieces; /* what a source makes of a sample's bytes */
-    _Atomic uint64_t stage_ns[STOKER_STAGES], samples;
+    _Atomic uint64_t stage_ns[STOKER_STAGES], samples, read_bytes;
     _Atomic uint64_t raw_rows, resized_rows;
+    uint64_t sample_ns; /* what a sample takes lately; 0: not known */
     /* gate.c */
     struct st_account memory; /* all that it holds */
     bool inside;              /* the gate: counted there */
@@ -49,6 +51,13 @@ struct st_worker {
         uint32_t row;
     } target;
 };
+
+/* A counter that one thread writes and any may read: no bus lock is needed for it. */
+static inline void st_worker_count(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
 
 /* Threads that decode by a device's engines. (engine.c) */
 struct st_engines {
@@ -166,15 +175,17 @@ int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_erro
 /* Rows of the batch being filled that nobody has taken; begins the next batch if need be. 0: nothing to do now.
  * Lock held; it may be dropped for a while. */
 uint32_t st_tickets_left(struct stoker_loader *loader);
-/* Right after that, with the lock still held: `count` of them. */
-void st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out);
+/* Right after that, with the lock still held: `count` of them. True: there may be work for one more worker, who is
+ * to be woken by st_tickets_share once the lock is free. */
+bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out);
+void st_tickets_share(struct stoker_loader *loader, bool more);
 /* Their rows are made. Lock held; dropped while a batch is sent off. */
 void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets);
 
-/* A ticket's bytes; st_reader_done is the caller's. On failure st_worker_settle is what is left to do, unless it
+/* A ticket's bytes, with `own` as in st_reader_get_into; st_reader_done is the caller's. On failure st_worker_settle is what is left to do, unless it
  * was cancelled. */
 int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
-                    struct st_bytes *bytes, struct stoker_error *err);
+                    struct st_buffer *own, struct st_bytes *bytes, struct stoker_error *err);
 /* Makes the sample of these bytes, gives them back, and settles the row. */
 void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
                     struct st_bytes bytes);
@@ -182,7 +193,7 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
 void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t row, int rc,
                       const struct stoker_error *err);
 
-/* Takes one ticket and makes its sample. False: nothing to do now. Called with the lock held, and
+/* Takes tickets and makes their samples. False: nothing to do now. Called with the lock held, and
  * returns with it held. */
 bool st_worker_step(struct st_worker *worker);
 void *st_worker_main(void *worker);

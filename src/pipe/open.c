@@ -15,6 +15,7 @@
 enum {
     WORKERS_MAX = 1024,
     READ_AHEAD_EACH = 8,       /* for each worker */
+    READ_SHARE = 8,            /* of max_memory, for bytes that are read ahead */
     TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
 };
@@ -142,8 +143,8 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
 
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 {
-    const uint32_t cpus = st_cpu_count();
-    uint32_t count = loader->opt.workers >= 0 ? (uint32_t)loader->opt.workers : cpus > 1 ? cpus - 1 : 1;
+    /* The thread that trains sleeps most of the time, and workers stand back for it: it needs no CPU of its own. */
+    const uint32_t count = loader->opt.workers >= 0 ? (uint32_t)loader->opt.workers : st_cpu_share();
 
     loader->worker = st_calloc(count ? count : 1, sizeof *loader->worker);
     if (!loader->worker)
@@ -169,9 +170,13 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     const int rc = st_reader_open(&loader->reader, loader->data,
                                   loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth,
                                   err);
-    if (!rc && !loader->engines.kind) /* engines take many at once, and must find them read */
-        st_reader_callers(loader->reader, loader->worker_count);
-    return rc;
+    if (rc)
+        return rc;
+    loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
+    st_reader_budget(loader->reader, loader->opt.max_memory / READ_SHARE, &loader->gate.read);
+    if (loader->engines.kind) /* they take many at once, and must find them read */
+        st_reader_eager(loader->reader);
+    return STOKER_OK;
 }
 
 static int start_threads(struct stoker_loader *loader, struct stoker_error *err)

@@ -8,6 +8,7 @@
 #include "pipe/stage.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Whose chance it is. */
 struct chance {
@@ -278,9 +279,8 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
 
     const uint64_t took = st_now_ns() - began - worker->waited_ns, decode = worker->work.decode_ns;
     if (worker->waited_ns)
-        atomic_fetch_add_explicit(&worker->memory_wait_ns, worker->waited_ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_DECODE], decode, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->stage_ns[STOKER_STAGE_AUGMENT], took > decode ? took - decode : 0,
-                              memory_order_relaxed);
+        st_worker_count(&worker->memory_wait_ns, worker->waited_ns);
+    st_worker_count(&worker->stage_ns[STOKER_STAGE_DECODE], decode);
+    st_worker_count(&worker->stage_ns[STOKER_STAGE_AUGMENT], took > decode ? took - decode : 0);
     return rc;
 }

@@ -1,25 +1,33 @@
-/* worker.c - a worker's life: take a ticket, make the sample, count its row as done
+/* worker.c - a worker's life: take tickets, make their samples, count their rows as done
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "codec/jpeg/kernels.h"
 #include "pipe/engine.h"
+
+enum {
+    TURN_NS = 60000, /* what one worker takes at once keeps it busy for about so long */
+    TURN_MOST = 64,  /* samples */
+};
 
 static void add_time(struct st_worker *worker, enum stoker_stage stage, uint64_t began)
 {
-    atomic_fetch_add_explicit(&worker->stage_ns[stage], st_now_ns() - began, memory_order_relaxed);
+    st_worker_count(&worker->stage_ns[stage], st_now_ns() - began);
 }
 
 int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
-                    struct st_bytes *bytes, struct stoker_error *err)
+                    struct st_buffer *own, struct st_bytes *bytes, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
     const uint64_t began = st_now_ns();
     slot->samples[row] = st_order_at(loader->order, ticket);
-    const int rc = st_reader_get(loader->reader, ticket, bytes, err);
+    const int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
+    if (!rc)
+        st_worker_count(&worker->read_bytes, bytes->size);
     return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
 }
 
@@ -28,7 +36,7 @@ void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t r
 {
     if (rc)
         st_bad_sample(worker, slot, row, slot->samples[row], err);
-    atomic_fetch_add_explicit(&worker->samples, 1, memory_order_relaxed);
+    st_worker_count(&worker->samples, 1);
 }
 
 void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket,
@@ -46,15 +54,15 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     st_worker_settle(worker, slot, row, rc, &err);
 }
 
-/* Reads and makes the ticket's sample. Only the end of the epoch leaves the row unmade. */
-static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
+/* Reads and makes the ticket's sample. Only the end of the epoch leaves the row unmade: false. */
+static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
 {
     struct stoker_error err;
     struct st_bytes bytes;
     int rc = st_gate_read(worker, slot, row, &err);
     if (rc)
-        return;
-    rc = st_worker_fetch(worker, slot, row, ticket, &bytes, &err);
+        return false;
+    rc = st_worker_fetch(worker, slot, row, ticket, &worker->bytes, &bytes, &err);
     st_gate_was_read(worker, rc ? 0 : bytes.size);
     if (rc) {
         rc = st_gate_refused(worker, rc, &err);
@@ -66,6 +74,7 @@ static void make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
         st_worker_make(worker, slot, row, ticket, bytes);
     else if (rc != STOKER_ECANCELED)
         st_worker_settle(worker, slot, row, rc, &err);
+    return rc != STOKER_ECANCELED;
 }
 
 /* What batches take, where that is not known before: as much as the largest lately. */
@@ -133,7 +142,7 @@ uint32_t st_tickets_left(struct stoker_loader *loader)
     return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
 }
 
-void st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out)
+bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out)
 {
     struct st_slot *slot = loader->filling;
     *out = (struct st_tickets){slot, loader->next_ticket, loader->next_row, count};
@@ -144,11 +153,17 @@ void st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tic
         loader->next_batch++;
     }
     loader->busy++;
-    /* Whoever finds work wakes the next: the consumer, who must not be kept, wakes only the first. */
-    if (loader->next_ticket < loader->epoch.tickets) {
-        pthread_cond_signal(&loader->work);
+    const bool more = loader->next_ticket < loader->epoch.tickets;
+    if (more)
         st_engines_wake(loader);
-    }
+    return more;
+}
+
+/* Whoever finds work wakes the next: the consumer, who must not be kept, wakes only the first. */
+void st_tickets_share(struct stoker_loader *loader, bool more)
+{
+    if (more)
+        pthread_cond_signal(&loader->work);
 }
 
 void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
@@ -158,17 +173,53 @@ void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tick
     st_worker_rests(loader);
 }
 
+/* How many of the batch's rows to take at once. Samples that are made faster than the lock changes hands are
+ * taken several at a time; of what is under way each worker gets its share all the same, and one that is slow
+ * is followed by one alone. */
+static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
+{
+    const struct stoker_loader *loader = worker->loader;
+    if (!worker->sample_ns || worker->sample_ns >= TURN_NS)
+        return 1;
+    const uint32_t workers = loader->worker_count ? loader->worker_count : 1;
+    const uint64_t under_way = (uint64_t)loader->opt.batch_size * (loader->opt.prefetch + 1);
+    uint64_t count = TURN_NS / worker->sample_ns, share = under_way / (2 * workers);
+    count = count < share ? count : share;
+    count = count < TURN_MOST ? count : TURN_MOST;
+    count = count < left ? count : left;
+    return count ? (uint32_t)count : 1;
+}
+
+/* Slower at once, faster by and by. */
+static void note_pace(struct st_worker *worker, uint64_t ns, uint32_t count)
+{
+    const uint64_t each = ns / count + 1;
+    worker->sample_ns = each > worker->sample_ns ? each : worker->sample_ns - (worker->sample_ns - each) / 4;
+}
+
+static void make_turn(struct st_worker *worker, const struct st_tickets *turn)
+{
+    const uint64_t began = st_now_ns();
+    uint32_t k = 0;
+    while (k < turn->count && make_sample(worker, turn->slot, turn->row + k, turn->ticket + k))
+        k++;
+    if (k == turn->count)
+        note_pace(worker, st_now_ns() - began, k);
+}
+
 bool st_worker_step(struct st_worker *worker)
 {
     struct stoker_loader *loader = worker->loader;
-    struct st_tickets ticket;
-    if (!st_tickets_left(loader))
+    struct st_tickets turn;
+    const uint32_t left = st_tickets_left(loader);
+    if (!left)
         return false;
-    st_tickets_take(loader, 1, &ticket);
+    const bool more = st_tickets_take(loader, turn_size(worker, left), &turn);
     pthread_mutex_unlock(&loader->lock);
-    make_sample(worker, ticket.slot, ticket.row, ticket.ticket);
+    st_tickets_share(loader, more);
+    make_turn(worker, &turn);
     pthread_mutex_lock(&loader->lock);
-    st_tickets_done(loader, &ticket);
+    st_tickets_done(loader, &turn);
     return true;
 }
 
@@ -200,6 +251,7 @@ void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
     worker->loader = loader;
     worker->work.kernels = st_kernels_for(level);
     worker->work.colour = st_colour_rows_for(level);
+    worker->work.jpeg = st_jpeg_kernels_for(level);
     worker->work.pillow = loader->opt.pillow;
     worker->work.fast = loader->opt.fidelity == STOKER_FAST;
     worker->work.decoder.pixel_limit = loader->opt.pixel_limit;

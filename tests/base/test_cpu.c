@@ -29,10 +29,27 @@ int main(void)
     ok(st_cgroup_cpus(root) == UINT32_MAX, "v1 -1 is no limit");
     put("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "50000\n");
     ok(st_cgroup_cpus(root) == 1, "v1: half a CPU counts as one");
+    put("/proc/self/cgroup", "9:cpuset:/other\n8:cpuacct:/other\n7:memory:/m\n4:cpuacct,cpu:/box\n");
+    ok(st_cgroup_cpus(root) == 1, "v1: neither cpuset nor cpuacct is cpu");
+    put("/proc/self/cgroup", "9:cpuset:/box\n8:cpuacct:/box\n5:memory:/m\n");
+    ok(st_cgroup_cpus(root) == UINT32_MAX, "v1: no cpu controller, no limit");
     put("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "4096\n");
     ok(st_cgroup_memory(root) == 4096, "v1 memory");
 
     ok(st_cpu_count() >= 1 && st_memory_limit() > 1 << 20, "this machine has CPUs and memory");
+    unsetenv("LOCAL_WORLD_SIZE");
+    const uint32_t cpus = st_cpu_count();
+    ok(st_cpu_share() == cpus, "alone on this machine, all %u CPUs", cpus);
+    static const char *const odd[] = {"", "0", "-2", "two", "2x", " 2"};
+    for (int i = 0; i < 6; i++) {
+        setenv("LOCAL_WORLD_SIZE", odd[i], 1);
+        ok(st_cpu_share() == cpus, "LOCAL_WORLD_SIZE='%s' divides nothing", odd[i]);
+    }
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    ok(st_cpu_share() == (cpus > 1 ? cpus / 2 : 1), "half of them for two ranks");
+    setenv("LOCAL_WORLD_SIZE", "18446744073709551615", 1);
+    ok(st_cpu_share() == 1, "one for each of many ranks");
+    unsetenv("LOCAL_WORLD_SIZE");
     const enum st_cpu_level best = st_cpu_level();
     setenv("STOKER_CPU", "c", 1);
     ok(st_cpu_level() == ST_CPU_C, "STOKER_CPU=c asks for plain C");

@@ -1,5 +1,6 @@
 /* A loader's life: batches of every size and shape, kept, dropped, interrupted, forked, closed at any moment. */
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "pipe/harness.h"
 
 #include <sys/wait.h>
@@ -267,6 +268,12 @@ static void refused(void)
     opt.workers = -1;
     loader = harness_open(items, 2, "center_crop(size=4)", &opt);
     ok(loader && loader->worker_count == 0, "auto takes no threads for two small images");
+    st_loader_close(loader);
+    static struct stoker_item many[300];
+    for (int k = 0; k < 300; k++)
+        many[k] = items[k % COUNT];
+    loader = harness_open(many, 300, "center_crop(size=4)", &opt);
+    ok(loader && loader->worker_count == st_cpu_share(), "and every CPU of this process for more of them");
     st_loader_close(loader);
     st_loader_close(NULL);
     st_batch_release(NULL, NULL);

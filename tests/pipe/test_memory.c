@@ -317,6 +317,7 @@ int main(void)
     bounded("jpeg", small_text, 8, "JPEG");
     bounded("progressive", small_text, 8, "progressive JPEG");
     bounded("jpeg", ragged_text, 4, "batches of whole images");
+    bounded("ppm", small_text, 8, "files of 10 MB");
     same_bytes("ppm", small_text, "files of 10 MB");
     same_bytes("jpeg", ragged_text, "batches of whole images");
     too_little();

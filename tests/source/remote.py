@@ -132,7 +132,8 @@ def test_joined(www, url):
     before = requests_made()
     tap.same(gist(read(f"{url}/s-{{0..2}}.tar", order=1, **kept)), local, "samples in their order")
     made = requests_made() - before
-    tap.ok(made < 60, f"120 of them by {made} requests")
+    # Who comes before the engine reads for itself.
+    tap.ok(made < 90, f"120 of them by {made} requests")
     tap.same(gist(read(f"{url}/s-{{0..2}}.tar", order=1, connections=1, **kept)), local, "over one connection")
 
 

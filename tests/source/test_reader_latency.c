@@ -37,9 +37,10 @@ static void *work(void *argument)
 {
     struct run *run = argument;
     uint64_t ticket, sample;
+    struct st_buffer own = {0};
     while ((ticket = atomic_fetch_add(&run->next, 1)) < SAMPLES) {
         struct st_bytes bytes;
-        if (st_reader_get(run->reader, ticket, &bytes, NULL) || bytes.size != sizeof sample) {
+        if (st_reader_get_into(run->reader, ticket, &own, &bytes, NULL) || bytes.size != sizeof sample) {
             atomic_fetch_add(&run->wrong, 1);
             continue;
         }
@@ -48,10 +49,11 @@ static void *work(void *argument)
         usleep(WORK_US);
         st_reader_done(run->reader, ticket);
     }
+    st_buffer_free(&own);
     return NULL;
 }
 
-static void check(uint32_t callers, const char *where)
+static void check(bool eager, const char *where)
 {
     const struct stoker_callbacks store = {.size = sizeof store, .count = SAMPLES, .read = slow_read};
     struct stoker_dataset *data;
@@ -64,7 +66,8 @@ static void check(uint32_t callers, const char *where)
         ok(false, "%s", err.message);
         return;
     }
-    st_reader_callers(run.reader, callers);
+    if (eager)
+        st_reader_eager(run.reader);
     st_reader_start(run.reader, SAMPLES, plan, &run, &err);
     const uint64_t begin = st_now_ns();
     for (int i = 0; i < WORKERS; i++)
@@ -89,7 +92,7 @@ static void check(uint32_t callers, const char *where)
 
 int main(void)
 {
-    check(WORKERS, "CPUs are free");
-    check(UINT32_MAX, "all CPUs are taken");
+    check(false, "reading ahead once reads have slept");
+    check(true, "always reading ahead");
     return done_testing();
 }

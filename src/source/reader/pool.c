@@ -1,6 +1,8 @@
 /* pool.c - threads that each read one sample at a time
  *
- * Many more than cores: they wait for the store, not for the CPU.
+ * Many more than cores: they wait for the store, not for the CPU. The first is started when there is
+ * something to read ahead, and each starts or wakes the next when it finds more, so that a store which
+ * is in memory never has any.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,26 +15,60 @@ enum { POOL_MAX = 64 };
 
 struct pool {
     pthread_cond_t work;
-    uint32_t count;
+    uint32_t wanted, count, idle;
+    bool starting, failed; /* one is being started; no more can be had */
     pthread_t threads[POOL_MAX];
 };
 
+static void *pool_thread(void *argument);
+
+static bool may_start(const struct pool *pool)
+{
+    return !pool->idle && !pool->starting && !pool->failed && pool->count < pool->wanted;
+}
+
+/* With the lock held; who starts one by one drops it meanwhile. */
+static void start_thread(struct st_reader *reader, bool drop)
+{
+    struct pool *pool = reader->engine_state;
+    pool->starting = true;
+    if (drop)
+        pthread_mutex_unlock(&reader->lock);
+    const int failed = st_thread_start(&pool->threads[pool->count], pool_thread, reader, "stoker-read");
+    if (drop)
+        pthread_mutex_lock(&reader->lock);
+    pool->starting = false;
+    pool->failed = failed != 0; /* those that there are have to do, or else the callers */
+    pool->count += !failed;
+}
+
+/* There is more than this thread will read now. */
+static void share(struct st_reader *reader)
+{
+    struct pool *pool = reader->engine_state;
+    if (pool->idle)
+        pthread_cond_signal(&pool->work);
+    else if (may_start(pool))
+        start_thread(reader, true);
+}
+
 static void read_berth(struct st_reader *reader, struct st_berth *berth)
 {
-    st_ring_put(reader, berth, st_ring_read(reader, berth, &berth->bytes, &berth->err));
+    st_ring_put(reader, berth,
+                st_ring_read(reader, st_turn_ticket(berth->turn), &berth->buffer, &berth->bytes, &berth->slept,
+                             &berth->err));
 }
 
 /* Reads it, or has it read meanwhile where it is on a server; returns another that was taken with it. */
 static struct st_berth *serve(struct st_reader *reader, struct st_berth *berth)
 {
-    struct pool *pool = reader->engine_state;
     struct st_berth *left = NULL;
     if (reader->remote && st_ring_send(reader, berth, &left))
         return left;
     if (reader->remote) { /* this one waits: the next is for another thread */
         pthread_mutex_lock(&reader->lock);
         if (st_ring_ready(reader))
-            pthread_cond_signal(&pool->work);
+            share(reader);
         pthread_mutex_unlock(&reader->lock);
     }
     read_berth(reader, berth);
@@ -43,15 +79,18 @@ static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
     struct pool *pool = reader->engine_state;
+    st_thread_stand_back(); /* as those do whom it feeds */
     pthread_mutex_lock(&reader->lock);
     while (!reader->closing) {
         struct st_berth *berth = st_ring_take(reader);
         if (!berth) {
+            pool->idle++;
             pthread_cond_wait(&pool->work, &reader->lock);
+            pool->idle--;
             continue;
         }
         if (!reader->remote && st_ring_ready(reader))
-            pthread_cond_signal(&pool->work);
+            share(reader);
         pthread_mutex_unlock(&reader->lock);
         while (berth)
             berth = serve(reader, berth);
@@ -68,19 +107,17 @@ static int pool_open(struct st_reader *reader, struct stoker_error *err)
         return st_fail(err, STOKER_ENOMEM, "out of memory for the reading threads");
     reader->engine_state = pool;
     pthread_cond_init(&pool->work, NULL);
-    const uint32_t wanted = reader->depth < POOL_MAX ? reader->depth : POOL_MAX;
-    int failed = 0;
-    while (pool->count < wanted && !failed) {
-        failed = st_thread_start(&pool->threads[pool->count], pool_thread, reader, "stoker-read");
-        pool->count += !failed;
-    }
-    return pool->count ? 0 : st_fail_errno(err, failed, "cannot start a thread for reading");
+    pool->wanted = reader->depth < POOL_MAX ? reader->depth : POOL_MAX;
+    return 0;
 }
 
 static void pool_wake(struct st_reader *reader)
 {
     struct pool *pool = reader->engine_state;
-    pthread_cond_signal(&pool->work);
+    if (pool->idle)
+        pthread_cond_signal(&pool->work);
+    else if (pool->count == 0 && may_start(pool) && !reader->cancelled)
+        start_thread(reader, false);
 }
 
 static void pool_forget(struct st_reader *reader)
@@ -89,6 +126,7 @@ static void pool_forget(struct st_reader *reader)
     reader->engine_state = NULL;
 }
 
+/* Who started a thread has a lower number than that: joined one by one, none is left out. */
 static void pool_close(struct st_reader *reader)
 {
     struct pool *pool = reader->engine_state;
@@ -97,10 +135,13 @@ static void pool_close(struct st_reader *reader)
     pthread_mutex_lock(&reader->lock);
     reader->closing = true;
     pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&reader->lock);
-    while (pool->count)
-        pthread_join(pool->threads[--pool->count], NULL);
+    for (uint32_t k = 0; k < pool->count; k++) {
+        pthread_mutex_unlock(&reader->lock);
+        pthread_join(pool->threads[k], NULL);
+        pthread_mutex_lock(&reader->lock);
+    }
     reader->closing = false;
+    pthread_mutex_unlock(&reader->lock);
     pthread_cond_destroy(&pool->work);
     pool_forget(reader);
 }

@@ -1,8 +1,9 @@
-/* reader.h - fetches the bytes of samples ahead of the workers that decode them
+/* reader.h - brings the bytes of samples to the workers that decode them
  *
- * Work is numbered by tickets 0, 1, 2, ... The reader keeps up to `depth` tickets' bytes in flight or
- * ready, whatever the number of workers, so that a slow store delays nobody as long as it is asked early
- * enough. Three engines: io_uring, a pool of threads that pread, and inline (the caller reads: no threads).
+ * Work is numbered by tickets 0, 1, 2, ... Who asks for a ticket whose bytes are in memory reads them
+ * itself. Where the store makes readers sleep, an engine reads ahead of them, up to `depth` tickets in
+ * flight or ready, whatever the number of workers, so that a slow store delays nobody as long as it is
+ * asked early enough. Three engines: io_uring, a pool of threads that pread, and none (inline).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,10 +26,14 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
                    uint32_t depth, struct stoker_error *err);
 /* How many samples to read ahead where nobody says: more by URL, where a request takes its time whatever its size. */
 uint32_t st_reader_depth(const struct stoker_dataset *data);
-/* How many threads will call get. Where that is every CPU, reading ahead of them takes what they need, and
- * pays only if the store makes readers wait: then the reader reads ahead, else each caller for itself.
- * Without this, CPUs are taken to be free. */
-void st_reader_callers(struct st_reader *reader, uint32_t count);
+/* Before the first epoch: the engine reads ahead even of a store that is in memory, for callers who take
+ * many tickets at once and have CPUs to spare. */
+void st_reader_eager(struct st_reader *reader);
+/* At most so many bytes are read ahead: being read, ready, lent, or kept as empty buffers. What a read
+ * will need is guessed from the largest lately; the first one goes alone. It bounds the engine only: a
+ * caller whose ticket was not read ahead reads it itself, so that any budget is enough. Default: no
+ * bound. `account` (may be NULL) counts them. Before the first epoch. */
+void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
 /* Begins an epoch of tickets [0, count). The one before must be stopped. */
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
                     struct stoker_error *err);
@@ -37,6 +42,11 @@ int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *pl
  * st_reader_cancel it answers STOKER_ECANCELED. */
 int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
                   struct stoker_error *err);
+/* The same for one who holds one ticket at a time: what it reads itself goes to a buffer of its own,
+ * which it keeps from ticket to ticket. `*out` is valid until that buffer is used again or
+ * st_reader_done. */
+int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buffer *own,
+                       struct st_bytes *out, struct stoker_error *err);
 void st_reader_done(struct st_reader *reader, uint64_t ticket);
 /* Wakes every waiting get. Any thread. */
 void st_reader_cancel(struct st_reader *reader);
@@ -49,7 +59,10 @@ bool st_reader_in_memory(const struct st_reader *reader);
 
 struct st_reader_stats {
     const char *engine;
-    uint64_t bytes, reads, in_flight_max, buffer_bytes;
+    const char *note; /* why it is not a better one; NULL: it is the best, or nothing was read ahead */
+    uint64_t ahead;   /* samples that the engine read */
+    uint64_t in_flight_max;                  /* of them at once */
+    uint64_t buffer_bytes, buffer_bytes_max; /* what the budget bounds: now, and the most so far */
 };
 void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
 

@@ -120,7 +120,7 @@ bool st_ring_send(struct st_reader *reader, struct st_berth *berth, struct st_be
     }
     *left = add_neighbours(shipment, &extent);
     shipment->call.parts = shipment->parts;
-    shipment->call.cancel = &reader->stopped;
+    shipment->call.cancel = &reader->cancelled;
     shipment->call.part = part_came;
     shipment->call.done = all_came;
     const int rc = st_remote_send(shipment->object, &shipment->call, &err);

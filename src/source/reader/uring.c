@@ -1,51 +1,48 @@
 /* uring.c - one thread that has the kernel open, read and close many files at once
  *
- * A file is a chain of four requests: open into the ring's own file table, read as much as the buffer
- * holds, read one byte more to be sure that this was the end, close. What is in the page cache is done
- * by the time the submission returns; the rest is in flight, up to `depth` files. Anything unusual (an
- * error, a short read) is read again the plain way, which says exactly what is wrong.
+ * A file takes three requests: open, read, close. In between the thread looks at what it has opened: its
+ * kind (a pipe or a device would be waited for, or never end) and its size, of which one byte more is
+ * asked for, to be sure that this was the end. What is in the page cache is done by the time the
+ * submission returns; the rest is in flight, up to `depth` files. Anything unusual (an error, a short
+ * read) is read again the plain way, which says exactly what is wrong.
  *
  * On stores whose open itself waits (network and FUSE file systems) the submission would wait for one
- * file after another. It starts with few files, and the first time that it sleeps, all that follow are
- * given to the kernel's own threads instead.
+ * file after another. Each time that reading ahead begins it starts with few files, and the first time
+ * that it sleeps, those that follow are given to the kernel's own threads instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/reader/ring.h"
+#include "base/clock.h"
 #include "base/threads.h"
 
-#include "base/clock.h"
-
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_OPEN, STEP_READ, STEP_END, STEP_CLOSE, STEPS };
-enum { BATCH = 32, ENTRIES = 256 };
-static_assert(BATCH * STEPS < ENTRIES, "a batch of chains goes to the kernel in one piece");
+enum { BATCH = 32, ENTRIES = 256, FILES_LEAST = 8 };
+/* What a completion belongs to: a request in the upper half, in the lower one a berth or a handle. */
+enum request { REQUEST_OPEN, REQUEST_READ, REQUEST_CLOSE, REQUEST_WAKE, REQUEST_CANCEL };
 
 /* A submission that sleeps and takes longer than this met a store that waits. */
 #define SLOW_SUBMIT_NS 1000000u
 /* Kernel threads for such a store: otherwise it has four for each CPU. */
 #define KERNEL_THREADS 64u
+#define ASYNC_ROOM     (512ull << 20) /* larger files are read the plain way */
 
-/* Buffers begin with this, and double when a file fills them. */
-#define FIRST_ROOM  (128ull << 10)
-#define ASYNC_ROOM  (512ull << 20) /* larger files are read the plain way */
-#define DATA_WAKE   UINT64_MAX     /* what a completion belongs to, where not to a chain */
-#define DATA_CANCEL (UINT64_MAX - 1)
-
-struct chain {
-    int result[STEPS];
-    uint32_t pending;
-    uint64_t wanted; /* ST_WHOLE_FILE: up to the end */
-    uint8_t beyond;
+/* A berth's file. */
+struct job {
+    int fd;          /* -1: the source holds it open */
+    uint32_t round;  /* in which the request under way was submitted */
+    bool to_the_end; /* `length` is what the file said, and it must be all of it */
+    uint64_t offset, length;
 };
 
 struct uring {
@@ -53,13 +50,14 @@ struct uring {
     bool ring_open, thread_started, cancel_sent;
     bool sleeping;    /* under the reader's lock */
     bool store_waits; /* what is submitted is left to the kernel's threads */
-    uint32_t batch_limit;
+    uint32_t batch_limit, round;
+    uint32_t files, files_max; /* opened, or about to be */
+    uint64_t beginnings;       /* the reader's, when this one began */
     int wake_fd;
     uint64_t wake_value;
     pthread_t thread;
-    struct chain *chains;         /* one for each berth */
-    struct st_extent *extents;    /* of one batch: the kernel has copied the paths when submit returns */
-    uint32_t *again, again_count; /* berths whose file did not fit and whose buffer has grown */
+    struct job *jobs;          /* one for each berth */
+    struct st_extent *extents; /* of one batch: the kernel has copied the paths when submit returns */
 };
 
 static struct io_uring_sqe *next_entry(struct uring *u)
@@ -72,60 +70,44 @@ static struct io_uring_sqe *next_entry(struct uring *u)
     return sqe;
 }
 
-static void add_step(struct uring *u, struct io_uring_sqe *sqe, uint32_t slot, int step, unsigned flags)
+static void mark(struct io_uring_sqe *sqe, enum request request, uint32_t which)
 {
-    u->chains[slot].pending++;
-    u->chains[slot].result[step] = -ECANCELED;
-    io_uring_sqe_set_flags(sqe, flags);
-    io_uring_sqe_set_data64(sqe, (uint64_t)slot * STEPS + (uint64_t)step);
+    io_uring_sqe_set_data64(sqe, (uint64_t)request << 32 | which);
 }
 
-static void add_close(struct uring *u, uint32_t slot)
+static void add_open(struct uring *u, uint32_t slot, const struct st_extent *extent)
 {
     struct io_uring_sqe *sqe = next_entry(u);
-    io_uring_prep_close_direct(sqe, slot);
-    add_step(u, sqe, slot, STEP_CLOSE, 0);
-}
-
-/* A file that the source holds open needs one request alone. */
-static void add_read(struct uring *u, uint32_t slot, const struct st_extent *extent,
-                     const struct st_buffer *buffer)
-{
-    struct io_uring_sqe *sqe = next_entry(u);
-    u->chains[slot] = (struct chain){.wanted = extent->length};
-    io_uring_prep_read(sqe, extent->fd, buffer->data, (unsigned)extent->length, extent->offset);
-    add_step(u, sqe, slot, STEP_READ, u->store_waits ? IOSQE_ASYNC : 0);
-}
-
-/* From the read on the links are hard: whatever becomes of it, the file is closed. */
-static void add_chain(struct uring *u, uint32_t slot, const struct st_extent *extent,
-                      const struct st_buffer *buffer)
-{
-    struct chain *chain = &u->chains[slot];
     const bool whole = extent->length == ST_WHOLE_FILE;
-    const unsigned fixed = IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK;
+    u->jobs[slot] = (struct job){-1, u->round + 1, whole, extent->offset, whole ? 0 : extent->length};
+    u->files++;
+    io_uring_prep_openat(sqe, AT_FDCWD, extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    mark(sqe, REQUEST_OPEN, slot);
+    io_uring_sqe_set_flags(sqe, u->store_waits ? IOSQE_ASYNC : 0);
+}
+
+static void add_read(struct uring *u, uint32_t slot, int fd, const struct st_buffer *buffer)
+{
+    struct job *job = &u->jobs[slot];
     struct io_uring_sqe *sqe = next_entry(u);
-    *chain = (struct chain){.wanted = extent->length};
-    io_uring_prep_openat_direct(sqe, AT_FDCWD, extent->path, O_RDONLY, 0, slot);
-    add_step(u, sqe, slot, STEP_OPEN, IOSQE_IO_LINK | (u->store_waits ? IOSQE_ASYNC : 0));
-    sqe = next_entry(u);
-    io_uring_prep_read(sqe, (int)slot, buffer->data,
-                       (unsigned)(whole ? buffer->capacity : extent->length),
-                       whole ? (uint64_t)-1 : extent->offset); /* -1: where the last read ended */
-    add_step(u, sqe, slot, STEP_READ, fixed);
-    if (whole) {
-        sqe = next_entry(u);
-        io_uring_prep_read(sqe, (int)slot, &chain->beyond, 1, (uint64_t)-1);
-        add_step(u, sqe, slot, STEP_END, fixed);
-    }
-    add_close(u, slot);
+    job->round = u->round + 1;
+    io_uring_prep_read(sqe, fd, buffer->data, (unsigned)(job->length + job->to_the_end), job->offset);
+    mark(sqe, REQUEST_READ, slot);
+    io_uring_sqe_set_flags(sqe, u->store_waits ? IOSQE_ASYNC : 0);
+}
+
+static void add_close(struct uring *u, int fd)
+{
+    struct io_uring_sqe *sqe = next_entry(u);
+    io_uring_prep_close(sqe, fd);
+    mark(sqe, REQUEST_CLOSE, (uint32_t)fd);
 }
 
 static void arm_wake(struct uring *u)
 {
     struct io_uring_sqe *sqe = next_entry(u);
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_value, sizeof u->wake_value, 0);
-    io_uring_sqe_set_data64(sqe, DATA_WAKE);
+    mark(sqe, REQUEST_WAKE, 0);
 }
 
 /* ---- one berth --------------------------------------------------------------------------------- */
@@ -136,74 +118,94 @@ static void finish(struct st_reader *reader, struct st_berth *berth, int code)
     st_ring_put(reader, berth, code);
 }
 
-static bool stopped(struct st_reader *reader)
+static void give_up(struct st_reader *reader, struct st_berth *berth)
 {
-    pthread_mutex_lock(&reader->lock);
-    const bool yes = reader->cancelled;
-    pthread_mutex_unlock(&reader->lock);
-    return yes;
+    finish(reader, berth, st_fail(&berth->err, STOKER_ECANCELED, "reading was stopped"));
+}
+
+/* The plain way, in this thread: for whatever the kernel could not settle. */
+static void read_plainly(struct st_reader *reader, struct st_berth *berth)
+{
+    const uint64_t ticket = st_turn_ticket(berth->turn);
+    bool slept;
+    const int rc = st_ring_read(reader, ticket, &berth->buffer, &berth->bytes, &slept, &berth->err);
+    berth->slept = berth->slept || slept;
+    st_ring_put(reader, berth, rc);
 }
 
 /* Hands the berth's file to the kernel, or settles it at once where that cannot be done. */
 static void begin(struct st_reader *reader, struct st_berth *berth, struct st_extent *extent)
 {
     struct uring *u = reader->engine_state;
+    const uint32_t slot = (uint32_t)(berth - reader->berths);
+    berth->slept = false;
     const int rc = st_locate(reader->data, st_ring_sample(reader, berth), extent, &berth->err);
+    const bool whole = extent->length == ST_WHOLE_FILE;
     if (rc) {
         finish(reader, berth, rc);
-        return;
-    }
-    const bool whole = extent->length == ST_WHOLE_FILE;
-    berth->slept = u->store_waits;
-    if (extent->memory) {
-        berth->bytes = (struct st_bytes){extent->memory, extent->length};
-        st_ring_put(reader, berth, 0);
-    } else if (extent->remote || extent->objects ||
-               (whole ? extent->fd || extent->offset > 0 || berth->buffer.capacity > ASYNC_ROOM
-                      : extent->length > ASYNC_ROOM) ||
-               !st_buffer_reserve(&berth->buffer, whole ? FIRST_ROOM : extent->length)) {
-        finish(reader, berth, st_fetch(extent, &berth->buffer, &berth->err));
+    } else if (extent->memory || extent->remote || extent->objects ||
+               (whole ? extent->fd != 0
+                      : extent->length > ASYNC_ROOM ||
+                            !st_buffer_reserve(&berth->buffer, extent->length))) {
+        read_plainly(reader, berth);
     } else if (extent->fd) {
-        add_read(u, (uint32_t)(berth - reader->berths), extent, &berth->buffer);
+        u->jobs[slot] = (struct job){.fd = -1, .offset = extent->offset, .length = extent->length};
+        add_read(u, slot, extent->fd, &berth->buffer);
     } else {
-        add_chain(u, (uint32_t)(berth - reader->berths), extent, &berth->buffer);
+        add_open(u, slot, extent);
     }
 }
 
-/* The plain way: for whatever the chain could not settle. */
-static void read_plainly(struct st_reader *reader, struct st_berth *berth)
+/* What was opened is a regular file of a size that can be read this way. Asks no server: the open has.
+ */
+static bool suits(struct job *job, int fd, struct st_buffer *buffer)
 {
-    struct uring *u = reader->engine_state;
-    const uint64_t sample = st_ring_sample(reader, berth);
-    int rc = st_locate(reader->data, sample, &u->extents[0], &berth->err);
-    if (!rc)
-        rc = st_fetch(&u->extents[0], &berth->buffer, &berth->err);
-    finish(reader, berth, rc);
+    struct statx info;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &info) ||
+        !S_ISREG(info.stx_mode))
+        return false;
+    if (job->to_the_end)
+        job->length = info.stx_size > job->offset ? info.stx_size - job->offset : 0;
+    /* Nonblocking reads of regular files fail on some file systems, instead of being waited for. */
+    return job->length <= ASYNC_ROOM && st_buffer_reserve(buffer, job->length + 1) &&
+           fcntl(fd, F_SETFL, 0) == 0;
 }
 
-/* All requests of the chain have completed. */
-static void end_chain(struct st_reader *reader, uint32_t slot)
+static void opened(struct st_reader *reader, uint32_t slot, int fd)
 {
     struct uring *u = reader->engine_state;
-    struct chain *chain = &u->chains[slot];
+    struct job *job = &u->jobs[slot];
     struct st_berth *berth = &reader->berths[slot];
-    struct st_buffer *buffer = &berth->buffer;
-    const int *result = chain->result;
-    if (result[STEP_OPEN] >= 0 && result[STEP_CLOSE] < 0) { /* cancelled before its turn */
-        chain->result[STEP_OPEN] = -ECANCELED;
-        add_close(u, slot);
-        return;
+    berth->slept = job->round != u->round;
+    if (fd < 0)
+        u->files--;
+    if (reader->cancelled) {
+        if (fd >= 0)
+            add_close(u, fd);
+        give_up(reader, berth);
+    } else if (fd >= 0 && suits(job, fd, &berth->buffer)) {
+        job->fd = fd;
+        add_read(u, slot, fd, &berth->buffer);
+    } else {
+        if (fd >= 0)
+            add_close(u, fd);
+        read_plainly(reader, berth);
     }
-    const int got = result[STEP_READ];
-    const bool whole = chain->wanted == ST_WHOLE_FILE;
-    if (got >= 0 && (whole ? result[STEP_END] == 0 : (uint64_t)got == chain->wanted)) {
-        buffer->size = (uint64_t)got;
+}
+
+static void was_read(struct st_reader *reader, uint32_t slot, int got)
+{
+    struct uring *u = reader->engine_state;
+    const struct job *job = &u->jobs[slot];
+    struct st_berth *berth = &reader->berths[slot];
+    berth->slept = berth->slept || job->round != u->round;
+    if (job->fd >= 0)
+        add_close(u, job->fd);
+    if (got >= 0 && (uint64_t)got == job->length) {
+        berth->buffer.size = job->length;
         finish(reader, berth, 0);
-    } else if (stopped(reader)) {
-        finish(reader, berth, STOKER_ECANCELED);
-    } else if (whole && got >= 0 && (uint64_t)got == buffer->capacity && result[STEP_END] > 0 &&
-               st_buffer_reserve(buffer, buffer->capacity * 2)) {
-        u->again[u->again_count++] = slot;
+    } else if (reader->cancelled) {
+        give_up(reader, berth);
     } else {
         read_plainly(reader, berth);
     }
@@ -217,13 +219,16 @@ static bool collect(struct st_reader *reader, struct st_berth **batch, uint32_t 
     struct uring *u = reader->engine_state;
     *count = 0;
     pthread_mutex_lock(&reader->lock);
-    u->sleeping = false;
+    if (u->beginnings != reader->beginnings) { /* the store may have changed its mind since */
+        u->beginnings = reader->beginnings;
+        u->store_waits = false;
+        u->batch_limit = 1;
+    }
     if (!reader->cancelled)
         u->cancel_sent = false;
     *cancel = reader->cancelled && reader->in_flight && !u->cancel_sent;
-    while (*count < u->batch_limit && u->again_count)
-        batch[(*count)++] = &reader->berths[u->again[--u->again_count]];
-    while (*count < u->batch_limit && (batch[*count] = st_ring_take(reader)) != NULL)
+    while (*count < u->batch_limit && u->files + *count < u->files_max &&
+           (batch[*count] = st_ring_take(reader)) != NULL)
         ++*count;
     u->sleeping = *count == 0 && !*cancel;
     const bool open = !reader->closing;
@@ -235,13 +240,14 @@ static void cancel_all(struct uring *u)
 {
     struct io_uring_sqe *sqe = next_entry(u);
     io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
-    io_uring_sqe_set_data64(sqe, DATA_CANCEL); /* an older kernel refuses it: then the reads just end */
+    mark(sqe, REQUEST_CANCEL, 0); /* an older kernel refuses it: then the reads just end */
     u->cancel_sent = true;
 }
 
 /* Until the kernel has taken every request, the paths they point to must stay. */
 static void submit_all(struct uring *u)
 {
+    u->round++;
     while (io_uring_sq_ready(&u->ring))
         if (io_uring_submit(&u->ring) < 0)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the kernel is short of memory */
@@ -258,23 +264,43 @@ static void submit_batch(struct uring *u)
         u->store_waits = true;
 }
 
-static void reap(struct st_reader *reader)
+/* What has completed; false when nothing has. */
+static bool reap(struct st_reader *reader)
 {
     struct uring *u = reader->engine_state;
     struct io_uring_cqe *cqe;
-    while (!io_uring_peek_cqe(&u->ring, &cqe)) {
+    bool any = false;
+    for (; !io_uring_peek_cqe(&u->ring, &cqe); any = true) {
         const uint64_t data = io_uring_cqe_get_data64(cqe);
+        const uint32_t which = (uint32_t)data;
         const int result = cqe->res;
         io_uring_cqe_seen(&u->ring, cqe);
-        if (data == DATA_WAKE) {
+        switch ((enum request)(data >> 32)) {
+        case REQUEST_OPEN:
+            opened(reader, which, result);
+            break;
+        case REQUEST_READ:
+            was_read(reader, which, result);
+            break;
+        case REQUEST_CLOSE:
+            u->files--;
+            if (result == -ECANCELED)
+                close((int)which);
+            break;
+        case REQUEST_WAKE:
             arm_wake(u);
-        } else if (data != DATA_CANCEL) {
-            const uint32_t slot = (uint32_t)(data / STEPS);
-            u->chains[slot].result[data % STEPS] = result;
-            if (--u->chains[slot].pending == 0)
-                end_chain(reader, slot);
+            break;
+        case REQUEST_CANCEL:
+            break;
         }
     }
+    return any;
+}
+
+static void await_any(struct uring *u)
+{
+    struct io_uring_cqe *cqe;
+    io_uring_wait_cqe(&u->ring, &cqe);
 }
 
 static void *uring_thread(void *argument)
@@ -284,6 +310,7 @@ static void *uring_thread(void *argument)
     struct st_berth *batch[BATCH];
     uint32_t count;
     bool cancel;
+    st_thread_stand_back(); /* as those do whom it feeds */
     arm_wake(u);
     while (collect(reader, batch, &count, &cancel)) {
         if (cancel)
@@ -294,46 +321,36 @@ static void *uring_thread(void *argument)
             submit_batch(u);
         else
             submit_all(u);
-        if (count == 0) {
-            struct io_uring_cqe *cqe;
-            io_uring_wait_cqe(&u->ring, &cqe);
-        }
-        reap(reader);
+        /* What was in memory is there by now; what is there later was waited for. */
+        if (!reap(reader) && count == 0 && !cancel)
+            await_any(u);
+    }
+    while (u->files) {
+        submit_all(u);
+        if (!reap(reader))
+            await_any(u);
     }
     return NULL;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------- */
 
-/* Runs a chain, to see whether this kernel has all that it needs (5.15 or newer has). */
-static bool chain_works(struct st_reader *reader)
+static bool kernel_can(struct uring *u)
 {
-    struct uring *u = reader->engine_state;
-    struct chain *chain = &u->chains[0];
-    struct io_uring_cqe *cqe;
-    u->extents[0] = (struct st_extent){.length = ST_WHOLE_FILE, .path = "/dev/null"};
-    add_chain(u, 0, &u->extents[0], &reader->berths[0].buffer);
-    if (io_uring_submit(&u->ring) != STEPS)
-        return false;
-    for (; chain->pending; chain->pending--) {
-        if (io_uring_wait_cqe(&u->ring, &cqe))
-            return false;
-        chain->result[io_uring_cqe_get_data64(cqe) % STEPS] = cqe->res;
-        io_uring_cqe_seen(&u->ring, cqe);
-    }
-    return chain->result[STEP_OPEN] >= 0 && chain->result[STEP_READ] == 0 &&
-           chain->result[STEP_END] == 0 && chain->result[STEP_CLOSE] == 0;
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);
+    const bool can = probe && io_uring_opcode_supported(probe, IORING_OP_OPENAT) &&
+                     io_uring_opcode_supported(probe, IORING_OP_READ) &&
+                     io_uring_opcode_supported(probe, IORING_OP_CLOSE);
+    io_uring_free_probe(probe);
+    return can;
 }
 
-static int register_table(struct uring *u, uint32_t count)
+/* Handles that the files in flight may take: the host program needs most of them. */
+static uint32_t handles_for(uint32_t depth)
 {
-    int *none = st_calloc(count, sizeof *none);
-    if (!none)
-        return -ENOMEM;
-    memset(none, -1, count * sizeof *none);
-    const int rc = io_uring_register_files(&u->ring, none, count);
-    free(none);
-    return rc;
+    struct rlimit limit;
+    const rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) ? FILES_LEAST : limit.rlim_cur / 4;
+    return share > depth ? depth : share < FILES_LEAST ? FILES_LEAST : (uint32_t)share;
 }
 
 static int uring_open(struct st_reader *reader, struct stoker_error *err)
@@ -342,37 +359,34 @@ static int uring_open(struct st_reader *reader, struct stoker_error *err)
     if (!u)
         return st_fail(err, STOKER_ENOMEM, "out of memory for io_uring");
     reader->engine_state = u;
-    u->batch_limit = 1;
+    u->files_max = handles_for(reader->depth);
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
-    u->chains = st_calloc(reader->depth, sizeof *u->chains);
-    u->again = st_calloc(reader->depth, sizeof *u->again);
+    u->jobs = st_calloc(reader->depth, sizeof *u->jobs);
     u->extents = st_calloc(BATCH, sizeof *u->extents);
-    if (u->wake_fd < 0 || !u->chains || !u->again || !u->extents ||
-        !st_buffer_reserve(&reader->berths[0].buffer, FIRST_ROOM))
+    if (u->wake_fd < 0 || !u->jobs || !u->extents)
         return st_fail(err, STOKER_ENOMEM, "out of memory or handles for io_uring");
-    const uint32_t completions = reader->depth * STEPS + 8; /* all that can come at once */
+    const uint32_t completions = reader->depth * 2 + 8; /* all that can come at once */
     struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE,
                                      .cq_entries = completions > ENTRIES ? completions : ENTRIES};
     int rc = io_uring_queue_init_params(ENTRIES, &u->ring, &params);
     u->ring_open = rc == 0;
-    if (!rc)
-        rc = register_table(u, reader->depth);
     if (rc < 0)
-        return st_fail_errno(err, -rc, "io_uring cannot be used here");
+        return st_fail_errno(err, -rc, "io_uring cannot be used here, a pool of threads reads instead");
     /* An older kernel refuses this, and keeps its own number. */
     io_uring_register_iowq_max_workers(&u->ring, (unsigned[2]){KERNEL_THREADS, 0});
-    if (!chain_works(reader))
+    if (!kernel_can(u))
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "io_uring: this kernel is too old for reading by chains");
-    rc = st_thread_start(&u->thread, uring_thread, reader, "stoker-read");
-    u->thread_started = rc == 0;
-    return rc ? st_fail_errno(err, rc, "cannot start a thread for reading") : 0;
+                       "io_uring: this kernel is too old to open files by it, a pool of threads reads "
+                       "instead (5.6 or newer can)");
+    return 0;
 }
 
 static void uring_wake(struct st_reader *reader)
 {
     struct uring *u = reader->engine_state;
     const uint64_t one = 1;
+    if (!u->thread_started && !reader->cancelled) /* where none can be had the callers read */
+        u->thread_started = !st_thread_start(&u->thread, uring_thread, reader, "stoker-read");
     if (!u->sleeping)
         return;
     u->sleeping = false;
@@ -388,8 +402,7 @@ static void uring_forget(struct st_reader *reader)
         io_uring_queue_exit(&u->ring);
     if (u->wake_fd >= 0)
         close(u->wake_fd);
-    free(u->chains);
-    free(u->again);
+    free(u->jobs);
     free(u->extents);
     free(u);
     reader->engine_state = NULL;

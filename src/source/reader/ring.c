@@ -1,0 +1,315 @@
+/* ring.c - who reads which ticket, when reading ahead pays, and how much of it there may be
+ *
+ * Reading ahead takes a CPU's time and the cache of the worker that decodes: it pays only where the
+ * store makes readers sleep. So each caller reads for itself at first, and watches whether it slept. The
+ * sum `waiting` rises by SLEPT with each read that did and falls by one with each that did not; reading
+ * ahead begins at AHEAD and ends at BACK, so that one read in SLEPT is enough to keep it up. At 0 nobody
+ * even looks, until a read takes long.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "source/reader/ring.h"
+#include "base/clock.h"
+
+#include <sys/resource.h>
+
+enum {
+    SLEPT = 64,
+    AHEAD = 128,
+    BACK = 32,
+    MOST = 256,
+    AT_START = 64, /* of an epoch: the first read that sleeps is enough */
+    ALERT = 32,    /* a read took long: watch so many */
+};
+#define LONG_READ_NS 50000u
+/* Buffers smaller than this are never too large. */
+#define SMALL_BUFFER (1u << 20)
+
+/* ---- does the store make readers wait? ----------------------------------------------------------- */
+
+long st_times_slept(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+static void set_ahead(struct st_reader *reader, bool ahead)
+{
+    pthread_mutex_lock(&reader->lock);
+    const bool begins = ahead && !reader->ahead;
+    atomic_store(&reader->ahead, ahead);
+    reader->beginnings += begins;
+    if (begins && st_ring_ready(reader))
+        reader->engine->wake(reader);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+void st_ring_watch(struct st_reader *reader, bool slept)
+{
+    /* Load and store apart: a step that another thread overwrites does no harm. */
+    const int32_t before = atomic_load_explicit(&reader->waiting, memory_order_relaxed);
+    if (!reader->engine || reader->eager || (!slept && before == 0))
+        return;
+    const int32_t raised = before + SLEPT < MOST ? before + SLEPT : MOST;
+    const int32_t now = slept ? raised : before - 1;
+    atomic_store_explicit(&reader->waiting, now, memory_order_relaxed);
+    const bool ahead = atomic_load_explicit(&reader->ahead, memory_order_relaxed);
+    if (ahead ? now <= BACK : now >= AHEAD)
+        set_ahead(reader, !ahead);
+}
+
+static void note_size(struct st_reader *reader, uint64_t ticket, uint64_t bytes)
+{
+    const uint64_t largest = atomic_load_explicit(&reader->largest, memory_order_relaxed);
+    if (bytes > largest)
+        atomic_store_explicit(&reader->largest, bytes, memory_order_relaxed);
+    else if (ticket % 64 == 0) /* what was large once is forgotten */
+        atomic_store_explicit(&reader->largest, largest - largest / 64, memory_order_relaxed);
+}
+
+static bool is_oversized(const struct st_reader *reader, const struct st_buffer *buffer)
+{
+    return buffer->capacity > SMALL_BUFFER &&
+           buffer->capacity / 4 > atomic_load_explicit(&reader->largest, memory_order_relaxed);
+}
+
+int st_ring_read(struct st_reader *reader, uint64_t ticket, struct st_buffer *buffer,
+                 struct st_bytes *out, bool *slept, struct stoker_error *err)
+{
+    const bool watched = atomic_load_explicit(&reader->waiting, memory_order_relaxed) > 0;
+    if (is_oversized(reader, buffer))
+        st_buffer_free(buffer);
+    const long times = watched ? st_times_slept() : 0;
+    const uint64_t began = st_now_ns();
+    const int rc =
+        st_read_until(reader->data, reader->plan(reader->plan_context, ticket), &reader->cancelled, buffer, out, err);
+    if (!rc)
+        note_size(reader, ticket, out->size);
+    if (!watched && reader->engine && st_now_ns() - began > LONG_READ_NS)
+        atomic_store_explicit(&reader->waiting, ALERT, memory_order_relaxed);
+    *slept = watched && st_times_slept() > times;
+    return rc;
+}
+
+/* ---- the budget ---------------------------------------------------------------------------------- */
+
+/* What a read of unknown size is taken to need: as much as the largest lately, and all that there is
+ * before the first. */
+static uint64_t expected(const struct st_reader *reader)
+{
+    const uint64_t largest = atomic_load_explicit(&reader->largest, memory_order_relaxed);
+    if (!largest)
+        return reader->budget == UINT64_MAX ? 0 : reader->budget;
+    return largest + largest / 4 + 4096; /* what st_buffer_reserve takes for it */
+}
+
+static bool fits(const struct st_reader *reader)
+{
+    return reader->charged == 0 ||
+           (reader->charged < reader->budget && expected(reader) <= reader->budget - reader->charged);
+}
+
+/* What the berth's buffer takes, and what it is guessed to grow by. */
+static void charge(struct st_reader *reader, struct st_berth *berth, uint64_t guess)
+{
+    reader->charged += berth->buffer.capacity + guess - berth->charge;
+    reader->guessed += guess - berth->guess;
+    berth->charge = berth->buffer.capacity + guess;
+    berth->guess = guess;
+    reader->stats.buffer_bytes = reader->charged - reader->guessed + reader->spare_bytes;
+    if (reader->stats.buffer_bytes > reader->stats.buffer_bytes_max)
+        reader->stats.buffer_bytes_max = reader->stats.buffer_bytes;
+}
+
+/* A buffer for the berth, the one used last. */
+static void equip(struct st_reader *reader, struct st_berth *berth)
+{
+    if (reader->spares && !berth->buffer.data) {
+        berth->buffer = reader->spare[--reader->spares];
+        reader->spare_bytes -= berth->buffer.capacity;
+    }
+    if (!berth->buffer.data)
+        berth->buffer.account = reader->account;
+    const uint64_t need = expected(reader);
+    charge(reader, berth, need > berth->buffer.capacity ? need - berth->buffer.capacity : 0);
+}
+
+/* Takes the buffer back; what the budget has no room for is freed. */
+static void strip(struct st_reader *reader, struct st_berth *berth)
+{
+    struct st_buffer buffer = berth->buffer;
+    berth->buffer = (struct st_buffer){0};
+    charge(reader, berth, 0);
+    const uint64_t held = reader->charged + reader->spare_bytes;
+    if (!buffer.data || is_oversized(reader, &buffer) || held > reader->budget ||
+        buffer.capacity > reader->budget - held) {
+        st_buffer_free(&buffer);
+        return;
+    }
+    reader->spare_bytes += buffer.capacity;
+    reader->stats.buffer_bytes += buffer.capacity;
+    reader->spare[reader->spares++] = buffer;
+}
+
+/* ---- berths -------------------------------------------------------------------------------------- */
+
+/* After a move that was made without the lock. */
+static void tell_waiters(struct st_reader *reader, struct st_berth *berth)
+{
+    if (!atomic_load(&berth->waiters))
+        return;
+    pthread_mutex_lock(&reader->lock);
+    pthread_cond_broadcast(&berth->moved);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+/* After one that was made with it. */
+static void announce(struct st_berth *berth)
+{
+    if (atomic_load(&berth->waiters))
+        pthread_cond_broadcast(&berth->moved);
+}
+
+/* Whose turn it is after this one. */
+static uint64_t next_turn(const struct st_reader *reader, uint64_t turn)
+{
+    return st_turn(st_turn_ticket(turn) + (st_turn_passed(turn) + 1) * reader->depth, ST_BERTH_FREE);
+}
+
+bool st_ring_ready(struct st_reader *reader)
+{
+    if (!reader->ahead || reader->cancelled)
+        return false;
+    for (; reader->next < reader->count; reader->next++) {
+        const uint64_t turn = atomic_load(&st_ring_berth(reader, reader->next)->turn);
+        const uint64_t ticket = st_turn_ticket(turn);
+        if (st_turn_is(turn, reader->next, ST_BERTH_FREE))
+            return fits(reader);
+        if (ticket < reader->next && reader->next >= st_turn_ticket(next_turn(reader, turn)))
+            return false; /* the ring is full */
+        /* Callers are further on; a ticket that they left out they will read themselves. */
+        if (ticket > reader->next)
+            reader->next = ticket - reader->depth;
+    }
+    return false;
+}
+
+struct st_berth *st_ring_take(struct st_reader *reader)
+{
+    while (st_ring_ready(reader)) {
+        struct st_berth *berth = st_ring_berth(reader, reader->next);
+        uint64_t turn = atomic_load(&berth->turn);
+        if (!st_turn_is(turn, reader->next, ST_BERTH_FREE) ||
+            !atomic_compare_exchange_strong(&berth->turn, &turn, turn + 1))
+            continue; /* a caller of get was faster, or passed by */
+        reader->next++;
+        equip(reader, berth);
+        reader->filled++;
+        reader->stats.ahead++;
+        if (++reader->in_flight > reader->stats.in_flight_max)
+            reader->stats.in_flight_max = reader->in_flight;
+        return berth;
+    }
+    return NULL;
+}
+
+void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
+{
+    const bool slept = berth->slept;
+    pthread_mutex_lock(&reader->lock);
+    berth->code = code;
+    charge(reader, berth, 0);
+    atomic_fetch_add(&berth->turn, 1); /* READY */
+    announce(berth);
+    if (--reader->in_flight == 0)
+        pthread_cond_broadcast(&reader->quiet);
+    pthread_mutex_unlock(&reader->lock);
+    st_ring_watch(reader, slept);
+}
+
+/* The engine did not come to this ticket: perhaps it sleeps. */
+static void prod(struct st_reader *reader)
+{
+    pthread_mutex_lock(&reader->lock);
+    if (reader->engine && st_ring_ready(reader))
+        reader->engine->wake(reader);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+bool st_ring_claim(struct st_reader *reader, struct st_berth *berth, uint64_t turn, bool keep)
+{
+    const uint64_t then = keep ? turn + (ST_BERTH_LENT - ST_BERTH_FREE) : next_turn(reader, turn);
+    if (!atomic_compare_exchange_strong(&berth->turn, &turn, then))
+        return false;
+    if (keep) {
+        pthread_mutex_lock(&reader->lock);
+        equip(reader, berth);
+        reader->filled++;
+        pthread_mutex_unlock(&reader->lock);
+    } else {
+        tell_waiters(reader, berth);
+    }
+    if (atomic_load_explicit(&reader->ahead, memory_order_relaxed))
+        prod(reader);
+    return true;
+}
+
+bool st_ring_pass(struct st_reader *reader, struct st_berth *berth, uint64_t turn, uint64_t ticket)
+{
+    if (st_turn_ticket(next_turn(reader, turn)) != ticket || st_turn_passed(turn) == ST_PASSED_MOST ||
+        !atomic_compare_exchange_strong(&berth->turn, &turn, turn + ST_TURN_PASS))
+        return false;
+    tell_waiters(reader, berth); /* the one behind it may be waiting to pass too */
+    return true;
+}
+
+void st_ring_keep(struct st_reader *reader, struct st_berth *berth)
+{
+    pthread_mutex_lock(&reader->lock);
+    charge(reader, berth, 0);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+void st_ring_release(struct st_reader *reader, struct st_berth *berth)
+{
+    pthread_mutex_lock(&reader->lock);
+    strip(reader, berth);
+    reader->filled--;
+    reader->freed++;
+    uint64_t turn = atomic_load(&berth->turn);
+    while (!atomic_compare_exchange_weak(&berth->turn, &turn, next_turn(reader, turn)))
+        ; /* someone passed by just now */
+    announce(berth);
+    /* Only when several are free, so that the engine is not woken for each file: get sees to the rest.
+     */
+    if (reader->engine && (reader->freed >= reader->wake_at || reader->freed * 4 >= reader->filled) &&
+        st_ring_ready(reader)) {
+        reader->freed = 0;
+        reader->engine->wake(reader);
+    }
+    pthread_mutex_unlock(&reader->lock);
+}
+
+void st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t turn)
+{
+    pthread_mutex_lock(&reader->lock);
+    atomic_fetch_add(&berth->waiters, 1);
+    while (!reader->cancelled && atomic_load(&berth->turn) == turn)
+        pthread_cond_wait(&berth->moved, &reader->lock);
+    atomic_fetch_sub(&berth->waiters, 1);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+void st_ring_start(struct st_reader *reader)
+{
+    for (uint32_t i = 0; i < reader->depth; i++) {
+        strip(reader, &reader->berths[i]);
+        atomic_store(&reader->berths[i].turn, st_turn(i, ST_BERTH_FREE));
+    }
+    reader->next = 0;
+    reader->filled = reader->freed = 0;
+    reader->beginnings++;
+    /* Servers are always far; of files the first read will tell. */
+    atomic_store(&reader->waiting, !reader->engine ? 0 : reader->remote ? MOST : AT_START);
+    atomic_store(&reader->ahead, reader->engine && (reader->eager || reader->remote));
+}
