@@ -22,12 +22,14 @@ import time
 
 import tap
 from servers import (
+    FORKS,
     ROOT,
     Proxy,
     clean_environment,
     free_port,
     gist,
     make_certificate,
+    processes,
     read,
     read_all,
     requests_made,
@@ -80,8 +82,9 @@ def test_http(www, url):
     shards = "s-{0..2}.tar"
     local = gist(read(www / shards, fields="bin", index_dir=ROOT / "index"))
     tap.ok(local["count"] == 120 and local["bad"] == 0, "the local files can be read at all")
-    answers = read_all(f"{url}/{shards}", fields="bin", fork=1)
-    tap.same([gist(a) for a in answers], [local] * 3, "three tar files by URL, in the process, in its child, and after")
+    answers = read_all(f"{url}/{shards}", fields="bin", **FORKS)
+    tap.same([gist(a) for a in answers], processes(*[local] * 3),
+             "three tar files by URL, in the process, in its child, and after")  # fmt: skip
     tap.same(gist(read(f"{url}/s-0.tar::{url}/s-1.tar::{url}/s-2.tar", fields="bin")), local, "as a list")
     one = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
     tap.same(gist(read(f"{url}/nameless", fields="bin")), one, "a tar file told by its first bytes")
@@ -108,7 +111,7 @@ def test_https(www, port, certificate):
     url = f"https://127.0.0.1:{port}/s-0.tar"
     local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
     trusting = clean_environment(SSL_CERT_FILE=str(certificate[0]))
-    tap.same([gist(a) for a in read_all(url, trusting, fields="bin", fork=1)], [local] * 3,
+    tap.same([gist(a) for a in read_all(url, trusting, fields="bin", **FORKS)], processes(*[local] * 3),
              "https, trusting SSL_CERT_FILE")  # fmt: skip
     tap.ok("HTTP/2.0" in (ROOT / "access.log").read_text(), "by HTTP/2, where the server speaks it")
     began = time.monotonic()
@@ -211,8 +214,9 @@ def test_cache(www, url):
         data[(100, len(data) // 2, 5)[i % 3]] ^= 1
         block.write_bytes(data if i % 2 else data[:-1])
     tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "damaged blocks are fetched again")
-    answers = read_all(shards, fields="bin", cache_dir=ROOT / "forked", fork=1, passes=0)
-    tap.same([gist(a) for a in answers], [local] * 2, "a child fills the cache that its parent opened")
+    forks = FORKS and FORKS | {"passes": 0}
+    answers = read_all(shards, fields="bin", cache_dir=ROOT / "forked", **forks)
+    tap.same([gist(a) for a in answers], processes(*[local] * 2), "a child fills the cache that its parent opened")
     for seed in (20, 21):
         write_tar(www / "c.tar", seed)
         os.utime(www / "c.tar", (1_600_000_000 + seed,) * 2)

@@ -12,11 +12,13 @@ import shutil
 
 import tap
 from servers import (
+    FORKS,
     ROOT,
     clean_environment,
     free_port,
     gist,
     make_certificate,
+    processes,
     read,
     read_all,
     requests_made,
@@ -68,8 +70,8 @@ def test_by_url(www, url):
         here = write_table(www / "in" / name, rows)
         local = read(here, fields=FIELDS)
         tap.ok(local["open"] and local["count"] == 6 and local["bad"] == 0, f"{name}: {local['error']}")
-        answers = read_all(f"{url}/in/{name}", fields=FIELDS, fork=1)
-        tap.same([gist(a) for a in answers], [gist(local)] * 3, f"{name} by URL, in a child, and after")
+        answers = read_all(f"{url}/in/{name}", fields=FIELDS, **FORKS)
+        tap.same([gist(a) for a in answers], processes(*[gist(local)] * 3), f"{name} by URL, in a child, and after")
         tap.same(answers[0]["name"], f"{url}/in/a.bin", "samples are named by their URLs")
     local = gist(read(www / "in" / "t.csv", fields=FIELDS))
     tap.same(gist(read(f"{url}/in/t.csv?x=/y/z", fields=FIELDS)), local, "a query is no part of the folder")

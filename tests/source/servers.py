@@ -55,6 +55,18 @@ def start(uri, environment=None, **options):
     )
 
 
+def processes(*answers):
+    """What a reader that forks must answer: by itself, in its child, and after. Under an emulator it does not fork."""
+    if tap.EMULATOR:
+        tap.skip("the same in a forked child", "qemu-user starts no threads in one")
+        return list(answers[:1])
+    return list(answers)
+
+
+# For readers that do as `processes` says.
+FORKS = {} if tap.EMULATOR else {"fork": 1}
+
+
 def read_all(uri, environment=None, **options):
     """What each pass over the data set said. ThreadSanitizer starts no threads in the child of a process that has some:
     there the process itself reads instead."""

@@ -36,6 +36,10 @@ def same(got, want, what):
         note(f"want {want!r}"[:2000])
 
 
+def skip(what, why):
+    ok(True, f"{what} # SKIP {why}")
+
+
 def skip_all(why):
     print(f"1..0 # SKIP {why}")
     sys.exit(0)

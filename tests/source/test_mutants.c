@@ -176,7 +176,8 @@ static uint64_t mutate(struct mutator *m, uint64_t number, uint8_t *bytes)
 
 static void limit_this(void)
 {
-    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS});
+    const rlim_t seconds = emulated() ? 10 * CPU_SECONDS : CPU_SECONDS;
+    setrlimit(RLIMIT_CPU, &(struct rlimit){seconds, seconds});
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
     setrlimit(RLIMIT_AS, &(struct rlimit){MEMORY_MAX, MEMORY_MAX});
@@ -253,7 +254,7 @@ static void check_mutants(struct mutator *m, const char *scheme, const char *nam
 {
     const char *wish = getenv("STOKER_CASES"), *from = getenv("STOKER_FIRST");
     const char *keep = getenv("STOKER_KEEP");
-    const uint64_t cases = wish ? strtoull(wish, NULL, 10) : USUAL_CASES;
+    const uint64_t cases = wish ? strtoull(wish, NULL, 10) : share_of(USUAL_CASES);
     const uint64_t first = from ? strtoull(from, NULL, 10) : 1;
     uint64_t failed = 0, readable = 0;
     uint8_t *bytes = calloc(FILE_MAX, 1);
