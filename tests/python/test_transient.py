@@ -84,11 +84,11 @@ def server(shard):
         thread.join()
 
 
-def loader_of(server, on_error, **options):
+def loader_of(server, on_error, timeout=1):
     data = stoker.open(
-        f"http://127.0.0.1:{server.server_address[1]}/a.tar", ("png", "cls"), T.ToTensor(), timeout=1
+        f"http://127.0.0.1:{server.server_address[1]}/a.tar", ("png", "cls"), T.ToTensor(), timeout=timeout
     )
-    return stoker.DataLoader(data, batch_size=4, seed=3, shuffle=True, num_workers=2, on_error=on_error, **options)
+    return stoker.DataLoader(data, batch_size=4, seed=3, shuffle=True, num_workers=2, on_error=on_error)
 
 
 def labels_of(batches):
@@ -114,24 +114,13 @@ def test_a_server_that_fails_ends_the_epoch_and_can_be_resumed(server, on_error,
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_closing_does_not_wait_for_a_server_that_is_gone(server, on_error):
-    loader = loader_of(server, on_error)
+@pytest.mark.parametrize("mood", ["gone", "busy", "hang"])
+def test_closing_does_not_wait_for_the_server(server, mood, on_error):
+    loader = loader_of(server, on_error, timeout=60)
     epoch = iter(loader)
     next(epoch)
-    server.mood = "gone"
+    server.mood = mood
     time.sleep(0.3)
     began = time.monotonic()
     epoch._engine.close()
-    assert time.monotonic() - began < 2  # of a second's patience for each request; it took 58 s once
-
-
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_closing_does_not_wait_for_a_server_that_hangs(server, on_error):
-    loader = loader_of(server, on_error)
-    epoch = iter(loader)
-    next(epoch)
-    server.mood = "hang"
-    time.sleep(0.3)
-    began = time.monotonic()
-    epoch._engine.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 2  # 0.1 s where the machine is not loaded; it took 58 s once
