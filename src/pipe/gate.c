@@ -204,9 +204,9 @@ void st_gate_was_read(struct st_worker *worker, uint64_t bytes)
     struct st_gate *gate = &worker->loader->gate;
     const uint64_t largest = atomic_load_explicit(&gate->largest_read, memory_order_relaxed);
     const uint64_t forgotten = largest - largest / FORGETS;
-    if (bytes >= largest)
+    if (bytes > largest || !largest) /* not where all are alike: workers would fight for the line */
         atomic_store_explicit(&gate->largest_read, bytes ? bytes : 1, memory_order_relaxed);
-    else if (largest > gate->small && largest >= FORGETS)
+    else if (bytes < largest && largest > gate->small && largest >= FORGETS)
         atomic_store_explicit(&gate->largest_read, forgotten > bytes ? forgotten : bytes + 1,
                               memory_order_relaxed);
     if (worker->inside) /* stays inside, with what it has */

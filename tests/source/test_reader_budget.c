@@ -84,6 +84,39 @@ static void budget(void)
     st_reader_close(reader);
 }
 
+/* How much samples take is learnt from the engine's own reads: it goes on before anyone has asked. */
+static void goes_on(enum st_reader_engine engine, const char *name)
+{
+    char path[300];
+    const char *list[200];
+    struct stoker_dataset *data;
+    struct stoker_error err;
+    struct st_reader *reader;
+    struct st_reader_stats stats = {0};
+    snprintf(path, sizeof path, "%s", at("d/alike.jpg"));
+    tree_file(path, 3000, 3);
+    for (int i = 0; i < 200; i++)
+        list[i] = path;
+    if (st_dataset_from_files(&data, list, NULL, 200, &err))
+        abort();
+    if (st_reader_open(&reader, data, engine, 64, &err)) {
+        skip(name, "not on this machine");
+        st_dataset_drop(data);
+        return;
+    }
+    st_reader_budget(reader, BIG, NULL);
+    st_reader_eager(reader);
+    st_reader_start(reader, 200, in_order, NULL, &err);
+    for (int k = 0; k < 2000 && stats.ahead < 32; k++) {
+        usleep(5000);
+        st_reader_stats(reader, &stats);
+    }
+    ok(stats.ahead >= 32, "%s: %llu small files are read ahead of the first that is asked for", name,
+       (unsigned long long)stats.ahead);
+    st_reader_close(reader);
+    st_dataset_drop(data);
+}
+
 /* The buffer of a caller that reads for itself shrinks again after one huge sample. */
 static void shrinks(void)
 {
@@ -122,6 +155,8 @@ int main(void)
 {
     tree_make();
     budget();
+    goes_on(ST_READER_URING, "io_uring");
+    goes_on(ST_READER_POOL, "the pool");
     shrinks();
     tree_remove();
     return done_testing();

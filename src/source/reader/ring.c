@@ -213,9 +213,13 @@ struct st_berth *st_ring_take(struct st_reader *reader)
     return NULL;
 }
 
+/* The last read in flight may be all that keeps the reader open: nothing of it is touched behind the lock. */
 void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
 {
-    const bool slept = berth->slept;
+    const bool first = !atomic_load_explicit(&reader->largest, memory_order_relaxed);
+    if (!code)
+        note_size(reader, st_turn_ticket(berth->turn), berth->bytes.size);
+    st_ring_watch(reader, berth->slept);
     pthread_mutex_lock(&reader->lock);
     berth->code = code;
     charge(reader, berth, 0);
@@ -223,8 +227,9 @@ void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
     announce(berth);
     if (--reader->in_flight == 0)
         pthread_cond_broadcast(&reader->quiet);
+    if (first && st_ring_ready(reader))
+        reader->engine->wake(reader); /* how much samples take is known now */
     pthread_mutex_unlock(&reader->lock);
-    st_ring_watch(reader, slept);
 }
 
 /* The engine did not come to this ticket: perhaps it sleeps. */
