@@ -8,9 +8,8 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-enum { SHARE = 4, PROCESSES_MAX = 1024 };
+enum { SHARE = 4 };
 
 static void note_peak(struct st_budget *budget, uint64_t held)
 {
@@ -125,16 +124,9 @@ static uint64_t available(const char *root)
     return st_memory_all();
 }
 
-static uint64_t processes(void)
-{
-    const char *text = getenv("LOCAL_WORLD_SIZE");
-    const long count = text ? strtol(text, NULL, 10) : 1;
-    return count >= 1 && count <= PROCESSES_MAX ? (uint64_t)count : 1;
-}
-
 uint64_t st_budget_default(const char *root)
 {
     const uint64_t group = st_cgroup_memory(root);
     /* A limit above all memory, as cgroup v1 has it for "none", is no limit. */
-    return (group <= st_memory_all() ? group : available(root)) / SHARE / processes();
+    return (group <= st_memory_all() ? group : available(root)) / SHARE / st_local_processes();
 }

@@ -205,17 +205,21 @@ uint32_t st_cpu_count(void)
     return allowed < paid ? allowed : paid;
 }
 
-uint32_t st_cpu_share(void)
+uint32_t st_local_processes(void)
 {
-    const uint32_t cpus = st_cpu_count();
+    enum { MOST = 1024 };
     const char *text = getenv("LOCAL_WORLD_SIZE");
     char *end;
     if (!text || *text < '0' || *text > '9')
-        return cpus;
-    const unsigned long long ranks = strtoull(text, &end, 10);
-    if (*end || ranks == 0)
-        return cpus;
-    return ranks >= cpus ? 1 : cpus / (uint32_t)ranks;
+        return 1;
+    const unsigned long count = strtoul(text, &end, 10);
+    return *end || count < 1 || count > MOST ? 1 : (uint32_t)count;
+}
+
+uint32_t st_cpu_share(void)
+{
+    const uint32_t cpus = st_cpu_count(), processes = st_local_processes();
+    return processes >= cpus ? 1 : cpus / processes;
 }
 
 uint64_t st_memory_all(void)

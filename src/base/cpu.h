@@ -22,8 +22,9 @@ const char *st_cpu_level_name(enum st_cpu_level level);
 
 /* min(CPUs in the affinity mask, cgroup v1 or v2 quota rounded up), at least 1. */
 uint32_t st_cpu_count(void);
-/* Of these the share of this process, where torchrun says that it runs several on this machine
- * (LOCAL_WORLD_SIZE): rounded down, at least 1. */
+/* Processes of this host that a launcher (torchrun) has started, by LOCAL_WORLD_SIZE; 1: nobody says. */
+uint32_t st_local_processes(void);
+/* The share of each of them: of st_cpu_count, rounded down, at least 1. */
 uint32_t st_cpu_share(void);
 /* Bytes of physical memory. */
 uint64_t st_memory_all(void);
