@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=20000)
     parser.add_argument("--batch", type=int, default=256)
     args = parser.parse_args()
+    torch.set_num_threads(1)  # indexing a batch in several threads costs torch eight times the CPU, and more time
     with tempfile.TemporaryDirectory(prefix="stoker-tiny-") as folder:
         race("rows", row_contestants(Path(folder), args), args.rows, args.rounds)
         race("png", png_contestants(Path(folder), args), args.files, args.rounds)
