@@ -436,7 +436,8 @@ struct stoker_batch {
  * sample (ON_ERROR_RAISE) the following call goes on with the following batch. */
 STOKER_API int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                                   struct stoker_error *err);
-/* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. */
+/* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. With workers 0 next does not wait but works:
+ * it is over when the sample under way is made. */
 STOKER_API void stoker_loader_interrupt(struct stoker_loader *loader);
 /* Gives a batch's memory back. Any thread, any time, also after the loader is closed. What streams that
  * joined the batch hold at this moment may still read it; later work may not. */
@@ -455,7 +456,8 @@ STOKER_API void stoker_batch_release_on(const struct stoker_batch *batch, uintpt
 
 STOKER_API uint64_t stoker_loader_batches(const struct stoker_loader *loader); /* of this epoch, rank */
 STOKER_API uint32_t stoker_loader_workers(const struct stoker_loader *loader);
-/* Stops the threads (within one sample's time) and frees the loader. */
+/* Stops the threads and frees the loader. Requests by URL, retries and substitutes are given up at once; what is waited for
+ * is the decoding of a sample, a read of a local file, and a callback's `read`. */
 STOKER_API void stoker_loader_close(struct stoker_loader *loader);
 
 /* ---- chance for whole batches ------------------------------------------------------------------ */

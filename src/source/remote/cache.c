@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FULL_NS   5000000000ull /* for so long nobody looks again for what could make room */
@@ -346,7 +347,21 @@ static struct fetching **find_fetching(struct st_cached *object, uint64_t block)
     return at;
 }
 
-bool st_cached_begin(struct st_cached *object, uint64_t block)
+/* Until a fetch has ended, or for long enough to look whether the reading is to end. Lock held. */
+static void wait_fetched(struct st_cache *cache)
+{
+    enum { LOOK_NS = 50000000, SECOND_NS = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_NS;
+    if (until.tv_nsec >= SECOND_NS) {
+        until.tv_sec++;
+        until.tv_nsec -= SECOND_NS;
+    }
+    pthread_cond_timedwait(&cache->fetched, &cache->lock, &until);
+}
+
+bool st_cached_begin(struct st_cached *object, uint64_t block, const atomic_bool *cancel)
 {
     struct st_cache *cache = object->cache;
     if (cache->owner != getpid())
@@ -354,10 +369,11 @@ bool st_cached_begin(struct st_cached *object, uint64_t block)
     struct fetching *own = st_calloc(1, sizeof *own);
     bool waited = false;
     pthread_mutex_lock(&cache->lock);
-    while (*find_fetching(object, block)) {
+    while (*find_fetching(object, block) && !(cancel && atomic_load(cancel))) {
         waited = true;
-        pthread_cond_wait(&cache->fetched, &cache->lock);
+        wait_fetched(cache);
     }
+    waited = waited || *find_fetching(object, block);
     if (!waited && own) {
         *own = (struct fetching){object->number, block, cache->fetching};
         cache->fetching = own;

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -44,9 +45,9 @@ bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint
 bool st_cached_reserve(struct st_cached *object, uint32_t size);
 /* Puts in the block for which room was set aside; NULL bytes: gives the room back. */
 void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, uint32_t size);
-/* Waits while another thread fetches the block; then true if this thread is to fetch it, which it ends
- * by st_cached_end. False: it may be there now. */
-bool st_cached_begin(struct st_cached *object, uint64_t block);
+/* Waits while another thread fetches the block, or until `cancel` (NULL: never) is true; then true if this thread is
+ * to fetch it, which it ends by st_cached_end. False: it may be there now. */
+bool st_cached_begin(struct st_cached *object, uint64_t block, const atomic_bool *cancel);
 void st_cached_end(struct st_cached *object, uint64_t block);
 
 #endif

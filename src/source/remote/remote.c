@@ -254,7 +254,7 @@ static int read_block(struct st_remote *object, uint64_t block, uint32_t from, u
     struct st_cached *cached = object->cached;
     if (st_cached_get(cached, block, from, size, into))
         return 0;
-    const bool begun = st_cached_begin(cached, block);
+    const bool begun = st_cached_begin(cached, block, cancel);
     int rc = 0;
     if (!st_cached_get(cached, block, from, size, into)) /* nobody has fetched it meanwhile */
         rc = begun ? fetch_block(object, block, from, size, into, cancel, err)
