@@ -1,11 +1,12 @@
 /* model.c - what the samples of a batch must have in common, where only a sample can tell
  *
- * The arrays of a field become one tensor, or a list of one type; the sounds of a batch have one number of channels. A
- * sample that is otherwise is a bad one. Which one that is must depend on the data set alone: were it the first that
- * comes along, other numbers of threads would find other samples bad; were it the first row of a batch or the majority,
- * a sample would be good in one epoch and bad in the next, and a batch of one never bad. So the first sample of the
- * data set is the model of all, or the first behind it that can be read. It costs one read when a loader is opened,
- * for data sets that do not say it themselves (arrays in tar files, sounds whose pipeline leaves their channels).
+ * The arrays of a field become one tensor, or a list of one type; the sounds of a batch have one number
+ * of channels. A sample that is otherwise is a bad one. Which one that is must depend on the data set
+ * alone: were it the first that comes along, other numbers of threads would find other samples bad; were
+ * it the first row of a batch or the majority, a sample would be good in one epoch and bad in the next,
+ * and a batch of one never bad. So the first sample of the data set is the model of all, or the first
+ * behind it that can be read. It costs one read when a loader is opened, for data sets that do not say
+ * it themselves (arrays in tar files, sounds whose pipeline leaves their channels).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +32,8 @@ static bool has_to_learn(const struct stoker_loader *loader)
     return any;
 }
 
-static int channels_of(struct st_worker *worker, struct st_bytes bytes, uint32_t *out, struct stoker_error *err)
+static int channels_of(struct st_worker *worker, struct st_bytes bytes, uint32_t *out,
+                       struct stoker_error *err)
 {
     struct st_audio audio;
     worker->sound.arena = &worker->work.arena;
@@ -56,7 +58,8 @@ static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stok
     if (!rc && plan->fields)
         rc = data->source->split(data->self, sample, bytes, &worker->pieces, pieces, err);
     if (!rc && learns_sounds(loader))
-        rc = channels_of(worker, plan->fields && plan->image >= 0 ? pieces[plan->image].bytes : bytes, &channels, err);
+        rc = channels_of(worker, plan->fields && plan->image >= 0 ? pieces[plan->image].bytes : bytes,
+                         &channels, err);
     if (rc) { /* one that is too large for max_memory is no model, but no reason to end here either */
         rc = st_gate_refused(worker, rc, err);
         worker->too_large = false;

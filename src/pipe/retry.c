@@ -1,9 +1,9 @@
 /* retry.c - failures of the machine or the network, which are no fault of the sample
  *
- * A connection that was refused, a disk that answers EIO, a process out of files: the sample is as good as before, so
- * that to skip it would change what is trained on, and to write it down as bad would be wrong. It is tried again, for
- * about two seconds (a read by URL has its own, longer patience before). If that does not help, the epoch stops
- * there: the next sample would fare no better.
+ * A connection that was refused, a disk that answers EIO, a process out of files: the sample is as good
+ * as before, so that to skip it would change what is trained on, and to write it down as bad would be
+ * wrong. It is tried again, for about two seconds (a read by URL has its own, longer patience before).
+ * If that does not help, the epoch stops there: the next sample would fare no better.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,10 +32,13 @@ static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
     return !atomic_load(&loader->stopping);
 }
 
-static int stopped(struct stoker_error *err) { return st_fail(err, STOKER_ECANCELED, "reading was stopped"); }
+static int stopped(struct stoker_error *err)
+{
+    return st_fail(err, STOKER_ECANCELED, "reading was stopped");
+}
 
-static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
-                    struct stoker_error *err)
+static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                    uint32_t row, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
     struct st_bytes bytes;
@@ -63,13 +66,14 @@ static int give_up(uint32_t tries, uint64_t began, struct stoker_error *err)
     char why[800];
     snprintf(why, sizeof why, "%.799s", err->message);
     return st_fail(err, STOKER_ETRANSIENT,
-                   "%s (tried %u times in %.1f s; the machine or the network failed, not the data: the epoch stops here, "
+                   "%s (tried %u times in %.1f s; the machine or the network failed, not the data: the "
+                   "epoch stops here, "
                    "and a state saved now goes on with this batch)",
                    why, tries, (double)(st_now_ns() - began) / 1e9);
 }
 
-int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
-                    struct stoker_error *err)
+int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                    uint32_t row, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
     const uint64_t began = st_now_ns();
@@ -77,7 +81,8 @@ int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, str
     if (atomic_load(&loader->stopping))
         return stopped(err);
     int rc = err->code ? err->code : try_once(worker, sample, key, slot, row, err);
-    while (st_is_transient(rc) && tries < TRIES && st_now_ns() - began < PATIENCE_MS * MS_NS && !is_broken(loader)) {
+    while (st_is_transient(rc) && tries < TRIES && st_now_ns() - began < PATIENCE_MS * MS_NS &&
+           !is_broken(loader)) {
         if (!wait_ms(loader, (uint64_t)PAUSE_MS << (tries - 1)))
             return stopped(err);
         rc = try_once(worker, sample, key, slot, row, err);

@@ -1,4 +1,5 @@
-/* Failures of the machine or the network: tried again, never written down as bad samples, and no obstacle to closing.
+/* Failures of the machine or the network: tried again, never written down as bad samples, and no
+ * obstacle to closing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,10 +13,10 @@ static struct stoker_item *items;
 
 /* What the source does. */
 static struct {
-    int answer;               /* for sample FAILING, or for all */
+    int answer; /* for sample FAILING, or for all */
     bool all;
-    _Atomic int times;        /* so often; then it recovers */
-    useconds_t takes;         /* each read */
+    _Atomic int times; /* so often; then it recovers */
+    useconds_t takes;  /* each read */
     _Atomic uint32_t reads;
 } source;
 
@@ -44,7 +45,8 @@ static int64_t label_of(void *cookie, uint64_t sample)
 
 static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t workers)
 {
-    const struct stoker_callbacks calls = {.size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
+    const struct stoker_callbacks calls = {
+        .size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
     struct stoker_loader_options opt = harness_options(BATCH, workers);
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
@@ -78,10 +80,10 @@ static void recovers(enum stoker_on_error policy, int32_t workers, int answer)
     source.times = 3;
     st_loader_start(loader, NULL, 0, NULL);
     const uint32_t taken = harness_take(loader, digests, BATCHES + 1, &rc);
-    ok(taken == BATCHES && rc == STOKER_END && !memcmp(digests, whole, BATCHES * sizeof *whole) && !bad_of(loader) &&
-           !source.times,
-       "policy %d, %d workers: what fails three times and then comes (%d) is as if it had not failed", (int)policy,
-       workers, answer);
+    ok(taken == BATCHES && rc == STOKER_END && !memcmp(digests, whole, BATCHES * sizeof *whole) &&
+           !bad_of(loader) && !source.times,
+       "policy %d, %d workers: what fails three times and then comes (%d) is as if it had not failed",
+       (int)policy, workers, answer);
     st_loader_close(loader);
 }
 
@@ -99,19 +101,22 @@ static void stops(enum stoker_on_error policy, int32_t workers, int answer)
     st_loader_start(loader, NULL, 0, NULL);
     const uint32_t before = harness_take(loader, digests, BATCHES + 1, &rc);
     const int again = st_loader_next(loader, &batch, &err);
-    ok(before < BATCHES && rc == STOKER_ETRANSIENT && again == rc && strstr(err.message, "the line is dead"),
-       "policy %d, %d workers: what goes on failing stops the epoch (%s)", (int)policy, workers, err.message);
+    ok(before < BATCHES && rc == STOKER_ETRANSIENT && again == rc &&
+           strstr(err.message, "the line is dead"),
+       "policy %d, %d workers: what goes on failing stops the epoch (%s)", (int)policy, workers,
+       err.message);
     ok(!bad_of(loader) && !st_loader_bad(loader, 0, &entry), "and is no bad sample");
     source.times = 0;
     st_loader_save(loader, &state, NULL);
     st_loader_restore(loader, &state, NULL, NULL);
-    ok(harness_take(loader, digests + before, BATCHES + 1, &rc) == BATCHES - before && rc == STOKER_END &&
-           !memcmp(digests, whole, BATCHES * sizeof *whole),
+    ok(harness_take(loader, digests + before, BATCHES + 1, &rc) == BATCHES - before &&
+           rc == STOKER_END && !memcmp(digests, whole, BATCHES * sizeof *whole),
        "its state goes on with batch %u once the line is up", before);
     st_loader_close(loader);
 }
 
-/* Closing while samples are tried again, or substitutes are looked for, in threads that are in the middle of it. */
+/* Closing while samples are tried again, or substitutes are looked for, in threads that are in the
+ * middle of it. */
 static void closes(int answer, useconds_t takes, const char *what)
 {
     struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_SKIP, 3);
@@ -141,7 +146,8 @@ int main(void)
     st_loader_close(loader);
     for (int32_t workers = 0; workers <= 2; workers += 2)
         for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
-            recovers((enum stoker_on_error)policy, workers, policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
+            recovers((enum stoker_on_error)policy, workers,
+                     policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
     for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
         stops((enum stoker_on_error)policy, policy, policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
     closes(STOKER_ETRANSIENT, 0, "samples are tried again");

@@ -33,7 +33,8 @@ static int64_t label_of(void *cookie, uint64_t sample)
 
 static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t workers)
 {
-    const struct stoker_callbacks calls = {.size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
+    const struct stoker_callbacks calls = {
+        .size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
     struct stoker_loader_options opt = harness_options(BATCH, workers);
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
@@ -50,7 +51,8 @@ static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t wor
 }
 
 /* What the epoch delivered: rows whose label is not their sample's, and batches that failed. */
-static void count_rows(struct stoker_loader *loader, uint32_t *wrong, uint32_t *blank, uint32_t *failed, int *status)
+static void count_rows(struct stoker_loader *loader, uint32_t *wrong, uint32_t *blank, uint32_t *failed,
+                       int *status)
 {
     const struct stoker_batch *batch;
     struct stoker_error err = {0};
@@ -66,7 +68,8 @@ static void count_rows(struct stoker_loader *loader, uint32_t *wrong, uint32_t *
         for (uint32_t k = 0; k < batch->count; k++) {
             const int64_t label = ((const int64_t *)batch->labels.data)[k];
             *blank += label == -100;
-            *wrong += label != -100 && (fails(batch->samples[k]) || label != items[batch->samples[k]].label);
+            *wrong +=
+                label != -100 && (fails(batch->samples[k]) || label != items[batch->samples[k]].label);
         }
         st_batch_release(batch, NULL);
     }
@@ -83,18 +86,19 @@ static void sources_do_not_cancel(int said, const char *name)
         struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_SKIP, workers);
         count_rows(loader, &wrong, &blank, &failed, &status);
         st_loader_stats(loader, &stats);
-        ok(!wrong && !failed && stats.bad == bad, "%s, %d workers, skip: %u wrong rows, %u of %u bad samples", name,
-           workers, wrong, (unsigned)stats.bad, bad);
+        ok(!wrong && !failed && stats.bad == bad,
+           "%s, %d workers, skip: %u wrong rows, %u of %u bad samples", name, workers, wrong,
+           (unsigned)stats.bad, bad);
         st_loader_close(loader);
         loader = open_calls(STOKER_ON_ERROR_REPLACE, workers);
         count_rows(loader, &wrong, &blank, &failed, &status);
-        ok(!wrong && !failed && blank == bad, "%s, %d workers, replace: %u wrong rows, %u of %u blank", name, workers,
-           wrong, blank, bad);
+        ok(!wrong && !failed && blank == bad, "%s, %d workers, replace: %u wrong rows, %u of %u blank",
+           name, workers, wrong, blank, bad);
         st_loader_close(loader);
         loader = open_calls(STOKER_ON_ERROR_RAISE, workers);
         count_rows(loader, &wrong, &blank, &failed, &status);
-        ok(!wrong && failed && status == STOKER_EIO, "%s, %d workers, raise: %u batches fail, with status %d", name,
-           workers, failed, status);
+        ok(!wrong && failed && status == STOKER_EIO,
+           "%s, %d workers, raise: %u batches fail, with status %d", name, workers, failed, status);
         st_loader_close(loader);
     }
 }
@@ -138,9 +142,11 @@ static void sizes_do_not_wrap(void)
         st_slot_blank(slot, row);
     slot->tensor[0].shape[1] = slot->tensor[1].shape[2] = 1 << 27;
     slot->tensor[0].shape[2] = slot->tensor[1].shape[1] = 1;
-    ok(st_slot_complete(slot, ROWS, &copied, &err) == STOKER_ENOMEM && strstr(err.message, "134217728 x 134217728"),
+    ok(st_slot_complete(slot, ROWS, &copied, &err) == STOKER_ENOMEM &&
+           strstr(err.message, "134217728 x 134217728"),
        "a batch padded to 2^54 pixels is an error (%s)", err.message);
-    ok(!st_slot_place(slot, 0, INT32_MAX, INT32_MAX, &place), "an image of (2^31 - 1)^2 pixels has no place");
+    ok(!st_slot_place(slot, 0, INT32_MAX, INT32_MAX, &place),
+       "an image of (2^31 - 1)^2 pixels has no place");
     st_loader_close(loader);
 }
 
