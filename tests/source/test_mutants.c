@@ -174,13 +174,20 @@ static uint64_t mutate(struct mutator *m, uint64_t number, uint8_t *bytes)
 
 /* ---- one mutant --------------------------------------------------------------------------------- */
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 static void limit_this(void)
 {
-    const rlim_t seconds = emulated() ? 10 * CPU_SECONDS : CPU_SECONDS;
+    const rlim_t seconds = emulated() || SANITIZED ? 10 * CPU_SECONDS : CPU_SECONDS;
     setrlimit(RLIMIT_CPU, &(struct rlimit){seconds, seconds});
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-    setrlimit(RLIMIT_AS, &(struct rlimit){MEMORY_MAX, MEMORY_MAX});
+#ifndef __clang__
+    if (!SANITIZED) /* which ask for terabytes */
+        setrlimit(RLIMIT_AS, &(struct rlimit){MEMORY_MAX, MEMORY_MAX});
 #endif
     alarm(WALL_SECONDS);
 }
