@@ -30,7 +30,7 @@ pkg-config = 'pkg-config'
 exe_wrapper = ['qemu-$arch', '-cpu', '$cpu', '-L', '$sysroot']
 
 [built-in options]
-c_args = ['--sysroot=$sysroot']
+c_args = ['--sysroot=$sysroot', '-DST_EMULATED']
 c_link_args = ['--sysroot=$sysroot']
 
 [properties]
@@ -44,5 +44,5 @@ cpu_family = '$arch'
 cpu = '$arch'
 endian = 'little'
 END
-# Meson sets up again when the file is newer.
+# Unchanged, it stays as old as it is, or Meson would configure again.
 if cmp -s "$FILE.new" "$FILE"; then rm "$FILE.new"; else mv "$FILE.new" "$FILE"; fi

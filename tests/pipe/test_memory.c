@@ -7,15 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
+/* Under a sanitizer, or an emulator (scripts/cross.sh), which have memory of their own and take their time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(ST_EMULATED)
+enum { SMALL = 1 };
 #else
-enum { SANITIZED = 0 };
+enum { SMALL = 0 };
 #endif
 
-/* 10 MB of pixels; under a sanitizer everything is an eighth of that. */
-enum { WIDTH = SANITIZED ? 680 : 1920, HEIGHT = SANITIZED ? 640 : 1800, FILES = SANITIZED ? 16 : 48 };
-#define MIB (SANITIZED ? 1ull << 17 : 1ull << 20)
+/* 10 MB of pixels; small, everything is an eighth of that. */
+enum { WIDTH = SMALL ? 680 : 1920, HEIGHT = SMALL ? 640 : 1800, FILES = SMALL ? 16 : 48 };
+#define MIB (SMALL ? 1ull << 17 : 1ull << 20)
 
 static char folder[] = "/tmp/stoker-memory-XXXXXX";
 
@@ -169,8 +170,8 @@ static void bounded(const char *kind, const char *text, uint32_t batch, const ch
     const uint64_t allowed = run.max_memory + run.max_memory / 10;
     ok(found.rc == STOKER_END && found.batches == FILES / batch, "%s: all %u batches (%s)", what,
        found.batches, found.message);
-    if (SANITIZED)
-        skip("bounded memory", "sanitizers take memory of their own");
+    if (SMALL)
+        skip("bounded memory", "sanitizers and emulators take memory of their own");
     else
         ok(found.grown <= allowed, "%s: 16 workers, max_memory 256 MiB: the process grows by %.0f MiB",
            what, (double)found.grown / (double)MIB);
@@ -207,7 +208,7 @@ static void too_little(void)
                                 MIB};
         const struct found found = in_child(&run);
         ok(found.rc == STOKER_ELIMIT &&
-               strstr(found.message, SANITIZED ? "max_memory (0.1 MB)" : "max_memory (1.0 MB)") &&
+               strstr(found.message, SMALL ? "max_memory (0.1 MB)" : "max_memory (1.0 MB)") &&
                strstr(found.message, "/a/0") && strstr(found.message, "takes "),
            "%d workers: too little for one sample: %s", workers, found.message);
     }
@@ -254,7 +255,7 @@ static void falls_back(void)
     enum { COUNT = 400, BATCH = 4 };
     struct stoker_item *items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; k < COUNT; k++)
-        items[k] = k == 9 ? test_jpeg(k, SANITIZED ? 2800 : 8000, SANITIZED ? 2100 : 6000)
+        items[k] = k == 9 ? test_jpeg(k, SMALL ? 2800 : 8000, SMALL ? 2100 : 6000)
                           : test_jpeg(k % 16, 100, 80);
     struct stoker_loader_options opt = harness_options(BATCH, 4);
     struct stoker_stats stats = {.size = sizeof stats};
@@ -272,7 +273,7 @@ static void falls_back(void)
         st_loader_stats(loader, &stats);
         ok(taken == COUNT / BATCH && stats.memory_peak > 100 * MIB,
            "one huge image among %d took %.0f MiB", COUNT, (double)stats.memory_peak / (double)MIB);
-        ok(stats.memory_held < 32 * MIB && (SANITIZED || left < idle + 48 * MIB),
+        ok(stats.memory_held < 32 * MIB && (SMALL || left < idle + 48 * MIB),
            "and afterwards %.0f MiB are held, and the process has %.0f MiB more than before",
            (double)stats.memory_held / (double)MIB, ((double)left - (double)idle) / (double)MIB);
         st_loader_close(loader);

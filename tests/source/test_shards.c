@@ -82,7 +82,7 @@ static void refuse_bombs(void)
     if (open_packed(&data, at("bomb-*.tar.gz"), 32 * MIB) != STOKER_ELIMIT)
         _exit(1);
     getrusage(RUSAGE_SELF, &after);
-    if (after.ru_maxrss - before.ru_maxrss > 64 * 1024)
+    if (after.ru_maxrss - before.ru_maxrss > 64 * 1024 && !emulated())
         _exit(2);
 }
 
@@ -103,6 +103,8 @@ static void unpacked(void)
          "a sanitizer keeps freed memory");
 #else
     const int status = status_of(refuse_bombs);
+    if (emulated())
+        skip("in no more memory", "an emulator's own memory counts, too");
     ok(status == 0, "eight archives of 30 MiB in 32 MiB are refused, in no more memory (status %d)",
        status);
 #endif
