@@ -175,8 +175,8 @@ static void check_mixed_channels(struct stoker_item *items)
         struct stoker_loader *loader = harness_open(items, 3, "audio_decode", &skip);
         const struct stoker_batch *batch = first_batch(loader);
         struct stoker_bad_sample bad[2] = {0};
-        ok(batch && batch->images.shape[1] == 1 && st_loader_bad(loader, 0, &bad[0]) &&
-               st_loader_bad(loader, 1, &bad[1]) && bad[0].sample + bad[1].sample == 3,
+        const bool both = st_loader_bad(loader, 0, &bad[0]) && st_loader_bad(loader, 1, &bad[1]);
+        ok(batch && batch->images.shape[1] == 1 && both && bad[0].sample + bad[1].sample == 3,
            "%d workers: sounds of other channels than the first are bad samples (%s)", workers, bad[0].reason);
         st_batch_release(batch, NULL);
         st_loader_close(loader);

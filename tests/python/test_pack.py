@@ -461,7 +461,10 @@ def test_progress_on_a_terminal(tmp_path):
     done = [int(s[2]) for s in shown]
     assert done == sorted(done) and done[0] < done[-1] and all(int(s[3]) > 0 for s in shown)
     assert seen.endswith("\r\033[K")  # nothing of it is left
-    assert "verifying [" in on_terminal("verify", tmp_path / "out", "--deep", "--workers", 1)
+    for i in range(30, 150):  # enough for a fast machine to be seen at work
+        shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
+    pack(tree, tmp_path / "many")
+    assert "verifying [" in on_terminal("verify", tmp_path / "many", "--deep", "--workers", 1)
     assert not on_terminal("pack", tree, tmp_path / "quiet", "--crop-ready", "--quiet")
 
 
