@@ -107,7 +107,7 @@ class DataLoader:
         place; "replace" gives zeros with the label -100. More than error_limit bad samples in an epoch
         end it all the same. bad_samples() lists them. A failure of the machine or the network (no
         connection, a server's 5xx, EIO, no more files) is none of these: it is tried again, and then
-        stoker.TransientError ends the epoch; load_state_dict(state_dict()) goes on with that batch.
+        stoker.TransientError ends the epoch; load_state_dict(state_dict()) resumes at that batch.
     fidelity: "exact", or "fast": JPEGs whose crop is at least twice the output are decoded at a half, a
         quarter or an eighth. On photographs that lies about 1 level of 255 from exact on the average.
         With device=, a GPU's JPEG engines decode part of each batch, and a run is then not repeatable bit

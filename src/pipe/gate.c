@@ -8,7 +8,6 @@
 /* Parts of max_memory. Batches take up to a half (pool.c), reading ahead an eighth (open.c). */
 enum {
     SMALL_PART = 8,        /* for small samples of all workers, and what workers keep */
-    READ_PART = 8,         /* read ahead */
     DATA_PART = 8,         /* chunks of files that the data set keeps to be quicker */
     LEAST_KEPT = 256 << 10 /* a worker's at least */
 };
@@ -64,7 +63,7 @@ void st_gate_open(struct stoker_loader *loader)
     const uint64_t limit = loader->opt.max_memory,
                    threads = loader->worker_count + loader->engines.count;
     const uint64_t slots = st_pool_regular(loader),
-                   rest = limit - limit / READ_PART - limit / SMALL_PART;
+                   rest = limit - limit / ST_GATE_READ_PART - limit / SMALL_PART;
     gate->budget.limit = limit;
     gate->small = limit / SMALL_PART / (threads ? threads : 1);
     gate->sample_limit = rest > slots ? rest - slots : 0;

@@ -23,6 +23,9 @@ struct stoker_loader;
 struct st_worker;
 struct st_slot;
 
+/* What of max_memory is for bytes that are read ahead: one part in so many. */
+enum { ST_GATE_READ_PART = 8 };
+
 struct st_gate {
     struct st_budget budget;
     uint64_t small;                /* bytes a worker may take without asking, and keep */

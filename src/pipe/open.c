@@ -15,7 +15,6 @@
 enum {
     WORKERS_MAX = 1024,
     READ_AHEAD_EACH = 8,       /* for each worker */
-    READ_SHARE = 8,            /* of max_memory, for bytes that are read ahead */
     TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
 };
@@ -173,7 +172,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     if (rc)
         return rc;
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
-    st_reader_budget(loader->reader, loader->opt.max_memory / READ_SHARE, &loader->gate.read);
+    st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
     if (loader->engines.kind) /* they take many at once, and must find them read */
         st_reader_eager(loader->reader);
     return STOKER_OK;

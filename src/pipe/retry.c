@@ -68,7 +68,7 @@ static int give_up(uint32_t tries, uint64_t began, struct stoker_error *err)
     return st_fail(err, STOKER_ETRANSIENT,
                    "%s (tried %u times in %.1f s; the machine or the network failed, not the data: the "
                    "epoch stops here, "
-                   "and a state saved now goes on with this batch)",
+                   "and a state saved now resumes at this batch)",
                    why, tries, (double)(st_now_ns() - began) / 1e9);
 }
 

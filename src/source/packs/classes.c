@@ -86,7 +86,7 @@ int st_class_read(struct st_cells *classes, const char *line, size_t size, struc
         char *name = record.count >= 2 ? record.text + record.at[1] : NULL;
         const bool odd = name && !strcmp(st_cells_word(&record, 0), "class_hex");
         if (!name || (odd && !from_hex(name)))
-            rc = st_fail(err, STOKER_ECORRUPT, "the class %.*s makes no sense",
+            rc = st_fail(err, STOKER_ECORRUPT, "the class %.*s is invalid",
                          (int)(size < 200 ? size : 200), line);
         else if (classes->count == UINT32_MAX || !st_cells_add(classes, name, strlen(name)))
             rc = st_fail(err, STOKER_ENOMEM, "out of memory for the classes");

@@ -66,7 +66,7 @@ static int read_words(struct st_cells *cells, const char *line, size_t size, con
 
 static int makes_no_sense(const char *line, const char *path, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_ECORRUPT, "%s: the entry %.300s makes no sense", path, line);
+    return st_fail(err, STOKER_ECORRUPT, "%s: the entry %.300s is invalid", path, line);
 }
 
 static int take_shard(struct st_pack *manifest, const char *line, size_t size, const char *path,
