@@ -245,9 +245,8 @@ def test_exit_with_a_batch_still_lent(tree, keep):
         kept = torch.from_dlpack(loader.next().images)
         if sys.argv[2] == "thread":
             def hold(tensor):
-                while True:
+                while tensor is not None:
                     time.sleep(0.01)
-                    tensor = tensor.view(-1)
             threading.Thread(target=hold, args=(kept,), daemon=True).start()
         sys.kept = kept
         print("end")
