@@ -5,6 +5,9 @@
 source "$(dirname "$0")/common.sh"
 exec </dev/null
 RESULTS=$ROOT/build/results
+# Many tests start Python and import torch, which takes half as long with its bytecode at hand.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$ROOT/build/bytecode
 TALLY=$RESULTS/tally
 LAYERS=${*:-checks c asan tsan cross install python}
 
