@@ -18,7 +18,7 @@
 #include <stoker/stoker.h>
 
 struct ext_state {
-    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch;
+    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease;
     PyObject *error, *corrupt, *limit, *unsupported, *transient; /* exceptions */
 };
 
@@ -81,7 +81,7 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle);
 /* ---- the types ---- */
 
 extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec,
-    ext_gpu_watch_spec;
+    ext_gpu_watch_spec, ext_exchange_spec, ext_lease_spec;
 extern PyMethodDef ext_functions[]; /* functions.c */
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object);

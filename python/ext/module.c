@@ -19,7 +19,9 @@ static int module_exec(PyObject *module)
         add_type(module, &state->loader, &ext_loader_spec) < 0 ||
         add_type(module, &state->batch, &ext_batch_spec) < 0 ||
         add_type(module, &state->tensor, &ext_tensor_spec) < 0 ||
-        add_type(module, &state->gpu_watch, &ext_gpu_watch_spec) < 0)
+        add_type(module, &state->gpu_watch, &ext_gpu_watch_spec) < 0 ||
+        add_type(module, &state->exchange, &ext_exchange_spec) < 0 ||
+        add_type(module, &state->lease, &ext_lease_spec) < 0)
         return -1;
     return 0;
 }
@@ -34,6 +36,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->batch);
     Py_VISIT(state->tensor);
     Py_VISIT(state->gpu_watch);
+    Py_VISIT(state->exchange);
+    Py_VISIT(state->lease);
     Py_VISIT(state->error);
     Py_VISIT(state->corrupt);
     Py_VISIT(state->limit);
@@ -52,6 +56,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->batch);
     Py_CLEAR(state->tensor);
     Py_CLEAR(state->gpu_watch);
+    Py_CLEAR(state->exchange);
+    Py_CLEAR(state->lease);
     Py_CLEAR(state->error);
     Py_CLEAR(state->corrupt);
     Py_CLEAR(state->limit);

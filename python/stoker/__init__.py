@@ -19,7 +19,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from . import _ext, audio, datasets, transforms
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
-from .dataloader import DataLoader
 
 __all__ = [
     "CorruptSample",
@@ -49,6 +48,19 @@ __all__ = [
 ]
 
 __version__ = _ext.version()
+
+if TYPE_CHECKING:
+    from .dataloader import DataLoader as DataLoader
+
+
+def __getattr__(name: str) -> Any:
+    """DataLoader is torch's, which takes a second to import: only when somebody asks for it."""
+    if name != "DataLoader":
+        raise AttributeError(f"module 'stoker' has no attribute '{name}'")
+    from .dataloader import DataLoader
+
+    globals()["DataLoader"] = DataLoader
+    return DataLoader
 
 
 def decode(

@@ -28,37 +28,27 @@ def check_bytes(name: str, value: Any) -> int | None:
     return int(value)
 
 
-def check_workers(
-    num_workers: Any,
-    timeout: float,
-    prefetch_factor: int | None,
-    persistent_workers: bool | None,
-    multiprocessing_context: Any,
-) -> None:
+def check_arguments(num_workers: Any, compile: Any, order: Any, output: Any) -> None:
     if num_workers != "auto" and not isinstance(num_workers, numbers.Integral):
         raise TypeError(f"num_workers={num_workers!r} is neither a number nor 'auto'")
-    if num_workers != "auto" and num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-        )
-    if timeout < 0:
-        raise ValueError("timeout option should be non-negative")
-    if timeout > 0 and num_workers == 0:
-        raise ValueError("timeout option needs num_workers > 0")
-    if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError(
-            "prefetch_factor option could only be specified in multiprocessing."
-            "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
-        )
-    if prefetch_factor is not None and prefetch_factor < 0:
-        raise ValueError("prefetch_factor option should be non-negative")
-    if persistent_workers and num_workers == 0:
-        raise ValueError("persistent_workers option needs num_workers > 0")
-    if multiprocessing_context is not None and num_workers == 0:
-        raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading "
-            f"(num_workers > 0), but got num_workers={num_workers}"
-        )
+    if compile not in (True, False, "require"):
+        raise ValueError(f"compile={compile!r} is none of True, False, 'require'")
+    if order not in ("stoker", "torch"):
+        raise ValueError(f"order={order!r} is neither 'stoker' nor 'torch'")
+    if output not in (None, "torch", "numpy", "dlpack"):
+        raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
+
+
+def check_shares(rank: int | None, world_size: int | None, sampler: Any, batch_sampler: Any) -> None:
+    if (rank is None) != (world_size is None):
+        raise ValueError("rank and world_size belong together")
+    if world_size is not None and rank is not None:
+        if sampler is not None or batch_sampler is not None:
+            raise ValueError("rank and world_size are mutually exclusive with sampler and batch_sampler")
+        if not 0 <= rank < world_size:
+            raise ValueError(
+                f"Invalid rank {rank}, rank should be in the interval [0, {world_size - 1}]"
+            )
 
 
 def check_device(
@@ -77,45 +67,3 @@ def check_device(
         raise ValueError("batch_transforms needs batches: batch_size=None gives single samples")
     if batch_transforms and output != "torch":
         raise ValueError(f"batch_transforms works on torch's tensors, not with output={output!r}")
-
-
-def check_order(
-    batch_size: int | None,
-    shuffle: bool | None,
-    sampler: Any,
-    batch_sampler: Any,
-    drop_last: bool,
-    order: str,
-    rank: int | None,
-    world_size: int | None,
-) -> None:
-    if sampler is not None and shuffle:
-        raise ValueError("sampler option is mutually exclusive with shuffle")
-    if batch_sampler is not None:
-        if batch_size != 1 or shuffle or sampler is not None or drop_last:
-            raise ValueError(
-                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
-                "and drop_last"
-            )
-    elif batch_size is None:
-        if drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
-    elif isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size <= 0:
-        raise ValueError(
-            f"batch_size should be a positive integer value, but got batch_size={batch_size}"
-        )
-    if not isinstance(drop_last, bool):
-        raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
-    if order not in ("stoker", "torch"):
-        raise ValueError(f"order={order!r} is neither 'stoker' nor 'torch'")
-    if (rank is None) != (world_size is None):
-        raise ValueError("rank and world_size belong together")
-    if world_size is not None and rank is not None:
-        if sampler is not None or batch_sampler is not None:
-            raise ValueError("rank and world_size are mutually exclusive with sampler and batch_sampler")
-        if not 0 <= rank < world_size:
-            raise ValueError(
-                f"Invalid rank {rank}, rank should be in the interval [0, {world_size - 1}]"
-            )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iter(loader) gives: one epoch of a stoker.DataLoader."""
+"""What iter(loader) gives where the engine does the work: one epoch."""
 
 from __future__ import annotations
 
@@ -10,60 +10,76 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _ext
+from . import order as _order
 
 if TYPE_CHECKING:
-    from .dataloader import DataLoader
+    from ._native import Native
     from .state import Place
 
 
 class EpochIterator:
-    """One epoch."""
+    """One epoch. It begins with the first next(), so that an iterator nobody uses is no epoch."""
 
     _engine: _ext.Loader | None = None
+    _place: Place | None = None
+    _next: Callable[[], Any] | None = None
     _done = False
     _delivered = False
 
-    def __init__(self, loader: DataLoader, number: int) -> None:
-        self._loader = loader
+    def __init__(self, native: Native, number: int) -> None:
+        self._native = native
         self._number = number
-        self._key, self._engine, self._place = loader._begin()
-        self._length = self._engine.batches
-        self._next: Callable[[], Any] | None = self._engine.next
-        if loader._take is not None:
-            self._next = functools.partial(self._engine.next_pair, loader._take)
+        self._draws = _order.Draws(native)
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self
 
     def __len__(self) -> int:
-        return self._length
+        return self._native.length()
 
     def __next__(self) -> list[Any]:
         if self._next is None:
-            raise StopIteration
+            if self._done:
+                raise StopIteration
+            self._begin()
+        assert self._next is not None
         batch = self._next()
         if batch is None:
-            self._done = True
             self._leave()
-            raise StopIteration
-        if not self._delivered and self._engine is not None:
+            if self._place is None or not self._place.more:
+                self._done = True
+                raise StopIteration
+            self._begin()
+            return self.__next__()
+        assert self._place is not None and self._engine is not None
+        if not self._delivered:
             self._delivered = True
-            self._loader._warn_of_pageable(self._engine)
-        return batch if type(batch) is list else self._loader._deliver(batch, self._place.seed)
+            self._native.warn_of_pageable(self._engine)
+        return batch if type(batch) is list else self._native.deliver(batch, self._place.seed)
 
-    def _place_now(self) -> Place:
-        assert self._engine is not None
+    def _begin(self) -> None:
+        native = self._native
+        self._key, self._engine, self._place = native.begin(self._draws)
+        self._next = self._engine.next
+        if native.take is not None:
+            self._next = functools.partial(self._engine.next_pair, native.take)
+
+    def is_under_way(self) -> bool:
+        return self._engine is not None
+
+    def place_now(self) -> Place:
+        assert self._engine is not None and self._place is not None
         return self._place.at(self._engine.save())
 
     def _leave(self) -> None:
         engine, self._engine = self._engine, None
         self._next = None  # what it calls would keep the engine
         if engine is not None:
-            self._loader._give_back(self._key, engine)
+            self._native.give_back(self._key, engine)
 
     def __del__(self) -> None:
         if self._engine is None or self._engine.closed or sys.is_finalizing():
             return
-        if self._key[0] == os.getpid() and self._loader._iterators == self._number:
-            self._loader._left = self._place_now()
+        if self._key[0] == os.getpid() and self._native.iterators == self._number:
+            self._native.left = self.place_now()
         self._leave()

@@ -19,12 +19,6 @@ from ._arguments import op
 from ._convert import dtype_name
 from ._mix import BatchTransform
 
-_LATER = (
-    "Datasets, transforms and collate functions written in Python are not run by this version: "
-    "use torch.utils.data.DataLoader for them"
-)
-
-
 class _Nothing(T.Transform):
     """A step that changes nothing here."""
 
@@ -136,7 +130,7 @@ def compile_transform(transform: Any) -> T.Transform:
     if isinstance(transform, T.Transform):
         if type(transform)._spec is T.Transform._spec:
             raise TypeError(
-                f"{transform!r} is a transform of its own: the engine does not know it. {_LATER}"
+                f"{transform!r} is a transform of its own: the engine does not know it"
             )
         return transform
     if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in _COMPILERS:
@@ -150,8 +144,7 @@ def compile_transform(transform: Any) -> T.Transform:
     known = ", ".join(sorted(_COMPILERS))
     raise NotImplementedError(
         f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be "
-        f"compiled. {_LATER}, or leave it out and apply it to the batch. "
-        f"Compiled are: {known}"
+        f"compiled. Compiled are: {known}"
     )
 
 
@@ -180,6 +173,28 @@ class Compiled:
     def __init__(self, handle: _ext.Dataset, text: str) -> None:
         self.handle = handle
         self.text = text
+
+
+def compile_loader(
+    dataset: Any, collate_fn: Any, worker_init_fn: Any
+) -> tuple[Compiled | None, list[str]]:
+    """The data set for the engine; or None, and all that keeps it from running there."""
+    why = []
+    compiled = None
+    try:
+        compiled = compile_dataset(dataset)
+    except (TypeError, NotImplementedError) as reason:
+        why.append(str(reason))
+    if not _is_default_collate(collate_fn):
+        why.append(f"collate_fn={collate_fn!r} is Python's")
+    if worker_init_fn is not None:
+        why.append(f"worker_init_fn={worker_init_fn!r} is Python's")
+    return (None, why) if why else (compiled, [])
+
+
+def pipeline_of(dataset: Any) -> str:
+    """The text of the transforms that a data set has now."""
+    return T.pipeline_text(_unwrap(dataset)[0].transform)
 
 
 def compile_dataset(dataset: Any) -> Compiled:
@@ -219,18 +234,17 @@ def _image_folder_samples(dataset: Any) -> Any:
     if base is None or not isinstance(dataset, base):
         raise TypeError(
             f"the data set {kind.__module__}.{kind.__qualname__} cannot be compiled: only "
-            "stoker.datasets, torchvision.datasets.ImageFolder and torch's Subset of these can. "
-            f"{_LATER}"
+            "stoker.datasets, torchvision.datasets.ImageFolder and torch's Subset of these can"
         )
     for name in ("__getitem__", "__len__", "__getitems__"):
         if getattr(kind, name, None) is not getattr(base, name, None):
             raise TypeError(
-                f"{kind.__qualname__} overrides {name}, which the engine would not call. {_LATER}"
+                f"{kind.__qualname__} overrides {name}, which the engine would not call"
             )
     if dataset.loader is not module.default_loader and dataset.loader is not module.pil_loader:
         raise NotImplementedError(
             f"the loader {dataset.loader!r} of {kind.__qualname__} cannot be compiled: "
-            f"the engine decodes files itself. {_LATER}"
+            "the engine decodes files itself"
         )
     if dataset.target_transform is not None:
         raise NotImplementedError(
@@ -248,15 +262,9 @@ def _image_folder_samples(dataset: Any) -> Any:
     return dataset.samples
 
 
-def compile_collate(collate_fn: Any) -> None:
-    """torch's own default collate is what the engine does; no other can be done."""
-    if collate_fn is None:
-        return
-    if getattr(collate_fn, "__name__", "") == "default_collate" and getattr(
-        collate_fn, "__module__", ""
-    ).startswith("torch.utils.data"):
-        return
-    raise NotImplementedError(
-        f"collate_fn={collate_fn!r} cannot be compiled: the engine collates images and "
-        f"labels itself. Leave it out and apply it to the batch. {_LATER}"
+def _is_default_collate(collate_fn: Any) -> bool:
+    """torch's own default collate is what the engine does."""
+    return collate_fn is None or (
+        getattr(collate_fn, "__name__", "") == "default_collate"
+        and getattr(collate_fn, "__module__", "").startswith("torch.utils.data")
     )

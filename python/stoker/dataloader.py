@@ -3,58 +3,52 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
-import os
-import random
 import sys
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _ext
-from . import order as _order
-from ._checks import check_bytes, check_device, check_order, check_workers
-from ._convert import (
-    current_stream,
-    default_seed,
-    device_name,
-    dtype_name,
-    has_cuda,
-    layout_name,
-    stream_asker,
-    take_capsule,
-    to_numpy,
-    to_torch,
-    torch_if_installed,
-)
-from ._epoch import EpochIterator
-from ._fields import INT, in_order, single, worked_on
-from ._mix import compile_batches, mix
-from .compile import compile_collate, compile_dataset
+from ._checks import check_arguments, check_bytes, check_device, check_shares
+from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._mix import compile_batches
+from ._native import Native
+from .compile import Compiled, compile_loader, pipeline_of
 from .state import Place
-from .stats import friendly
+
+if torch_if_installed() is not None:
+    from torch.utils.data import DataLoader as _Base
+
+    from ._workers import SingleIterator, WorkerIterator
+else:
+    from ._standin import DataLoader as _Base  # type: ignore[assignment]
 
 __all__ = ["DataLoader"]
 
-_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-_CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
-    "torch": to_torch,
-    "numpy": to_numpy,
-    "dlpack": lambda tensor: tensor,
+# What only the engine can do, with the value that asks for nothing.
+_ENGINE_ONLY: dict[str, Any] = {
+    "dtype": None,
+    "memory_format": None,
+    "device": None,
+    "augment_on": "auto",
+    "pinned_limit": None,
+    "batch_transforms": None,
+    "on_error": "raise",
+    "error_limit": None,
+    "fidelity": "exact",
+    "pillow": 13,
+    "exif_rotate": False,
+    "ragged": "list",
+    "output": None,
+    "read_ahead": None,
+    "max_memory": None,
+    "pixel_limit": None,
+    "rank": None,
+    "world_size": None,
+    "seed": None,
 }
-_live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
 
 
-@atexit.register
-def _close_all() -> None:
-    """Threads end before the interpreter does."""
-    for engine in list(_live):
-        engine.close()
-
-
-class DataLoader:
+class DataLoader(_Base):  # type: ignore[misc]
     """Batches of images and labels, as torch.utils.data.DataLoader gives them. Of data sets whose
     samples have other fields a batch is a list of these: images; tensors of whole numbers (int64) and of
     floats (float64); arrays stacked, or a list of them where their shapes differ; and lists of str,
@@ -63,25 +57,28 @@ class DataLoader:
     Arguments that torch's has mean the same:
 
     dataset: one of stoker.datasets, a torchvision.datasets.ImageFolder with transforms that can be
-        compiled, or a torch.utils.data.Subset of either.
+        compiled, a torch.utils.data.Subset of either: the engine does the work. Any other Dataset or
+        IterableDataset is run in Python, in this process or in worker processes, as torch runs it.
     batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
-        samples. A sampler is iterated when an epoch begins.
-    num_workers: threads that decode. "auto" takes the CPUs this process may use (affinity and cgroup
-        quota), all of them, divided by the ranks on this machine under torchrun (LOCAL_WORLD_SIZE); 0
-        works in the calling thread, and is what "auto" takes for data so small that threads would not
-        pay. There are no worker processes, so multiprocessing_context has no effect.
+        samples. A sampler is iterated as far as the epoch has come.
+    num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes
+        as threads the CPUs this process may use (affinity and cgroup quota), all of them, divided by the
+        ranks on this machine under torchrun (LOCAL_WORLD_SIZE), or none for data so small that threads
+        would not pay; and no processes (torch's default). 0 works in the calling thread.
     timeout: seconds to wait for a batch; 0 waits for ever.
     generator: for order="torch" it draws the order, as in torch; otherwise its seed is the default seed.
-    prefetch_factor: batches kept ready ahead, in all (2).
-    persistent_workers: threads stay for the next epoch unless this is False.
-    in_order: batches always come in order.
+    prefetch_factor: batches kept ready ahead (2): in all by threads, by each worker process.
+    persistent_workers: threads stay for the next epoch unless this is False, processes if it is True.
+    in_order: whether batches of worker processes come in order; those of threads always do.
     pin_memory: batches are made in pinned memory where there is a GPU, so that
         .to("cuda", non_blocking=True) overlaps; drop them where the copying stream is the current one.
         With device= it has no effect.
-    collate_fn, worker_init_fn: refused, with a sentence.
+    collate_fn, worker_init_fn: as in torch; with one of your own the data set runs in Python.
 
-    What torch's has not:
+    Not in torch:
 
+    compile: True lets the engine do what it can, "require" raises where it cannot, False leaves all to
+        Python. explain() says what is done where, and why.
     device: "cuda", "cuda:1" or a torch.device: batches arrive in that GPU's memory. Copies and kernels
         go in a stream of the loader's own, next() waits for none of them, and the stream that is
         torch's current one in next() goes on behind them: use the tensors in that stream as any others.
@@ -162,6 +159,7 @@ class DataLoader:
         persistent_workers: bool | None = None,
         in_order: bool = True,
         pin_memory_device: str = "",
+        compile: bool | str = True,
         dtype: Any = None,
         memory_format: Any = None,
         seed: int | None = None,
@@ -183,260 +181,171 @@ class DataLoader:
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
-        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
-        check_order(batch_size, shuffle, sampler, batch_sampler, drop_last, order, rank, world_size)
-        compile_collate(collate_fn)
-        if worker_init_fn is not None:
-            raise NotImplementedError(
-                f"worker_init_fn={worker_init_fn!r} cannot be called: the workers are "
-                "threads of the engine, without Python. Chance comes from seed="
-            )
-        if output not in (None, "torch", "numpy", "dlpack"):
-            raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
-        if output is None or output == "torch":
-            output = self._torch_output(output)
-
-        self.dataset = dataset
-        self.batch_size = None if batch_sampler is not None else batch_size
-        self.shuffle = bool(shuffle)
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
-        self.num_workers = num_workers
-        self.collate_fn = collate_fn
-        self.pin_memory = pin_memory
-        self.pin_memory_device = pin_memory_device
-        self.drop_last = drop_last
-        self.timeout = timeout
-        self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
-        self.generator = generator
-        self.prefetch_factor = 2 if prefetch_factor is None and num_workers != 0 else prefetch_factor
-        self.persistent_workers = persistent_workers
-        self.in_order = in_order
-        self.order = order
-        self.seed = seed
-        self.rank = rank or 0
-        self.world_size = world_size or 1
-        self.output = output
-        self.device = self._resolve(device_name(device))
-        check_device(self.device, augment_on, output, batch_size, batch_transforms)
-        self._compiled = compile_dataset(dataset)
-        self._batch_transforms = compile_batches(batch_transforms, len(self._compiled.handle.classes))
-        self._pinned = bool(pin_memory) and self.device is None and has_cuda()
-        self._options: dict[str, Any] = {
-            "workers": -1 if num_workers == "auto" else num_workers,
-            "prefetch": max(1, self.prefetch_factor or 2),
-            "read_ahead": read_ahead,
-            "drop_last": drop_last,
-            "rank": self.rank,
-            "world": self.world_size,
-            "order": _order.engine_kind(self),
-            "dtype": dtype_name(dtype),
-            "layout": layout_name(memory_format),
-            "ragged": ragged,
-            "on_error": on_error,
-            "error_limit": error_limit,
-            "fidelity": fidelity,
-            "pillow": pillow,
-            "exif_rotate": exif_rotate,
-            "pixel_limit": pixel_limit,
-            "max_memory": check_bytes("max_memory", max_memory),
-            "device": self.device,
-            "augment_on": augment_on,
-            "pin_memory": self._pinned,
-            "pinned_limit": pinned_limit,
-            "stream_of": self._stream_of(),
-            "timeout_ms": round(timeout * 1000),
-        }
-        self._pipeline = _ext.Pipeline(self._compiled.text)
-        self._forget()
-        # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
-        self._idle.append(self._open_engine(self._key(batch_size or 1)))
-        if self.device is not None and self.output == "torch":
-            self._begin_torch()
-        self._take = take_capsule() if self._gives_pairs() else None
-        self._initialized = True
-
-    @staticmethod
-    def _torch_output(output: str | None) -> str:
-        if torch_if_installed() is not None:
-            return "torch"
-        if output == "torch":
-            raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
-        return "numpy"
-
-    def _begin_torch(self) -> None:
-        """Tensors by DLPack do not make torch begin to use the GPU, as those of its own would."""
-        if not has_cuda():
-            raise RuntimeError(
-                f"device={self.device!r}: there is a GPU, but this torch cannot use it. Install a torch with "
-                "CUDA, or take output='dlpack' to another library"
-            )
-        sys.modules["torch"].cuda.init()
-
-    def _gives_pairs(self) -> bool:
-        """Whether batches are, as a rule, images and labels as torch's tensors and nothing else."""
-        kinds = [kind for _, kind in self._compiled.handle.fields]
-        single_samples = self.batch_size is None and self.batch_sampler is None
-        return (
-            self.output == "torch"
-            and kinds == [worked_on(self._compiled.text), INT]
-            and not self._batch_transforms
-            and not single_samples
+        given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
+        check_arguments(num_workers, compile, order, output)
+        check_shares(rank, world_size, sampler, batch_sampler)
+        compiled, why = (None, ["compile=False"]) if compile is False else compile_loader(
+            dataset, collate_fn, worker_init_fn
         )
-
-    def _resolve(self, device: str | None) -> str | None:
-        """torch's current GPU, where the number is left open."""
-        torch: Any = sys.modules.get("torch")
-        if device != "cuda" or torch is None or not torch.cuda.is_available():
-            return device
-        return f"cuda:{torch.cuda.current_device()}"
-
-    def _stream_of(self) -> Callable[[], int] | None:
-        """Whom the engine asks, when a batch is let go, for the stream that may still be reading it."""
-        if self.device is None:
-            return current_stream if self._pinned else None
-        index = int(self.device.partition(":")[2] or 0)
-        if self.output == "torch":
-            return stream_asker(index)
-        return functools.partial(current_stream, index)
-
-    def _forget(self) -> None:
-        """Everything that belongs to a run in this process."""
-        self._epoch = 0  # of the next iterator
-        self._chosen_seed: int | None = None
-        self._fallback_seed = random.SystemRandom().getrandbits(63)
-        self._pending: Place | None = None  # loaded, not begun
-        self._left: Place | None = None  # where the latest iterator was dropped
-        self._current: Callable[[], EpochIterator | None] = lambda: (
-            None
-        )  # weak reference to the latest iterator
-        self._iterators = 0  # made so far
-        self._warned_of_pageable = False
-        self._idle: list[tuple[Any, _ext.Loader]] = []
-        self._history: dict[str, Any] = {"stats": None, "ledger": []}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _FIXED and self.__dict__.get("_initialized"):
-            raise ValueError(
-                f"{name} attribute should not be set after {type(self).__name__} is initialized"
-            )
-        super().__setattr__(name, value)
+        if compiled is None:
+            self._refuse_what_needs_the_engine(compile, why, given)
+        self._why_python = why
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            _worker_count(num_workers, compiled),
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=bool(persistent_workers),
+            pin_memory_device=pin_memory_device,
+            in_order=in_order,
+        )
+        # Frameworks make a loader anew from the attributes that its arguments are named after.
+        self.shuffle = bool(shuffle)
+        self.order = order
+        self.compile = compile
+        for name, value in given.items():
+            setattr(self, name, value)
+        self._asked = (sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._native = None if compiled is None else self._new_native(compiled, *self._asked)
+        if self._native is not None and num_workers == "auto":
+            self.num_workers = max(1, self._native.threads())
 
     def __getstate__(self) -> dict[str, Any]:
-        raise TypeError(
-            "a DataLoader belongs to its process: pickle the data set and make a new one, and "
-            "carry on with state_dict"
+        return {**self.__dict__, "_native": None, "_iterator": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._why_python:
+            compiled, _ = compile_loader(self.dataset, None, None)
+            assert compiled is not None
+            self._native = self._new_native(compiled, *self._asked)
+
+    def check_worker_number_rationality(self) -> None:
+        """torch's warning of more processes than CPUs: threads are no processes."""
+        if self._why_python:
+            super().check_worker_number_rationality()
+
+    def _refuse_what_needs_the_engine(
+        self, compile: bool | str, why: list[str], given: dict[str, Any]
+    ) -> None:
+        asked = [name for name, value in given.items() if value is not None and value != _ENGINE_ONLY[name]]
+        reasons = "; ".join(why)
+        if compile == "require":
+            raise NotImplementedError(f"compile='require', and the engine cannot do this: {reasons}")
+        if asked:
+            names = ", ".join(f"{name}={given[name]!r}" for name in asked)
+            raise NotImplementedError(
+                f"{names}: the engine alone does that, and it cannot do this data set: {reasons}. Leave "
+                f"{'it' if len(asked) == 1 else 'them'} out, or mend what the engine cannot do"
+            )
+        if torch_if_installed() is None:
+            raise NotImplementedError(
+                f"the engine cannot do this: {reasons}. Data sets written in Python need torch, which is not "
+                "installed"
+            )
+
+    def _new_native(
+        self,
+        compiled: Compiled,
+        sampler: Any,
+        batch_sampler: Any,
+        num_workers: int | str,
+        prefetch_factor: int | None,
+        persistent_workers: bool | None,
+    ) -> Native:
+        output = _output(self.output)
+        device = _resolve(device_name(self.device))
+        check_device(device, self.augment_on, output, self._asked_batch_size(), self.batch_transforms)
+        pinned = bool(self.pin_memory) and device is None and has_cuda()
+        options = {
+            "workers": -1 if num_workers == "auto" else num_workers,
+            "prefetch": max(1, prefetch_factor or 2),
+            "read_ahead": self.read_ahead,
+            "drop_last": self.drop_last,
+            "rank": self.rank or 0,
+            "world": self.world_size or 1,
+            "dtype": dtype_name(self.dtype),
+            "layout": layout_name(self.memory_format),
+            "ragged": self.ragged,
+            "on_error": self.on_error,
+            "error_limit": self.error_limit,
+            "fidelity": self.fidelity,
+            "pillow": self.pillow,
+            "exif_rotate": self.exif_rotate,
+            "pixel_limit": self.pixel_limit,
+            "max_memory": check_bytes("max_memory", self.max_memory),
+            "device": device,
+            "augment_on": self.augment_on,
+            "pin_memory": pinned,
+            "pinned_limit": self.pinned_limit,
+            "timeout_ms": round(self.timeout * 1000) if num_workers != 0 else 0,
+        }
+        return Native(
+            compiled,
+            batch_size=self.batch_size,
+            shuffle=self.shuffle,
+            sampler=sampler,
+            batch_sampler=batch_sampler,
+            order=self.order,
+            seed=self.seed,
+            generator=self.generator,
+            rank=self.rank or 0,
+            world_size=self.world_size or 1,
+            output=output,
+            device=device,
+            pinned=pinned,
+            batch_transforms=compile_batches(self.batch_transforms, len(compiled.handle.classes)),
+            keep_threads=persistent_workers is not False,
+            options=options,
         )
+
+    def _asked_batch_size(self) -> int | None:
+        return 1 if self.batch_sampler is not None else self.batch_size
 
     # ---- epochs ----
 
     def set_epoch(self, epoch: int) -> None:
-        """The number of the next epoch, which decides its order and its chance. Without it epochs count
-        up from 0. A sampler that has set_epoch is told as well."""
+        """The number of the next epoch, which decides its order and its randomness. Without it epochs
+        count up from 0. A sampler that has set_epoch is told as well."""
         if epoch < 0:
             raise ValueError(f"epoch={epoch} should be non-negative")
-        self._epoch = int(epoch)
-        self._left = None
-        if self._pending is not None and self._pending.epoch != epoch:
-            self._pending = None
+        if self._native is not None:
+            self._native.set_epoch(epoch)
         told: tuple[Any, ...] = (
             self.sampler,
             self.batch_sampler,
             getattr(self.batch_sampler, "sampler", None),
         )
-        for sampler in told:
+        for sampler in {id(s): s for s in told}.values():
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
 
     def __len__(self) -> int:
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)  # type: ignore[arg-type]
-        count = len(self._compiled.handle) if self.sampler is None else len(self.sampler)  # type: ignore
-        count = -(-count // self.world_size)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return super().__len__() if self._native is None else self._native.length()
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def __iter__(self) -> Iterator[Any]:
+        if self._native is None:
+            return super().__iter__()
         self._warn_of_pinning()
-        self._iterators += 1
-        iterator = EpochIterator(self, self._iterators)
-        self._current = weakref.ref(iterator)
-        self._left = None
-        return iterator
+        self._native.use(pipeline_of(self.dataset))
+        return self._native.iterate()
 
-    def _begin(self) -> tuple[Any, _ext.Loader, Place]:
-        """An engine that has started the next epoch, with its key, and the place where it stands."""
-        pending, self._pending = self._pending, None
-        self._chosen_seed = self._seed_now() if pending is None else pending.seed
-        epoch = self._epoch if pending is None else pending.epoch
-        given = _order.draw(self, pending)
-        key = self._key(given.largest)
-        engine = self._take_engine(key)
-        try:
-            if pending is not None and pending.cursor is not None:
-                engine.restore(pending.cursor, given.indices, given.sizes)
-            else:
-                engine.start(epoch, given.indices, given.sizes)
-        except BaseException:
-            self._give_back(key, engine)
-            raise
-        self._epoch = epoch + 1
-        return key, engine, Place(epoch, key[1], None, given.origin)
-
-    # ---- engines: one for each iterator, kept for the next when idle ----
-
-    def _key(self, batch_size: int) -> tuple[int, int, int]:
-        return os.getpid(), self._seed_now(), batch_size
-
-    def _seed_now(self) -> int:
-        """The seed; until the first epoch has begun torch.manual_seed may still change it."""
-        if self._chosen_seed is not None:
-            return self._chosen_seed
-        if self.seed is not None:
-            return self.seed
-        if self.world_size > 1:
-            return 0  # as DistributedSampler's: all ranks must agree
-        if self.generator is not None:
-            return int(self.generator.initial_seed()) % 2**64
-        return default_seed(self._fallback_seed)
-
-    def _open_engine(self, key: tuple[int, int, int]) -> tuple[Any, _ext.Loader]:
-        engine = _ext.Loader(
-            self._compiled.handle, self._pipeline, seed=key[1], batch_size=key[2], **self._options
-        )
-        _live.add(engine)
-        return key, engine
-
-    def _take_engine(self, key: tuple[int, int, int]) -> _ext.Loader:
-        while self._idle:
-            found, engine = self._idle.pop()
-            if found == key:
-                return engine
-            engine.close()
-        return self._open_engine(key)[1]
-
-    def _give_back(self, key: Any, engine: _ext.Loader) -> None:
-        if engine.closed or key[0] != os.getpid():
-            return
-        self._history = {"stats": engine.stats(), "ledger": engine.ledger()}
-        if self.persistent_workers is False or self._idle:
-            engine.close()
-        else:
-            self._idle.append((key, engine))
-
-    def _engine(self) -> _ext.Loader | None:
-        """The engine that statistics are about."""
-        iterator = self._current()
-        if iterator is not None and iterator._engine is not None:
-            return iterator._engine
-        return self._idle[-1][1] if self._idle else None
-
-    # ---- batches ----
+    def _get_iterator(self) -> Any:
+        """For torch's __iter__: an epoch of a data set written in Python."""
+        return SingleIterator(self) if self.num_workers == 0 else WorkerIterator(self)
 
     def _warn_of_pinning(self) -> None:
-        if not self.pin_memory or self.device is not None:
+        if not self.pin_memory or self._engine_side("pin_memory").device is not None:
             return
         if self.pin_memory_device:
             warnings.warn(
@@ -444,41 +353,12 @@ class DataLoader:
                 f"ignore pin_memory_device='{self.pin_memory_device}'.",
                 stacklevel=3,
             )
-        if not self._pinned:
+        if not has_cuda():
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
                 stacklevel=3,
             )
-
-    def _warn_of_pageable(self, engine: _ext.Loader) -> None:
-        """Says once that pinned memory was asked for and could not be had."""
-        if self._warned_of_pageable or self.device is None and not self._pinned:
-            return
-        note = engine.stats()["pinned_note"]
-        if note:
-            self._warned_of_pageable = True
-            warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
-
-    def _deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
-        convert = _CONVERT[self.output]
-        images = batch.images
-        labels = convert(batch.labels)
-        if isinstance(images, list):
-            finished: Any = [convert(image) for image in images]
-        else:
-            finished = None if images is None else convert(images)
-        if self._batch_transforms:
-            number = batch.index * self.world_size + self.rank
-            finished, labels = mix(
-                self._batch_transforms, finished, labels, seed, batch.epoch, number
-            )
-            labels = labels.pin_memory() if self._pinned else labels
-        made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
-        fields = in_order(self._compiled.handle, batch, self._compiled.text, made, labels, self.output)
-        if self.batch_size is None and self.batch_sampler is None:
-            return [single(field) for field in fields]
-        return fields
 
     # ---- resume ----
 
@@ -488,27 +368,11 @@ class DataLoader:
 
         After an exception from next it names the batch that failed, so that load_state_dict tries that batch
         again; next goes on with the one behind it."""
-        return self._place().as_dict()
-
-    def _place(self) -> Place:
-        if self._pending is not None:
-            return self._pending
-        iterator = self._current()
-        if iterator is not None and not iterator._done:
-            return iterator._place_now()
-        if self._left is not None:
-            return self._left
-        return Place(self._epoch, self._seed_now(), None, None)
+        return self._engine_side("state_dict()").place().as_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next iterator goes on where the state was taken."""
-        place = Place.from_dict(state)
-        if self.seed is not None and place.seed != self.seed:
-            raise ValueError(
-                f"the state was saved with seed {place.seed}; this loader has seed {self.seed}"
-            )
-        self._pending = place
-        self._epoch = place.epoch
+        """The next iterator resumes where the state was taken."""
+        self._engine_side("load_state_dict()").resume(Place.from_dict(state))
 
     # ---- what happened ----
 
@@ -516,29 +380,71 @@ class DataLoader:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
         workers) and its share, waiting, memory, the first batch, and what a device was given. "notes" are
         sentences on what is slower than it could be, and why."""
-        engine = self._engine()
-        raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
-        return friendly(raw, self.device)
+        return self._engine_side("stats()").stats()
 
     def bad_samples(self) -> list[dict[str, Any]]:
         """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
-        engine = self._engine()
-        return engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]
+        return self._engine_side("bad_samples()").ledger()
+
+    def explain(self) -> str:
+        """What of the work the engine does, what Python, and why."""
+        if self._native is not None:
+            steps = self._native.compiled.text or "decode"
+            return f"engine: {steps}\nPython: nothing"
+        how = f"{self.num_workers} worker processes" if self.num_workers else "this process"
+        return "engine: nothing\n" f"Python: everything, in {how}, because " + "; ".join(self._why_python)
+
+    def _engine_side(self, what: str) -> Native:
+        if self._native is None:
+            raise NotImplementedError(
+                f"{what} is for data sets that the engine runs, and this one runs in Python: "
+                + "; ".join(self._why_python)
+            )
+        return self._native
 
     def __repr__(self) -> str:
+        native = self._native
+        if native is None:
+            return f"{type(self).__name__}({type(self.dataset).__name__}, in Python, num_workers={self.num_workers})"
         how = (
             "sampler"
-            if self.sampler is not None
+            if native.sampler is not None
             else "batch_sampler"
-            if self.batch_sampler is not None
+            if native.batch_sampler is not None
             else f"shuffle={self.shuffle}"
         )
-        engine = self._engine()
+        engine = native.engine()
         threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
-        device = f", device={self.device!r}" if self.device is not None else ""
-        rank = f", rank={self.rank}, world_size={self.world_size}" if self.world_size > 1 else ""
+        device = f", device={native.device!r}" if native.device is not None else ""
+        rank = f", rank={self.rank}, world_size={self.world_size}" if native.world_size > 1 else ""
         return (
-            f"{type(self).__name__}({type(self.dataset).__name__} of {len(self._compiled.handle)}, "
+            f"{type(self).__name__}({type(self.dataset).__name__} of {len(native.compiled.handle)}, "
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
-            f"order={self.order!r}{device}{rank}, next epoch {self._epoch})"
+            f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
         )
+
+
+def _worker_count(num_workers: int | str, compiled: Compiled | None) -> int:
+    """"auto" for torch, which wants a number: none where Python does the work; the engine's threads are
+    counted when they are there."""
+    if num_workers != "auto":
+        return num_workers  # type: ignore[return-value]
+    return 0 if compiled is None else 1
+
+
+def _output(output: str | None) -> str:
+    if output not in (None, "torch"):
+        return output
+    if torch_if_installed() is not None:
+        return "torch"
+    if output == "torch":
+        raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
+    return "numpy"
+
+
+def _resolve(device: str | None) -> str | None:
+    """torch's current GPU, where the number is left open."""
+    torch: Any = sys.modules.get("torch")
+    if device != "cuda" or torch is None or not torch.cuda.is_available():
+        return device
+    return f"cuda:{torch.cuda.current_device()}"

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,10 @@ from ._convert import torch_if_installed
 from .state import Place
 
 if TYPE_CHECKING:
-    from .dataloader import DataLoader
+    from ._native import Native
+
+
+_PART = 1 << 18  # samples drawn from a sampler at a time
 
 
 class Given(NamedTuple):
@@ -24,9 +29,10 @@ class Given(NamedTuple):
     sizes: np.ndarray | None  # of the batches, where they differ
     largest: int  # batch size
     origin: dict[str, Any] | None  # how to get the same again, for the saved state
+    more: bool = False  # a sampler has more than this
 
 
-def engine_kind(loader: DataLoader) -> str:
+def engine_kind(loader: Native) -> str:
     """The engine's name for the loader's order."""
     if loader.sampler is not None or loader.batch_sampler is not None or _as_random_sampler(loader):
         return "given"
@@ -35,7 +41,7 @@ def engine_kind(loader: DataLoader) -> str:
     return "torch" if loader.order == "torch" else "shuffle"
 
 
-def _as_random_sampler(loader: DataLoader) -> bool:
+def _as_random_sampler(loader: Native) -> bool:
     """Whether torch's generator draws the order, as in torch's RandomSampler."""
     return (
         loader.shuffle
@@ -45,31 +51,104 @@ def _as_random_sampler(loader: DataLoader) -> bool:
     )
 
 
-def draw(loader: DataLoader, pending: Place | None) -> Given:
-    """The order of the next epoch; with `pending`, of the one that was left."""
-    size = loader.batch_size or 1
-    if _as_random_sampler(loader):
-        indices, origin = _random_sampler(loader, pending)
-        return Given(indices, None, size, origin)
-    sampled = loader.sampler is not None or loader.batch_sampler is not None
-    if (sampled or loader.order == "torch") and "torch" in sys.modules:
-        _base_seed(loader.generator)
-    if not sampled:
-        return Given(None, None, size, None)
-    sizes = None
-    if loader.sampler is not None:
-        indices = np.fromiter(map(operator.index, loader.sampler), np.int64)
-    else:
-        batches = [
-            np.fromiter(map(operator.index, batch), np.int64) for batch in loader.batch_sampler or ()
-        ]
-        sizes = np.array([len(batch) for batch in batches], np.uint32)
+class Draws:
+    """The order of one epoch, as Python draws it: all at once where that is a permutation, and from a
+    sampler as far as is needed, since samplers may have no end."""
+
+    def __init__(self, loader: Native) -> None:
+        self._loader = loader
+        self._parts: Iterator[Given] | None = None
+        self.epoch = 0
+        if _draws_a_base_seed(loader):
+            _base_seed(loader.generator)
+
+    @property
+    def begun(self) -> bool:
+        return self._parts is not None
+
+    def next(self, pending: Place | None) -> Given:
+        """The first part of the epoch, or the next. With `pending`, the part in which it was left."""
+        if self._parts is None:
+            self._parts = self._all(pending)
+        return next(self._parts)
+
+    def _all(self, pending: Place | None) -> Iterator[Given]:
+        loader = self._loader
+        size = loader.batch_size or 1
+        if _as_random_sampler(loader):
+            indices, origin = _random_sampler(loader, pending)
+            yield Given(indices, None, size, origin)
+        elif loader.sampler is not None:
+            yield from _resumed(_sampled(loader, size), pending)
+        elif loader.batch_sampler is not None:
+            yield from _resumed(_batched(loader), pending)
+        else:
+            yield Given(None, None, size, None)
+
+
+def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
+    """The parts from the one on in which the epoch was left."""
+    origin = pending.origin if pending is not None and pending.cursor is not None else None
+    if origin is None:
+        yield from parts
+        return
+    wanted = origin.get("part", 0)
+    for number, part in enumerate(parts):
+        if number == wanted and part.origin != origin:
+            break
+        if number >= wanted:
+            yield part
+            wanted = -1
+    if wanted >= 0:
+        raise ValueError(
+            "the sampler gives another order than when the state was saved, so the epoch cannot "
+            "be taken up. Give it the same seed (or generator state) and epoch as then"
+        )
+
+
+def _sampled(loader: Native, size: int) -> Iterator[Given]:
+    """What a sampler gives, in parts of whole batches."""
+    samples = map(operator.index, loader.sampler)
+    part_size = max(_PART // size, 1) * size
+    part = np.fromiter(itertools.islice(samples, part_size), np.int64)
+    number = 0
+    while True:
+        following = np.fromiter(itertools.islice(samples, part_size), np.int64)
+        indices = _check(part, len(loader.compiled.handle))
+        yield Given(indices, None, size, _digest(indices, None, number), len(following) > 0)
+        if not len(following):
+            return
+        part, number = following, number + 1
+
+
+def _batched(loader: Native) -> Iterator[Given]:
+    """What a batch sampler gives."""
+    batches = iter(loader.batch_sampler)
+    part = _some_batches(batches)
+    number = 0
+    while True:
+        following = _some_batches(batches)
+        sizes = np.array([len(batch) for batch in part], np.uint32)
         if not sizes.all():
             raise ValueError("batch_sampler gave an empty batch")
-        indices = np.concatenate([np.zeros(0, np.int64), *batches])
-        size = int(sizes.max(initial=1))
-    indices = _check(indices, len(loader._compiled.handle))
-    return Given(indices, sizes, size, _check_origin(_digest(indices, sizes), pending))
+        indices = _check(np.concatenate([np.zeros(0, np.int64), *part]), len(loader.compiled.handle))
+        yield Given(
+            indices, sizes, int(sizes.max(initial=1)), _digest(indices, sizes, number), bool(following)
+        )
+        if not following:
+            return
+        part, number = following, number + 1
+
+
+def _some_batches(batches: Iterator[Any]) -> list[np.ndarray]:
+    out: list[np.ndarray] = []
+    count = 0
+    for batch in batches:
+        out.append(np.fromiter(map(operator.index, batch), np.int64))
+        count += len(out[-1])
+        if count >= _PART:
+            break
+    return out
 
 
 def _check(indices: np.ndarray, count: int) -> np.ndarray:
@@ -80,21 +159,19 @@ def _check(indices: np.ndarray, count: int) -> np.ndarray:
     return indices
 
 
-def _digest(indices: np.ndarray, sizes: np.ndarray | None) -> dict[str, Any]:
+def _digest(indices: np.ndarray, sizes: np.ndarray | None, part: int) -> dict[str, Any]:
     sum_ = zlib.crc32(indices.tobytes(), 0 if sizes is None else zlib.crc32(sizes.tobytes()))
-    return {"samples": len(indices), "crc": sum_}
-
-
-def _check_origin(origin: dict[str, Any], pending: Place | None) -> dict[str, Any]:
-    if pending is not None and pending.cursor is not None and pending.origin != origin:
-        raise ValueError(
-            "the sampler gives another order than when the state was saved, so the epoch cannot "
-            "be taken up. Give it the same seed (or generator state) and epoch as then"
-        )
-    return origin
+    return {"samples": len(indices), "crc": sum_, **({"part": part} if part else {})}
 
 
 # ---- what torch draws, in the order in which it does ----
+
+
+def _draws_a_base_seed(loader: Native) -> bool:
+    if _as_random_sampler(loader):
+        return True
+    sampled = loader.sampler is not None or loader.batch_sampler is not None
+    return (sampled or loader.order == "torch") and "torch" in sys.modules
 
 
 def _base_seed(generator: Any) -> None:
@@ -104,23 +181,21 @@ def _base_seed(generator: Any) -> None:
     torch.empty((), dtype=torch.int64).random_(generator=generator)
 
 
-def _random_sampler(loader: DataLoader, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
+def _random_sampler(loader: Native, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
     """torch's RandomSampler: a permutation from a seed drawn from torch's own generator, or from the one
     given, which then also makes a second permutation that nobody looks at."""
     import torch
 
-    count = len(loader._compiled.handle)
+    count = len(loader.compiled.handle)
     origin = pending.origin if pending is not None else None
     if loader.generator is None:
         if origin is None:
-            _base_seed(None)
             origin = {"seed": int(torch.empty((), dtype=torch.int64).random_().item())}
         generator = torch.Generator()
         generator.manual_seed(origin["seed"])
         return torch.randperm(count, generator=generator).numpy(), origin
     generator = loader.generator
     if origin is None:
-        _base_seed(generator)
         origin = {"generator": generator.get_state().numpy().tobytes()}
     else:
         state = np.frombuffer(origin["generator"], np.uint8).copy()

@@ -18,6 +18,7 @@ class Place:
     seed: int
     cursor: bytes | None  # the engine's; None: at the beginning
     origin: dict[str, Any] | None  # how Python can draw the order again
+    more: bool = False  # whether a sampler has more to give than was drawn so far
 
     def at(self, cursor: bytes) -> Place:
         return replace(self, cursor=cursor)

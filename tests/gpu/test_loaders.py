@@ -122,7 +122,7 @@ def test_first_use_before_torch_has_used_the_gpu(folder):
         loader = stoker.DataLoader(data, 8, device="cuda", output="dlpack")
         batches = [torch.from_dlpack(images) for images, labels in loader]
         total = sum(b.sum().item() for b in batches)
-        cpu = sum(i.sum().item() for i, _ in stoker.DataLoader(data, 8, seed=loader._seed_now()))
+        cpu = sum(i.sum().item() for i, _ in stoker.DataLoader(data, 8, seed=loader._native.seed_now()))
         print(abs(total - cpu) < 1e-3 * abs(cpu) + 1)
     """, folder)
     assert got.returncode == 0 and got.stdout.strip() == "True", got.stderr

@@ -186,24 +186,24 @@ class OtherClasses(ImageFolder):
 )
 def test_transforms_that_cannot_be_compiled(tree, transform, name):
     with pytest.raises(NotImplementedError, match=name):
-        stoker.DataLoader(ImageFolder(tree, transform))
+        stoker.DataLoader(ImageFolder(tree, transform), compile="require")
 
 
 def test_data_sets_that_cannot_be_compiled(tree):
-    with pytest.raises(TypeError, match="FakeData"):
-        stoker.DataLoader(FakeData(4, transform=V1.ToTensor()))
-    with pytest.raises(TypeError, match="TensorDataset"):
-        stoker.DataLoader(tud.TensorDataset(torch.zeros(3)))
-    with pytest.raises(TypeError, match="list"):
-        stoker.DataLoader([1, 2, 3])
-    with pytest.raises(TypeError, match="OtherItems overrides __getitem__"):
-        stoker.DataLoader(OtherItems(tree, V1.ToTensor()))
+    with pytest.raises(NotImplementedError, match="FakeData"):
+        stoker.DataLoader(FakeData(4, transform=V1.ToTensor()), compile="require")
+    with pytest.raises(NotImplementedError, match="TensorDataset"):
+        stoker.DataLoader(tud.TensorDataset(torch.zeros(3)), compile="require")
+    with pytest.raises(NotImplementedError, match="list"):
+        stoker.DataLoader([1, 2, 3], compile="require")
+    with pytest.raises(NotImplementedError, match="OtherItems overrides __getitem__"):
+        stoker.DataLoader(OtherItems(tree, V1.ToTensor()), compile="require")
     with pytest.raises(NotImplementedError, match="loader"):
-        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), loader=str))
+        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), loader=str), compile="require")
     with pytest.raises(NotImplementedError, match="target_transform"):
-        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), target_transform=str))
-    with pytest.raises(TypeError, match="DatasetFolder"):
-        stoker.DataLoader(DatasetFolder(tree, str, (".png",)))
+        stoker.DataLoader(ImageFolder(tree, V1.ToTensor(), target_transform=str), compile="require")
+    with pytest.raises(NotImplementedError, match="DatasetFolder"):
+        stoker.DataLoader(DatasetFolder(tree, str, (".png",)), compile="require")
 
 
 def test_harmless_subclasses_are_compiled(tree):

@@ -55,14 +55,14 @@ def test_batches_outlive_the_loader(tree):
 def test_dropping_an_iterator_half_way(tree):
     loader = make(tree)
     first = list(loader)
-    engine = loader._idle[0][1]
+    engine = loader._native._idle[0][1]
     for stop in range(6):
         for k, _ in enumerate(loader):
             if k == stop:
                 break
     loader.set_epoch(0)
     assert same(list(loader), first)
-    assert loader._idle[0][1] is engine  # the threads were used again
+    assert loader._native._idle[0][1] is engine  # the threads were used again
 
 
 def test_nested_iteration_and_two_loaders(tree):
@@ -279,7 +279,15 @@ def test_exit_with_a_live_loader(tree, ending, workers, output):
 
 def test_exit_is_quick(slow_image):
     start = time.monotonic()
-    run("loader = make(sys.argv[1]); half = iter(loader); time.sleep(0.1)", slow_image)
+    run(
+        """
+        import threading
+        half = iter(make(sys.argv[1]))
+        threading.Thread(target=lambda: next(half), daemon=True).start()
+        time.sleep(0.1)
+    """,
+        slow_image,
+    )
     assert time.monotonic() - start < 15
 
 

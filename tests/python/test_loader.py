@@ -183,7 +183,7 @@ def test_samplers(tree, name):
 def test_sampler_out_of_range(tree):
     loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), sampler=[1, 23])
     with pytest.raises(IndexError, match="sample 23"):
-        iter(loader)
+        next(iter(loader))
 
 
 def test_batch_sampler(tree):
@@ -350,7 +350,7 @@ def test_resume_refuses_another_order(tree):
     other = stoker.DataLoader(data, 1, sampler=[1, 3, 2])
     other.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="another order"):
-        iter(other)
+        next(iter(other))
     with pytest.raises(ValueError, match="no state"):
         other.load_state_dict({"epoch": 1})
 

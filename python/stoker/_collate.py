@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches in worker processes: torch's default_collate, its tensors made where they are handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+from torch.utils.data._utils import collate as _torch
+
+from ._parcel import Room, TooLarge
+
+_torch_stack = _torch.collate_tensor_fn
+
+
+def _is_stackable(batch: Any) -> bool:
+    """Whether these are tensors of one kind that torch.stack puts together without a further thought."""
+    first = batch[0]
+    return all(
+        type(t) is torch.Tensor
+        and t.dtype is first.dtype
+        and t.shape == first.shape
+        and t.device.type == "cpu"
+        and t.layout is torch.strided
+        and not (t.requires_grad or t.is_nested or t.is_quantized)
+        for t in batch
+    )
+
+
+def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Into ordinary memory, where torch's would make a file in /dev/shm for each tensor."""
+    if _is_stackable(batch):
+        return torch.stack(batch, 0)
+    return _torch_stack(batch, collate_fn_map=collate_fn_map)
+
+
+def avoid_shared_files() -> None:
+    """In a worker: default_collate, called by anybody, makes no files."""
+    _torch.default_collate_fn_map[torch.Tensor] = _stack
+
+
+def collator(collate_fn: Callable[[Any], Any]) -> Callable[[Any, Room], Any]:
+    """collate_fn with a slot to put tensors into, where it is torch's own."""
+    if collate_fn is not default_collate:
+        return lambda samples, room: collate_fn(samples)
+
+    def collate(samples: Any, room: Room) -> Any:
+        def stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+            if not _is_stackable(batch):
+                return _torch_stack(batch, collate_fn_map=collate_fn_map)
+            try:
+                out = room.tensor((len(batch), *batch[0].shape), batch[0].dtype)
+            except TooLarge:
+                return torch.stack(batch, 0)
+            return torch.stack(batch, 0, out=out) if out.numel() else out
+
+        table = {**_torch.default_collate_fn_map, torch.Tensor: stack}
+        return _torch.collate(samples, collate_fn_map=table)
+
+    return collate

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a DataLoader the engine does: epochs, engines, batches, and where they stand."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import random
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from . import _ext
+from . import order as _order
+from ._convert import current_stream, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
+from ._epoch import EpochIterator
+from ._fields import INT, in_order, single, worked_on
+from ._mix import mix
+from .compile import Compiled
+from .state import Place
+from .stats import friendly
+
+_CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
+    "torch": to_torch,
+    "numpy": to_numpy,
+    "dlpack": lambda tensor: tensor,
+}
+_live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads end before the interpreter does."""
+    for engine in list(_live):
+        engine.close()
+
+
+class Native:
+    """The engine's part of a loader. Samplers are those that were given; None leaves the order to the engine."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        *,
+        batch_size: int | None,
+        shuffle: bool,
+        sampler: Any,
+        batch_sampler: Any,
+        order: str,
+        seed: int | None,
+        generator: Any,
+        rank: int,
+        world_size: int,
+        output: str,
+        device: str | None,
+        pinned: bool,
+        batch_transforms: Any,
+        keep_threads: bool,
+        options: dict[str, Any],
+    ) -> None:
+        self.compiled = compiled
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.order = order
+        self.seed = seed
+        self.generator = generator
+        self.rank = rank
+        self.world_size = world_size
+        self.output = output
+        self.device = device
+        self._pinned = pinned
+        self._batch_transforms = batch_transforms
+        self._keep_threads = keep_threads
+        self._options = {**options, "order": _order.engine_kind(self), "stream_of": self._stream_of()}
+        self._pipeline = _ext.Pipeline(compiled.text)
+        self.epoch = 0  # of the next iterator
+        self._chosen_seed: int | None = None
+        self._fallback_seed = random.SystemRandom().getrandbits(63)
+        self._pending: Place | None = None  # loaded, not begun
+        self.left: Place | None = None  # where the latest iterator was dropped
+        self._current: Callable[[], EpochIterator | None] = lambda: None  # a weak reference to the latest
+        self.iterators = 0  # made so far
+        self._warned_of_pageable = False
+        self._idle: list[tuple[Any, _ext.Loader]] = []
+        self._history: dict[str, Any] = {"stats": None, "ledger": []}
+        # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
+        self._idle.append(self._open_engine(self._key(batch_size or 1)))
+        if device is not None and output == "torch":
+            self._begin_torch()
+        self.take = take_capsule() if self._gives_pairs() else None
+
+    def _begin_torch(self) -> None:
+        """Tensors by DLPack do not make torch begin to use the GPU, as those of its own would."""
+        if not has_cuda():
+            raise RuntimeError(
+                f"device={self.device!r}: there is a GPU, but this torch cannot use it. Install a torch with "
+                "CUDA, or take output='dlpack' to another library"
+            )
+        sys.modules["torch"].cuda.init()
+
+    def _gives_pairs(self) -> bool:
+        """Whether batches are, as a rule, images and labels as torch's tensors and nothing else."""
+        kinds = [kind for _, kind in self.compiled.handle.fields]
+        return (
+            self.output == "torch"
+            and kinds == [worked_on(self.compiled.text), INT]
+            and not self._batch_transforms
+            and not self._single_samples()
+        )
+
+    def _single_samples(self) -> bool:
+        return self.batch_size is None and self.batch_sampler is None
+
+    def _stream_of(self) -> Callable[[], int] | None:
+        """Whom the engine asks, when a batch is let go, for the stream that may still be reading it."""
+        if self.device is None:
+            return current_stream if self._pinned else None
+        index = int(self.device.partition(":")[2] or 0)
+        if self.output == "torch":
+            return stream_asker(index)
+        return functools.partial(current_stream, index)
+
+    # ---- epochs ----
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = int(epoch)
+        self.left = None
+        if self._pending is not None and self._pending.epoch != epoch:
+            self._pending = None
+
+    def iterate(self) -> EpochIterator:
+        self.iterators += 1
+        iterator = EpochIterator(self, self.iterators)
+        self._current = weakref.ref(iterator)
+        return iterator
+
+    def use(self, text: str) -> None:
+        """The transforms are others from the next epoch on."""
+        if text == self.compiled.text:
+            return
+        self._pipeline = _ext.Pipeline(text)
+        self.compiled = Compiled(self.compiled.handle, text)
+        while self._idle:
+            self._idle.pop()[1].close()
+        self.take = take_capsule() if self._gives_pairs() else None
+
+    def length(self) -> int:
+        """Batches of an epoch."""
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        count = len(self.compiled.handle) if self.sampler is None else len(self.sampler)
+        count = -(-count // self.world_size)
+        if self.batch_size is None:
+            return count
+        whole = self._options["drop_last"]
+        return count // self.batch_size if whole else -(-count // self.batch_size)
+
+    def begin(self, draws: _order.Draws) -> tuple[Any, _ext.Loader, Place]:
+        """An engine that has started the next epoch, or the next part of one, with its key, and the place
+        where it stands."""
+        pending = None
+        if not draws.begun:
+            pending, self._pending = self._pending, None
+            self._chosen_seed = self.seed_now() if pending is None else pending.seed
+            draws.epoch = self.epoch if pending is None else pending.epoch
+        given = draws.next(pending)
+        key = self._key(given.largest)
+        engine = self._take_engine(key)
+        try:
+            if pending is not None and pending.cursor is not None:
+                engine.restore(pending.cursor, given.indices, given.sizes)
+            else:
+                engine.start(draws.epoch, given.indices, given.sizes)
+        except BaseException:
+            self.give_back(key, engine)
+            raise
+        self.epoch = draws.epoch + 1
+        self.left = None
+        return key, engine, Place(draws.epoch, key[1], None, given.origin, given.more)
+
+    # ---- engines: one for each iterator, kept for the next when idle ----
+
+    def _key(self, batch_size: int) -> tuple[int, int, int]:
+        return os.getpid(), self.seed_now(), batch_size
+
+    def seed_now(self) -> int:
+        """The seed; until the first epoch has begun torch.manual_seed may still change it."""
+        if self._chosen_seed is not None:
+            return self._chosen_seed
+        if self.seed is not None:
+            return self.seed
+        if self.world_size > 1:
+            return 0  # as DistributedSampler's: all ranks must agree
+        if self.generator is not None:
+            return int(self.generator.initial_seed()) % 2**64
+        return default_seed(self._fallback_seed)
+
+    def _open_engine(self, key: tuple[int, int, int]) -> tuple[Any, _ext.Loader]:
+        engine = _ext.Loader(
+            self.compiled.handle, self._pipeline, seed=key[1], batch_size=key[2], **self._options
+        )
+        _live.add(engine)
+        return key, engine
+
+    def _take_engine(self, key: tuple[int, int, int]) -> _ext.Loader:
+        while self._idle:
+            found, engine = self._idle.pop()
+            if found == key:
+                return engine
+            engine.close()
+        return self._open_engine(key)[1]
+
+    def give_back(self, key: Any, engine: _ext.Loader) -> None:
+        if engine.closed or key[0] != os.getpid():
+            return
+        self._history = {"stats": engine.stats(), "ledger": engine.ledger()}
+        if self._keep_threads and not self._idle:
+            self._idle.append((key, engine))
+        else:
+            engine.close()
+
+    def engine(self) -> _ext.Loader | None:
+        """The engine that statistics are about."""
+        iterator = self._current()
+        if iterator is not None and iterator._engine is not None:
+            return iterator._engine
+        return self._idle[-1][1] if self._idle else None
+
+    def threads(self) -> int:
+        engine = self.engine()
+        return 0 if engine is None else engine.workers
+
+    # ---- batches ----
+
+    def warn_of_pageable(self, engine: _ext.Loader) -> None:
+        """Says once that pinned memory was asked for and could not be had."""
+        if self._warned_of_pageable or self.device is None and not self._pinned:
+            return
+        note = engine.stats()["pinned_note"]
+        if note:
+            self._warned_of_pageable = True
+            warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
+
+    def deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
+        convert = _CONVERT[self.output]
+        images = batch.images
+        labels = convert(batch.labels)
+        if isinstance(images, list):
+            finished: Any = [convert(image) for image in images]
+        else:
+            finished = None if images is None else convert(images)
+        if self._batch_transforms:
+            number = batch.index * self.world_size + self.rank
+            finished, labels = mix(
+                self._batch_transforms, finished, labels, seed, batch.epoch, number
+            )
+            labels = labels.pin_memory() if self._pinned else labels
+        made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
+        fields = in_order(self.compiled.handle, batch, self.compiled.text, made, labels, self.output)
+        return [single(field) for field in fields] if self._single_samples() else fields
+
+    # ---- resume ----
+
+    def place(self) -> Place:
+        if self._pending is not None:
+            return self._pending
+        iterator = self._current()
+        if iterator is not None and iterator.is_under_way():
+            return iterator.place_now()
+        if self.left is not None:
+            return self.left
+        return Place(self.epoch, self.seed_now(), None, None)
+
+    def resume(self, place: Place) -> None:
+        if self.seed is not None and place.seed != self.seed:
+            raise ValueError(
+                f"the state was saved with seed {place.seed}; this loader has seed {self.seed}"
+            )
+        self._pending = place
+        self.epoch = place.epoch
+
+    # ---- what happened ----
+
+    def stats(self) -> dict[str, Any]:
+        engine = self.engine()
+        raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
+        return friendly(raw, self.device)
+
+    def ledger(self) -> list[dict[str, Any]]:
+        engine = self.engine()
+        return engine.ledger() if engine is not None and not engine.closed else self._history["ledger"]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker process made, as bytes in a slot: tensors and arrays as they are, the rest pickled.
+
+Tensors that were collated into the slot are not copied again. On the loader's side they become views of
+the slot, which is used again when the last of them is gone.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+import struct
+import threading
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+
+from . import _ext
+
+_ALIGN = 64
+_IN_BAND = 2048  # arrays of fewer bytes are pickled with the rest
+_here = threading.local()
+
+
+class TooLarge(RuntimeError):
+    """A batch does not fit into a slot."""
+
+
+class Room:
+    """The memory of one slot while a batch is put into it."""
+
+    def __init__(self, exchange: _ext.Exchange, slot: int) -> None:
+        self.memory = exchange.room(slot)
+        self.address = exchange.address(slot)
+        self.size = exchange.stride
+        self.used = 0
+
+    def take(self, count: int) -> int:
+        """The offset of so many bytes that nothing else uses."""
+        offset = -(-self.used // _ALIGN) * _ALIGN
+        if offset + count > self.size:
+            raise TooLarge(
+                f"a batch of more than {self.size >> 20} MiB does not fit into the memory shared with the "
+                "workers: lift the limit of the address space (ulimit -v), or make batches smaller"
+            )
+        self.used = offset + count
+        return offset
+
+    def tensor(self, shape: Any, dtype: torch.dtype) -> torch.Tensor:
+        """A new contiguous tensor in the slot."""
+        count = 1
+        for size in shape:
+            count *= size
+        return _view(self.memory, self.take(count * dtype.itemsize), dtype, tuple(shape), None)
+
+    def find(self, tensor: torch.Tensor) -> int | None:
+        """Where in the slot a tensor lies that was made there."""
+        offset = tensor.data_ptr() - self.address
+        return offset if 0 <= offset < self.used else None
+
+
+def _view(memory: Any, offset: int, dtype: torch.dtype, shape: Any, stride: Any) -> torch.Tensor:
+    count = 1
+    for size in shape:
+        count *= size
+    if not count:
+        return torch.empty(shape, dtype=dtype)
+    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
+    return flat.view(shape) if stride is None else flat.as_strided(shape, stride)
+
+
+def _restore(offset: int, dtype: torch.dtype, shape: Any, stride: Any, requires_grad: bool) -> Any:
+    tensor = _view(_here.lease, offset, dtype, shape, stride)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _empty(shape: Any, dtype: torch.dtype) -> Any:
+    return torch.empty(shape, dtype=dtype)
+
+
+def _is_plain(tensor: Any) -> bool:
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
+        and not (tensor.is_quantized or tensor.is_nested)
+        and (tensor.is_leaf or not tensor.requires_grad)
+    )
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether its elements fill their memory without gaps, in whatever order of dimensions."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _place(room: Room, tensor: torch.Tensor) -> tuple[int, Any]:
+    """Puts a tensor into the slot, unless it is there; its offset, and its strides if they are unusual."""
+    tensor = tensor.detach()
+    dense = tensor.is_contiguous() or _is_dense(tensor)
+    stride = None if tensor.is_contiguous() or not dense else tensor.stride()
+    offset = room.find(tensor) if dense else None
+    if offset is None:
+        offset = room.take(tensor.numel() * tensor.dtype.itemsize)
+        _view(room.memory, offset, tensor.dtype, tuple(tensor.shape), stride).copy_(tensor)
+    return offset, stride
+
+
+class _Packer(pickle.Pickler):
+    """Pickles as torch.multiprocessing does, with the CPU's tensors in the slot."""
+
+    def __init__(self, file: Any, room: Room, outside: Any) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL, buffer_callback=outside)
+        self.dispatch_table = {**copyreg.dispatch_table, **ForkingPickler._extra_reducers}
+        self._room = room
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, torch.Tensor) or not _is_plain(obj):
+            return NotImplemented
+        if not obj.numel():
+            return _empty, (tuple(obj.shape), obj.dtype)
+        offset, stride = _place(self._room, obj)
+        return _restore, (offset, obj.dtype, tuple(obj.shape), stride, obj.requires_grad)
+
+
+def pack(room: Room, value: Any) -> tuple[int, int]:
+    """Puts a value into the slot; where the description of it begins, and how long it is."""
+    arrays: list[tuple[int, int]] = []
+
+    def outside(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes < _IN_BAND:
+            return True
+        offset = room.take(raw.nbytes)
+        room.memory[offset : offset + raw.nbytes] = raw
+        arrays.append((offset, raw.nbytes))
+        return False
+
+    text = io.BytesIO()
+    _Packer(text, room, outside).dump(value)
+    table = struct.pack(f"<{2 * len(arrays) + 1}Q", len(arrays), *(n for pair in arrays for n in pair))
+    message = table + text.getvalue()
+    offset = room.take(len(message))
+    room.memory[offset : offset + len(message)] = message
+    return offset, len(message)
+
+
+def unpack(lease: _ext.Lease | bytearray, offset: int, length: int) -> Any:
+    """The value in a slot. What lies in the slot's memory keeps the lease."""
+    memory = memoryview(lease)
+    message = memory[offset : offset + length]
+    (count,) = struct.unpack_from("<Q", message)
+    table = struct.unpack_from(f"<{2 * count}Q", message, 8)
+    buffers = [memory[at : at + size] for at, size in zip(table[::2], table[1::2], strict=True)]
+    _here.lease = lease
+    try:
+        return pickle.loads(message[8 + 16 * count :], buffers=buffers)
+    finally:
+        del _here.lease
