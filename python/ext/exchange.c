@@ -395,6 +395,30 @@ static PyObject *exchange_stop(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* doing(worker) -> (slot, place): the task it took last, and how far it had come when it last said so */
+static PyObject *exchange_doing(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    if (!PyArg_ParseTuple(args, "l:doing", &worker) || !is_worker(self, worker))
+        return NULL;
+    struct lane *lane = lane_of(self, (uint32_t)worker);
+    return Py_BuildValue("II", (unsigned)atomic_load(&lane->doing), (unsigned)atomic_load(&lane->place));
+}
+
+/* empty(worker): the lane of a worker that is gone, for the one that takes its place */
+static PyObject *exchange_empty(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    if (!PyArg_ParseTuple(args, "l:empty", &worker) || !is_worker(self, worker))
+        return NULL;
+    struct lane *lane = lane_of(self, (uint32_t)worker);
+    lane->head = atomic_load(&lane->tail);
+    atomic_store(&lane->sleeping, 0);
+    Py_RETURN_NONE;
+}
+
 /* harmless_forks(yes): whether this thread's forks are of workers, which never look at lent tensors */
 static PyObject *exchange_harmless_forks(PyObject *object, PyObject *args)
 {
@@ -418,6 +442,8 @@ static long next_task(const struct exchange *self, struct lane *lane, uint64_t d
         if (head != tail) {
             lane->head = head + 1;
             const uint32_t k = lane->entry[head % self->slots];
+            atomic_store_explicit(&lane->doing, k, memory_order_relaxed);
+            atomic_store_explicit(&lane->place, 0, memory_order_relaxed);
             return k < self->slots ? (long)k : -2;
         }
         atomic_store(&lane->sleeping, 1);
@@ -450,6 +476,18 @@ static PyObject *exchange_take(PyObject *object, PyObject *args)
     const uint64_t length = slot->length < self->stride ? slot->length : self->stride;
     return Py_BuildValue("liKy#", k, (int)slot->kind, (unsigned long long)slot->task,
                          (const char *)data_of(self, (uint32_t)k), (Py_ssize_t)length);
+}
+
+/* progress(worker, place): how far it has come with its task, should it die of it */
+static PyObject *exchange_progress(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    unsigned place;
+    if (!PyArg_ParseTuple(args, "lI:progress", &worker, &place) || !is_worker(self, worker))
+        return NULL;
+    atomic_store_explicit(&lane_of(self, (uint32_t)worker)->place, place, memory_order_relaxed);
+    Py_RETURN_NONE;
 }
 
 /* room(slot) -> the slot's memory, to write to */
@@ -531,6 +569,9 @@ static PyMethodDef exchange_methods[] = {
     {"collect", exchange_collect, METH_VARARGS, "collect(slot) -> (kind, task, offset, length, lease)"},
     {"stop", exchange_stop, METH_VARARGS, "stop(worker), or stop(-1) for all"},
     {"harmless_forks", exchange_harmless_forks, METH_VARARGS, "harmless_forks(yes)"},
+    {"doing", exchange_doing, METH_VARARGS, "doing(worker) -> (slot, place) of the task it took last"},
+    {"empty", exchange_empty, METH_VARARGS, "empty(worker): forget what a worker that is gone had to do"},
+    {"progress", exchange_progress, METH_VARARGS, "progress(worker, place)"},
     {"take", exchange_take, METH_VARARGS, "take(worker, seconds) -> (slot, kind, task, message), None or False"},
     {"room", exchange_room, METH_VARARGS, "room(slot) -> memoryview"},
     {"address", exchange_address, METH_VARARGS, "address(slot) -> int"},

@@ -32,7 +32,8 @@ struct lane {
     _Alignas(64) _Atomic uint32_t tail; /* the worker sleeps on it */
     _Atomic uint32_t sleeping, stop;
     _Alignas(64) uint32_t head;
-    uint32_t entry[]; /* numbers of slots */
+    _Atomic uint32_t doing, place; /* the slot that was taken last, and how far the worker has come with it */
+    uint32_t entry[];              /* numbers of slots */
 };
 
 struct header {

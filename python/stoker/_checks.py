@@ -28,13 +28,19 @@ def check_bytes(name: str, value: Any) -> int | None:
     return int(value)
 
 
-def check_arguments(num_workers: Any, compile: Any, order: Any, output: Any) -> None:
+def check_arguments(
+    num_workers: Any, compile: Any, order: Any, output: Any, seed_by: Any, on_error: Any
+) -> None:
     if num_workers != "auto" and not isinstance(num_workers, numbers.Integral):
         raise TypeError(f"num_workers={num_workers!r} is neither a number nor 'auto'")
     if compile not in (True, False, "require"):
         raise ValueError(f"compile={compile!r} is none of True, False, 'require'")
     if order not in ("stoker", "torch"):
         raise ValueError(f"order={order!r} is neither 'stoker' nor 'torch'")
+    if seed_by not in ("worker", "sample"):
+        raise ValueError(f"seed_by={seed_by!r} is neither 'worker' nor 'sample'")
+    if on_error not in ("raise", "skip", "replace"):
+        raise ValueError(f"on_error={on_error!r} is none of 'raise', 'skip', 'replace'")
     if output not in (None, "torch", "numpy", "dlpack"):
         raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
 

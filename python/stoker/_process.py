@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import multiprocessing
 import pickle
-import random
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data import IterDataPipe
@@ -21,99 +19,61 @@ from torch.utils.data.graph_settings import apply_random_seed
 
 from . import _ext
 from ._collate import avoid_shared_files, collator
+from ._fetch import Fetcher, Job
 from ._parcel import Room, pack
+from ._seeds import seed_worker
 
 # What a slot carries.
 FETCH, RESUME = 0, 1  # to a worker: indices; a seed, for the next epoch
 DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from it
 
 _LOOK_FOR_PARENT = 1.0  # seconds
+_SNAPSHOT_SHARE = 0.02  # of a worker's time, for the states of data sets that say theirs
 
 
 @dataclass
-class Job:
-    """All that the workers of one iterator have in common."""
+class Snapshots:
+    """When to ask a data set for its state: often, as far as that costs little."""
 
-    dataset: Any
-    iterable: bool
-    batched: bool
-    collate_fn: Callable[[Any], Any]
-    drop_last: bool
-    base_seed: int
-    shared_seed: int | None  # of DataPipes
-    init_fn: Callable[[int], None] | None
-    workers: int
-    parent: int
+    every: int | None  # batches; None: as often as it is cheap
+    always: bool  # where batches cannot be passed over to come to a place between two states
+    batches: int = 0
+    working: float = 0.0
+    asking: float = 0.0
+    clock: float = field(default_factory=time.monotonic)
 
+    def due(self) -> bool:
+        self.batches += 1
+        if self.always:
+            return True
+        if self.every is not None:
+            return self.every <= 1 or self.batches % self.every == 0
+        now = time.monotonic()
+        self.working += now - self.clock
+        self.clock = now
+        return self.batches == 1 or self.asking <= _SNAPSHOT_SHARE * self.working
 
-class Fetcher:
-    """Samples by their indices, or the next of an iterable data set, as torch fetches them."""
-
-    def __init__(self, job: Job, dataset: Any, collate: Callable[..., Any]) -> None:
-        self._job = job
-        self._dataset = dataset
-        self._collate = collate
-        self._iterator = iter(dataset) if job.iterable else None
-        self._ended = False
-
-    def fetch(self, indices: Any, *room: Room) -> Any:
-        return self._collate(self._samples(indices), *room)
-
-    def _samples(self, indices: Any) -> Any:
-        if self._iterator is not None:
-            return self._next_samples(indices)
-        if not self._job.batched:
-            return self._dataset[indices]
-        if getattr(self._dataset, "__getitems__", None):
-            return self._dataset.__getitems__(indices)
-        return [self._dataset[index] for index in indices]
-
-    def _next_samples(self, indices: Any) -> Any:
-        assert self._iterator is not None
-        if self._ended:
-            raise StopIteration
-        if not self._job.batched:
-            return next(self._iterator)
-        samples = []
-        for _ in indices:
-            try:
-                samples.append(next(self._iterator))
-            except StopIteration:
-                self._ended = True
-                break
-        if not samples or self._job.drop_last and len(samples) < len(indices):
-            raise StopIteration
-        return samples
-
-
-def _numpy_seed(base_seed: int, worker: int) -> Any:
-    """The same words that torch seeds NumPy with."""
-    words = getattr(_torch_worker, "_generate_state", None)
-    if words is not None:
-        return words(base_seed, worker)
-    return np.random.SeedSequence(base_seed, spawn_key=(worker,)).generate_state(4)
+    def took(self, seconds: float) -> None:
+        self.asking += seconds
+        self.clock = time.monotonic()
 
 
 class _Worker:
-    def __init__(self, exchange: _ext.Exchange, number: int, job: Job) -> None:
+    def __init__(self, exchange: _ext.Exchange, number: int, job: Job, start: dict[str, Any] | None) -> None:
         self.exchange = exchange
         self.number = number
         self.job = job
+        self.start = start  # where its part of an epoch was left
         self.fetcher: Fetcher | None = None
         self.broken: ExceptionWrapper | None = None  # what init_fn raised, for the first task
         self.ended = False  # of an iterable data set
         self.dataset = job.dataset
         self.collate = collator(job.collate_fn)
-
-    def seed(self) -> int:
-        seed = self.job.base_seed + self.number
-        random.seed(seed)
-        torch.manual_seed(seed)
-        np.random.seed(_numpy_seed(self.job.base_seed, self.number))
-        return seed
+        self.parent = multiprocessing.parent_process()
+        self.snapshots = Snapshots(job.snapshot_every, not job.iterable)
 
     def begin(self) -> None:
-        seed = self.seed()
+        seed = seed_worker(self.job.base_seed, self.number)
         self._seed_pipe(self.job.shared_seed)
         _torch_worker._worker_info = _torch_worker.WorkerInfo(
             id=self.number, num_workers=self.job.workers, seed=seed, dataset=self.dataset
@@ -121,9 +81,15 @@ class _Worker:
         try:
             if self.job.init_fn is not None:
                 self.job.init_fn(self.number)
-            self.fetcher = Fetcher(self.job, self.dataset, self.collate)
+            self.fetcher = self._new_fetcher(self.start)
         except Exception:
             self.broken = self._wrapped()
+
+    def _new_fetcher(self, start: dict[str, Any] | None) -> Fetcher:
+        return Fetcher(self.job, self.dataset, self.collate, start, self._progress)
+
+    def _progress(self, sample: int) -> None:
+        self.exchange.progress(self.number, sample)
 
     def _seed_pipe(self, seed: int | None) -> None:
         if isinstance(self.dataset, IterDataPipe):
@@ -141,40 +107,41 @@ class _Worker:
             if task is False:
                 return
             if task is None:
-                if os.getppid() != self.job.parent:
+                if self.parent is not None and not self.parent.is_alive():
                     return
                 continue
             slot, kind, _, message = task
             if kind == RESUME:
                 self._resume(slot, pickle.loads(message))
             else:
-                self._fetch(slot, pickle.loads(message))
+                self._fetch(slot, *pickle.loads(message))
 
     def _resume(self, slot: int, seed: int | None) -> None:
         self.ended = False
         self._seed_pipe(seed)
         try:
-            self.fetcher = Fetcher(self.job, self.dataset, self.collate)
+            self.fetcher = self._new_fetcher(None)
         except Exception:
             self.broken = self._wrapped()
         self.exchange.post(slot, RESUMED, 0, 0)
 
-    def _fetch(self, slot: int, indices: Any) -> None:
+    def _fetch(self, slot: int, indices: Any, key: Any) -> None:
         if self.ended:
-            self.exchange.post(slot, END, 0, 0)
+            self._post(slot, END, {})
             return
-        room = Room(self.exchange, slot)
         try:
             if self.broken is not None:
                 broken, self.broken = self.broken, None
                 self._post_error(slot, broken)
                 return
             assert self.fetcher is not None
-            where = pack(room, self.fetcher.fetch(indices, room))
+            room = Room(self.exchange, slot)
+            data = self.fetcher.fetch(indices, key, room)
+            where = pack(room, (data, self._aside()))
         except StopIteration:
             if self.job.iterable:
                 self.ended = True
-                self.exchange.post(slot, END, 0, 0)
+                self._post(slot, END, self._aside(at_the_end=True))
             else:
                 self._post_error(slot, self._wrapped())
         except Exception:
@@ -182,21 +149,35 @@ class _Worker:
         else:
             self.exchange.post(slot, DATA, *where)
 
+    def _aside(self, at_the_end: bool = False) -> dict[str, Any]:
+        """What the loader is told besides a batch: the data set's state, samples that failed."""
+        fetcher = self.fetcher
+        assert fetcher is not None
+        out: dict[str, Any] = {}
+        if fetcher.has_state and (self.snapshots.due() or at_the_end):
+            began = time.monotonic()
+            out["state"] = fetcher.state()
+            self.snapshots.took(time.monotonic() - began)
+        if fetcher.bad:
+            out["bad"], fetcher.bad = fetcher.bad, []
+        return out
+
+    def _post(self, slot: int, kind: int, value: Any) -> None:
+        self.exchange.post(slot, kind, *pack(Room(self.exchange, slot), value))
+
     def _post_error(self, slot: int, error: ExceptionWrapper) -> None:
-        room = Room(self.exchange, slot)
         try:
             pickle.loads(pickle.dumps(error.exc_type))  # classes of a function or a lambda cannot travel
-            where = pack(room, error)
+            self._post(slot, ERROR, error)
         except Exception:
             error.exc_msg = f"{error.exc_type.__name__}, as a RuntimeError because it cannot be pickled: {error.exc_msg}"
             error.exc_type = RuntimeError
-            room = Room(self.exchange, slot)
-            where = pack(room, error)
-        self.exchange.post(slot, ERROR, *where)
+            self._post(slot, ERROR, error)
 
 
-def worker_main(exchange: Any, number: int, job: Job) -> None:
-    """What the process runs. `exchange` is the loader's own (fork), or its descriptor (spawn)."""
+def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None) -> None:
+    """What the process runs. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is
+    where the worker's part of a resumed epoch begins."""
     try:
         signal_handling._set_worker_signal_handlers()
         name = getattr(torch.multiprocessing, "_set_thread_name", None)
@@ -206,7 +187,7 @@ def worker_main(exchange: Any, number: int, job: Job) -> None:
         avoid_shared_files()
         if not isinstance(exchange, _ext.Exchange):
             exchange = _ext.Exchange(fd=exchange.detach())
-        worker = _Worker(exchange, number, job)
+        worker = _Worker(exchange, number, job, start)
         worker.begin()
         worker.run()
     except KeyboardInterrupt:

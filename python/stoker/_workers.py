@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of data sets written in Python: in this process, or in worker processes.
+"""Epochs of data sets written in Python, by worker processes.
 
 Batch i goes to worker i mod n, and batches come in order, as from torch's DataLoader: samplers, seeds and
 get_worker_info() give the same batches in both. Tasks and batches travel in the slots of an exchange.
@@ -8,71 +8,34 @@ get_worker_info() give the same batches in both. Tasks and batches travel in the
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
-import os
 import pickle
-import signal
-import sys
 import time
-import warnings
-from multiprocessing import reduction
-from typing import Any
-
-import torch
-from torch.utils.data import IterDataPipe, MapDataPipe
-from torch.utils.data import dataloader as _torch
-from torch.utils.data._utils import pin_memory as _pinning
+from typing import Any, NamedTuple
 
 from . import _ext
 from ._parcel import unpack
-from ._process import DATA, END, ERROR, FETCH, RESUME, Fetcher, Job, worker_main
+from ._pool import Pool
+from ._process import DATA, END, ERROR, FETCH, RESUME
+from ._python_epoch import PythonIterator
 
 _LOOK_FOR_WORKERS = 0.25  # seconds between looks at whether they live
-_PATIENCE = 0.15  # for a worker that is to end, before it is terminated
 _KEPT = 32  # batches that a consumer may keep before further ones are copied out of their slots
+_REPLACED = 64  # workers that may die in an epoch, where that is allowed, unless error_limit says otherwise
 
 
-class _Iterator(_torch._BaseDataLoaderIter):
-    """What both kinds have in common: torch's draws of seeds and its warnings."""
-
-    def _job(self, loader: Any) -> Job:
-        return Job(
-            dataset=self._dataset,
-            iterable=self._dataset_kind == _torch._DatasetKind.Iterable,
-            batched=self._auto_collation,
-            collate_fn=self._collate_fn,
-            drop_last=self._drop_last,
-            base_seed=self._base_seed,
-            shared_seed=self._shared_seed,
-            init_fn=loader.worker_init_fn,
-            workers=self._num_workers,
-            parent=os.getpid(),
-        )
-
-    def _pinned(self, data: Any) -> Any:
-        if not self._pin_memory:
-            return data
-        return _pinning.pin_memory(data, self._pin_memory_device)
+class _Task(NamedTuple):
+    worker: int
+    slot: int
+    message: bytes
+    index: Any
+    mark: tuple[int, Any]
 
 
-class SingleIterator(_Iterator):
-    """An epoch in the calling process."""
-
-    def __init__(self, loader: Any) -> None:
-        super().__init__(loader)
-        if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
-            torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
-        self._fetcher = Fetcher(self._job(loader), self._dataset, self._collate_fn)
-
-    def _next_data(self) -> Any:
-        return self._pinned(self._fetcher.fetch(self._next_index()))
-
-
-class WorkerIterator(_Iterator):
+class WorkerIterator(PythonIterator):
     """An epoch by worker processes; with persistent_workers, one after the other."""
 
-    _shutdown = True  # until the workers are there
+    _pool: Pool | None = None  # until the workers are there
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
@@ -82,111 +45,70 @@ class WorkerIterator(_Iterator):
         # A slot for each task under way, for each worker's resume, and for what the consumer keeps.
         self._exchange = _ext.Exchange(self._num_workers, self._ahead + self._num_workers + _KEPT)
         self._exchange.regular = self._ahead + 2
-        self._owner = os.getpid()
-        self._workers: list[Any] = []
-        self._start(loader)
+        job = self._job(loader)
+        self._iterable = job.iterable
+        self._skip_errors = job.skip_errors
+        self._free_choice = self._seed is not None and not job.iterable  # nobody can tell who makes a batch
+        self._tasks: dict[int, _Task] = {}  # in order
+        self._each = self._starts()
+        pool = Pool(loader.multiprocessing_context, job, self._exchange, (self._world_size, self._rank))
+        self._pool = pool
+        pool.start(self._each)
+        self._workers = pool.processes
         self._reset(loader, first_iter=True)
 
-    # ---- workers ----
-
-    def _start(self, loader: Any) -> None:
-        context = loader.multiprocessing_context or torch.multiprocessing.get_context()
-        job = self._job(loader)
-        if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
-            job.init_fn = functools.partial(
-                _torch._sharding_worker_init_fn, job.init_fn, self._world_size, self._rank
+    def _starts(self) -> list[dict[str, Any]]:
+        """Where the part of each worker begins, and, from then on, stands."""
+        then = (self._start or {}).get("workers", {})
+        each = then.get("each", [])
+        if each and len(each) != self._num_workers:
+            raise ValueError(
+                f"the state was saved with {len(each)} workers, whose data sets were at places of their own; this "
+                f"loader has {self._num_workers}. Resume with num_workers={len(each)}"
             )
-        self._shutdown = False
-        self._exchange.harmless_forks(True)
-        try:
-            for number in range(self._num_workers):
-                self._workers.append(self._start_one(context, number, job))
-        except BaseException:
-            self._shutdown_workers()
-            raise
-        finally:
-            self._exchange.harmless_forks(False)
-
-    def _start_one(self, context: Any, number: int, job: Job) -> Any:
-        forks = context.get_start_method() == "fork"
-        process = context.Process(
-            target=worker_main,
-            args=(self._exchange if forks else _Descriptor(self._exchange.fileno()), number, job),
-            daemon=True,
-        )
-        try:
-            process.start()
-        except (TypeError, AttributeError, pickle.PicklingError):
-            warnings.warn(
-                "Got pickle error when attempting to start a worker Process. This might be because the "
-                "worker Process arguments are not picklable, which every start method but 'fork' needs. "
-                "You can also try multiprocessing.set_start_method('fork').",
-                stacklevel=2,
+        if (self._start or {}).get("fetcher"):
+            raise ValueError(
+                "the state was saved with num_workers=0, by a data set that was at a place of its own; this "
+                f"loader has {self._num_workers}. Resume with num_workers=0"
             )
-            raise
-        return process
-
-    def _check_workers(self) -> None:
-        """Raises when a worker that has work to do is gone."""
-        busy = {number for number, _ in self._tasks.values()}
-        gone = [
-            (number, worker)
-            for number, worker in enumerate(self._workers)
-            if number in busy and not worker.is_alive()
-        ]
-        if not gone:
-            return
-        sentence = self._how_it_ended(*gone[0])
-        for number, _ in gone:
-            self._workers_status[number] = False
-            self._forget_tasks(number)
-        raise RuntimeError(sentence)
-
-    def _forget_tasks(self, worker: int) -> None:
-        """Those that a worker which is gone will never do."""
-        for task, (owner, slot) in list(self._tasks.items()):
-            if owner == worker and self._exchange.wait((slot,), 0) < 0:
-                del self._tasks[task]
-                self._exchange.release(slot)
-
-    def _how_it_ended(self, number: int, worker: Any) -> str:
-        code = worker.exitcode
-        tasks = [str(task) for task, (owner, _) in self._tasks.items() if owner == number][:1]
-        doing = f" It was making batch {tasks[0]}." if tasks else ""
-        if code is not None and code < 0:
-            try:
-                name = f"{signal.strsignal(-code)}"
-            except ValueError:
-                name = f"signal {-code}"
-            hint = (
-                " The system's OOM killer ends processes so when memory runs out: use fewer workers or smaller "
-                "batches."
-                if code == -signal.SIGKILL
-                else ""
-            )
-            return f"DataLoader worker (pid {worker.pid}) is killed by signal: {name}.{doing}{hint}"
-        return (
-            f"DataLoader worker (pid(s) {worker.pid}) exited unexpectedly with exit code {code}."
-            f"{doing} Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better "
-            "error trace."
-        )
+        if then.get("finished") and not self._persistent_workers:
+            each = []  # each epoch has new workers, with the data set as it is here
+        return [dict(one) for one in each] or [{} for _ in range(self._num_workers)]
 
     # ---- epochs ----
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        if not first_iter and self._shutdown:
+        assert self._pool is not None
+        if not first_iter and self._pool.is_shut:
             raise RuntimeError("the workers of this DataLoader were shut down")
+        left = [task.slot for task in self._tasks.values()]
         super()._reset(loader, first_iter)
-        self._send_idx = 0  # the next task to be sent
-        left = [] if first_iter else [slot for _, slot in self._tasks.values()]
-        self._tasks: dict[int, tuple[int, int]] = {}  # in order: the worker and the slot of each
+        self._send_idx = self._received_idx = self._delivered
+        self._tasks = {}
+        self._beyond: dict[int, tuple[int, Any]] = {}  # delivered before their turn: where in_order is False
+        self._failed_task: tuple[int, _Task] | None = None
         self._workers_status = [True] * self._num_workers
         self._workers_num_tasks = [0] * self._num_workers
-        self._turns = itertools.cycle(range(self._num_workers))
         if not first_iter:
+            self._each = [{} for _ in range(self._num_workers)]
             self._resume(left)
-        for _ in range(self._ahead):
-            self._send_next()
+        self._send_first((self._start or {}).get("workers", {}) if first_iter else {})
+
+    def _send_first(self, then: dict[str, Any]) -> None:
+        """Tasks for all; in a resumed epoch to those that had them then, where that can be seen."""
+        turn = 0
+        assigned: list[int] = []
+        if then.get("count") == self._num_workers and not then.get("finished"):
+            turn = then["turn"]
+            assigned = then.get("assigned", [])
+            for worker in then.get("ended", []):
+                self._workers_status[worker] = False
+        self._turn = turn
+        beyond = set((self._start or {}).get("beyond", []))
+        for worker in assigned:
+            self._send_next(worker, beyond)
+        while len(self._tasks) < self._ahead and self._send_next(None, beyond):
+            pass
 
     def _resume(self, left: list[int]) -> None:
         """Tells the workers that another epoch begins; what they still had to do is done by then."""
@@ -206,24 +128,100 @@ class WorkerIterator(_Iterator):
             raise RuntimeError("all slots of the exchange are in use")  # pragma: no cover
         return slot
 
-    def _send_next(self) -> None:
-        try:
-            index = self._next_index()
-        except StopIteration:
-            return
+    def _choose(self) -> int | None:
+        """The worker whose turn it is."""
         active = sum(self._workers_status)
-        for worker in itertools.islice(self._turns, self._num_workers):
+        if self._free_choice and active:
+            return min(range(self._num_workers), key=self._workers_num_tasks.__getitem__)
+        for _ in range(self._num_workers):
+            worker, self._turn = self._turn, (self._turn + 1) % self._num_workers
             if self._workers_status[worker] and (
                 self._in_order or self._workers_num_tasks[worker] < self._ahead // active
             ):
+                return worker
+        return None
+
+    def _send_next(self, worker: int | None = None, beyond: set[int] | None = None) -> bool:
+        """Sends the next task, if there is one; those `beyond` were done before the epoch was left."""
+        while True:
+            try:
+                index = self._next_index()
+            except StopIteration:
+                return False
+            if not beyond or self._send_idx not in beyond:
                 break
-        else:
-            return
-        slot = self._free_slot()
-        self._exchange.send(worker, slot, FETCH, self._send_idx, pickle.dumps(index, pickle.HIGHEST_PROTOCOL))
-        self._tasks[self._send_idx] = (worker, slot)
-        self._workers_num_tasks[worker] += 1
+            self._beyond[self._send_idx] = self._draws.mark()
+            self._send_idx += 1
+        if worker is None:
+            worker = self._choose()
+        if worker is None:
+            return False
+        message = pickle.dumps((index, self._key(index)), pickle.HIGHEST_PROTOCOL)
+        self._send(self._send_idx, _Task(worker, self._free_slot(), message, index, self._draws.mark()))
         self._send_idx += 1
+        return True
+
+    def _send(self, number: int, task: _Task) -> None:
+        self._exchange.send(task.worker, task.slot, FETCH, number, task.message)
+        self._tasks[number] = task
+        self._workers_num_tasks[task.worker] += 1
+
+    # ---- workers that die ----
+
+    def _check_workers(self) -> None:
+        """Deals with workers that have work to do and are gone: they are replaced, or the epoch ends."""
+        assert self._pool is not None
+        busy = {task.worker for task in self._tasks.values()}
+        gone = [number for number in self._pool.gone() if number in busy]
+        # What a worker posted right before it ended counts.
+        if not gone or self._exchange.wait(self._due(), 0) >= 0:
+            return
+        sentence = self._pool.how_it_ended(gone[0], self._what_it_did(gone[0])[1])
+        if self._skip_errors and not self._iterable:
+            for number in gone:
+                self._replace(number)
+            return
+        for number in gone:
+            self._workers_status[number] = False
+            self._forget_tasks(number)
+        raise RuntimeError(sentence)
+
+    def _what_it_did(self, worker: int) -> tuple[Any, str]:
+        """The sample that a worker had when it died, and a sentence about it."""
+        slot, place = self._exchange.doing(worker)
+        for number, task in self._tasks.items():
+            if task.worker == worker and task.slot == slot and self._exchange.wait((slot,), 0) < 0:
+                index = task.index
+                if self._iterable:
+                    return None, f" It was making batch {number}."
+                if isinstance(index, (list, tuple)) and place < len(index):
+                    index = index[place]
+                return index, f" It was making batch {number}, sample {index!r}."
+        return None, ""
+
+    def _replace(self, worker: int) -> None:
+        """Another process does what it had to do, without the sample that it died of."""
+        assert self._pool is not None
+        sample, sentence = self._what_it_did(worker)
+        ended = self._pool.how_it_ended(worker, sentence)
+        if sample is None or self._failed >= _REPLACED and self._error_limit is None:
+            raise RuntimeError(ended)
+        self._report([{"sample": sample, "status": "killed", "reason": ended}])
+        avoid = [*self._each[worker].get("avoid", []), sample]
+        self._each[worker]["avoid"] = avoid
+        again = {n: t for n, t in self._tasks.items() if t.worker == worker}
+        again = {n: t for n, t in again.items() if self._exchange.wait((t.slot,), 0) < 0}
+        self._pool.replace(worker, {**self._each[worker]})
+        self._workers_num_tasks[worker] -= len(again)
+        for number, task in again.items():
+            self._send(number, task)
+
+    def _forget_tasks(self, worker: int) -> None:
+        """Those that a worker which is gone will never do."""
+        for number, task in list(self._tasks.items()):
+            if task.worker == worker and self._exchange.wait((task.slot,), 0) < 0:
+                del self._tasks[number]
+                self._exchange.release(task.slot)
 
     # ---- batches ----
 
@@ -240,74 +238,111 @@ class WorkerIterator(_Iterator):
             if slot >= 0:
                 return slot
             self._check_workers()
-            # What a worker posted right before it ended counts.
 
     def _due(self) -> tuple[int, ...]:
         """The slots of which one is to be handed out next; none at the end of the epoch."""
-        slots = tuple(slot for _, slot in self._tasks.values())
-        return slots[:1] if self._in_order else slots
+        if self._in_order:
+            return tuple(task.slot for task in itertools.islice(self._tasks.values(), 1))
+        return tuple(task.slot for task in self._tasks.values())
 
     def _next_data(self) -> Any:
+        assert self._pool is not None
         while True:
             slots = self._due()
             if not slots:
                 if not self._persistent_workers:
                     self._shutdown_workers()
                 raise StopIteration
-            if self._shutdown:
+            if self._pool.is_shut:
                 raise RuntimeError("the workers of this DataLoader were shut down")
-            kind, task, offset, length, lease = self._exchange.collect(self._wait(slots))
-            worker, _ = self._tasks.pop(task)
-            self._workers_num_tasks[worker] -= 1
-            if kind == END:
-                self._workers_status[worker] = False
-                if not self._persistent_workers and not self._workers_num_tasks[worker]:
-                    self._exchange.stop(worker)
-                self._send_next()
-                continue
+            self._pass_failed()
+            kind, number, offset, length, lease = self._exchange.collect(self._wait(slots))
+            task = self._tasks.pop(number)
+            self._workers_num_tasks[task.worker] -= 1
             if self._exchange.lent() > _KEPT:
                 lease = bytearray(memoryview(lease)[: offset + length])
             data = unpack(lease, offset, length)
             del lease
+            if kind == END:
+                self._worker_ended(task.worker, data)
+                continue
             self._send_next()
             if kind == ERROR:
+                self._failed_task = number, task
                 data.reraise()
             assert kind == DATA
+            self._advance(number, task)
+            data, aside = data
+            self._note(task.worker, aside)
             return self._pinned(data)
+
+    def _pass_failed(self) -> None:
+        """A batch that failed is behind us when the next one is asked for; until then it can be resumed at."""
+        if self._failed_task is not None:
+            self._advance(*self._failed_task)
+            self._failed_task = None
+
+    def _worker_ended(self, worker: int, aside: dict[str, Any]) -> None:
+        self._workers_status[worker] = False
+        self._each[worker]["ended"] = True
+        if "state" in aside:
+            self._each[worker].update(at=self._each[worker].get("batches", 0), state=aside["state"])
+        if not self._persistent_workers and not self._workers_num_tasks[worker]:
+            self._exchange.stop(worker)
+        self._send_next()
+
+    def _advance(self, number: int, task: _Task) -> None:
+        """The batch is the caller's: an epoch that is left now is resumed behind it."""
+        self._beyond[number] = task.mark
+        while self._delivered in self._beyond:
+            self._mark = self._beyond.pop(self._delivered)
+            self._delivered += 1
+        if self._iterable:
+            self._delivered = number + 1
+            self._beyond.clear()
+        part = self._each[task.worker]
+        part["batches"] = part.get("batches", 0) + 1
+
+    def _note(self, worker: int, aside: dict[str, Any]) -> None:
+        part = self._each[worker]
+        if "state" in aside:
+            part.update(at=part["batches"], state=aside["state"])
+        if "bad" in aside:
+            self._report(aside["bad"])
+
+    # ---- where it stands ----
+
+    def state(self) -> dict[str, Any]:
+        out = super().state()
+        if self._beyond:
+            out["beyond"] = sorted(self._beyond)
+        workers: dict[str, Any] = {"count": self._num_workers, "turn": self._delivered % self._num_workers}
+        if self._iterable:
+            workers["turn"] = self._turn
+            workers["assigned"] = [task.worker for task in self._tasks.values()]
+            workers["ended"] = [n for n, active in enumerate(self._workers_status) if not active]
+        if self._iterable or any("state" in part for part in self._each):
+            workers["each"] = [_without(part, "avoid", "finished") for part in self._each]
+        return {**out, "workers": workers}
+
+    def _left_behind(self) -> dict[str, Any]:
+        if not self._persistent_workers or not any("state" in part for part in self._each):
+            return {}
+        each = [{**_without(part, "avoid", "ended"), "finished": True} for part in self._each]
+        return {"workers": {"count": self._num_workers, "each": each, "finished": True}}
 
     # ---- the end ----
 
     def _shutdown_workers(self) -> None:
-        if self._shutdown or sys.is_finalizing() or self._owner != os.getpid():
-            return
-        self._shutdown = True
-        self._exchange.stop(-1)
-        deadline = time.monotonic() + _PATIENCE
-        for worker in self._workers:
-            worker.join(max(0.0, deadline - time.monotonic()))
-        for worker in self._workers:
-            if worker.is_alive():
-                worker.terminate()
-        for worker in self._workers:
-            worker.join(1)
-            if worker.is_alive():
-                worker.kill()
-                worker.join()
+        if self._pool is not None:
+            self._pool.shut()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
+            if self._pool is not None and not self._pool.is_shut:
+                self._note_where_left()
             self._shutdown_workers()
 
 
-class _Descriptor:
-    """A descriptor that goes along when a process is started by spawn or forkserver."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def __reduce__(self) -> Any:
-        return _identity, (reduction.DupFd(self._fd),)
-
-
-def _identity(received: Any) -> Any:
-    return received
+def _without(part: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name not in names}

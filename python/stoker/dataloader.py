@@ -18,7 +18,8 @@ from .state import Place
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
 
-    from ._workers import SingleIterator, WorkerIterator
+    from ._python_epoch import Epochs, SingleIterator
+    from ._workers import WorkerIterator
 else:
     from ._standin import DataLoader as _Base  # type: ignore[assignment]
 
@@ -32,8 +33,6 @@ _ENGINE_ONLY: dict[str, Any] = {
     "augment_on": "auto",
     "pinned_limit": None,
     "batch_transforms": None,
-    "on_error": "raise",
-    "error_limit": None,
     "fidelity": "exact",
     "pillow": 13,
     "exif_rotate": False,
@@ -44,7 +43,6 @@ _ENGINE_ONLY: dict[str, Any] = {
     "pixel_limit": None,
     "rank": None,
     "world_size": None,
-    "seed": None,
 }
 
 
@@ -96,6 +94,12 @@ class DataLoader(_Base):  # type: ignore[misc]
     dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
     seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
         torch is in use (so torch.manual_seed makes runs repeatable), 0 with world_size > 1, else random.
+    seed_by: of data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch
+        does; "sample" seeds them before each sample from the seed, the epoch and the sample, so that what is
+        drawn is the same for any number of workers and after any resume. The engine always does that.
+    snapshot_every_n_steps: how often the workers ask an iterable data set for its state_dict; by default as
+        often as that takes less than 2 % of their time. The state is exact whatever this is: batches between
+        are passed over on resume.
     order: how shuffle=True shuffles. "stoker" needs no array and starts at once; "torch" gives exactly
         torch's order: that of RandomSampler (by the same draws from torch's generator), or with a seed
         or world_size > 1 that of DistributedSampler.
@@ -163,7 +167,9 @@ class DataLoader(_Base):  # type: ignore[misc]
         dtype: Any = None,
         memory_format: Any = None,
         seed: int | None = None,
+        seed_by: str = "worker",
         order: str = "stoker",
+        snapshot_every_n_steps: int | None = None,
         device: Any = None,
         augment_on: str = "auto",
         pinned_limit: int | None = None,
@@ -182,12 +188,13 @@ class DataLoader(_Base):  # type: ignore[misc]
         world_size: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
-        check_arguments(num_workers, compile, order, output)
+        check_arguments(num_workers, compile, order, output, seed_by, on_error)
         check_shares(rank, world_size, sampler, batch_sampler)
         compiled, why = (None, ["compile=False"]) if compile is False else compile_loader(
             dataset, collate_fn, worker_init_fn
         )
         if compiled is None:
+            given |= _refused_in_python(dataset, seed, seed_by, on_error)
             self._refuse_what_needs_the_engine(compile, why, given)
         self._why_python = why
         super().__init__(
@@ -213,6 +220,12 @@ class DataLoader(_Base):  # type: ignore[misc]
         self.shuffle = bool(shuffle)
         self.order = order
         self.compile = compile
+        self.seed = seed
+        self.seed_by = seed_by
+        self.on_error = on_error
+        self.error_limit = error_limit
+        self.snapshot_every_n_steps = snapshot_every_n_steps
+        self._epochs = None if torch_if_installed() is None else Epochs()
         for name, value in given.items():
             setattr(self, name, value)
         self._asked = (sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
@@ -221,10 +234,11 @@ class DataLoader(_Base):  # type: ignore[misc]
             self.num_workers = max(1, self._native.threads())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None, "_iterator": None}
+        return {**self.__dict__, "_native": None, "_iterator": None, "_epochs": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
             compiled, _ = compile_loader(self.dataset, None, None)
             assert compiled is not None
@@ -238,7 +252,7 @@ class DataLoader(_Base):  # type: ignore[misc]
     def _refuse_what_needs_the_engine(
         self, compile: bool | str, why: list[str], given: dict[str, Any]
     ) -> None:
-        asked = [name for name, value in given.items() if value is not None and value != _ENGINE_ONLY[name]]
+        asked = [name for name, value in given.items() if value is not None and value != _ENGINE_ONLY.get(name)]
         reasons = "; ".join(why)
         if compile == "require":
             raise NotImplementedError(f"compile='require', and the engine cannot do this: {reasons}")
@@ -321,6 +335,8 @@ class DataLoader(_Base):  # type: ignore[misc]
             raise ValueError(f"epoch={epoch} should be non-negative")
         if self._native is not None:
             self._native.set_epoch(epoch)
+        else:
+            self._epochs.set(int(epoch))
         told: tuple[Any, ...] = (
             self.sampler,
             self.batch_sampler,
@@ -335,6 +351,8 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
         if self._native is None:
+            if self._epochs.pending is not None:
+                self._iterator = None  # its workers are elsewhere in the data
             return super().__iter__()
         self._warn_of_pinning()
         self._native.use(pipeline_of(self.dataset))
@@ -343,6 +361,14 @@ class DataLoader(_Base):  # type: ignore[misc]
     def _get_iterator(self) -> Any:
         """For torch's __iter__: an epoch of a data set written in Python."""
         return SingleIterator(self) if self.num_workers == 0 else WorkerIterator(self)
+
+    def _sample_seed(self) -> int | None:
+        """Where each sample is seeded by itself: what its seeds follow from."""
+        if self.seed_by != "sample":
+            return None
+        if self.seed is not None:
+            return self.seed
+        return int((self.generator or torch_if_installed()).initial_seed())
 
     def _warn_of_pinning(self) -> None:
         if not self.pin_memory or self._engine_side("pin_memory").device is not None:
@@ -366,13 +392,23 @@ class DataLoader(_Base):  # type: ignore[misc]
         """Where the loader stands: a small dict of plain values, the same on every rank. It is valid for
         any number of threads afterwards and, without a sampler, for any world_size.
 
+        Of a data set written in Python it holds what the sampler needs to draw the same order, and the states
+        of data sets (or iterators of iterable ones) that have state_dict and load_state_dict. Iterable data
+        sets need the same num_workers again.
+
         After an exception from next it names the batch that failed, so that load_state_dict tries that batch
         again; next goes on with the one behind it."""
-        return self._engine_side("state_dict()").place().as_dict()
+        if self._native is None:
+            return self._epochs.state(self)
+        return self._native.place().as_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next iterator resumes where the state was taken."""
-        self._engine_side("load_state_dict()").resume(Place.from_dict(state))
+        """The next iterator resumes where the state was taken. A sampler of yours is drawn again, and must
+        give what it gave then (or have state_dict and load_state_dict itself, which are then called)."""
+        if self._native is None:
+            self._epochs.resume(state)
+        else:
+            self._native.resume(Place.from_dict(state))
 
     # ---- what happened ----
 
@@ -384,7 +420,7 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     def bad_samples(self) -> list[dict[str, Any]]:
         """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
-        return self._engine_side("bad_samples()").ledger()
+        return list(self._epochs.bad) if self._native is None else self._native.ledger()
 
     def explain(self) -> str:
         """What of the work the engine does, what Python, and why."""
@@ -422,6 +458,23 @@ class DataLoader(_Base):  # type: ignore[misc]
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
             f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
         )
+
+
+def _refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> dict[str, Any]:
+    """Options that a data set written in Python cannot have, unlike others."""
+    from torch.utils.data import IterableDataset
+
+    refused: dict[str, Any] = {}
+    if on_error == "replace":
+        refused["on_error"] = on_error
+    if seed is not None and seed_by != "sample":
+        refused["seed"] = seed
+    if isinstance(dataset, IterableDataset):
+        if seed_by == "sample":
+            raise ValueError("seed_by='sample' needs samples with numbers, which an IterableDataset has not")
+        if on_error == "skip":
+            refused["on_error"] = on_error
+    return refused
 
 
 def _worker_count(num_workers: int | str, compiled: Compiled | None) -> int:

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of a data set written in Python, and the batches that are made of them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ._position import has_state
+from ._seeds import seed_sample
+
+_SUBSTITUTES = 64  # samples tried in the place of one that fails
+
+
+@dataclass
+class Job:
+    """All that the workers of one iterator have in common."""
+
+    dataset: Any
+    iterable: bool
+    batched: bool
+    batch_size: int | None
+    collate_fn: Callable[[Any], Any]
+    drop_last: bool
+    base_seed: int
+    shared_seed: int | None  # of DataPipes
+    init_fn: Callable[[int], None] | None
+    workers: int
+    snapshot_every: int | None
+    skip_errors: bool  # another sample in the place of one that fails
+
+
+def _nothing(sample: int) -> None:
+    pass
+
+
+class Fetcher:
+    """Samples by their indices, or the next of an iterable data set, as torch fetches them.
+
+    `start` is where an epoch is resumed: states of the data set and its iterator, and how many batches
+    ("batches") came before, of which the states know ("at"). "ended": the data set had no more; "finished":
+    nor had any other worker's, and this is the next epoch; "avoid": samples that workers died of.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        dataset: Any,
+        collate: Callable[..., Any],
+        start: dict[str, Any] | None = None,
+        progress: Callable[[int], None] = _nothing,
+    ) -> None:
+        self._job = job
+        self._dataset = dataset
+        self._collate = collate
+        self._progress = progress
+        self._avoid: set[Any] = set()
+        self.bad: list[dict[str, Any]] = []  # not reported yet
+        start = start or {}
+        self._ended = start.get("ended", False)
+        states = start.get("state", {})
+        self._avoid.update(start.get("avoid", ()))
+        if "dataset" in states and has_state(dataset):
+            dataset.load_state_dict(states["dataset"])
+        self._iterator = iter(dataset) if job.iterable else None
+        if "iterator" in states and has_state(self._iterator):
+            self._iterator.load_state_dict(states["iterator"])  # type: ignore[union-attr]
+        self.has_state = has_state(dataset) or has_state(self._iterator)
+        if start.get("finished"):
+            self._iterator = iter(dataset) if job.iterable else None
+        elif self._iterator is not None:
+            self._pass_over(start.get("batches", 0) - start.get("at", 0))
+
+    def _pass_over(self, batches: int) -> None:
+        try:
+            for _ in range(batches):
+                self._next_samples([None] * (self._job.batch_size or 1))
+        except StopIteration:
+            self._ended = True
+
+    def state(self) -> dict[str, Any]:
+        """What the data set and its iterator say of themselves."""
+        out = {}
+        if has_state(self._iterator):
+            out["iterator"] = self._iterator.state_dict()  # type: ignore[union-attr]
+        if has_state(self._dataset) and self._dataset is not self._iterator:
+            out["dataset"] = self._dataset.state_dict()
+        return out
+
+    def fetch(self, indices: Any, key: Any, *room: Any) -> Any:
+        """`key`: None, or (seed, epoch, occurrences) where each sample has a seed of its own."""
+        samples = self._samples(indices, key)
+        if key is not None:
+            first = indices[0] if isinstance(indices, (list, tuple)) else indices
+            seed_sample(key[0], key[1], "collate", _plain(first))
+        return self._collate(samples, *room)
+
+    def _samples(self, indices: Any, key: Any) -> Any:
+        if self._iterator is not None:
+            return self._next_samples(indices)
+        if not self._job.batched:
+            return self._sample(indices, 0, key)
+        if getattr(self._dataset, "__getitems__", None) and not self._avoid:
+            if key is not None:
+                seed_sample(key[0], key[1], _plain(indices[0]), 0 if key[2] is None else key[2][0])
+            return self._dataset.__getitems__(indices)
+        return [self._sample(index, n, key) for n, index in enumerate(indices)]
+
+    def _sample(self, index: Any, number: int, key: Any) -> Any:
+        self._progress(number)
+        if key is not None:
+            again = 0 if key[2] is None else key[2][number] if self._job.batched else key[2]
+            seed_sample(key[0], key[1], _plain(index), again)
+        if not self._job.skip_errors:
+            return self._dataset[index]
+        return self._sample_or_substitute(index)
+
+    def _sample_or_substitute(self, index: Any) -> Any:
+        """The sample; where it fails one of those behind it."""
+        failure: Exception = RuntimeError(f"sample {index} and those behind it kill the worker that makes them")
+        for number in range(_SUBSTITUTES):
+            other = index if not number else (index + number) % len(self._dataset)
+            if other in self._avoid:
+                continue
+            try:
+                return self._dataset[other]
+            except Exception as error:
+                failure = error
+                reason = "".join(traceback.format_exception_only(error)).strip()
+                self.bad.append({"sample": _plain(other), "status": type(error).__name__, "reason": reason})
+                if not isinstance(index, int):
+                    break
+        raise failure
+
+    def _next_samples(self, indices: Any) -> Any:
+        assert self._iterator is not None
+        if self._ended:
+            raise StopIteration
+        if not self._job.batched:
+            return next(self._iterator)
+        samples: list[Any] = []
+        for _ in indices:
+            self._progress(len(samples))
+            try:
+                samples.append(next(self._iterator))
+            except StopIteration:
+                self._ended = True
+                break
+        if not samples or self._job.drop_last and len(samples) < len(indices):
+            raise StopIteration
+        return samples
+
+
+def _plain(index: Any) -> Any:
+    """An index as it prints the same whatever holds it."""
+    try:
+        return int(index.__index__())
+    except (AttributeError, TypeError):
+        return repr(index)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open handles that a forked worker must not use: found in a data set's attributes, and warned of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+_DEPTH, _MOST = 4, 512  # how far attributes are followed, and how many are looked at
+
+# By the module and name of their classes, none of which is imported here.
+_HANDLES = {
+    ("h5py._hl.files", "File"): "an open h5py.File",
+    ("h5py._hl.dataset", "Dataset"): "a data set of an open h5py.File",
+    ("h5py._hl.group", "Group"): "a group of an open h5py.File",
+    ("lmdb.cpython", "Environment"): "an open lmdb.Environment",
+    ("lmdb.cffi", "Environment"): "an open lmdb.Environment",
+    ("builtins", "Environment"): "an open lmdb.Environment",
+    ("builtins", "Transaction"): "a transaction of an open lmdb.Environment",
+    ("lmdb.cpython", "Transaction"): "a transaction of an open lmdb.Environment",
+    ("zipfile", "ZipFile"): "an open zipfile.ZipFile",
+    ("zipfile._path", "ZipFile"): "an open zipfile.ZipFile",
+    ("tarfile", "TarFile"): "an open tarfile.TarFile",
+    ("sqlite3", "Connection"): "a sqlite3 connection",
+    ("_io", "BufferedReader"): "an open file",
+    ("_io", "BufferedRandom"): "an open file",
+    ("_io", "FileIO"): "an open file",
+}
+_warned: set[str] = set()
+
+
+def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", each) for key, each in list(value.items())[:_MOST])
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{n}]", each) for n, each in enumerate(value[:_MOST]))
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        yield from ((f".{name}", each) for name, each in list(vars(value).items()))
+
+
+def find_handles(value: Any) -> list[tuple[str, str]]:
+    """Where open handles are, and what they are."""
+    found: list[tuple[str, str]] = []
+    seen: set[int] = set()
+    level = [("dataset", value)]
+    for _ in range(_DEPTH):
+        following = []
+        for path, each in level:
+            if id(each) in seen or len(seen) > _MOST:
+                continue
+            seen.add(id(each))
+            kind = next((_HANDLES[k] for k in _names(each) if k in _HANDLES), None)
+            if kind is not None and not getattr(each, "closed", False):
+                found.append((path, kind))
+            elif type(each).__module__ != "builtins" or isinstance(each, (dict, list, tuple)):
+                following += [(path + name, inner) for name, inner in _inside(each)]
+        level = following
+    return found
+
+
+def _names(value: Any) -> list[tuple[str, str]]:
+    return [(kind.__module__, kind.__qualname__) for kind in type(value).__mro__]
+
+
+def warn_of_handles(dataset: Any) -> None:
+    """Once for each place: handles opened before the fork are shared by all workers, offsets and all."""
+    for path, kind in find_handles(dataset):
+        place = f"{type(dataset).__qualname__}{path}"
+        if place in _warned:
+            continue
+        _warned.add(place)
+        warnings.warn(
+            f"{path} is {kind}, opened before the workers are forked: they would all share its file offset and "
+            "its state, and read wrong data or hang. Open it in the worker, when the first sample is asked for "
+            "(keep the path, and set the handle to None in __init__), or in worker_init_fn",
+            stacklevel=5,
+        )

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worker processes of one iterator: how they are started, watched and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from multiprocessing import reduction
+from typing import Any
+
+import torch
+from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data import dataloader as _torch
+
+from . import _ext
+from ._fetch import Job
+from ._handles import warn_of_handles
+from ._process import worker_main
+
+_PATIENCE = 0.15  # seconds for a worker that is to end, before it is terminated
+
+
+class Pool:
+    """Worker processes, and the exchange they share with the loader."""
+
+    def __init__(self, context: Any, job: Job, exchange: _ext.Exchange, shares: tuple[int, int]) -> None:
+        self.exchange = exchange
+        self.processes: list[Any] = []
+        self.is_shut = False
+        self._context = context or torch.multiprocessing.get_context()
+        self._forks = self._context.get_start_method() == "fork"
+        self._owner = os.getpid()
+        self._job = job
+        if isinstance(job.dataset, (IterDataPipe, MapDataPipe)):
+            job.init_fn = functools.partial(_torch._sharding_worker_init_fn, job.init_fn, *shares)
+        if self._forks:
+            warn_of_handles(job.dataset)
+
+    def start(self, starts: list[dict[str, Any] | None]) -> None:
+        """All of them, each where its part of the epoch begins."""
+        try:
+            for number, start in enumerate(starts):
+                self.processes.append(self._start_one(number, start))
+        except BaseException:
+            self.shut()
+            raise
+
+    def replace(self, number: int, start: dict[str, Any] | None) -> None:
+        """Another process for one that is gone."""
+        self.processes[number].join()
+        self.exchange.empty(number)
+        self.processes[number] = self._start_one(number, start)
+
+    @contextlib.contextmanager
+    def _harmless_fork(self) -> Iterator[None]:
+        self.exchange.harmless_forks(True)
+        try:
+            yield
+        finally:
+            self.exchange.harmless_forks(False)
+
+    def _start_one(self, number: int, start: dict[str, Any] | None) -> Any:
+        process = self._context.Process(
+            target=worker_main,
+            args=(
+                self.exchange if self._forks else _Descriptor(self.exchange.fileno()),
+                number,
+                self._job,
+                start,
+            ),
+            daemon=True,
+        )
+        try:
+            with self._harmless_fork():
+                process.start()
+        except (TypeError, AttributeError, pickle.PicklingError):
+            warnings.warn(
+                "Got pickle error when attempting to start a worker Process. This might be because the "
+                "worker Process arguments are not picklable, which every start method but 'fork' needs. "
+                "You can also try multiprocessing.set_start_method('fork').",
+                stacklevel=2,
+            )
+            raise
+        return process
+
+    def gone(self) -> list[int]:
+        return [number for number, process in enumerate(self.processes) if not process.is_alive()]
+
+    def how_it_ended(self, number: int, doing: str) -> str:
+        process = self.processes[number]
+        code = process.exitcode
+        if code is not None and code < 0:
+            try:
+                name = f"{signal.strsignal(-code)}"
+            except ValueError:
+                name = f"signal {-code}"
+            hint = (
+                " The system's OOM killer ends processes so when memory runs out: use fewer workers or smaller "
+                "batches."
+                if code == -signal.SIGKILL
+                else ""
+            )
+            return f"DataLoader worker (pid {process.pid}) is killed by signal: {name}.{doing}{hint}"
+        return (
+            f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly with exit code {code}."
+            f"{doing} Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better "
+            "error trace."
+        )
+
+    def shut(self) -> None:
+        if self.is_shut or sys.is_finalizing() or self._owner != os.getpid():
+            return
+        self.is_shut = True
+        self.exchange.stop(-1)
+        deadline = time.monotonic() + _PATIENCE
+        for process in self.processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        for process in self.processes:
+            process.join(1)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+class _Descriptor:
+    """A descriptor that goes along when a process is started by spawn or forkserver."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __reduce__(self) -> Any:
+        return _identity, (reduction.DupFd(self._fd),)
+
+
+def _identity(received: Any) -> Any:
+    return received

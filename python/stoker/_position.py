@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an epoch of a data set written in Python stands: what its sampler has given, and how that is drawn
+again when the epoch is resumed.
+
+A sampler that has state_dict() says itself where it stands. Any other is drawn again from the beginning, with
+the generators as they were then, and must give what it gave before: a checksum tells.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import random
+import zlib
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+VERSION = 1
+_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
+
+
+def has_state(thing: Any) -> bool:
+    """Whether it can be asked where it stands, and told."""
+    return all(callable(getattr(thing, name, None)) for name in ("state_dict", "load_state_dict"))
+
+
+def _innermost(sampler: Any) -> Any:
+    return sampler.sampler if type(sampler) is BatchSampler else sampler
+
+
+def _generators(loader: Any) -> list[torch.Generator]:
+    """Those that the sampler may draw from, other than torch's own."""
+    sampler = loader._index_sampler
+    found = [loader.generator, getattr(sampler, "generator", None)]
+    found.append(getattr(_innermost(sampler), "generator", None))
+    return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
+
+
+def _text(state: torch.Tensor) -> str:
+    return base64.b64encode(state.numpy().tobytes()).decode()
+
+
+def _state(text: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)
+
+
+def _pythons_now() -> list[Any]:
+    version, words, gauss = random.getstate()
+    return [version, base64.b64encode(array("I", words)).decode(), gauss]
+
+
+def _numpys_now() -> list[Any]:
+    name, words, *rest = np.random.get_state(legacy=True)
+    return [name, base64.b64encode(words.astype(np.uint32).tobytes()).decode(), *rest]
+
+
+def _words(text: str) -> list[int]:
+    return np.frombuffer(base64.b64decode(text), np.uint32).tolist()
+
+
+def _keeper(sampler: Any) -> Any:
+    """The sampler that says itself where it stands, if there is one."""
+    return next((s for s in (sampler, _innermost(sampler)) if has_state(s)), None)
+
+
+def _draws_from_torchs_own(loader: Any) -> bool:
+    """Whether the sampler may draw from the generator that the whole process uses."""
+    inner = _innermost(loader._index_sampler)
+    return (
+        loader._dataset_kind == 0
+        and type(inner) not in (SequentialSampler, DistributedSampler)
+        and getattr(inner, "generator", None) is None
+        and _keeper(loader._index_sampler) is None
+    )
+
+
+def _torchs_now() -> int:
+    return zlib.crc32(torch.get_rng_state().numpy().tobytes())
+
+
+def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
+    """The beginning of the next epoch, if it begins with the generators as they are now. Nothing is drawn."""
+    drawing = torch.Generator()
+    drawing.set_state(torch.get_rng_state() if loader.generator is None else loader.generator.get_state())
+    kept = loader._iterator if loader.persistent_workers else None
+    if kept is None:
+        base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=drawing))
+    else:
+        base_seed = kept._base_seed  # workers that stay have their seeds, and none is drawn
+    random_: dict[str, Any] = {
+        "generators": [
+            _text((drawing if g is loader.generator else g).get_state()) for g in _generators(loader)
+        ]
+    }
+    if _draws_from_torchs_own(loader):
+        then = drawing.get_state() if loader.generator is None else torch.get_rng_state()
+        random_ |= {"torch": _text(then), "now": _torchs_now()}
+    keeper = _keeper(loader._index_sampler)
+    return {
+        "stoker_python": VERSION,
+        "epoch": epoch,
+        "batches": 0,
+        "base_seed": base_seed,
+        "random": random_,
+        **({} if keeper is None else {"sampler": keeper.state_dict()}),
+    }
+
+
+class Draws:
+    """The batches of indices of one epoch, as its sampler gives them."""
+
+    def __init__(self, loader: Any, start: dict[str, Any] | None) -> None:
+        self._loader = loader
+        self._sampler = loader._index_sampler
+        self._start = start or {}
+        self._keeper = _keeper(self._sampler)
+        self._random: dict[str, Any] | None = None  # the generators before the first draw
+        self._sum = 0
+        self._iterator: Iterator[Any] = iter(())
+        self._first: list[Any] = []  # drawn early, so that a saved state is of what will come
+        if self._keeper is not None and "sampler" in self._start:
+            self._keeper.load_state_dict(self._start["sampler"])  # before anybody calls its iter()
+
+    def begin(self, iterator: Iterator[Any]) -> None:
+        """`iterator` is the sampler's; what a resumed epoch has had is passed over."""
+        self._iterator = iterator
+        if self._keeper is None and has_state(iterator):
+            self._keeper = iterator
+            if "sampler" in self._start:
+                iterator.load_state_dict(self._start["sampler"])  # type: ignore[attr-defined]
+        if "random" not in self._start:
+            return
+        self._random = self._start["random"]
+        with self._as_then():
+            if "sampler" in self._start:
+                self._sum = self._start.get("sum", 0)
+            elif self._resharded():
+                self._skip_of_all()
+            else:
+                self._skip()
+            # A sampler that draws from torch's own generator does so with its first sample.
+            self._first = list(itertools.islice(self._iterator, 1))
+
+    def next(self) -> Any:
+        if self._random is None:
+            self._random = self._generators_now()
+        index = self._first.pop() if self._first else next(self._iterator)
+        self._sum = _summed(index, self._sum)
+        return index
+
+    def mark(self) -> tuple[int, Any]:
+        """What of the sampler's state belongs behind the batch that was drawn last."""
+        return self._sum, None if self._keeper is None else self._keeper.state_dict()
+
+    def peek(self) -> None:
+        """Settles what the sampler will give, so that it can be saved."""
+        if self._random is None:
+            self._random = self._generators_now()
+            self._first = list(itertools.islice(self._iterator, 1))
+
+    def state(self, mark: tuple[int, Any] | None) -> dict[str, Any]:
+        assert self._random is not None
+        sum_, sampler = (self._start.get("sum", 0), self._start.get("sampler")) if mark is None else mark
+        now = {"now": _torchs_now()} if "torch" in self._random else {}
+        out = {"random": {**self._random, **now}, "sum": sum_}
+        if sampler is not None:
+            out["sampler"] = sampler
+        shares = self._shares()
+        return out if shares is None else {**out, "shares": shares}
+
+    def _skip(self) -> None:
+        passed = 0
+        for _ in range(self._start["batches"]):
+            for index in itertools.islice(self._iterator, 1):
+                self._sum = _summed(index, self._sum)
+                passed += 1
+        if passed < self._start["batches"] or self._sum != self._start.get("sum", 0):
+            raise ValueError(
+                "the sampler gives another order than when the state was saved, so the epoch cannot "
+                "be resumed. Give it the same seed (or generator state) and epoch as then"
+            )
+
+    # ---- another number of ranks ----
+
+    def _shares(self) -> dict[str, int] | None:
+        """How a DistributedSampler divides the epoch."""
+        inner = _innermost(self._sampler)
+        if type(inner) is not DistributedSampler:
+            return None
+        size = self._sampler.batch_size if type(self._sampler) is BatchSampler else 1
+        return {"world": inner.num_replicas, "epoch": inner.epoch, "seed": inner.seed, "batch_size": size}
+
+    def _resharded(self) -> bool:
+        then, now = self._start.get("shares"), self._shares()
+        return bool(then and now and then["world"] != now["world"])
+
+    def _skip_of_all(self) -> None:
+        """All ranks together have had the first samples of the order; each passes over its part of them."""
+        then, now = self._start["shares"], self._shares()
+        assert now is not None
+        if (then["epoch"], then["seed"]) != (now["epoch"], now["seed"]):
+            raise ValueError(
+                f"the state was saved in epoch {then['epoch']} of a DistributedSampler with seed {then['seed']}; "
+                f"now it has epoch {now['epoch']} and seed {now['seed']}: call its set_epoch before"
+            )
+        had = self._start["batches"] * then["batch_size"] * then["world"]
+        if had % now["world"]:
+            raise ValueError(
+                f"{then['world']} ranks have had {had} samples of this epoch, which {now['world']} ranks cannot "
+                "share alike: resume with a number of ranks that divides it"
+            )
+        rest = itertools.islice(iter(_innermost(self._sampler)), had // now["world"], None)
+        if type(self._sampler) is BatchSampler:
+            size, whole = self._sampler.batch_size, self._sampler.drop_last
+            self._iterator = iter(BatchSampler(list(rest), size, whole))  # type: ignore[arg-type]
+        else:
+            self._iterator = rest
+
+    # ---- generators ----
+
+    def _generators_now(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"generators": []}
+        if self._loader._dataset_kind != 0:
+            return out  # iterable data sets have no order to draw
+        out["generators"] = [_text(g.get_state()) for g in _generators(self._loader)]
+        if self._keeper is None and _draws_from_torchs_own(self._loader):
+            out["torch"] = _text(torch.get_rng_state())
+        if self._keeper is None and type(_innermost(self._sampler)) not in _TORCHS:
+            out["python"], out["numpy"] = _pythons_now(), _numpys_now()
+        return out
+
+    @contextlib.contextmanager
+    def _as_then(self) -> Iterator[None]:
+        """With the generators as they were when the epoch began. torch's own is left as the draws leave it, as if
+        there had been no interruption, unless the script has restored it itself."""
+        assert self._random is not None
+        known = _generators(self._loader)
+        for generator, state in zip(known, self._random["generators"], strict=False):
+            generator.set_state(_state(state))
+        before = torch.get_rng_state(), random.getstate(), np.random.get_state()
+        restored = self._start["batches"] and self._random.get("now") == _torchs_now()
+        if "torch" in self._random:
+            torch.set_rng_state(_state(self._random["torch"]))
+        if "python" in self._random:
+            version, words, gauss = self._random["python"]
+            random.setstate((version, tuple(_words(words)), gauss))
+            name, words, *rest = self._random["numpy"]
+            np.random.set_state((name, _words(words), *rest))
+        try:
+            yield
+        finally:
+            if restored or "torch" not in self._random:
+                torch.set_rng_state(before[0])
+            random.setstate(before[1])
+            np.random.set_state(before[2])
+
+
+def _summed(index: Any, sum_: int) -> int:
+    """A checksum of indices; those that are no whole numbers are not checked."""
+    try:
+        return zlib.crc32(array("q", index if isinstance(index, (list, tuple)) else (index,)), sum_)
+    except (TypeError, OverflowError):
+        return sum_

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Epochs of data sets written in Python: which comes next, where it stands, and those in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data import dataloader as _torch
+from torch.utils.data._utils import pin_memory as _pinning
+
+from ._fetch import Fetcher, Job
+from ._position import VERSION, Draws, start_of_epoch
+from ._seeds import Occurrences, generators_kept
+
+_BAD_KEPT = 1024
+
+
+class Epochs:
+    """The epochs of one loader. One begins with the first next(), so that an iterator nobody uses is none."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.pending: dict[str, Any] | None = None  # where the next iterator begins
+        self.left: dict[str, Any] | None = None  # where the latest iterator was dropped
+        self.finished: dict[str, Any] = {}  # what the latest epoch that ended has left behind
+        self.bad: list[dict[str, Any]] = []
+        self.made = 0  # iterators
+        self._current: Callable[[], PythonIterator | None] = lambda: None
+
+    def start(self, iterator: PythonIterator) -> dict[str, Any] | None:
+        """For a new iterator: where it begins, if that was settled before."""
+        self._current = weakref.ref(iterator)
+        self.made += 1
+        start, self.pending = self.pending, None
+        return start
+
+    def set(self, epoch: int) -> None:
+        self.next = epoch
+        self.left = None
+        if self.pending is not None and self.pending["epoch"] != epoch:
+            self.pending = None
+
+    def begun(self, iterator: PythonIterator) -> None:
+        self.next = iterator.epoch + 1
+        self.left = None
+
+    def dropped(self, iterator: PythonIterator) -> None:
+        if iterator.number == self.made:
+            self.left = iterator.state()
+
+    def state(self, loader: Any) -> dict[str, Any]:
+        current = self._current()
+        if self.pending is not None:
+            return copy.deepcopy(self.pending)
+        if current is not None and not current.finished:
+            return current.state()
+        if self.left is not None:
+            return copy.deepcopy(self.left)
+        return copy.deepcopy({**start_of_epoch(loader, self.next), **self.finished})
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if not isinstance(state, dict) or state.get("stoker_python") != VERSION:
+            raise ValueError(
+                "this is no state of a stoker.DataLoader whose data set runs in Python, or of another version"
+            )
+        self.pending = copy.deepcopy(state)
+        self.next = int(state["epoch"])
+        self.left = None
+
+    def report(self, epoch: int, samples: list[dict[str, Any]]) -> None:
+        self.bad.extend({**sample, "epoch": epoch} for sample in samples)
+        del self.bad[:-_BAD_KEPT]
+
+
+class PythonIterator(_torch._BaseDataLoaderIter):
+    """One epoch; with persistent workers, one after the other. Seeds and warnings are torch's."""
+
+    finished = False
+    _begun = False
+
+    def __init__(self, loader: Any) -> None:
+        self._epochs: Epochs = loader._epochs
+        self._start = self._epochs.start(self)
+        self.number = self._epochs.made
+        self._draws = Draws(loader, self._start)
+        super().__init__(loader)
+        if self._start is not None:
+            self._base_seed = self._start["base_seed"]
+        self._open(loader)
+        self._take_up(loader)
+
+    def _open(self, loader: Any) -> None:
+        """The data set, before the sampler draws: its state may be that of a generator both use."""
+
+    def _take_up(self, loader: Any) -> None:
+        """The next epoch, or the one that was left."""
+        start = self._start or {}
+        self.epoch = start.get("epoch", self._epochs.next)
+        self.finished = self._begun = False
+        self._delivered = start.get("batches", 0)
+        self._mark: tuple[int, Any] | None = None
+        self._draws.begin(self._sampler_iter)
+        self._seed = loader._sample_seed()
+        self._occurrences = Occurrences(loader._index_sampler)
+        self._error_limit = loader.error_limit
+        self._failed = 0
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        if not first_iter:
+            self._start = None
+            self._draws = Draws(loader, None)
+            self._take_up(loader)
+
+    def _next_index(self) -> Any:
+        return self._draws.next()
+
+    def _key(self, index: Any) -> Any:
+        """What the seeds of a batch's samples follow from; None: from the worker's."""
+        if self._seed is None:
+            return None
+        return self._seed, self.epoch, self._occurrences.count(index)
+
+    def __next__(self) -> Any:
+        if not self._begun:
+            self._begun = True
+            self._epochs.begun(self)
+        try:
+            return super().__next__()
+        except StopIteration:
+            if not self.finished:
+                self.finished = True
+                self._epochs.finished = self._left_behind()
+            raise
+
+    def _left_behind(self) -> dict[str, Any]:
+        """States of the data set that the next epoch begins with."""
+        return {}
+
+    def _report(self, samples: list[dict[str, Any]]) -> None:
+        self._epochs.report(self.epoch, samples)
+        self._failed += len(samples)
+        if self._error_limit is not None and self._failed > self._error_limit:
+            raise RuntimeError(
+                f"{self._failed} samples failed in this epoch, more than error_limit={self._error_limit} allows; "
+                f"the latest: {samples[-1]['sample']}: {samples[-1]['reason']}"
+            )
+
+    def state(self) -> dict[str, Any]:
+        """Where the epoch stands, behind the batch that was delivered last."""
+        self._draws.peek()
+        return {
+            "stoker_python": VERSION,
+            "epoch": self.epoch,
+            "batches": self._delivered,
+            "base_seed": self._base_seed,
+            **self._draws.state(self._mark),
+        }
+
+    def _job(self, loader: Any) -> Job:
+        return Job(
+            dataset=self._dataset,
+            iterable=self._dataset_kind == _torch._DatasetKind.Iterable,
+            batched=self._auto_collation,
+            batch_size=loader.batch_size,
+            collate_fn=self._collate_fn,
+            drop_last=self._drop_last,
+            base_seed=self._base_seed,
+            shared_seed=self._shared_seed,
+            init_fn=loader.worker_init_fn,
+            workers=self._num_workers,
+            snapshot_every=loader.snapshot_every_n_steps,
+            skip_errors=loader.on_error == "skip",
+        )
+
+    def _pinned(self, data: Any) -> Any:
+        if not self._pin_memory:
+            return data
+        return _pinning.pin_memory(data, self._pin_memory_device)
+
+    def _note_where_left(self) -> None:
+        if self._begun and not self.finished and not sys.is_finalizing():
+            with contextlib.suppress(Exception):  # a data set that cannot say its state has none
+                self._epochs.dropped(self)
+
+
+class SingleIterator(PythonIterator):
+    """An epoch in the calling process."""
+
+    def _open(self, loader: Any) -> None:
+        if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
+            torch.utils.data.graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
+        start = (self._start or {}).get("fetcher")
+        each = (self._start or {}).get("workers", {}).get("each", [])
+        if each:
+            raise ValueError(
+                f"the state was saved with {len(each)} workers, whose data sets were at places of their own; this "
+                f"loader has none. Resume with num_workers={len(each)}"
+            )
+        self._fetcher = Fetcher(self._job(loader), self._dataset, self._collate_fn, start)
+
+    def _next_data(self) -> Any:
+        index = self._next_index()
+        mark = self._draws.mark()
+        key = self._key(index)
+        if key is None:
+            data = self._fetcher.fetch(index, None)
+        else:
+            with generators_kept():
+                data = self._fetcher.fetch(index, key)
+        if self._fetcher.bad:
+            bad, self._fetcher.bad = self._fetcher.bad, []
+            self._report(bad)
+        self._mark = mark
+        self._delivered += 1
+        return self._pinned(data)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), **self._fetchers(finished=False)}
+
+    def _left_behind(self) -> dict[str, Any]:
+        return self._fetchers(finished=True)
+
+    def _fetchers(self, finished: bool) -> dict[str, Any]:
+        fetcher = self._fetcher
+        if not fetcher.has_state and (finished or self._dataset_kind != _torch._DatasetKind.Iterable):
+            return {}
+        at = self._delivered if fetcher.has_state else 0
+        states = copy.deepcopy(fetcher.state())
+        return {"fetcher": {"state": states, "batches": self._delivered, "at": at, "finished": finished}}
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fetcher"):
+            self._note_where_left()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds of Python's, NumPy's and torch's generators: of a worker, as torch's, or of each sample."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data._utils import worker as _torch_worker
+
+
+def seed_worker(base_seed: int, worker: int) -> int:
+    """The seeds that torch gives a worker process."""
+    seed = base_seed + worker
+    random.seed(seed)
+    torch.manual_seed(seed)
+    np.random.seed(_numpys_words(base_seed, worker))
+    return seed
+
+
+def _numpys_words(base_seed: int, worker: int) -> Any:
+    words = getattr(_torch_worker, "_generate_state", None)
+    if words is not None:
+        return words(base_seed, worker)
+    return np.random.SeedSequence(base_seed, spawn_key=(worker,)).generate_state(4)
+
+
+def seed_sample(*key: Any) -> None:
+    """Seeds for one sample, from whatever tells it from all others."""
+    words = np.frombuffer(hashlib.blake2b(repr(key).encode(), digest_size=16).digest(), np.uint32)
+    number = int.from_bytes(words[:2].tobytes(), "little")
+    random.seed(number)
+    np.random.seed(words)
+    torch.default_generator.manual_seed(number)
+
+
+@contextlib.contextmanager
+def generators_kept() -> Iterator[None]:
+    """What seeds samples in the caller's own process leaves its generators alone."""
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before[0])
+        random.setstate(before[1])
+        np.random.set_state(before[2])
+
+
+class Occurrences:
+    """How often a sampler gave a sample before: copies of one sample have seeds of their own."""
+
+    def __init__(self, sampler: Any) -> None:
+        inner = sampler.sampler if type(sampler) is BatchSampler else sampler
+        kind = type(inner)
+        self._never = kind is SequentialSampler or kind is RandomSampler and not inner.replacement
+        # At the end of an epoch it gives samples of the beginning again, to another rank.
+        self._never = self._never or kind is DistributedSampler
+        self._count: Counter[Any] = Counter()
+
+    def count(self, index: Any) -> Any:
+        """For a batch of indices, or one: None where nothing can come twice."""
+        if self._never:
+            return None
+        if not isinstance(index, (list, tuple)):
+            return self._one(index)
+        return [self._one(each) for each in index]
+
+    def _one(self, index: Any) -> int:
+        key = index if isinstance(index, (int, str)) else repr(index)
+        self._count[key] += 1
+        return self._count[key] - 1
