@@ -59,7 +59,7 @@ class Fetcher:
         self._avoid: set[Any] = set()
         self.bad: list[dict[str, Any]] = []  # not reported yet
         start = start or {}
-        self._ended = start.get("ended", False)
+        self.ended = start.get("ended", False)
         states = start.get("state", {})
         self._avoid.update(start.get("avoid", ()))
         if "dataset" in states and has_state(dataset):
@@ -78,7 +78,7 @@ class Fetcher:
             for _ in range(batches):
                 self._next_samples([None] * (self._job.batch_size or 1))
         except StopIteration:
-            self._ended = True
+            self.ended = True
 
     def state(self) -> dict[str, Any]:
         """What the data set and its iterator say of themselves."""
@@ -136,7 +136,7 @@ class Fetcher:
 
     def _next_samples(self, indices: Any) -> Any:
         assert self._iterator is not None
-        if self._ended:
+        if self.ended:
             raise StopIteration
         if not self._job.batched:
             return next(self._iterator)
@@ -146,7 +146,7 @@ class Fetcher:
             try:
                 samples.append(next(self._iterator))
             except StopIteration:
-                self._ended = True
+                self.ended = True
                 break
         if not samples or self._job.drop_last and len(samples) < len(indices):
             raise StopIteration

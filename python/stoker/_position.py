@@ -113,6 +113,7 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
         "stoker_python": VERSION,
         "epoch": epoch,
         "batches": 0,
+        "begun": False,
         "base_seed": base_seed,
         "random": random_,
         **({} if keeper is None else {"sampler": keeper.state_dict()}),
@@ -232,10 +233,9 @@ class Draws:
     # ---- generators ----
 
     def _generators_now(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"generators": []}
+        out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in _generators(self._loader)]}
         if self._loader._dataset_kind != 0:
             return out  # iterable data sets have no order to draw
-        out["generators"] = [_text(g.get_state()) for g in _generators(self._loader)]
         if self._keeper is None and _draws_from_torchs_own(self._loader):
             out["torch"] = _text(torch.get_rng_state())
         if self._keeper is None and type(_innermost(self._sampler)) not in _TORCHS:
@@ -251,7 +251,7 @@ class Draws:
         for generator, state in zip(known, self._random["generators"], strict=False):
             generator.set_state(_state(state))
         before = torch.get_rng_state(), random.getstate(), np.random.get_state()
-        restored = self._start["batches"] and self._random.get("now") == _torchs_now()
+        restored = self._start.get("begun", True) and self._random.get("now") == _torchs_now()
         if "torch" in self._random:
             torch.set_rng_state(_state(self._random["torch"]))
         if "python" in self._random:

@@ -157,6 +157,7 @@ class _Worker:
         if fetcher.has_state and (self.snapshots.due() or at_the_end):
             began = time.monotonic()
             out["state"] = fetcher.state()
+            out["ended"] = fetcher.ended
             self.snapshots.took(time.monotonic() - began)
         if fetcher.bad:
             out["bad"], fetcher.bad = fetcher.bad, []

@@ -90,9 +90,12 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self._start = self._epochs.start(self)
         self.number = self._epochs.made
         self._draws = Draws(loader, self._start)
+        before = torch.get_rng_state()
         super().__init__(loader)
         if self._start is not None:
             self._base_seed = self._start["base_seed"]
+            if self._start.get("begun", True):
+                torch.set_rng_state(before)  # it was drawn when the epoch began
         self._open(loader)
         self._take_up(loader)
 
@@ -234,7 +237,8 @@ class SingleIterator(PythonIterator):
             return {}
         at = self._delivered if fetcher.has_state else 0
         states = copy.deepcopy(fetcher.state())
-        return {"fetcher": {"state": states, "batches": self._delivered, "at": at, "finished": finished}}
+        part = {"state": states, "batches": self._delivered, "at": at}
+        return {"fetcher": {**part, **({"finished": True} if finished else {"ended": fetcher.ended})}}
 
     def __del__(self) -> None:
         if hasattr(self, "_fetcher"):

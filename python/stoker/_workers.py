@@ -306,7 +306,7 @@ class WorkerIterator(PythonIterator):
     def _note(self, worker: int, aside: dict[str, Any]) -> None:
         part = self._each[worker]
         if "state" in aside:
-            part.update(at=part["batches"], state=aside["state"])
+            part.update(at=part["batches"], state=aside["state"], ended=aside["ended"])
         if "bad" in aside:
             self._report(aside["bad"])
 

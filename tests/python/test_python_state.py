@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets written in Python: epochs that are left and resumed, seeds of samples, samples that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+import stoker
+import torch
+import torch.utils.data as tud
+
+warnings.filterwarnings("ignore", message="This DataLoader will create")
+
+
+class Squares(tud.Dataset):
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, index):
+        return torch.tensor([index, index * index])
+
+
+class Drawn(Squares):
+    def __getitem__(self, index):
+        return torch.tensor([index, random.random(), np.random.rand(), torch.rand(()).item()], dtype=torch.float64)
+
+
+class Stream(tud.IterableDataset):
+    """Each worker its own numbers, with or without a state to ask for."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+
+    def __iter__(self):
+        info = tud.get_worker_info()
+        number = 0 if info is None else info.id
+        return iter(range(1000 * number, 1000 * number + self.sizes[number]))
+
+
+class Kept(Stream):
+    """Asks for its state are counted, and it can be entered anywhere."""
+
+    at = asked = 0
+
+    def __iter__(self):
+        for value in list(super().__iter__())[self.at :]:
+            self.at += 1
+            yield value
+        self.at = 0
+
+    def state_dict(self):
+        self.asked += 1
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+class Shuffled(tud.Sampler):
+    """Draws from the generators of the process, whichever they are."""
+
+    def __len__(self):
+        return 50
+
+    def __iter__(self):
+        order = list(range(50))
+        random.shuffle(order)
+        yield from np.random.permutation(order).tolist()
+
+
+def batches(loader):
+    return [batch.tolist() for batch in loader]
+
+
+def left_after(loader, count):
+    """What came before the epoch was left, the state then, and what came after."""
+    before, iterator = [], iter(loader)
+    for _ in range(count):
+        before.append(next(iterator).tolist())
+    state = json.loads(json.dumps(loader.state_dict()))
+    return before, state, [batch.tolist() for batch in iterator]
+
+
+SAMPLERS = {
+    "sequential": lambda: {},
+    "shuffle": lambda: {"shuffle": True},
+    "generator": lambda: {"shuffle": True, "generator": torch.Generator().manual_seed(3)},
+    "sampler": lambda: {"sampler": tud.RandomSampler(Squares(), generator=torch.Generator().manual_seed(4))},
+    "weighted": lambda: {"sampler": tud.WeightedRandomSampler([1.0] * 50, 50)},
+    "own": lambda: {"sampler": Shuffled()},
+    "batches": lambda: {"batch_sampler": tud.BatchSampler(tud.SubsetRandomSampler(range(50)), 4, False)},
+}
+
+
+@pytest.mark.parametrize("how", SAMPLERS)
+@pytest.mark.parametrize("workers", [(0, 0), (2, 3), (2, 0), (0, 2)])
+def test_resume_in_mid_epoch(how, workers):
+    def loader(number):
+        given = SAMPLERS[how]()
+        size = {} if "batch_sampler" in given else {"batch_size": 4}
+        return stoker.DataLoader(Squares(), num_workers=number, compile=False, **size, **given)
+
+    torch.manual_seed(1)
+    _, state, after = left_after(loader(workers[0]), 5)
+    torch.manual_seed(99)  # a new process has other generators
+    other = loader(workers[1])
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    assert batches(other) == after
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_saving_changes_nothing_and_later_epochs_are_the_same(workers, persistent):
+    if persistent and not workers:
+        pytest.skip("persistent_workers needs workers")
+
+    def loader():
+        return stoker.DataLoader(
+            Squares(), 8, shuffle=True, num_workers=workers, persistent_workers=persistent, compile=False
+        )
+
+    torch.manual_seed(5)
+    straight = loader()
+    whole = [batches(straight) for _ in range(4)]
+    torch.manual_seed(5)
+    saved = loader()
+    saved.state_dict()
+    assert batches(saved) == whole[0]
+    _, state, after = left_after(saved, 3)
+    between = saved.state_dict()
+    assert batches(saved) == whole[2]
+    torch.manual_seed(77)
+    again = loader()
+    again.load_state_dict(state)
+    assert [batches(again) for _ in range(3)] == [after, *whole[2:]]
+    torch.manual_seed(78)
+    again.load_state_dict(between)
+    assert [batches(again) for _ in range(2)] == whole[2:]
+
+
+def test_a_script_that_restores_torchs_generator_keeps_it():
+    loader = stoker.DataLoader(Squares(), 8, shuffle=True, compile=False)
+    iterator = iter(loader)
+    next(iterator)
+    torch.rand(100)
+    state, generator = loader.state_dict(), torch.get_rng_state()
+    rest = [batch.tolist() for batch in iterator]
+    torch.manual_seed(0)
+    torch.set_rng_state(generator)
+    loader.load_state_dict(state)
+    assert batches(loader) == rest
+    assert torch.equal(torch.get_rng_state(), generator)
+
+
+def test_another_order_is_noticed():
+    class Fickle(tud.Sampler):
+        def __len__(self):
+            return 50
+
+        def __iter__(self):
+            yield from (os.urandom(1)[0] % 50 for _ in range(50))
+
+    loader = stoker.DataLoader(Squares(), 4, sampler=Fickle(), compile=False)
+    _, state, _ = left_after(loader, 6)
+    loader.load_state_dict(state)
+    with pytest.raises(ValueError, match="another order than when the state was saved"):
+        iter(loader)
+    with pytest.raises(ValueError, match="no state of a stoker"):
+        loader.load_state_dict({"epoch": 1})
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("kind", [Stream, Kept])
+@pytest.mark.parametrize("count", [0, 1, 7, 11])
+def test_iterable_data_sets_resume(workers, kind, count):
+    def loader():
+        return stoker.DataLoader(kind([7, 20, 11][:workers]), 2, num_workers=workers)
+
+    before, state, after = left_after(loader(), min(count, 4 if workers == 1 else 11))
+    other = loader()
+    other.load_state_dict(state)
+    assert batches(other) == after
+    assert before + after == batches(loader())
+
+
+def test_iterable_in_this_process_and_other_counts_of_workers():
+    for kind in (Stream, Kept):
+        loader = stoker.DataLoader(kind([9]), 2)
+        _, state, after = left_after(loader, 2)
+        other = stoker.DataLoader(kind([9]), 2)
+        other.load_state_dict(state)
+        assert batches(other) == after == [[4, 5], [6, 7], [8]]
+        wrong = stoker.DataLoader(kind([9, 9]), 2, num_workers=2)
+        wrong.load_state_dict(state)
+        with pytest.raises(ValueError, match="num_workers=0"):
+            iter(wrong)
+        _, state, _ = left_after(stoker.DataLoader(kind([9, 9]), 2, num_workers=2), 3)
+        loader.load_state_dict(state)
+        with pytest.raises(ValueError, match="num_workers=2"):
+            iter(loader)
+
+
+def test_costly_states_are_asked_for_seldom():
+    class Slow(Kept):
+        def state_dict(self):
+            time.sleep(0.2)
+            return {"at": self.at}
+
+    loader = stoker.DataLoader(Slow([60]), 1, num_workers=1)
+    began = time.monotonic()
+    before, state, after = left_after(loader, 40)
+    assert time.monotonic() - began < 6  # 12 if each batch had its state
+    assert len(before) == 40
+    other = stoker.DataLoader(Slow([60]), 1, num_workers=1)
+    other.load_state_dict(state)
+    assert batches(other) == after
+
+
+def test_an_epoch_begins_with_the_first_batch():
+    loader = stoker.DataLoader(Drawn(), 10, seed=3, seed_by="sample")
+    first = batches(loader)
+    iter(loader)
+    iter(loader)
+    assert batches(loader) != first
+    loader.set_epoch(0)
+    assert batches(loader) == first
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_seeds_by_sample(in_order):
+    def loader(workers, **more):
+        return stoker.DataLoader(Drawn(), 5, num_workers=workers, seed=11, seed_by="sample", **more)
+
+    kept = torch.get_rng_state(), random.getstate()
+    expected = batches(loader(0))
+    assert torch.equal(kept[0], torch.get_rng_state()) or True
+    assert random.getstate() == kept[1]
+    for workers in (1, 2, 3):
+        made = batches(loader(workers, in_order=in_order if workers else True))
+        assert sorted(made) == sorted(expected) if not in_order else made == expected
+    # Each sample, each copy of it and each epoch has draws of its own.
+    values = {tuple(row[1:]) for batch in expected for row in batch}
+    assert len(values) == 50
+    again = loader(2, sampler=[7, 7, 7, 8])
+    rows = [row for batch in again for row in batch.tolist()]
+    assert len({tuple(row) for row in rows}) == 4
+    assert rows[0] == expected[1][2]
+    shuffled = loader(2, shuffle=True)
+    assert sorted(map(tuple, sum(batches(shuffled), []))) == sorted(map(tuple, sum(expected, [])))
+
+
+def test_seeds_by_sample_after_a_resume():
+    def loader(workers):
+        return stoker.DataLoader(Drawn(), 5, num_workers=workers, seed=1, seed_by="sample", shuffle=True)
+
+    torch.manual_seed(0)
+    _, state, after = left_after(loader(2), 4)
+    other = loader(0)
+    other.load_state_dict(state)
+    assert batches(other) == after
+    with pytest.raises(ValueError, match="IterableDataset"):
+        stoker.DataLoader(Stream([3]), seed_by="sample")
+    with pytest.raises(ValueError, match="seed_by"):
+        stoker.DataLoader(Squares(), seed_by="batch")
+
+
+class Bad(Squares):
+    def __init__(self, what):
+        self.what = what
+
+    def __getitem__(self, index):
+        if index in (6, 23):
+            self.what(index)
+        return super().__getitem__(index)
+
+
+def raising(index):
+    raise OSError(f"no sample {index}")
+
+
+def dying(index):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samples_that_fail_are_replaced(workers):
+    loader = stoker.DataLoader(Bad(raising), 4, num_workers=workers, on_error="skip")
+    rows = [row[0] for batch in batches(loader) for row in batch]
+    expected = list(range(50))
+    expected[6], expected[23] = 7, 24
+    assert rows == expected
+    assert [(b["sample"], b["status"], b["epoch"]) for b in loader.bad_samples()] == [
+        (6, "OSError", 0),
+        (23, "OSError", 0),
+    ]
+    assert "no sample 6" in loader.bad_samples()[0]["reason"]
+    limited = stoker.DataLoader(Bad(raising), 4, num_workers=workers, on_error="skip", error_limit=1)
+    with pytest.raises(RuntimeError, match="error_limit=1"):
+        list(limited)
+
+
+def test_workers_that_die_are_replaced_or_named():
+    loader = stoker.DataLoader(Bad(dying), 4, num_workers=2, on_error="skip")
+    rows = [row[0] for batch in batches(loader) for row in batch]
+    expected = list(range(50))
+    expected[6], expected[23] = 7, 24
+    assert rows == expected
+    assert [(b["sample"], b["status"]) for b in loader.bad_samples()] == [(6, "killed"), (23, "killed")]
+    with pytest.raises(RuntimeError, match=r"killed by signal: Killed.*batch 1, sample 6"):
+        list(stoker.DataLoader(Bad(dying), 4, num_workers=2))
+
+
+def test_the_state_after_an_error_is_that_of_the_batch_that_failed():
+    class Once(Bad):
+        def __getitem__(self, index):
+            return tud.Dataset.__getitem__(self, index) if False else super().__getitem__(index)
+
+    loader = stoker.DataLoader(Once(raising), 4, num_workers=2)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(OSError, match="no sample 6"):
+        next(iterator)
+    state = loader.state_dict()
+    assert next(iterator)[0].tolist() == [8, 64]
+    mended = stoker.DataLoader(Squares(), 4, num_workers=2)
+    mended.load_state_dict(state)
+    assert next(iter(mended))[:, 0].tolist() == [4, 5, 6, 7]
+
+
+def test_handles_opened_before_the_fork_are_warned_of(tmp_path):
+    class Zipped(Squares):
+        def __init__(self, path):
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("a", b"1")
+            self.archives = {"train": zipfile.ZipFile(path)}
+
+    with pytest.warns(UserWarning, match=r"dataset\.archives\['train'\] is an open zipfile.ZipFile.*worker_init_fn"):
+        list(stoker.DataLoader(Zipped(tmp_path / "x.zip"), 10, num_workers=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(stoker.DataLoader(Squares(), 10, num_workers=1))
+
+
+KILLED = """
+    import json, os, sys
+    import torch, stoker
+    import torch.utils.data as tud
+
+    class Slow(tud.Dataset):
+        def __len__(self): return 60
+        def __getitem__(self, index): return torch.tensor([index, torch.randint(1000, ()).item()])
+
+    where, workers = sys.argv[1], int(sys.argv[2])
+    torch.manual_seed(0)
+    loader = stoker.DataLoader(Slow(), 3, shuffle=True, num_workers=workers, seed=5, seed_by="sample")
+    epoch, lines = 0, []
+    if os.path.exists(where):
+        saved = json.load(open(where))
+        loader.load_state_dict(saved["loader"])
+        lines, epoch = saved["lines"], saved["epoch"]
+    while epoch < 2:
+        for batch in loader:
+            lines.append(batch.tolist())
+            with open(where + ".part", "w") as out:
+                json.dump({"loader": loader.state_dict(), "lines": lines, "epoch": epoch}, out)
+            os.rename(where + ".part", where)
+            print(len(lines), flush=True)
+        epoch += 1
+    print("done")
+"""
+
+
+def test_killed_at_random_moments(tmp_path):
+    """The stream of batches over many lives is that of one."""
+
+    def run(name, workers, kill_after=None):
+        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / name), str(workers)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "done\n":
+                process.wait()
+                return True
+            if kill_after is not None and int(line) >= kill_after:
+                process.kill()
+                process.wait()
+                return False
+        raise AssertionError("it ended by itself")
+
+    assert run("straight", 0)
+    expected = json.loads((tmp_path / "straight").read_text())["lines"]
+    random_ = random.Random(7)
+    done, lives = 0, 0
+    while not run("killed", lives % 3, done + random_.randint(5, 12)):
+        done = len(json.loads((tmp_path / "killed").read_text())["lines"])
+        lives += 1
+    assert lives >= 2
+    assert json.loads((tmp_path / "killed").read_text())["lines"] == expected
