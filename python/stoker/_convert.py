@@ -33,7 +33,9 @@ _LAYOUTS = {"contiguous_format": "nchw", "nchw": "nchw", "channels_last": "nhwc"
 
 def torch_if_installed() -> ModuleType | None:
     """The torch module, imported if it has not been yet; None where there is none."""
-    if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
+    if "torch" in sys.modules:
+        return sys.modules["torch"]  # None where somebody forbids the import
+    if importlib.util.find_spec("torch") is None:
         return None
     import torch
 

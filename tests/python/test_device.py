@@ -68,7 +68,8 @@ def test_refusals(tree, options, text):
 
 def test_cpu_by_name_is_no_device(tree):
     loader = stoker.DataLoader(data(tree), 4, device="cpu", augment_on="cpu")
-    assert loader.device is None and "device" not in repr(loader)
+    assert loader.device == "cpu" and "device" not in repr(loader)
+    assert next(iter(loader))[0].device.type == "cpu"
     images, labels = next(iter(loader))
     assert images.device.type == labels.device.type == "cpu"
     report = loader.stats()

@@ -297,5 +297,5 @@ def test_explain_and_require():
     assert stoker.DataLoader(Mixed()).num_workers == 0
     with pytest.raises(NotImplementedError, match="Mixed"):
         stoker.DataLoader(Mixed(), compile="require")
-    with pytest.raises(NotImplementedError, match="on_error='skip'.*collate_fn"):
-        stoker.DataLoader(Mixed(), collate_fn=double, on_error="skip")
+    with pytest.raises(NotImplementedError, match="on_error='replace'.*collate_fn"):
+        stoker.DataLoader(Mixed(), collate_fn=double, on_error="replace")
