@@ -197,6 +197,7 @@ static void exchange_dealloc(PyObject *object)
         munmap(self->header, self->mapped);
     if (self->fd >= 0)
         close(self->fd);
+    Py_XDECREF(self->keeper);
     ext_free(object);
 }
 
@@ -240,6 +241,16 @@ static PyObject *exchange_lent(PyObject *object, PyObject *unused)
     for (uint32_t k = 0; k < self->slots; k++)
         lent += atomic_load_explicit(&slot_of(self, k)->state, memory_order_relaxed) >= SLOT_LENT;
     return PyLong_FromUnsignedLong(lent);
+}
+
+/* is_lent(slot) */
+static PyObject *exchange_is_lent(PyObject *object, PyObject *args)
+{
+    const struct exchange *self = (struct exchange *)object;
+    long k;
+    if (!PyArg_ParseTuple(args, "l:is_lent", &k) || !is_slot(self, k))
+        return NULL;
+    return PyBool_FromLong(atomic_load(&slot_of(self, (uint32_t)k)->state) >= SLOT_LENT);
 }
 
 /* send(worker, slot, kind, task, message): a task for the worker, in a free slot */
@@ -372,6 +383,16 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
         atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         return;
     }
+    if (self->keeper) {
+        PyObject *done = PyObject_CallFunction(self->keeper, "I", (unsigned)k);
+        if (done)
+            Py_DECREF(done);
+        else { /* who may still read it is unknown: it is never used again */
+            PyErr_WriteUnraisable(self->keeper);
+            atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
+        }
+        return;
+    }
     if (k >= self->regular) /* made for a consumer that kept many batches: the memory goes back */
         (void)fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                         (off_t)(self->control + k * self->stride), (off_t)self->stride);
@@ -416,6 +437,24 @@ static PyObject *exchange_empty(PyObject *object, PyObject *args)
     struct lane *lane = lane_of(self, (uint32_t)worker);
     lane->head = atomic_load(&lane->tail);
     atomic_store(&lane->sleeping, 0);
+    Py_RETURN_NONE;
+}
+
+/* reset(): for other workers, when those that were are all gone; what is lent stays lent */
+static PyObject *exchange_reset(PyObject *object, PyObject *unused)
+{
+    struct exchange *self = (struct exchange *)object;
+    (void)unused;
+    for (uint32_t k = 0; k < self->workers; k++) {
+        struct lane *lane = lane_of(self, k);
+        lane->head = 0;
+        atomic_store(&lane->tail, 0);
+        atomic_store(&lane->sleeping, 0);
+        atomic_store(&lane->stop, 0);
+    }
+    for (uint32_t k = 0; k < self->slots; k++)
+        if (atomic_load(&slot_of(self, k)->state) < SLOT_LENT)
+            atomic_store(&slot_of(self, k)->state, SLOT_FREE);
     Py_RETURN_NONE;
 }
 
@@ -544,6 +583,13 @@ static PyObject *exchange_stride(PyObject *object, void *unused)
     return PyLong_FromUnsignedLongLong(((struct exchange *)object)->stride);
 }
 
+static PyObject *exchange_number(PyObject *object, void *which)
+{
+    const struct exchange *self = (struct exchange *)object;
+    const char *name = which;
+    return PyLong_FromLong(name[0] == 'w' ? (long)self->workers : name[0] == 's' ? (long)self->slots : (long)self->owner);
+}
+
 static PyObject *exchange_get_regular(PyObject *object, void *unused)
 {
     (void)unused;
@@ -560,14 +606,33 @@ static int exchange_set_regular(PyObject *object, PyObject *value, void *unused)
     return 0;
 }
 
+static PyObject *exchange_get_keeper(PyObject *object, void *unused)
+{
+    PyObject *keeper = ((struct exchange *)object)->keeper;
+    (void)unused;
+    return Py_NewRef(keeper ? keeper : Py_None);
+}
+
+static int exchange_set_keeper(PyObject *object, PyObject *value, void *unused)
+{
+    struct exchange *self = (struct exchange *)object;
+    PyObject *before = self->keeper;
+    (void)unused;
+    self->keeper = value && value != Py_None ? Py_NewRef(value) : NULL;
+    Py_XDECREF(before);
+    return 0;
+}
+
 static PyMethodDef exchange_methods[] = {
     {"free", exchange_free, METH_NOARGS, "free() -> the lowest free slot, or -1"},
     {"lent", exchange_lent, METH_NOARGS, "lent() -> how many slots tensors look at"},
+    {"is_lent", exchange_is_lent, METH_VARARGS, "is_lent(slot) -> bool"},
     {"send", exchange_send, METH_VARARGS, "send(worker, slot, kind, task, message)"},
     {"wait", exchange_wait, METH_VARARGS, "wait(slots, seconds) -> one that is done, or -1"},
     {"release", exchange_release, METH_VARARGS, "release(slot): one that is done and stays unread"},
     {"collect", exchange_collect, METH_VARARGS, "collect(slot) -> (kind, task, offset, length, lease)"},
     {"stop", exchange_stop, METH_VARARGS, "stop(worker), or stop(-1) for all"},
+    {"reset", exchange_reset, METH_NOARGS, "reset(): for other workers, when all are gone"},
     {"harmless_forks", exchange_harmless_forks, METH_VARARGS, "harmless_forks(yes)"},
     {"doing", exchange_doing, METH_VARARGS, "doing(worker) -> (slot, place) of the task it took last"},
     {"empty", exchange_empty, METH_VARARGS, "empty(worker): forget what a worker that is gone had to do"},
@@ -582,8 +647,13 @@ static PyMethodDef exchange_methods[] = {
 
 static PyGetSetDef exchange_getset[] = {
     {"stride", exchange_stride, NULL, "The most bytes that a slot holds.", NULL},
+    {"workers", exchange_number, NULL, "How many workers it is for.", "workers"},
+    {"slots", exchange_number, NULL, "How many slots it has.", "slots"},
+    {"owner", exchange_number, NULL, "The process that made or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
      "Slots in regular use: the memory of others goes back to the system when they become free.", NULL},
+    {"keeper", exchange_get_keeper, exchange_set_keeper,
+     "Called with each slot that is let go, which it then releases itself; or None.", NULL},
     {0},
 };
 

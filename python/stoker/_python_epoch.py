@@ -15,6 +15,7 @@ from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data import dataloader as _torch
 from torch.utils.data._utils import pin_memory as _pinning
 
+from ._cuda import Copier
 from ._fetch import Fetcher, Job
 from ._position import VERSION, Draws, start_of_epoch
 from ._seeds import Occurrences, generators_kept
@@ -32,6 +33,7 @@ class Epochs:
         self.finished: dict[str, Any] = {}  # what the latest epoch that ended has left behind
         self.bad: list[dict[str, Any]] = []
         self.made = 0  # iterators
+        self.exchanges: list[Any] = []  # of iterators that ended, for the next
         self._current: Callable[[], PythonIterator | None] = lambda: None
 
     def start(self, iterator: PythonIterator) -> dict[str, Any] | None:
@@ -96,6 +98,10 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             self._base_seed = self._start["base_seed"]
             if self._start.get("begun", True):
                 torch.set_rng_state(before)  # it was drawn when the epoch began
+        device = loader._device_of_python()
+        self._copier = None if device is None else Copier(device)
+        self._pin_memory = self._pin_memory or device is not None
+        self._pin_memory_device = self._pin_memory_device or (device and "cuda")
         self._open(loader)
         self._take_up(loader)
 
@@ -183,10 +189,15 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             skip_errors=loader.on_error == "skip",
         )
 
-    def _pinned(self, data: Any) -> Any:
-        if not self._pin_memory:
+    def _finished(self, data: Any) -> Any:
+        """A batch as the caller gets it: in pinned memory or on the device, where that was asked for."""
+        if self._pin_memory:
+            data = _pinning.pin_memory(data, self._pin_memory_device)
+        if self._copier is None:
             return data
-        return _pinning.pin_memory(data, self._pin_memory_device)
+        held = [data]
+        del data
+        return self._copier.copy(held)
 
     def _note_where_left(self) -> None:
         if self._begun and not self.finished and not sys.is_finalizing():
@@ -223,7 +234,7 @@ class SingleIterator(PythonIterator):
             self._report(bad)
         self._mark = mark
         self._delivered += 1
-        return self._pinned(data)
+        return self._finished(data)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), **self._fetchers(finished=False)}

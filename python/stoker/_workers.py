@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import pickle
 import time
 from typing import Any, NamedTuple
 
 from . import _ext
+from ._cuda import PinnedSlots
 from ._parcel import unpack
 from ._pool import Pool
 from ._process import DATA, END, ERROR, FETCH, RESUME
@@ -42,9 +44,7 @@ class WorkerIterator(PythonIterator):
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
         self._ahead = self._prefetch_factor * self._num_workers
-        # A slot for each task under way, for each worker's resume, and for what the consumer keeps.
-        self._exchange = _ext.Exchange(self._num_workers, self._ahead + self._num_workers + _KEPT)
-        self._exchange.regular = self._ahead + 2
+        self._exchange, self._slots = self._take_exchange()
         job = self._job(loader)
         self._iterable = job.iterable
         self._skip_errors = job.skip_errors
@@ -56,6 +56,20 @@ class WorkerIterator(PythonIterator):
         pool.start(self._each)
         self._workers = pool.processes
         self._reset(loader, first_iter=True)
+
+    def _take_exchange(self) -> tuple[_ext.Exchange, PinnedSlots | None]:
+        """That of an earlier epoch, with its memory, if there is one that fits; each is one iterator's."""
+        # A slot for each task under way, for each worker's resume, and for what the consumer keeps.
+        count = self._ahead + self._num_workers + _KEPT
+        pinned = self._pin_memory_device == "cuda"
+        while self._epochs.exchanges:
+            exchange, slots = self._epochs.exchanges.pop()
+            fits = (exchange.workers, exchange.slots, exchange.owner) == (self._num_workers, count, os.getpid())
+            if fits and pinned == (slots is not None) and exchange.lent() <= _KEPT:
+                return exchange, slots
+        exchange = _ext.Exchange(self._num_workers, count)
+        exchange.regular = self._ahead + 2
+        return exchange, PinnedSlots(exchange) if pinned else None
 
     def _starts(self) -> list[dict[str, Any]]:
         """Where the part of each worker begins, and, from then on, stands."""
@@ -124,6 +138,9 @@ class WorkerIterator(PythonIterator):
 
     def _free_slot(self) -> int:
         slot = self._exchange.free()
+        if slot < 0 and self._slots is not None:
+            self._slots.free_those_done(wait=True)
+            slot = self._exchange.free()
         if slot < 0:
             raise RuntimeError("all slots of the exchange are in use")  # pragma: no cover
         return slot
@@ -256,11 +273,15 @@ class WorkerIterator(PythonIterator):
             if self._pool.is_shut:
                 raise RuntimeError("the workers of this DataLoader were shut down")
             self._pass_failed()
-            kind, number, offset, length, lease = self._exchange.collect(self._wait(slots))
+            slot = self._wait(slots)
+            kind, number, offset, length, lease = self._exchange.collect(slot)
             task = self._tasks.pop(number)
             self._workers_num_tasks[task.worker] -= 1
             if self._exchange.lent() > _KEPT:
                 lease = bytearray(memoryview(lease)[: offset + length])
+            elif self._slots is not None and kind == DATA:
+                self._slots.free_those_done()
+                self._slots.register(slot, offset + length)
             data = unpack(lease, offset, length)
             del lease
             if kind == END:
@@ -274,7 +295,7 @@ class WorkerIterator(PythonIterator):
             self._advance(number, task)
             data, aside = data
             self._note(task.worker, aside)
-            return self._pinned(data)
+            return self._finished(data)
 
     def _pass_failed(self) -> None:
         """A batch that failed is behind us when the next one is asked for; until then it can be resumed at."""
@@ -334,8 +355,11 @@ class WorkerIterator(PythonIterator):
     # ---- the end ----
 
     def _shutdown_workers(self) -> None:
-        if self._pool is not None:
+        if self._pool is not None and not self._pool.is_shut:
             self._pool.shut()
+            if all(not process.is_alive() for process in self._pool.processes):
+                self._exchange.reset()
+                self._epochs.exchanges.append((self._exchange, self._slots))
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):

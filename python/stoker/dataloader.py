@@ -29,7 +29,6 @@ __all__ = ["DataLoader"]
 _ENGINE_ONLY: dict[str, Any] = {
     "dtype": None,
     "memory_format": None,
-    "device": None,
     "augment_on": "auto",
     "pinned_limit": None,
     "batch_transforms": None,
@@ -223,6 +222,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         self.seed = seed
         self.seed_by = seed_by
         self.on_error = on_error
+        self.device = device
         self.error_limit = error_limit
         self.snapshot_every_n_steps = snapshot_every_n_steps
         self._epochs = None if torch_if_installed() is None else Epochs()
@@ -361,6 +361,13 @@ class DataLoader(_Base):  # type: ignore[misc]
     def _get_iterator(self) -> Any:
         """For torch's __iter__: an epoch of a data set written in Python."""
         return SingleIterator(self) if self.num_workers == 0 else WorkerIterator(self)
+
+    def _device_of_python(self) -> str | None:
+        """Where batches of a data set written in Python go."""
+        device = _resolve(device_name(self.device))
+        if device is not None and not has_cuda():
+            raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or is a build without CUDA")
+        return device
 
     def _sample_seed(self) -> int | None:
         """Where each sample is seeded by itself: what its seeds follow from."""

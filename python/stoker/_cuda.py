@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of data sets written in Python on their way to a GPU: slots that are pinned where they are, and copies
+in a stream of the loader's own."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import sys
+import warnings
+from typing import Any
+
+import torch
+
+from . import _ext
+
+_GRAIN = 2 << 20  # slots are registered in multiples of this
+
+
+class PinnedSlots:
+    """Registers slots with CUDA, each once, so that the tensors in them are pinned without a copy. A slot that
+    was let go is free when the stream that was current then has come so far: it may still be copied from."""
+
+    def __init__(self, exchange: _ext.Exchange) -> None:
+        self._exchange = exchange
+        self._registered: dict[int, int] = {}  # bytes of each slot
+        let_go: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
+        self._let_go = let_go
+        self._refused = False
+
+        def keep(slot: int) -> None:  # knows nothing of self: the exchange must not keep who keeps it
+            event = torch.cuda.Event()
+            event.record()
+            let_go.append((event, slot))
+
+        exchange.regular = 1 << 30  # memory that CUDA knows must never be taken from under it
+        exchange.keeper = keep
+
+    def free_those_done(self, wait: bool = False) -> None:
+        while self._let_go:
+            event, slot = self._let_go[0]
+            if wait:
+                event.synchronize()
+            elif not event.query():
+                return
+            wait = False
+            self._let_go.popleft()
+            self._exchange.release(slot)
+
+    def register(self, slot: int, used: int) -> None:
+        """Pins what a batch has used of its slot. What is not pinned is copied into memory that is."""
+        known = self._registered.get(slot, 0)
+        if used <= known or self._refused:
+            return
+        size = min(-(-used // _GRAIN) * _GRAIN, self._exchange.stride)
+        runtime = torch.cuda.cudart()
+        address = self._exchange.address(slot)
+        if known:
+            runtime.cudaHostUnregister(address)
+            del self._registered[slot]
+        failed = int(runtime.cudaHostRegister(address, size, 0))
+        if failed:
+            self._refused = True
+            warnings.warn(
+                f"CUDA cannot pin the {size >> 20} MiB of a batch where it is ({runtime.cudaGetErrorString(failed)}): "
+                "batches are copied once more. The limit of locked memory (ulimit -l) may be too low",
+                stacklevel=4,
+            )
+            return
+        self._registered[slot] = size
+
+    def __del__(self) -> None:
+        """Tensors may outlive the loader: their slots stay registered."""
+        if sys.is_finalizing():
+            return
+        while self._let_go:
+            self.free_those_done(wait=True)
+        runtime = torch.cuda.cudart()
+        for slot in self._registered:
+            if not self._exchange.is_lent(slot):
+                runtime.cudaHostUnregister(self._exchange.address(slot))
+
+
+def each_tensor(data: Any, change: Copier) -> Any:
+    """The same structure with every tensor changed, as torch walks it when it pins a batch."""
+    if isinstance(data, torch.Tensor):
+        return change(data)
+    if isinstance(data, (str, bytes)):
+        return data
+    if isinstance(data, collections.abc.Mapping):
+        made = {key: each_tensor(value, change) for key, value in data.items()}
+        try:
+            return type(data)(made)  # type: ignore[call-arg]
+        except TypeError:
+            return made
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(each_tensor(value, change) for value in data))
+    if isinstance(data, tuple):
+        return [each_tensor(value, change) for value in data]
+    if isinstance(data, collections.abc.Sequence):
+        made_list = [each_tensor(value, change) for value in data]
+        try:
+            return type(data)(made_list)  # type: ignore[call-arg]
+        except TypeError:
+            return made_list
+    return data.to(change.device, non_blocking=True) if hasattr(data, "to") else data
+
+
+class Copier:
+    """Copies batches to a device in a stream of its own, which the current one then waits for."""
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+        self._stream = torch.cuda.Stream(self.device)
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device == self.device:
+            return tensor
+        moved = tensor.to(self.device, non_blocking=True)
+        moved.record_stream(self._current)
+        return moved
+
+    def copy(self, held: list[Any]) -> Any:
+        """The one batch in `held`, moved. It is taken out, so that its slot is let go in the copying stream."""
+        self._current = torch.cuda.current_stream(self.device)
+        with torch.cuda.stream(self._stream):
+            moved = each_tensor(held[0], self)
+            held.clear()
+        self._current.wait_stream(self._stream)
+        return moved
