@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -189,14 +190,29 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return (PyObject *)self;
 }
 
+static void call_farewell(struct exchange *self)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *done = PyObject_CallNoArgs(self->farewell);
+    if (done)
+        Py_DECREF(done);
+    else
+        PyErr_WriteUnraisable(self->farewell);
+    PyErr_Restore(type, value, trace);
+}
+
 static void exchange_dealloc(PyObject *object)
 {
     struct exchange *self = (struct exchange *)object;
 
+    if (self->farewell && self->owner == getpid())
+        call_farewell(self);
     if (self->header)
         munmap(self->header, self->mapped);
     if (self->fd >= 0)
         close(self->fd);
+    Py_XDECREF(self->farewell);
     Py_XDECREF(self->keeper);
     ext_free(object);
 }
@@ -606,19 +622,17 @@ static int exchange_set_regular(PyObject *object, PyObject *value, void *unused)
     return 0;
 }
 
-static PyObject *exchange_get_keeper(PyObject *object, void *unused)
+/* A callable, or None, as an attribute; `which` is where it lies in the struct. */
+static PyObject *exchange_get_callable(PyObject *object, void *which)
 {
-    PyObject *keeper = ((struct exchange *)object)->keeper;
-    (void)unused;
-    return Py_NewRef(keeper ? keeper : Py_None);
+    PyObject *value = *(PyObject **)(void *)((uint8_t *)object + (uintptr_t)which);
+    return Py_NewRef(value ? value : Py_None);
 }
 
-static int exchange_set_keeper(PyObject *object, PyObject *value, void *unused)
+static int exchange_set_callable(PyObject *object, PyObject *value, void *which)
 {
-    struct exchange *self = (struct exchange *)object;
-    PyObject *before = self->keeper;
-    (void)unused;
-    self->keeper = value && value != Py_None ? Py_NewRef(value) : NULL;
+    PyObject **place = (PyObject **)(void *)((uint8_t *)object + (uintptr_t)which), *before = *place;
+    *place = value && value != Py_None ? Py_NewRef(value) : NULL;
     Py_XDECREF(before);
     return 0;
 }
@@ -652,8 +666,11 @@ static PyGetSetDef exchange_getset[] = {
     {"owner", exchange_number, NULL, "The process that made or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
      "Slots in regular use: the memory of others goes back to the system when they become free.", NULL},
-    {"keeper", exchange_get_keeper, exchange_set_keeper,
-     "Called with each slot that is let go, which it then releases itself; or None.", NULL},
+    {"keeper", exchange_get_callable, exchange_set_callable,
+     "Called with each slot that is let go, which it then releases itself; or None.",
+     (void *)offsetof(struct exchange, keeper)},
+    {"farewell", exchange_get_callable, exchange_set_callable,
+     "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, farewell)},
     {0},
 };
 

@@ -51,7 +51,8 @@ struct exchange {
     uint32_t workers, slots, regular;
     int fd;
     pid_t owner;
-    PyObject *keeper; /* called with the slot when a lease ends, and frees it itself; or NULL */
+    PyObject *keeper;   /* called with the slot when a lease ends, and frees it itself; or NULL */
+    PyObject *farewell; /* called before the memory is unmapped; or NULL */
 };
 
 /* A slot's memory as a buffer, lent until the last view of it is gone. `forked`: forks so far. (lease.c) */

@@ -23,18 +23,28 @@ class PinnedSlots:
 
     def __init__(self, exchange: _ext.Exchange) -> None:
         self._exchange = exchange
-        self._registered: dict[int, int] = {}  # bytes of each slot
-        let_go: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
-        self._let_go = let_go
         self._refused = False
+        registered: dict[int, int] = {}  # bytes, by address
+        let_go: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
+        self._registered, self._let_go = registered, let_go
 
-        def keep(slot: int) -> None:  # knows nothing of self: the exchange must not keep who keeps it
+        # These know nothing of self or the exchange, which would otherwise keep each other.
+        def keep(slot: int) -> None:
             event = torch.cuda.Event()
             event.record()
             let_go.append((event, slot))
 
+        def forget() -> None:
+            if sys.is_finalizing():
+                return
+            for event, _ in let_go:
+                event.synchronize()
+            for address in registered:
+                torch.cuda.cudart().cudaHostUnregister(address)
+
         exchange.regular = 1 << 30  # memory that CUDA knows must never be taken from under it
         exchange.keeper = keep
+        exchange.farewell = forget
 
     def free_those_done(self, wait: bool = False) -> None:
         while self._let_go:
@@ -49,36 +59,25 @@ class PinnedSlots:
 
     def register(self, slot: int, used: int) -> None:
         """Pins what a batch has used of its slot. What is not pinned is copied into memory that is."""
-        known = self._registered.get(slot, 0)
+        address = self._exchange.address(slot)
+        known = self._registered.get(address, 0)
         if used <= known or self._refused:
             return
         size = min(-(-used // _GRAIN) * _GRAIN, self._exchange.stride)
         runtime = torch.cuda.cudart()
-        address = self._exchange.address(slot)
         if known:
             runtime.cudaHostUnregister(address)
-            del self._registered[slot]
-        failed = int(runtime.cudaHostRegister(address, size, 0))
-        if failed:
+            del self._registered[address]
+        error = runtime.cudaHostRegister(address, size, 0)
+        if int(error):
             self._refused = True
             warnings.warn(
-                f"CUDA cannot pin the {size >> 20} MiB of a batch where it is ({runtime.cudaGetErrorString(failed)}): "
+                f"CUDA cannot pin the {size >> 20} MiB of a batch where it is ({runtime.cudaGetErrorString(error)}): "
                 "batches are copied once more. The limit of locked memory (ulimit -l) may be too low",
                 stacklevel=4,
             )
             return
-        self._registered[slot] = size
-
-    def __del__(self) -> None:
-        """Tensors may outlive the loader: their slots stay registered."""
-        if sys.is_finalizing():
-            return
-        while self._let_go:
-            self.free_those_done(wait=True)
-        runtime = torch.cuda.cudart()
-        for slot in self._registered:
-            if not self._exchange.is_lent(slot):
-                runtime.cudaHostUnregister(self._exchange.address(slot))
+        self._registered[address] = size
 
 
 def each_tensor(data: Any, change: Copier) -> Any:

@@ -193,6 +193,7 @@ class Lease:
 class Exchange:
     regular: int
     keeper: Callable[[int], None] | None
+    farewell: Callable[[], None] | None
     def __init__(self, workers: int = ..., slots: int = ..., fd: int = ...) -> None: ...
     @property
     def stride(self) -> int: ...
