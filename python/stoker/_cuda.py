@@ -17,6 +17,17 @@ from . import _ext
 _GRAIN = 2 << 20  # slots are registered in multiples of this
 
 
+# CUDA's events are used again, and none is ever destroyed: in a forked child, which shares these objects but not
+# CUDA, that would end the process.
+_events: list[torch.cuda.Event] = []
+_idle_events: list[torch.cuda.Event] = []
+
+
+def _new_event() -> torch.cuda.Event:
+    _events.append(torch.cuda.Event())
+    return _events[-1]
+
+
 class PinnedSlots:
     """Registers slots with CUDA, each once, so that the tensors in them are pinned without a copy. A slot that
     was let go is free when the stream that was current then has come so far: it may still be copied from."""
@@ -30,7 +41,7 @@ class PinnedSlots:
 
         # These know nothing of self or the exchange, which would otherwise keep each other.
         def keep(slot: int) -> None:
-            event = torch.cuda.Event()
+            event = _idle_events.pop() if _idle_events else _new_event()
             event.record()
             let_go.append((event, slot))
 
@@ -55,6 +66,7 @@ class PinnedSlots:
                 return
             wait = False
             self._let_go.popleft()
+            _idle_events.append(event)
             self._exchange.release(slot)
 
     def register(self, slot: int, used: int) -> None:
