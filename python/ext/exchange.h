@@ -32,8 +32,9 @@ struct lane {
     _Alignas(64) _Atomic uint32_t tail; /* the worker sleeps on it */
     _Atomic uint32_t sleeping, stop;
     _Alignas(64) uint32_t head;
-    _Atomic uint32_t doing, place; /* the slot that was taken last, and how far the worker has come with it */
-    uint32_t entry[];              /* numbers of slots */
+    _Atomic uint32_t doing,
+        place;        /* the slot that was taken last, and how far the worker has come with it */
+    uint32_t entry[]; /* numbers of slots */
 };
 
 struct header {
@@ -45,8 +46,7 @@ struct header {
 };
 
 struct exchange {
-    PyObject_HEAD
-    struct header *header;
+    PyObject_HEAD struct header *header;
     uint64_t mapped, control, stride;
     uint32_t workers, slots, regular;
     int fd;
@@ -55,8 +55,67 @@ struct exchange {
     PyObject *farewell; /* called before the memory is unmapped; or NULL */
 };
 
-/* A slot's memory as a buffer, lent until the last view of it is gone. `forked`: forks so far. (lease.c) */
-PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, unsigned forked);
+/* ---- where things lie ---------------------------------------------------------------------------- */
+
+static inline uint64_t lane_bytes(uint32_t slots)
+{
+    return (sizeof(struct lane) + slots * sizeof(uint32_t) + 63) / 64 * 64;
+}
+
+static inline struct lane *lane_of(const struct exchange *self, uint32_t worker)
+{
+    return (struct lane *)(void *)((uint8_t *)(self->header + 1) + worker * lane_bytes(self->slots));
+}
+
+static inline struct slot *slot_of(const struct exchange *self, uint32_t k)
+{
+    struct slot *first =
+        (struct slot *)(void *)((uint8_t *)(self->header + 1) + self->workers * lane_bytes(self->slots));
+    return first + k;
+}
+
+static inline uint8_t *data_of(const struct exchange *self, uint32_t k)
+{
+    return (uint8_t *)self->header + self->control + k * self->stride;
+}
+
+/* For arguments: false after an IndexError. */
+bool ext_is_slot(const struct exchange *self, long k);
+bool ext_is_worker(const struct exchange *self, long k);
+
+/* ---- waiting (exchange.c) ------------------------------------------------------------------------ */
+
+void ext_wake(_Atomic uint32_t *word);
+/* Sleeps while *word is `seen`; false when it is time to stop waiting, or a signal came. */
+bool ext_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
+/* The deadline of a wait of so many seconds, at most a day. */
+uint64_t ext_deadline_in(double seconds);
+
+/* ---- methods: the loader's, and a worker's ------------------------------------------------------- */
+
+PyObject *ext_exchange_free(PyObject *object, PyObject *args);
+PyObject *ext_exchange_lent(PyObject *object, PyObject *args);
+PyObject *ext_exchange_send(PyObject *object, PyObject *args);
+PyObject *ext_exchange_wait(PyObject *object, PyObject *args);
+PyObject *ext_exchange_release(PyObject *object, PyObject *args);
+PyObject *ext_exchange_collect(PyObject *object, PyObject *args);
+PyObject *ext_exchange_stop(PyObject *object, PyObject *args);
+PyObject *ext_exchange_doing(PyObject *object, PyObject *args);
+PyObject *ext_exchange_empty(PyObject *object, PyObject *args);
+PyObject *ext_exchange_reset(PyObject *object, PyObject *args);
+PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args);
+PyObject *ext_exchange_take(PyObject *object, PyObject *args);
+PyObject *ext_exchange_progress(PyObject *object, PyObject *args);
+PyObject *ext_exchange_room(PyObject *object, PyObject *args);
+PyObject *ext_exchange_address(PyObject *object, PyObject *args);
+PyObject *ext_exchange_post(PyObject *object, PyObject *args);
+/* Forks of this process so far that may have left a child with lent tensors. (exchange_loader.c) */
+void ext_watch_forks(void);
+
+/* A slot's memory as a buffer, lent until the last view of it is gone. `forked`: forks so far. (lease.c)
+ */
+PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot,
+                        unsigned forked);
 void ext_exchange_give_back(PyObject *exchange, uint32_t slot, unsigned forked);
 
 #endif

@@ -1,0 +1,261 @@
+/* exchange_loader.c - the loader's side of an exchange: it sends tasks, waits for batches and lends them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "exchange.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Forks of this process that may leave a child with lent tensors. */
+static atomic_uint forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+static _Thread_local bool fork_is_harmless;
+
+static void count_fork(void)
+{
+    if (!fork_is_harmless)
+        atomic_fetch_add(&forks, 1);
+}
+static void watch(void) { pthread_atfork(NULL, count_fork, NULL); }
+void ext_watch_forks(void) { pthread_once(&forks_once, watch); }
+
+/* free() -> the lowest slot that is free, or -1 */
+PyObject *ext_exchange_free(PyObject *object, PyObject *unused)
+{
+    const struct exchange *self = (struct exchange *)object;
+    (void)unused;
+    for (uint32_t k = 0; k < self->slots; k++)
+        if (atomic_load_explicit(&slot_of(self, k)->state, memory_order_acquire) == SLOT_FREE)
+            return PyLong_FromLong((long)k);
+    return PyLong_FromLong(-1);
+}
+
+/* lent() -> slots that tensors look at, or that a forked child may */
+PyObject *ext_exchange_lent(PyObject *object, PyObject *unused)
+{
+    const struct exchange *self = (struct exchange *)object;
+    unsigned long lent = 0;
+    (void)unused;
+    for (uint32_t k = 0; k < self->slots; k++)
+        lent += atomic_load_explicit(&slot_of(self, k)->state, memory_order_relaxed) >= SLOT_LENT;
+    return PyLong_FromUnsignedLong(lent);
+}
+
+/* send(worker, slot, kind, task, message): a task for the worker, in a free slot */
+PyObject *ext_exchange_send(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker, k;
+    int kind;
+    unsigned long long task;
+    Py_buffer message;
+
+    if (!PyArg_ParseTuple(args, "lliKy*:send", &worker, &k, &kind, &task, &message))
+        return NULL;
+    const bool fits =
+        ext_is_worker(self, worker) && ext_is_slot(self, k) && (uint64_t)message.len <= self->stride;
+    if (fits) {
+        struct slot *slot = slot_of(self, (uint32_t)k);
+        struct lane *lane = lane_of(self, (uint32_t)worker);
+        memcpy(data_of(self, (uint32_t)k), message.buf, (size_t)message.len);
+        slot->kind = (uint32_t)kind;
+        slot->task = task;
+        slot->offset = 0;
+        slot->length = (uint64_t)message.len;
+        atomic_store_explicit(&slot->state, SLOT_TASK, memory_order_relaxed);
+        /* A lane has room for every slot, so it is never full. */
+        const uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_relaxed);
+        lane->entry[tail % self->slots] = (uint32_t)k;
+        atomic_store(&lane->tail, tail + 1);
+        if (atomic_load(&lane->sleeping))
+            ext_wake(&lane->tail);
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is larger than a slot", message.len);
+    }
+    PyBuffer_Release(&message);
+    if (!fits)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static long find_done(const struct exchange *self, const uint32_t *list, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (atomic_load(&slot_of(self, list[i])->state) == SLOT_DONE)
+            return (long)list[i];
+    return -1;
+}
+
+static long wait_done(const struct exchange *self, const uint32_t *list, Py_ssize_t count,
+                      uint64_t deadline)
+{
+    struct header *header = self->header;
+    for (;;) {
+        const uint32_t seen = atomic_load(&header->posted);
+        atomic_store(&header->sleeping, 1);
+        const long found = find_done(self, list, count);
+        const bool again = found < 0 && ext_sleep_on(&header->posted, seen, deadline);
+        atomic_store(&header->sleeping, 0);
+        if (!again)
+            return found;
+    }
+}
+
+/* wait(slots, seconds) -> one of them that is done, or -1; earlier when a signal came */
+PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    PyObject *slots;
+    double seconds;
+    uint32_t list[256];
+    long found;
+
+    if (!PyArg_ParseTuple(args, "O!d:wait", &PyTuple_Type, &slots, &seconds))
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(slots);
+    count = count < 256 ? count : 256;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const long k = PyLong_AsLong(PyTuple_GetItem(slots, i));
+        if ((k == -1 && PyErr_Occurred()) || !ext_is_slot(self, k))
+            return NULL;
+        list[i] = (uint32_t)k;
+    }
+    found = find_done(self, list, count);
+    if (found < 0 && seconds > 0) {
+        Py_BEGIN_ALLOW_THREADS found = wait_done(self, list, count, ext_deadline_in(seconds));
+        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return NULL;
+    }
+    return PyLong_FromLong(found);
+}
+
+/* release(slot): a slot that is done, unread */
+PyObject *ext_exchange_release(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long k;
+    if (!PyArg_ParseTuple(args, "l:release", &k) || !ext_is_slot(self, k))
+        return NULL;
+    atomic_store(&slot_of(self, (uint32_t)k)->state, SLOT_FREE);
+    Py_RETURN_NONE;
+}
+
+/* collect(slot) -> (kind, task, offset, length, lease) of a slot that is done; it is lent from here on
+ */
+PyObject *ext_exchange_collect(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long k;
+    if (!PyArg_ParseTuple(args, "l:collect", &k) || !ext_is_slot(self, k))
+        return NULL;
+    struct slot *slot = slot_of(self, (uint32_t)k);
+    if (atomic_load(&slot->state) != SLOT_DONE || slot->offset > self->stride ||
+        slot->length > self->stride - slot->offset) {
+        PyErr_Format(PyExc_RuntimeError, "slot %ld of the exchange is not done", k);
+        return NULL;
+    }
+    PyObject *lease = ext_lease_new(ext_state_of(object), object, (uint32_t)k, atomic_load(&forks));
+    if (!lease)
+        return NULL;
+    atomic_store(&slot->state, SLOT_LENT);
+    return Py_BuildValue("iKKKN", (int)slot->kind, (unsigned long long)slot->task,
+                         (unsigned long long)slot->offset, (unsigned long long)slot->length, lease);
+}
+
+void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
+{
+    struct exchange *self = (struct exchange *)object;
+    if (self->owner != getpid())
+        return; /* a child's copy of the tensors: they are the parent's to give back */
+    /* A child that was forked meanwhile may still read these tensors: the slot is never used again. */
+    if (forked != atomic_load(&forks)) {
+        atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
+        return;
+    }
+    if (self->keeper) {
+        PyObject *done = PyObject_CallFunction(self->keeper, "I", (unsigned)k);
+        if (done)
+            Py_DECREF(done);
+        else { /* who may still read it is unknown: it is never used again */
+            PyErr_WriteUnraisable(self->keeper);
+            atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
+        }
+        return;
+    }
+    if (k >= self->regular) /* made for a consumer that kept many batches: the memory goes back */
+        (void)fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        (off_t)(self->control + k * self->stride), (off_t)self->stride);
+    atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+}
+
+/* stop(worker): it ends after the task it has; worker -1: all of them */
+PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    if (!PyArg_ParseTuple(args, "l:stop", &worker) || (worker != -1 && !ext_is_worker(self, worker)))
+        return NULL;
+    for (uint32_t k = 0; k < self->workers; k++) {
+        struct lane *lane = lane_of(self, k);
+        if (worker == -1 || worker == (long)k) {
+            atomic_store(&lane->stop, 1);
+            ext_wake(&lane->tail);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* doing(worker) -> (slot, place): the task it took last, and how far it had come when it last said so */
+PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    if (!PyArg_ParseTuple(args, "l:doing", &worker) || !ext_is_worker(self, worker))
+        return NULL;
+    struct lane *lane = lane_of(self, (uint32_t)worker);
+    return Py_BuildValue("II", (unsigned)atomic_load(&lane->doing), (unsigned)atomic_load(&lane->place));
+}
+
+/* empty(worker): the lane of a worker that is gone, for the one that takes its place */
+PyObject *ext_exchange_empty(PyObject *object, PyObject *args)
+{
+    struct exchange *self = (struct exchange *)object;
+    long worker;
+    if (!PyArg_ParseTuple(args, "l:empty", &worker) || !ext_is_worker(self, worker))
+        return NULL;
+    struct lane *lane = lane_of(self, (uint32_t)worker);
+    lane->head = atomic_load(&lane->tail);
+    atomic_store(&lane->sleeping, 0);
+    Py_RETURN_NONE;
+}
+
+/* reset(): for other workers, when those that were are all gone; what is lent stays lent */
+PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
+{
+    struct exchange *self = (struct exchange *)object;
+    (void)unused;
+    for (uint32_t k = 0; k < self->workers; k++) {
+        struct lane *lane = lane_of(self, k);
+        lane->head = 0;
+        atomic_store(&lane->tail, 0);
+        atomic_store(&lane->sleeping, 0);
+        atomic_store(&lane->stop, 0);
+    }
+    for (uint32_t k = 0; k < self->slots; k++)
+        if (atomic_load(&slot_of(self, k)->state) < SLOT_LENT)
+            atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+    Py_RETURN_NONE;
+}
+
+/* harmless_forks(yes): whether this thread's forks are of workers, which never look at lent tensors */
+PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args)
+{
+    int yes;
+    (void)object;
+    if (!PyArg_ParseTuple(args, "p:harmless_forks", &yes))
+        return NULL;
+    fork_is_harmless = yes;
+    Py_RETURN_NONE;
+}
