@@ -11,6 +11,7 @@ from typing import Any
 
 from ._checks import check_arguments, check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._frameworks import attach
 from ._mix import compile_batches
 from ._native import Native
 from ._ranks import (
@@ -254,6 +255,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         self._native = None if compiled is None else self._new_native(compiled, *self._asked)
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
+        attach()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_native": None, "_iterator": None, "_epochs": None}
@@ -346,6 +348,20 @@ class DataLoader(_Base):  # type: ignore[misc]
             keep_threads=persistent_workers is not False,
             options=options,
         )
+
+    def options_beyond_torch(self) -> dict[str, Any]:
+        """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
+        loader anew from torch's attributes. Shares are for their samplers."""
+        names = ("order", "compile", "seed", "seed_by", "on_error", "error_limit", "snapshot_every_n_steps")
+        options = {name: getattr(self, name) for name in (*names, *_ENGINE_ONLY)}
+        if self._native is not None:
+            _, _, num_workers, prefetch_factor, persistent_workers = self._asked
+            options |= {
+                "num_workers": num_workers,
+                "prefetch_factor": prefetch_factor,
+                "persistent_workers": persistent_workers,
+            }
+        return options
 
     @property
     def rank(self) -> int | None:

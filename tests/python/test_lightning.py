@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import tempfile
 import warnings
 
@@ -81,18 +80,10 @@ def images(root, *, random):
     return datasets.ImageFolder(root, transforms.Compose([crop, transforms.ToTensor()]))
 
 
-def numbered_env():
-    """What torchrun would set, so that Lightning starts no processes itself."""
-    os.environ.update(
-        TORCHELASTIC_RUN_ID="test", GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=os.environ["TEST_PORT"]
-    )
-
-
 # ---- two ranks ----
 
 
 def _all_stages(root):
-    numbered_env()
     out = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, data in (("engine", images(root, random=False)), ("python", Numbers(23))):
@@ -135,8 +126,6 @@ def _stages(folder, data, kind, hooks):
 def _resumed(root, devices, where):
     """An uninterrupted run of three epochs; one that was left after one epoch or inside the second, and
     what came after it was taken up."""
-    if devices > 1:
-        numbered_env()
     data = images(root, random=True)
     options = {"strategy": "ddp", "devices": devices} if devices > 1 else {"devices": 1}
 
@@ -163,9 +152,6 @@ def _resumed(root, devices, where):
 
 def _lightning(root):
     lightning()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        os.environ["TEST_PORT"] = str(free.getsockname()[1])
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TEST_FOLDER"] = folder
         return {
