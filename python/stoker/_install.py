@@ -13,11 +13,6 @@ from . import dataloader
 from ._convert import torch_if_installed
 from ._frameworks import replace_in_modules
 
-if torch_if_installed() is None:
-    raise ModuleNotFoundError("stoker.install() takes the place of torch's DataLoader, and torch is not installed")
-
-from torch.utils.data import dataloader as _torch
-
 _SIGNATURE = inspect.signature(dataloader.DataLoader.__init__)
 _Torchs: Any = dataloader._Base  # torch.utils.data may have ours under the name by now
 
@@ -52,6 +47,8 @@ def install() -> None:
     >>> torch.utils.data.DataLoader.__module__
     'torch.utils.data.dataloader'
     """
+    if torch_if_installed() is None:
+        raise ModuleNotFoundError("stoker.install() takes the place of torch's DataLoader, and torch is not installed")
     replace_in_modules(_Torchs, DataLoader)
     # pickle looks a class up by its name, where it would find ours.
     copyreg.pickle(_Torchs, _reduce)  # type: ignore[arg-type]
@@ -61,10 +58,6 @@ def uninstall() -> None:
     """Puts torch's DataLoader back everywhere."""
     replace_in_modules(DataLoader, _Torchs)
     copyreg.dispatch_table.pop(_Torchs, None)
-
-
-def is_installed() -> bool:
-    return _torch.DataLoader is DataLoader
 
 
 def _reduce(loader: Any) -> tuple[Callable[[], Any], tuple[()], dict[str, Any]]:

@@ -87,7 +87,7 @@ def _all_stages(root):
     out = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, data in (("engine", images(root, random=False)), ("python", Numbers(23))):
-            for hooks in (False, True):
+            for hooks in (False, True) if name == "engine" else (False,):
                 out[f"{name} hooks={hooks}"] = [
                     _stages(folder, data, kind, hooks) for kind in (tud.DataLoader, stoker.DataLoader)
                 ]
@@ -167,7 +167,7 @@ def runs(tmp_path_factory):
     return in_fresh_python(_lightning, labelled(tmp_path_factory.mktemp("numbered"), 23))
 
 
-@pytest.mark.parametrize("case", ["engine hooks=False", "engine hooks=True", "python hooks=False", "python hooks=True"])
+@pytest.mark.parametrize("case", ["engine hooks=False", "engine hooks=True", "python hooks=False"])
 def test_ddp_gives_every_rank_what_it_gets_from_torch(runs, case):
     for rank, cases in enumerate(runs["stages"]):
         torchs, ours = cases[case]
