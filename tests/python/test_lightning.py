@@ -52,9 +52,8 @@ def module(loaders=None):
         def test_step(self, batch, _):
             self.note("test", batch)
 
-        def predict_step(self, batch, number):
+        def predict_step(self, batch, _):
             self.note("predict", batch)
-            return torch.tensor(self.trainer.predict_loop.current_batch_indices)
 
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.0)
@@ -116,8 +115,21 @@ def _stages(folder, data, kind, hooks):
     fit.fit(model, **given)
     engine = {type(dl).__module__ for dl in (fit.train_dataloader, fit.val_dataloaders)}
     trainer(folder, 1, **common).test(model, verbose=False, **tested)
-    predicted = trainer(folder, 1, **common).predict(model, **tested)
-    return {"seen": model.seen, "indices": [p.tolist() for p in predicted], "of": sorted(engine)}
+    from lightning.pytorch.callbacks import BasePredictionWriter
+
+    class Indices(BasePredictionWriter):
+        """Lightning wraps the batch sampler to know which samples a prediction is of."""
+
+        def __init__(self):
+            super().__init__("batch")
+            self.seen = []
+
+        def write_on_batch_end(self, trainer, module, prediction, batch_indices, *rest):
+            self.seen.append(batch_indices)
+
+    indices = Indices()
+    trainer(folder, 1, callbacks=[indices], **common).predict(model, **tested)
+    return {"seen": model.seen, "indices": indices.seen, "of": sorted(engine)}
 
 
 # ---- resuming ----
@@ -172,7 +184,7 @@ def test_ddp_gives_every_rank_what_it_gets_from_torch(runs, case):
     for rank, cases in enumerate(runs["stages"]):
         torchs, ours = cases[case]
         assert ours["seen"] == torchs["seen"], f"rank {rank}"
-        assert ours["indices"] == torchs["indices"], f"rank {rank}"
+        assert ours["indices"] == torchs["indices"] == [s[2] for s in ours["seen"] if s[0] == "predict"], f"rank {rank}"
         assert ours["of"] == ["stoker.dataloader"] and torchs["of"] == ["torch.utils.data.dataloader"]
     stages = [[s for s, *_ in cases[case][1]["seen"]] for cases in runs["stages"]]
     assert {stage: stages[0].count(stage) for stage in set(stages[0])} == {
