@@ -135,14 +135,14 @@ def _stages(folder, data, kind, hooks):
 # ---- resuming ----
 
 
-def _resumed(root, devices, where):
+def _resumed(root, devices, where, python=False):
     """An uninterrupted run of three epochs; one that was left after one epoch or inside the second, and
     what came after it was taken up."""
-    data = images(root, random=True)
+    data = Numbers(23) if python else images(root, random=True)
     options = {"strategy": "ddp", "devices": devices} if devices > 1 else {"devices": 1}
 
     def run(folder, epochs, checkpoint=None, **more):
-        loader = stoker.DataLoader(data, batch_size=4, shuffle=True, seed=7)
+        loader = stoker.DataLoader(data, batch_size=4, shuffle=True, seed=None if python else 7)
         model = module()
         trainer(folder, epochs, **options, **more).fit(model, loader, ckpt_path=checkpoint)
         return model.seen
@@ -151,7 +151,7 @@ def _resumed(root, devices, where):
 
     saves = {"every_n_train_steps": 2} if where == "inside" else {"every_n_epochs": 1}
     out = {}
-    folder = os.environ["TEST_FOLDER"] + f"/{devices}-{where}"
+    folder = os.environ["TEST_FOLDER"] + f"/{devices}-{where}-{python}"
     out["whole"] = run(folder, 3)
     keep = ModelCheckpoint(dirpath=folder, filename="{epoch}-{step}", save_top_k=-1, **saves)
     run(folder, 2, checkpoints=True, callbacks=[keep])
@@ -169,6 +169,7 @@ def _lightning(root):
         return {
             "stages": on_ranks(2, _all_stages, root, group=False),
             "resumed 2 end": on_ranks(2, _resumed, root, 2, "end", group=False),
+            "resumed 2 end, python": on_ranks(2, _resumed, root, 2, "end", True, group=False),
             "resumed 1 end": [_resumed(root, 1, "end")],
             "resumed 1 inside": [_resumed(root, 1, "inside")],
         }
@@ -192,7 +193,7 @@ def test_ddp_gives_every_rank_what_it_gets_from_torch(runs, case):
     }
 
 
-@pytest.mark.parametrize("case", ["resumed 2 end", "resumed 1 end", "resumed 1 inside"])
+@pytest.mark.parametrize("case", ["resumed 2 end", "resumed 2 end, python", "resumed 1 end", "resumed 1 inside"])
 def test_a_resumed_run_goes_on_with_the_right_epoch(runs, case):
     for rank in runs[case]:
         assert len({epoch for _, epoch, *_ in rank["whole"]}) == 3

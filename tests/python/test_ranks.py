@@ -317,6 +317,25 @@ def test_a_state_is_of_its_epoch_alone(numbered):
         assert resumed.state_dict() == middle and seen(resumed) == rest
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_share_of_python_is_resumed(second_of_two, workers):
+    """In the epoch that it had by the loader's count, with another sampler that was told nothing."""
+    def make():
+        return stoker.DataLoader(Numbers(40), 3, shuffle=True, shard=True, seed=2, num_workers=workers)
+
+    loader = make()
+    epochs = [seen(loader) for _ in range(2)]
+    batches = iter(loader)
+    begun = [next(batches)[0].tolist() for _ in range(3)]
+    state = loader.state_dict()
+    rest = [batch[0].tolist() for batch in batches]
+    fourth = seen(loader)
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert seen(resumed) == rest and seen(resumed) == fourth
+    assert len({str(order) for order in (*epochs, begun + rest, fourth)}) == 4
+
+
 def test_sharded_loaders_can_be_pickled(second_of_two, numbered):
     for data in (Numbers(23), Images(numbered)):
         loader = stoker.DataLoader(data, 4, shuffle=True, shard=True, order="torch")
