@@ -8,6 +8,7 @@ make has then the engine inside, and the options that torch's has not. Loaders o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.abc
 import importlib.util
@@ -43,7 +44,8 @@ class _Watch(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != _ACCELERATE:
             return None
-        sys.meta_path.remove(self)
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             loader: Any = spec.loader
@@ -62,6 +64,10 @@ def _hook(module: Any) -> None:
         function = getattr(module, name, None)
         if function is not None and not hasattr(function, "hooked_by_stoker"):
             replace_in_modules(function, _hooked(module, function))
+    adapter = getattr(module, "DataLoaderAdapter", None)
+    load = getattr(adapter, "load_state_dict", None)
+    if load is not None and not hasattr(load, "hooked_by_stoker"):
+        adapter.load_state_dict = _hooked_load(load)  # type: ignore[union-attr]
 
 
 def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,8 +91,8 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
                 module.DataLoader = torchs
         if _ours(made) is None:
             _warn_of_torchs()
-        elif stateful:
-            made.use_stateful_dataloader = True
+        elif "base_dataloader" in vars(made):
+            made.use_stateful_dataloader = stateful
         return made
 
     hooked.hooked_by_stoker = True  # type: ignore[attr-defined]
@@ -105,7 +111,20 @@ def _make(origin: Any, dataset: Any, **arguments: Any) -> Any:
     """A loader for the arguments that Accelerate gives, with the options of `origin` that it does not know."""
     from .dataloader import DataLoader
 
-    return DataLoader(dataset, **{**arguments, **origin.options_beyond_torch()})
+    return DataLoader(dataset, **{**arguments, **origin._options_beyond_torch()})
+
+
+def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """For what prepare() has made: its count of epochs goes along, since it sets the samplers' by it."""
+
+    @functools.wraps(function)
+    def load_state_dict(prepared: Any, state: Any) -> None:
+        function(prepared, state)
+        if _ours(prepared) is not None and "epoch" in state:
+            prepared.iteration = int(state["epoch"])
+
+    load_state_dict.hooked_by_stoker = True  # type: ignore[attr-defined]
+    return load_state_dict
 
 
 def _refuse_shares(origin: Any) -> None:
@@ -133,7 +152,7 @@ def replace_in_modules(old: Any, new: Any) -> list[tuple[types.ModuleType, str]]
     found = []
     package = __name__.partition(".")[0]
     for module in list(sys.modules.values()):
-        if not isinstance(module, types.ModuleType) or module.__name__.partition(".")[0] == package:
+        if not isinstance(module, types.ModuleType) or str(module.__name__).partition(".")[0] == package:
             continue
         for name, value in list(vars(module).items()):
             if value is old:

@@ -98,7 +98,7 @@ def warn_of_shuffling_alone() -> None:
         f"shuffle=True without a sampler in a process group of {group[1]} ranks: every rank gets all samples, as with "
         "torch's DataLoader. To share them out, give DataLoader(..., shard=True), or a "
         "torch.utils.data.distributed.DistributedSampler as sampler=",
-        stacklevel=4,
+        stacklevel=3,
     )
 
 

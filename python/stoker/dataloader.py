@@ -349,7 +349,7 @@ class DataLoader(_Base):  # type: ignore[misc]
             options=options,
         )
 
-    def options_beyond_torch(self) -> dict[str, Any]:
+    def _options_beyond_torch(self) -> dict[str, Any]:
         """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
         loader anew from torch's attributes. Shares are for their samplers."""
         names = ("order", "compile", "seed", "seed_by", "on_error", "error_limit", "snapshot_every_n_steps")

@@ -9,6 +9,8 @@ import functools
 import importlib
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +18,8 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from typing import Any
+
+_PATIENCE = 600  # seconds; each takes a few on a quiet machine
 
 
 def in_fresh_python(function: Callable[..., Any], *args: Any) -> Any:
@@ -25,9 +29,12 @@ def in_fresh_python(function: Callable[..., Any], *args: Any) -> Any:
         request = {"module": function.__module__, "function": function.__name__, "args": args, "folder": folder}
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
-        code = server.stdout.readline().strip()
+        code = server.stdout.readline().strip() if select.select([server.stdout], [], [], _PATIENCE)[0] else "hung"
         with open(f"{folder}/output") as file:
             output = file.read()
+        if code == "hung":
+            os.killpg(server.pid, signal.SIGKILL)
+            _server.cache_clear()
         assert code == "0", f"{function.__name__} ended with {code}:\n{output[-8000:]}"
         with open(f"{folder}/result") as file:
             return json.load(file)
@@ -40,6 +47,7 @@ def _server() -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # so that all it has forked can be ended with it
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -107,8 +115,14 @@ def on_ranks(world: int, work: Callable[..., Any], *args: Any, group: bool = Tru
                 share = functools.partial(_one_rank, f"{folder}/store", rank, world, group, work, args)
                 os._exit(_run(share, f"{folder}/{rank}"))
             children.append(child)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        assert codes == [0] * world, f"ranks ended with {codes}"
+        waiting = set(children)
+        while waiting:
+            child, status = os.wait()
+            waiting.discard(child)
+            if status:
+                for other in waiting:  # they would wait for the one that failed
+                    os.kill(other, signal.SIGKILL)
+                raise AssertionError(f"rank {children.index(child)} ended with {os.waitstatus_to_exitcode(status)}")
         out = []
         for rank in range(world):
             with open(f"{folder}/{rank}") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import pickle
 import sys
 import warnings
 
@@ -128,6 +129,7 @@ def _options(root):
     loader = acc.prepare(
         stoker.DataLoader(data, 4, dtype="float16", memory_format="channels_last", on_error="skip", seed=5)
     )
+    pickled = inside(pickle.loads(pickle.dumps(loader)))
     batch = next(iter(loader))[0]
     try:
         acc.prepare(stoker.DataLoader(data, 4, shard=True))
@@ -139,6 +141,7 @@ def _options(root):
         "batch": [str(batch.dtype), batch.is_contiguous(memory_format=torch.channels_last), len(batch)],
         "asked": [loader.base_dataloader.on_error, loader.base_dataloader.seed],
         "refused": refused,
+        "pickled": pickled,
         "foreign": type(foreign.base_dataloader).__module__,
         "restored": __import__("accelerate").data_loader.DataLoader is tud.DataLoader,
     }
@@ -149,17 +152,25 @@ def _stateful(root):
     from accelerate import data_loader
 
     def make():
-        loader = stoker.DataLoader(images(root), 4, shuffle=True, seed=1, generator=torch.Generator().manual_seed(1))
-        return data_loader.prepare_data_loader(loader, use_stateful_dataloader=True, put_on_device=False)
+        loader = stoker.DataLoader(images(root), 4, shuffle=True, seed=1)
+        return data_loader.prepare_data_loader(
+            loader, use_stateful_dataloader=True, put_on_device=False, use_seedable_sampler=True, data_seed=3
+        )
 
     first = make()
+    epochs = [[samples(batch) for batch in first]]
+    end = first.state_dict()
     batches = iter(first)
     begun = [samples(next(batches)) for _ in range(2)]
     state = first.state_dict()
     rest = [samples(batch) for batch in batches]
-    second = make()
-    second.load_state_dict(state)
-    return {"begun": begun, "rest": rest, "resumed": [samples(b) for b in second], "flag": second.use_stateful_dataloader}
+    epochs += [begun + rest, [samples(batch) for batch in first]]
+    out = {"epochs": epochs, "rest": rest, "flag": first.use_stateful_dataloader}
+    for name, saved in {"resumed": state, "resumed at the end": end}.items():
+        second = make()
+        second.load_state_dict(saved)
+        out[name] = [[samples(batch) for batch in second] for _ in range(2)]
+    return out
 
 
 def _later(root):
@@ -211,13 +222,14 @@ def test_two_ranks_see_everything_once(runs):
 def test_options_that_torch_has_not_go_along(runs):
     for rank in runs["options"]:
         assert rank["batch"] == ["torch.float16", True, 4] and rank["asked"] == ["skip", 5]
-        assert "share that out again" in rank["refused"]
+        assert "share that out again" in rank["refused"] and rank["pickled"] == ["stoker.dataloader", True, True]
         assert rank["foreign"] == "torch.utils.data.dataloader" and rank["restored"]
 
 
 def test_states_without_torchdata(runs):
     (got,) = runs["stateful"]
-    assert got["flag"] and got["resumed"] == got["rest"] and len(got["begun"] + got["rest"]) == 6
+    assert got["flag"] and got["resumed"] == [got["rest"], got["epochs"][2]]
+    assert got["resumed at the end"] == got["epochs"][1:] and len({str(epoch) for epoch in got["epochs"]}) == 3
 
 
 def test_accelerate_may_be_imported_later(runs):
