@@ -352,8 +352,8 @@ class DataLoader(_Base):  # type: ignore[misc]
     def _options_beyond_torch(self) -> dict[str, Any]:
         """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
         loader anew from torch's attributes. Shares are for their samplers."""
-        names = ("order", "compile", "seed", "seed_by", "on_error", "error_limit", "snapshot_every_n_steps")
-        options = {name: getattr(self, name) for name in (*names, *_ENGINE_ONLY)}
+        own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
+        options = {name: getattr(self, name) for name in (*own, *_ENGINE_ONLY)}
         if self._native is not None:
             _, _, num_workers, prefetch_factor, persistent_workers = self._asked
             options |= {

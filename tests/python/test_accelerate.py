@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import itertools
 import pickle
 import sys
@@ -234,3 +235,10 @@ def test_states_without_torchdata(runs):
 
 def test_accelerate_may_be_imported_later(runs):
     assert runs["later"] == [[False, "stoker.dataloader", True, True, False]]
+
+
+def test_no_option_is_forgotten():
+    """What torch's loader has not is handed on, apart from shares."""
+    ours, torchs = (set(inspect.signature(kind.__init__).parameters) for kind in (stoker.DataLoader, tud.DataLoader))
+    handed_on = stoker.DataLoader(Numbers(3))._options_beyond_torch()
+    assert ours - torchs - set(handed_on) == {"shard", "rank", "world_size"}
