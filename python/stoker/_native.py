@@ -19,6 +19,7 @@ from ._convert import current_stream, default_seed, has_cuda, stream_asker, take
 from ._epoch import EpochIterator
 from ._fields import INT, in_order, single, worked_on
 from ._mix import mix
+from ._ranks import Share
 from .compile import Compiled
 from .state import Place
 from .stats import friendly
@@ -52,8 +53,8 @@ class Native:
         order: str,
         seed: int | None,
         generator: Any,
-        rank: int,
-        world_size: int,
+        share: Share,
+        epoch_told: Callable[[], int | None],
         output: str,
         device: str | None,
         pinned: bool,
@@ -69,8 +70,11 @@ class Native:
         self.order = order
         self.seed = seed
         self.generator = generator
-        self.rank = rank
-        self.world_size = world_size
+        self.rank = share.rank
+        self.world_size = share.world_size
+        self._share = share
+        self._epoch_told = epoch_told
+        self._told: int | None = None  # when the latest epoch began, or a state was loaded
         self.output = output
         self.device = device
         self._pinned = pinned
@@ -133,6 +137,14 @@ class Native:
         if self._pending is not None and self._pending.epoch != epoch:
             self._pending = None
 
+    def _heed_sampler(self) -> None:
+        """A sampler whose epoch was set decides the next one, as set_epoch of the loader does. One that was
+        never told leaves it to the count of epochs."""
+        told = self._epoch_told()
+        if told is not None and told != self._told:
+            self.set_epoch(told)
+        self._told = told
+
     def iterate(self) -> EpochIterator:
         self.iterators += 1
         iterator = EpochIterator(self, self.iterators)
@@ -154,7 +166,7 @@ class Native:
         if self.batch_sampler is not None:
             return len(self.batch_sampler)
         count = len(self.compiled.handle) if self.sampler is None else len(self.sampler)
-        count = -(-count // self.world_size)
+        count = count // self.world_size if self._share.whole else -(-count // self.world_size)
         if self.batch_size is None:
             return count
         whole = self._options["drop_last"]
@@ -165,6 +177,7 @@ class Native:
         where it stands."""
         pending = None
         if not draws.begun:
+            self._heed_sampler()
             pending, self._pending = self._pending, None
             self._chosen_seed = self.seed_now() if pending is None else pending.seed
             draws.epoch = self.epoch if pending is None else pending.epoch
@@ -267,11 +280,12 @@ class Native:
     # ---- resume ----
 
     def place(self) -> Place:
+        iterator = self._current()
+        if self._pending is None and iterator is not None and iterator.is_under_way():
+            return iterator.place_now()
+        self._heed_sampler()
         if self._pending is not None:
             return self._pending
-        iterator = self._current()
-        if iterator is not None and iterator.is_under_way():
-            return iterator.place_now()
         if self.left is not None:
             return self.left
         return Place(self.epoch, self.seed_now(), None, None)
@@ -283,6 +297,7 @@ class Native:
             )
         self._pending = place
         self.epoch = place.epoch
+        self._told = self._epoch_told()
 
     # ---- what happened ----
 

@@ -28,8 +28,11 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from ._ranks import Shared
+
 VERSION = 1
-_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
+_DISTRIBUTED = (DistributedSampler, Shared)
+_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, *_DISTRIBUTED)
 
 
 def has_state(thing: Any) -> bool:
@@ -81,7 +84,7 @@ def _draws_from_torchs_own(loader: Any) -> bool:
     inner = _innermost(loader._index_sampler)
     return (
         loader._dataset_kind == 0
-        and type(inner) not in (SequentialSampler, DistributedSampler)
+        and type(inner) not in (SequentialSampler, *_DISTRIBUTED)
         and getattr(inner, "generator", None) is None
         and _keeper(loader._index_sampler) is None
     )
@@ -199,7 +202,7 @@ class Draws:
     def _shares(self) -> dict[str, int] | None:
         """How a DistributedSampler divides the epoch."""
         inner = _innermost(self._sampler)
-        if type(inner) is not DistributedSampler:
+        if type(inner) not in _DISTRIBUTED:
             return None
         size = self._sampler.batch_size if type(self._sampler) is BatchSampler else 1
         return {"world": inner.num_replicas, "epoch": inner.epoch, "seed": inner.seed, "batch_size": size}

@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._checks import check_arguments, check_bytes, check_device, check_shares
+from ._checks import check_arguments, check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._frameworks import attach
 from ._mix import compile_batches
 from ._native import Native
+from ._ranks import (
+    Share,
+    engine_sampler,
+    epoch_told,
+    find_share,
+    share_sampler,
+    tell_epoch,
+    warn_of_shuffling_alone,
+)
 from .compile import Compiled, compile_loader, pipeline_of
 from .state import Place
 
@@ -40,8 +51,6 @@ _ENGINE_ONLY: dict[str, Any] = {
     "read_ahead": None,
     "max_memory": None,
     "pixel_limit": None,
-    "rank": None,
-    "world_size": None,
 }
 
 
@@ -92,7 +101,8 @@ class DataLoader(_Base):  # type: ignore[misc]
         batch.
     dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
     seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
-        torch is in use (so torch.manual_seed makes runs repeatable), 0 with world_size > 1, else random.
+        torch is in use (so torch.manual_seed makes runs repeatable), 0 with shard or world_size > 1, else
+        random.
     seed_by: of data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch
         does; "sample" seeds them before each sample from the seed, the epoch and the sample, so that what is
         drawn is the same for any number of workers and after any resume. The engine always does that.
@@ -101,8 +111,13 @@ class DataLoader(_Base):  # type: ignore[misc]
         are passed over on resume.
     order: how shuffle=True shuffles. "stoker" needs no array and starts at once; "torch" gives exactly
         torch's order: that of RandomSampler (by the same draws from torch's generator), or with a seed
-        or world_size > 1 that of DistributedSampler.
-    rank, world_size: this process gets its share, as with DistributedSampler.
+        or ranks (shard, world_size) that of DistributedSampler.
+    shard: True gives each rank its share of the samples, as a DistributedSampler does, which loader.sampler
+        then is. Rank and world size are those of torch.distributed if it is initialised, else those in
+        torchrun's environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped where they
+        are no multiple of the world size; otherwise some are repeated. Without it, and without a sampler,
+        every rank gets everything.
+    rank, world_size: the same with numbers of your own; samples are repeated, never dropped.
     on_error: for a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
         place; "replace" gives zeros with the label -100. More than error_limit bad samples in an epoch
         end it all the same. bad_samples() lists them. A failure of the machine or the network (no
@@ -183,24 +198,30 @@ class DataLoader(_Base):  # type: ignore[misc]
         read_ahead: int | None = None,
         max_memory: int | str | None = None,
         pixel_limit: int | None = None,
+        shard: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
         check_arguments(num_workers, compile, order, output, seed_by, on_error)
-        check_shares(rank, world_size, sampler, batch_sampler)
+        share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         compiled, why = (None, ["compile=False"]) if compile is False else compile_loader(
             dataset, collate_fn, worker_init_fn
         )
         if compiled is None:
-            given |= _refused_in_python(dataset, seed, seed_by, on_error)
+            given |= _refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             self._refuse_what_needs_the_engine(compile, why, given)
         self._why_python = why
+        own_sampler = None
+        if share is not None:
+            own_sampler = share_sampler(dataset, share, shuffle, seed)
+        elif compiled is not None and sampler is None and batch_sampler is None:
+            own_sampler = engine_sampler(dataset, shuffle, generator)
         super().__init__(
             dataset,
             batch_size,
-            shuffle,
-            sampler,
+            shuffle if own_sampler is None else None,
+            sampler if own_sampler is None else own_sampler,
             batch_sampler,
             _worker_count(num_workers, compiled),
             collate_fn,
@@ -228,10 +249,13 @@ class DataLoader(_Base):  # type: ignore[misc]
         self._epochs = None if torch_if_installed() is None else Epochs()
         for name, value in given.items():
             setattr(self, name, value)
+        self._share = share
+        self._told: int | None = None  # the sampler's epoch, when the latest iterator was made
         self._asked = (sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
         self._native = None if compiled is None else self._new_native(compiled, *self._asked)
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
+        attach()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_native": None, "_iterator": None, "_epochs": None}
@@ -281,13 +305,15 @@ class DataLoader(_Base):  # type: ignore[misc]
         device = _resolve(device_name(self.device))
         check_device(device, self.augment_on, output, self._asked_batch_size(), self.batch_transforms)
         pinned = bool(self.pin_memory) and device is None and has_cuda()
+        share = self._share or Share(0, 1, False)
         options = {
             "workers": -1 if num_workers == "auto" else num_workers,
             "prefetch": max(1, prefetch_factor or 2),
             "read_ahead": self.read_ahead,
             "drop_last": self.drop_last,
-            "rank": self.rank or 0,
-            "world": self.world_size or 1,
+            "rank": share.rank,
+            "world": share.world_size,
+            "drop_uneven": share.whole,
             "dtype": dtype_name(self.dtype),
             "layout": layout_name(self.memory_format),
             "ragged": self.ragged,
@@ -311,10 +337,10 @@ class DataLoader(_Base):  # type: ignore[misc]
             sampler=sampler,
             batch_sampler=batch_sampler,
             order=self.order,
-            seed=self.seed,
-            generator=self.generator,
-            rank=self.rank or 0,
-            world_size=self.world_size or 1,
+            seed=0 if self.seed is None and self._share is not None else self.seed,
+            generator=self.generator if self._share is None else None,
+            share=share,
+            epoch_told=functools.partial(epoch_told, self.sampler, self.batch_sampler),
             output=output,
             device=device,
             pinned=pinned,
@@ -322,6 +348,28 @@ class DataLoader(_Base):  # type: ignore[misc]
             keep_threads=persistent_workers is not False,
             options=options,
         )
+
+    def _options_beyond_torch(self) -> dict[str, Any]:
+        """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
+        loader anew from torch's attributes. Shares are for their samplers."""
+        own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
+        options = {name: getattr(self, name) for name in (*own, *_ENGINE_ONLY)}
+        if self._native is not None:
+            _, _, num_workers, prefetch_factor, persistent_workers = self._asked
+            options |= {
+                "num_workers": num_workers,
+                "prefetch_factor": prefetch_factor,
+                "persistent_workers": persistent_workers,
+            }
+        return options
+
+    @property
+    def rank(self) -> int | None:
+        return None if self._share is None else self._share.rank
+
+    @property
+    def world_size(self) -> int | None:
+        return None if self._share is None else self._share.world_size
 
     def _asked_batch_size(self) -> int | None:
         return 1 if self.batch_sampler is not None else self.batch_size
@@ -337,26 +385,37 @@ class DataLoader(_Base):  # type: ignore[misc]
             self._native.set_epoch(epoch)
         else:
             self._epochs.set(int(epoch))
-        told: tuple[Any, ...] = (
-            self.sampler,
-            self.batch_sampler,
-            getattr(self.batch_sampler, "sampler", None),
-        )
-        for sampler in {id(s): s for s in told}.values():
-            if hasattr(sampler, "set_epoch"):
-                sampler.set_epoch(epoch)
+        tell_epoch(epoch, self.sampler, self.batch_sampler)
 
     def __len__(self) -> int:
         return super().__len__() if self._native is None else self._native.length()
 
     def __iter__(self) -> Iterator[Any]:
+        if self.shuffle and self._share is None and not self._is_iterable():
+            warn_of_shuffling_alone()
         if self._native is None:
+            self._settle_epoch()
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are elsewhere in the data
             return super().__iter__()
         self._warn_of_pinning()
         self._native.use(pipeline_of(self.dataset))
         return self._native.iterate()
+
+    def _is_iterable(self) -> bool:
+        return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
+
+    def _settle_epoch(self) -> None:
+        """Of a data set in Python: a sampler whose epoch was set decides the next one, and what of a state is of
+        another is dropped. The sampler of a share follows the count of epochs."""
+        told = epoch_told(self.sampler, self.batch_sampler)
+        if told is not None and told != self._told:
+            self._epochs.set(told)
+        if self._share is not None:
+            pending = self._epochs.pending
+            told = self._epochs.next if pending is None else int(pending["epoch"])
+            self.sampler.set_epoch(told)
+        self._told = told
 
     def _get_iterator(self) -> Any:
         """For torch's __iter__: an epoch of a data set written in Python."""
@@ -414,6 +473,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         give what it gave then (or have state_dict and load_state_dict itself, which are then called)."""
         if self._native is None:
             self._epochs.resume(state)
+            self._told = epoch_told(self.sampler, self.batch_sampler)
         else:
             self._native.resume(Place.from_dict(state))
 
@@ -459,7 +519,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         engine = native.engine()
         threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
         device = f", device={native.device!r}" if native.device is not None else ""
-        rank = f", rank={self.rank}, world_size={self.world_size}" if native.world_size > 1 else ""
+        rank = f", rank={native.rank}, world_size={native.world_size}" if native.world_size > 1 else ""
         return (
             f"{type(self).__name__}({type(self.dataset).__name__} of {len(native.compiled.handle)}, "
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "

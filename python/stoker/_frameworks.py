@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frameworks that make a DataLoader anew from one of ours.
+
+Accelerate's prepare() and skip_first_batches() make torch's DataLoader from a loader's data set, samplers and
+attributes. While they work on one of ours, the name DataLoader stands for ours in Accelerate's module: what they
+make has then the engine inside, and the options that torch's has not. Loaders of others are none of our business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.abc
+import importlib.util
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+_ACCELERATE = "accelerate.data_loader"
+_FUNCTIONS = ("prepare_data_loader", "skip_first_batches")
+_lock = threading.RLock()
+_watching = False
+_warned = False
+
+
+def attach() -> None:
+    """Called for each loader that is made, so that Accelerate is ready for it, or will be once imported."""
+    global _watching
+    module = sys.modules.get(_ACCELERATE)
+    if module is not None:
+        _hook(module)
+    elif not _watching:
+        _watching = True
+        sys.meta_path.insert(0, _Watch())
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    """Waits for Accelerate to be imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != _ACCELERATE:
+            return None
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def execute_and_hook(module: types.ModuleType) -> None:
+                execute(module)
+                _hook(module)
+
+            loader.exec_module = execute_and_hook
+        return spec
+
+
+def _hook(module: Any) -> None:
+    for name in _FUNCTIONS:
+        function = getattr(module, name, None)
+        if function is not None and not hasattr(function, "hooked_by_stoker"):
+            replace_in_modules(function, _hooked(module, function))
+    adapter = getattr(module, "DataLoaderAdapter", None)
+    load = getattr(adapter, "load_state_dict", None)
+    if load is not None and not hasattr(load, "hooked_by_stoker"):
+        adapter.load_state_dict = _hooked_load(load)  # type: ignore[union-attr]
+
+
+def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def hooked(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
+        origin = _ours(dataloader)
+        if origin is None:
+            return function(dataloader, *args, **kwargs)
+        # Ours has a state of its own, and needs no StatefulDataLoader for it.
+        stateful = bool(kwargs.get("use_stateful_dataloader"))
+        if stateful:
+            kwargs["use_stateful_dataloader"] = False
+        if function.__name__ == _FUNCTIONS[0]:
+            _refuse_shares(origin)
+        with _lock:
+            torchs = getattr(module, "DataLoader", None)
+            module.DataLoader = functools.partial(_make, origin)
+            try:
+                made = function(dataloader, *args, **kwargs)
+            finally:
+                module.DataLoader = torchs
+        if _ours(made) is None:
+            _warn_of_torchs()
+        elif "base_dataloader" in vars(made):
+            made.use_stateful_dataloader = stateful
+        return made
+
+    hooked.hooked_by_stoker = True  # type: ignore[attr-defined]
+    return hooked
+
+
+def _ours(loader: Any) -> Any:
+    """The loader of ours that this is, or has inside."""
+    from .dataloader import DataLoader
+
+    inner = vars(loader).get("base_dataloader", loader) if hasattr(loader, "__dict__") else loader
+    return inner if isinstance(inner, DataLoader) else None
+
+
+def _make(origin: Any, dataset: Any, **arguments: Any) -> Any:
+    """A loader for the arguments that Accelerate gives, with the options of `origin` that it does not know."""
+    from .dataloader import DataLoader
+
+    return DataLoader(dataset, **{**arguments, **origin._options_beyond_torch()})
+
+
+def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """For what prepare() has made: its count of epochs goes along, since it sets the samplers' by it."""
+
+    @functools.wraps(function)
+    def load_state_dict(prepared: Any, state: Any) -> None:
+        function(prepared, state)
+        if _ours(prepared) is not None and "epoch" in state:
+            prepared.iteration = int(state["epoch"])
+
+    load_state_dict.hooked_by_stoker = True  # type: ignore[attr-defined]
+    return load_state_dict
+
+
+def _refuse_shares(origin: Any) -> None:
+    if (origin.world_size or 1) > 1:
+        raise ValueError(
+            "this loader has a share of the samples already (shard=True, or rank and world_size), and Accelerate's "
+            "prepare() would share that out again: leave shard, rank and world_size out"
+        )
+
+
+def _warn_of_torchs() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        version = getattr(sys.modules.get("accelerate"), "__version__", "?")
+        warnings.warn(
+            f"Accelerate {version} makes its loaders in a way that Stoker does not know: this one is torch's, and "
+            "Python does the work. Report it with the version",
+            stacklevel=4,
+        )
+
+
+def replace_in_modules(old: Any, new: Any) -> list[tuple[types.ModuleType, str]]:
+    """Puts `new` in the place of `old` under every name it has in modules, this package's own excepted."""
+    found = []
+    package = __name__.partition(".")[0]
+    for module in list(sys.modules.values()):
+        if not isinstance(module, types.ModuleType) or str(module.__name__).partition(".")[0] == package:
+            continue
+        for name, value in list(vars(module).items()):
+            if value is old:
+                vars(module)[name] = new
+                found.append((module, name))
+    return found
