@@ -7,6 +7,7 @@
 #include "source/remote/loop.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 #include <curl/curl.h>
@@ -387,7 +388,11 @@ int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for a request", call->target->name);
     }
     *request = (struct request){
-        .job = {.cancel = call->cancel, .begin = begin_try, .end = end_try, .stop = stop_request},
+        .job = {.cancel = call->cancel,
+                .interrupted = call->interrupted,
+                .begin = begin_try,
+                .end = end_try,
+                .stop = stop_request},
         .call = call,
         .answer = {.known = call->version, .from = call->offset, .parts = call->parts},
         .until_ns = st_now_ns() + (uint64_t)http->budget_ms * 1000000};
@@ -405,6 +410,7 @@ struct waiting {
     pthread_mutex_t lock;
     pthread_cond_t through;
     bool done;
+    atomic_bool interrupted; /* who waits was interrupted */
     int code;
     struct stoker_error *err;
 };
@@ -427,11 +433,14 @@ int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_
         .lock = PTHREAD_MUTEX_INITIALIZER, .through = PTHREAD_COND_INITIALIZER, .err = err};
     call->done = wake_waiting;
     call->waiting = &waiting;
-    int rc = st_http_start(http, call, err);
+    call->interrupted = &waiting.interrupted;
+    int rc = st_interrupt_came() ? st_fail(err, STOKER_ECANCELED, "%s: interrupted", call->target->name)
+                                 : st_http_start(http, call, err);
     if (!rc) {
         pthread_mutex_lock(&waiting.lock);
         while (!waiting.done)
-            pthread_cond_wait(&waiting.through, &waiting.lock);
+            if (st_interrupt_wait(&waiting.through, &waiting.lock))
+                atomic_store(&waiting.interrupted, true);
         pthread_mutex_unlock(&waiting.lock);
         rc = waiting.code;
     }

@@ -54,7 +54,8 @@ struct st_http_call {
     /* Without a version, when done: */
     uint64_t got;
     struct st_http_version learned;
-    struct waiting *waiting; /* st_http_wait's */
+    struct waiting *waiting; /* st_http_wait's, */
+    const atomic_bool *interrupted; /* and this one: as `cancel` */
     uint64_t whole; /* the server knows no ranges, and the object, of so many bytes, is too large for the
                        parts */
 };
@@ -67,7 +68,8 @@ void st_http_close(struct st_http *http); /* NULL is fine */
 
 /* Begins a request; on failure `done` is not called. */
 int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
-/* Begins it, and waits for its end; `done` is for internal use. */
+/* Begins it, and waits for its end, or until this thread is interrupted (base/interrupt.h): STOKER_ECANCELED. `done` is
+ * for internal use. */
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
 
 #endif
