@@ -138,6 +138,8 @@ void st_ring_start(struct st_reader *reader);
 
 /* ---- fetch.c ------------------------------------------------------------------------------------- */
 
+/* No image needs more; a sparse file of a terabyte must not fill the memory. */
+#define ST_SAMPLE_MAX (4ull << 30)
 /* Reads a part of a file into the buffer. */
 int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct stoker_error *err);
 /* Asks the source where a sample lies; refuses numbers past the last. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct st_http;
-struct waiting;
+struct st_waiter;
 
 /* Where an object is. */
 struct st_http_target {
@@ -46,7 +46,7 @@ struct st_http_call {
     uint64_t offset;
     const struct st_http_part *parts; /* one behind the other, none of them empty */
     uint32_t part_count;
-    const atomic_bool *cancel; /* NULL: it cannot be */
+    const atomic_bool *cancel, *interrupted; /* either ends it; NULL: it cannot be */
     /* By another thread: a part is there (NULL: nobody wants to know); all is done, with 0 or why not.
      */
     void (*part)(struct st_http_call *call, uint32_t part);
@@ -54,8 +54,7 @@ struct st_http_call {
     /* Without a version, when done: */
     uint64_t got;
     struct st_http_version learned;
-    struct waiting *waiting; /* st_http_wait's, */
-    const atomic_bool *interrupted; /* and this one: as `cancel` */
+    struct st_waiter *waiter; /* st_http_wait's */
     uint64_t whole; /* the server knows no ranges, and the object, of so many bytes, is too large for the
                        parts */
 };
