@@ -175,6 +175,14 @@ static void groups(void)
     put(links + 8, 1 << 20, 8);
     refused("a link whose name lies outside of the heap", "has no name");
     load("many.h5");
+    put(tree + 6, 32, 2); /* which all lead to the same nine links: more than the file has bytes for */
+    for (uint64_t k = 0; k < 32; k++)
+        put(tree + 24 + 16 * k + 8, links, 8);
+    put(links + 6, 9, 2);
+    for (uint64_t k = 1; k < 9; k++)
+        memcpy(bytes + links + 8 + 40 * k, bytes + links + 8, 40);
+    refused("links that come again and again", "led to before");
+    load("many.h5");
     put(tree + 24 + 8, tree, 8);
     refused("a tree that leads to itself instead of links", "links should stand");
     load("many.h5");

@@ -20,8 +20,10 @@ enum { HEAP_HEAD = 32, BLOCK_HEAD = 8, LINK = 40, LINKS_MAX = 65535, NOTE_SOFT =
 struct group {
     const struct st_held *file;
     uint8_t *names;
-    uint64_t size;  /* of the names */
-    uint8_t *block; /* links of one node */
+    uint64_t size;   /* of the names */
+    uint64_t ending; /* of them: the last byte that can end a name, and what is in front of it */
+    uint8_t *block;  /* links of one node */
+    uint64_t bytes;  /* of those so far: blocks do not overlap, so that all fit into the file */
 };
 
 static int damaged(const struct st_held *file, uint64_t at, const char *what, struct stoker_error *err)
@@ -60,14 +62,11 @@ static int read_names(struct group *group, uint64_t base, uint64_t heap, struct 
     group->names = malloc(group->size ? group->size : 1);
     rc = group->names ? st_held_read(file, from, group->names, group->size, err)
                       : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    for (group->ending = rc ? 0 : group->size; group->ending && group->names[group->ending - 1];)
+        group->ending--;
     return rc || free_parts_end(group, st_u64(head + 16))
                ? rc
                : damaged(file, from, "the free parts of the heap of names have no end", err);
-}
-
-static bool is_name(const struct group *group, uint64_t at)
-{
-    return at < group->size && memchr(group->names + at, 0, group->size - at);
 }
 
 static int visit_block(void *context, const uint8_t *key, uint64_t entry, uint64_t at,
@@ -81,14 +80,17 @@ static int visit_block(void *context, const uint8_t *key, uint64_t entry, uint64
         return damaged(file, entry, "it leads outside of the file", err);
     int rc = st_held_read(file, at, head, sizeof head, err);
     const uint64_t count = rc ? 0 : st_u16(head + 6);
+    group->bytes += BLOCK_HEAD + count * LINK;
     if (!rc && (memcmp(head, "SNOD", 4) || count * LINK > file->size - at - BLOCK_HEAD))
         rc = damaged(file, at, "links should stand, and do not", err);
+    if (!rc && group->bytes > file->size)
+        rc = damaged(file, entry, "it leads to links that it has led to before", err);
     if (!rc)
         rc = st_held_read(file, at + BLOCK_HEAD, group->block, count * LINK, err);
     for (uint64_t i = 0; i < count && !rc; i++) {
         const uint8_t *link = group->block + i * LINK;
-        if (!is_name(group, st_u64(link)) ||
-            (st_u32(link + 16) == NOTE_SOFT && !is_name(group, st_u32(link + 24))))
+        if (st_u64(link) >= group->ending ||
+            (st_u32(link + 16) == NOTE_SOFT && st_u32(link + 24) >= group->ending))
             rc = damaged(file, at + BLOCK_HEAD + i * LINK, "a link has no name", err);
     }
     return rc;

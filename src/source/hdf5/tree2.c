@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD = 38, NODE_HEAD = 6, SUM = 4, NODE_LEAST = 64, DEPTH_MAX = 16 };
+enum { HEAD = 38, NODE_HEAD = 6, SUM = 4, NODE_LEAST = 64, NODE_MOST = 1 << 24, DEPTH_MAX = 16 };
 
 struct walk {
     const struct st_held *file;
@@ -125,7 +125,7 @@ int st_h5_tree2_walk(const struct st_held *file, uint64_t base, uint64_t address
     walk.kind = head[5];
     walk.node = st_u32(head + 6);
     walk.record = st_u16(head + 10);
-    if (memcmp(head, "BTHD", 4) || walk.node < NODE_LEAST || walk.node > file->size || !walk.record ||
+    if (memcmp(head, "BTHD", 4) || walk.node < NODE_LEAST || walk.node > NODE_MOST || !walk.record ||
         depth > DEPTH_MAX || !plan(&walk, depth))
         return damaged(&walk, at, "its head cannot be so");
     return root == UINT64_MAX && !count ? 0 : walk_node(&walk, root, count, depth);
