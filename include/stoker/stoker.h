@@ -30,7 +30,7 @@
  *   - A function that can fail returns STOKER_OK (0), STOKER_END (1), or a negative status, and then
  *     writes a sentence for people into *err. `err` belongs to the caller and may be NULL.
  *   - The library never exits, aborts, prints, or changes the process's signal handlers, locale or
- *     working directory. It keeps no global state.
+ *     working directory. It keeps no global state, but for what a thread sets for itself by stoker_on_wait.
  *   - Handles may be passed between threads. Unless a call says otherwise, one handle is used by one
  *     thread at a time; different handles are independent.
  *   - Every *_close accepts NULL. Handles are counted: a loader keeps its data set and pipeline alive,
@@ -437,8 +437,14 @@ struct stoker_batch {
 STOKER_API int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                                   struct stoker_error *err);
 /* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. With workers 0 next does not wait but works:
- * it is over when the sample under way is made. */
+ * it is over when the sample under way is made (stoker_on_wait ends the waits in it). */
 STOKER_API void stoker_loader_interrupt(struct stoker_loader *loader);
+/* Whether a call of this thread that waits for a server (opening a data set or a loader; next, with workers 0) should
+ * end: `asked` is called 40 times a second, by this thread and inside of that call, and once it has answered true the
+ * call returns STOKER_ECANCELED within a tenth of a second; next ends the epoch then, and a state saved afterwards resumes
+ * at the batch that was due. It holds for the thread's calls until it is set again; NULL: nobody is asked. */
+typedef bool stoker_interrupt(void *context);
+STOKER_API void stoker_on_wait(stoker_interrupt *asked, void *context);
 /* Gives a batch's memory back. Any thread, any time, also after the loader is closed. What streams that
  * joined the batch hold at this moment may still read it; later work may not. */
 STOKER_API void stoker_batch_release(const struct stoker_batch *batch);

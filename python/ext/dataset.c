@@ -95,6 +95,7 @@ static PyObject *open_with(PyTypeObject *type, const char *uri, PyObject *index_
     const char **words = NULL;
     struct stoker_dataset *handle;
     struct stoker_error err;
+    struct ext_wait wait;
     Py_ssize_t count;
     int rc;
 
@@ -104,10 +105,12 @@ static PyObject *open_with(PyTypeObject *type, const char *uri, PyObject *index_
         goto done;
     options->index_dir = folder ? PyBytes_AsString(folder) : NULL;
     options->extensions = words;
-    Py_BEGIN_ALLOW_THREADS
+    ext_wait_begin(&wait);
     rc = stoker_dataset_open(&handle, uri, options, &err);
-    Py_END_ALLOW_THREADS
-    out = rc < 0 ? ext_raise(PyType_GetModuleState(type), &err) : adopt(type, handle);
+    if (ext_wait_end(&wait) && rc == STOKER_OK)
+        stoker_dataset_close(handle);
+    else
+        out = rc < 0 ? ext_raise(PyType_GetModuleState(type), &err) : adopt(type, handle);
 done:
     free(words);
     Py_XDECREF(folder);

@@ -29,6 +29,18 @@ int ext_errors_add(PyObject *module, struct ext_state *state);
 /* Raises what a negative status and its sentence stand for; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *err);
 
+/* ---- wait.c ---- */
+
+/* Around a call of the engine that may wait for a server: as Py_BEGIN_ALLOW_THREADS and Py_END_ALLOW_THREADS, but
+ * signal handlers run meanwhile. ext_wait_end answers true where one raised an exception: what the call returned is
+ * then of no use. */
+struct ext_wait {
+    PyThreadState *thread;
+    bool raised;
+};
+void ext_wait_begin(struct ext_wait *wait);
+bool ext_wait_end(struct ext_wait *wait);
+
 /* ---- tensor.c ---- */
 
 /* Memory that tensors look at. `release` runs once, when the last holder drops it, in any thread. */

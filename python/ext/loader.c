@@ -109,14 +109,18 @@ static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObjec
     struct loader *self = (struct loader *)PyType_GenericAlloc(type, 0);
     struct stoker_loader *handle;
     struct stoker_error err;
+    struct ext_wait wait;
     int rc;
 
     if (!self)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    ext_wait_begin(&wait);
     rc = stoker_loader_open(&handle, ext_dataset_handle(dataset), ext_pipeline_handle(pipeline),
                             &request->options, &err);
-    Py_END_ALLOW_THREADS
+    if (ext_wait_end(&wait) && rc == STOKER_OK) {
+        stoker_loader_close(handle);
+        rc = STOKER_ECANCELED;
+    }
     if (rc < 0) {
         ext_raise(PyType_GetModuleState(type), &err);
         Py_DECREF(self);
@@ -331,13 +335,14 @@ static int wait_for_batch(struct loader *self, const struct stoker_batch **batch
                           struct stoker_error *err, bool *raised)
 {
     uint64_t start = now_ms();
+    struct ext_wait wait;
     int rc;
 
     for (;;) {
-        Py_BEGIN_ALLOW_THREADS
+        ext_wait_begin(&wait);
         rc = stoker_loader_next(self->handle, batch, err);
-        Py_END_ALLOW_THREADS
-        if (rc != STOKER_ETIMEOUT || self->closing)
+        *raised = ext_wait_end(&wait);
+        if (*raised || rc != STOKER_ETIMEOUT || self->closing)
             return rc;
         *raised = PyErr_CheckSignals() < 0;
         if (!*raised && self->timeout_ms && now_ms() - start >= self->timeout_ms) {
@@ -368,6 +373,10 @@ static const struct stoker_batch *next_batch(PyObject *object, bool *ended)
     end(self);
     if (!raised && rc < 0)
         ext_raise(ext_state_of(object), &err);
+    if (raised && batch) {
+        stoker_batch_release(batch);
+        batch = NULL;
+    }
     *ended = rc == STOKER_END;
     return batch;
 }

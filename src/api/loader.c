@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/sized.h"
+#include "base/interrupt.h"
 #include "gpu/gpu.h"
 #include "pipe/loader.h"
 
@@ -77,6 +78,8 @@ int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch *
 }
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
+
+void stoker_on_wait(stoker_interrupt *asked, void *context) { st_interrupt_set(asked, context); }
 
 void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch, NULL); }
 

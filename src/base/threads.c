@@ -4,6 +4,8 @@
  */
 #include "base/threads.h"
 
+#include "base/interrupt.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -44,24 +46,47 @@ void st_thread_stand_back(void)
 struct shared_work {
     void (*work)(void *);
     void *context;
+    struct st_interrupt_shared interrupt;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    uint32_t running; /* of the other threads */
 };
 
 static void *run_shared(void *argument)
 {
-    const struct shared_work *shared = argument;
+    struct shared_work *shared = argument;
+    st_interrupt_join(&shared->interrupt);
     shared->work(shared->context);
+    pthread_mutex_lock(&shared->lock);
+    shared->running--;
+    pthread_cond_signal(&shared->ended);
+    pthread_mutex_unlock(&shared->lock);
     return NULL;
 }
 
 void st_threads_run(uint32_t threads, void (*work)(void *), void *context)
 {
-    struct shared_work shared = {work, context};
+    struct shared_work shared = {.work = work,
+                                 .context = context,
+                                 .lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .ended = PTHREAD_COND_INITIALIZER};
     pthread_t others[THREADS_MAX];
     uint32_t started = 0;
+    st_interrupt_share(&shared.interrupt);
+    pthread_mutex_lock(&shared.lock);
     while (started + 1 < threads && started < THREADS_MAX &&
            !st_thread_start(&others[started], run_shared, &shared, "stoker-scan"))
         started++;
+    shared.running = started;
+    pthread_mutex_unlock(&shared.lock);
     work(context);
+    pthread_mutex_lock(&shared.lock);
+    while (shared.running) /* to ask goes on: they may wait for a server */
+        st_interrupt_wait(&shared.ended, &shared.lock);
+    pthread_mutex_unlock(&shared.lock);
     while (started)
         pthread_join(others[--started], NULL);
+    st_interrupt_unshare(&shared.interrupt);
+    pthread_cond_destroy(&shared.ended);
+    pthread_mutex_destroy(&shared.lock);
 }

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/interrupt.h"
 #include "pipe/loader.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct sto
 int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err)
 {
     pthread_mutex_lock(&loader->lock);
-    const bool stops = !loader->epoch.running;
+    const bool stops = !loader->epoch.running || st_interrupt_came();
     pthread_mutex_unlock(&loader->lock);
     return err->code = stops ? STOKER_ECANCELED : STOKER_EIO;
 }

@@ -65,6 +65,7 @@ void st_gate_open(struct stoker_loader *loader)
     const uint64_t slots = st_pool_regular(loader),
                    rest = limit - limit / ST_GATE_READ_PART - limit / SMALL_PART;
     gate->budget.limit = limit;
+    gate->threads = (uint32_t)threads;
     gate->small = limit / SMALL_PART / (threads ? threads : 1);
     gate->sample_limit = rest > slots ? rest - slots : 0;
 }
@@ -113,6 +114,24 @@ static uint64_t expected(const struct st_gate *gate)
     return !largest || largest > gate->sample_limit ? gate->sample_limit : largest;
 }
 
+/* What may be held so that those who do not ask still find their parts: the reader, and small samples of the workers
+ * outside. */
+static uint64_t most_now(const struct st_gate *gate)
+{
+    const uint64_t limit = gate->budget.limit, ahead = limit / ST_GATE_READ_PART;
+    const uint64_t read = atomic_load_explicit(&gate->budget.by[ST_MEMORY_READ], memory_order_relaxed);
+    const uint32_t inside = atomic_load_explicit(&gate->inside, memory_order_relaxed);
+    return limit - (read < ahead ? ahead - read : 0) -
+           (inside < gate->threads ? (gate->threads - inside) * gate->small : 0);
+}
+
+/* Whether the worker's account may count as so much, with `most` at most in all. */
+static bool try_promise(struct st_worker *worker, uint64_t bytes, uint64_t most)
+{
+    const uint64_t now = most_now(&worker->loader->gate);
+    return st_account_try(&worker->memory, bytes, most < now ? most : now);
+}
+
 /* Lock held. */
 static bool may_pass(struct st_worker *worker, struct st_gate_wait *wait)
 {
@@ -121,8 +140,7 @@ static bool may_pass(struct st_worker *worker, struct st_gate_wait *wait)
     const bool due = wait->batch == loader->delivered || !loader->worker_count;
     if (wait->reads)
         wait->bytes = expected(gate);
-    if (st_account_try(&worker->memory, wait->bytes,
-                       due && !wait->reads ? gate->budget.limit : wait->most))
+    if (try_promise(worker, wait->bytes, due && !wait->reads ? gate->budget.limit : wait->most))
         return true;
     if (!due || atomic_load(&gate->inside) || !is_oldest(gate, wait))
         return false;
@@ -174,7 +192,7 @@ static int enter(struct st_worker *worker, struct st_gate_wait wait, struct stok
     if (worker->inside)
         atomic_fetch_sub(&gate->inside, 1);
     worker->inside = false;
-    if (!atomic_load(&gate->waiting) && st_account_try(&worker->memory, wait.bytes, wait.most)) {
+    if (!atomic_load(&gate->waiting) && try_promise(worker, wait.bytes, wait.most)) {
         atomic_fetch_add(&gate->inside, 1);
         worker->inside = true;
         return STOKER_OK;
@@ -242,6 +260,12 @@ int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct s
         "which is what a batch of samples of different sizes may take: raise it, or take smaller "
         "batches",
         slot->shape.rows, (double)bytes / 1e6, (double)gate->budget.limit / 1e6);
+}
+
+void st_gate_row(struct st_worker *worker, uint64_t bytes)
+{
+    struct st_account *memory = &worker->memory;
+    st_account_promise(memory, memory->promised > bytes ? memory->promised - bytes : 0);
 }
 
 void st_gate_leave(struct st_worker *worker)

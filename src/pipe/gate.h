@@ -28,6 +28,7 @@ enum { ST_GATE_READ_PART = 8 };
 
 struct st_gate {
     struct st_budget budget;
+    uint32_t threads;              /* that make samples */
     uint64_t small;                /* bytes a worker may take without asking, and keep */
     uint64_t sample_limit;         /* bytes that one sample may take */
     uint64_t data_fixed;           /* what the data set held at the beginning: of max_memory, not of the budget */
@@ -54,6 +55,8 @@ void st_gate_was_read(struct st_worker *worker, uint64_t bytes);
 /* Before it decodes: about this much beside what it holds of the sample already. */
 int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_t row, uint64_t bytes,
                    struct stoker_error *err);
+/* So much of what it promised has become the row's, and is counted with the slot. */
+void st_gate_row(struct st_worker *worker, uint64_t bytes);
 /* After its row is made, where rows take what they need: whether the batch may go on with it. */
 int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct stoker_error *err);
 /* The sample is made, or not to be. */

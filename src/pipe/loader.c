@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/interrupt.h"
 #include "pipe/engine.h"
 
 #include <errno.h>
@@ -182,6 +183,9 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             return all_lent_error(loader, err);
         if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
             return rc;
+        if (st_interrupt_came()) /* even if the batch is there: nobody could take it */
+            return st_fail(err, STOKER_ECANCELED,
+                           "interrupted: the epoch stops, and a state saved now resumes at this batch");
     }
     return 0;
 }
@@ -230,6 +234,8 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     pthread_mutex_unlock(&loader->lock);
     /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
     pthread_cond_signal(&loader->work);
+    if (rc == STOKER_ECANCELED && st_interrupt_came())
+        st_loader_stop(loader); /* a sample was left in the middle */
     return rc;
 }
 

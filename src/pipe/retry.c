@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "pipe/loader.h"
 
 #include <stdio.h>
@@ -27,9 +28,9 @@ bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STO
 static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
 {
     const uint64_t until = st_now_ns() + ms * MS_NS;
-    while (!atomic_load(&loader->stopping) && st_now_ns() < until)
+    while (!atomic_load(&loader->stopping) && !st_interrupted() && st_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * (long)MS_NS}, NULL);
-    return !atomic_load(&loader->stopping);
+    return !atomic_load(&loader->stopping) && !st_interrupt_came();
 }
 
 static int stopped(struct stoker_error *err)

@@ -84,16 +84,19 @@ static int make_erases(const struct stoker_loader *loader, const struct chance *
     return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
 }
 
-/* st_work.reserve: what the image takes, its row too where rows have no room yet. */
+/* st_work.reserve: what the image takes, its row too where that has no room yet. */
 static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err)
 {
     struct st_worker *worker = (struct st_worker *)(void *)((char *)work - offsetof(struct st_worker, work));
     const struct st_finish *finish = &worker->loader->finish;
+    const struct st_slot *slot = worker->target.slot;
     uint64_t row = 0;
-    if (worker->target.slot->shape.width < 0)
+    if (slot->shape.width < 0)
         row = st_scratch_for((uint64_t)finish->channels * finish->element, (uint64_t)st_image_width(image),
                              (uint64_t)st_image_height(image));
-    return st_gate_decode(worker, worker->target.slot, worker->target.row,
+    if (slot->item) /* what it has from an earlier batch is counted already */
+        row -= row < slot->item[worker->target.row].capacity ? row : slot->item[worker->target.row].capacity;
+    return st_gate_decode(worker, slot, worker->target.row,
                           bytes < UINT64_MAX - row ? bytes + row : UINT64_MAX, err);
 }
 
@@ -110,13 +113,17 @@ static int stage(struct st_worker *worker, struct st_image *image, struct st_era
 }
 
 /* All of it is done here. */
-static int finish(const struct stoker_loader *loader, struct st_image *image, struct st_erases erases,
+static int finish(struct st_worker *worker, struct st_image *image, struct st_erases erases,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
+    const struct stoker_loader *loader = worker->loader;
+    const uint64_t before = slot->item ? slot->item[row].capacity : 0;
     const int32_t width = st_image_width(image), height = st_image_height(image);
     struct st_place place;
     if (!st_slot_place(slot, row, width, height, &place))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
+    if (slot->item && slot->item[row].capacity > before)
+        st_gate_row(worker, slot->item[row].capacity - before);
     const int rc = st_image_finish(image, &loader->finish, &place, err);
     for (uint32_t k = 0; !rc && k < erases.count; k++)
         st_erase_write(&erases.list[k], &loader->finish, &place);
@@ -202,7 +209,7 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
     if (!loader->columns.fields)
         slot->labels[row] = st_dataset_label(loader->data, sample);
     return slot->shape.raw ? stage(worker, &image, erases, slot, row, err)
-                           : finish(loader, &image, erases, slot, row, err);
+                           : finish(worker, &image, erases, slot, row, err);
 }
 
 static struct chance chance_of(const struct stoker_loader *loader, uint64_t key)

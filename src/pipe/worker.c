@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/interrupt.h"
 #include "base/threads.h"
 #include "codec/jpeg/kernels.h"
 #include "pipe/engine.h"
@@ -168,7 +169,8 @@ void st_tickets_share(struct stoker_loader *loader, bool more)
 
 void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
 {
-    if ((tickets->slot->todo -= tickets->count) == 0 && loader->epoch.running)
+    const bool made = loader->epoch.running && !st_interrupt_came(); /* else rows may be unmade */
+    if ((tickets->slot->todo -= tickets->count) == 0 && made)
         batch_done(loader, tickets->slot);
     st_worker_rests(loader);
 }

@@ -30,14 +30,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (st_h5_grid_init(&grid) && !st_held_open(&file, path, NULL)) {
         struct st_h5_chunk *chunks = st_calloc(grid.total, sizeof *chunks);
-        uint64_t found;
         struct st_h5_layout layout;
         st_h5_object_check(&file, 0, size > 1 ? data[1] : 0, size > 2 && data[2], NULL);
         if (st_h5_layout_read(&layout, &file, 0, size > 1 ? data[1] : 0, NULL))
             layout = (struct st_h5_layout){0};
         if (layout.class <= ST_H5_LAYOUT_CONTIGUOUS && layout.at != ST_H5_UNWRITTEN && layout.at > size)
             abort();
-        if (chunks && !st_h5_index(chunks, &grid, &file, 0, &layout, &found, NULL))
+        if (layout.ndim != grid.ndim || memcmp(layout.chunk, grid.chunk, sizeof layout.chunk))
+            layout.tree = false;
+        if (chunks && layout.tree && !st_h5_index(chunks, &grid, &file, 0, &layout, NULL))
             for (uint64_t i = 0; i < grid.total; i++)
                 if (chunks[i].at != ST_H5_UNWRITTEN && chunks[i].at + chunks[i].size > size)
                     abort();

@@ -97,6 +97,26 @@ def hdf5_indexes():
     loop = struct.pack("<HHBBBBQQ", 16, 16, 0, 0, 0, 0, 32, 24)
     write("hdf5_index", "continued", bytes([0, 16]) + bytes(14) + struct.pack("<BBHII4x", 1, 0, 1, 1, 24) + loop)
 
+    def header(message, data):
+        padded = data.ljust(-(-len(data) // 8) * 8, b"\0")
+        return bytes([0, 16]) + bytes(14) + struct.pack("<BBHII4x", 1, 0, 1, 1, 8 + len(padded)) + \
+            struct.pack("<HHBBBB", message, len(padded), 0, 0, 0, 0) + padded
+
+    def tree2(kind, record, count):
+        return b"BTHD\0" + bytes([kind]) + struct.pack("<IHHBBQHQI", 64, len(record), 0, 98, 40, 144, count, count, 0) + \
+            bytes(6) + b"BTLF\0" + bytes([kind]) + record * count
+
+    old = header(17, struct.pack("<QQ", 80, 140)).ljust(80, b"\0") + \
+        b"TREE\0\0" + struct.pack("<HQQQQQ", 1, 2**64 - 1, 2**64 - 1, 0, 212, 0)
+    old = old.ljust(140, b"\0") + b"HEAP\0\0\0\0" + struct.pack("<QQQ", 32, 8, 172) + b"name\0\0\0\0" + \
+        struct.pack("<QQ", 1, 24)
+    write("hdf5_index", "links", old.ljust(212, b"\0") + b"SNOD\1\0\1\0" + struct.pack("<QQII16x", 0, 16, 0, 0))
+    write("hdf5_index", "links2", header(2, struct.pack("<BBQQ", 0, 0, 16, 100)).ljust(100, b"\0") +
+          tree2(5, bytes(11), 3).ljust(108, b"\0"))
+    chunks = struct.pack("<BBBBBBBBIBBQ", 4, 2, 0, 2, 1, 2, 1, 5, 64, 98, 40, 100)
+    write("hdf5_index", "chunks2", header(8, chunks).ljust(100, b"\0") +
+          tree2(11, struct.pack("<QBIQ", 16, 2, 0, 0), 1).ljust(108, b"\0"))
+
 
 def hdf5_heaps():
     """A reference, and a collection at byte 16."""

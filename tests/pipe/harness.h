@@ -56,6 +56,52 @@ static inline struct stoker_loader *harness_open(const struct stoker_item *items
     return loader;
 }
 
+/* Images by callbacks. Where `trouble` answers other than 0, so does the read. */
+struct harness_calls {
+    const struct stoker_item *items;
+    uint32_t count;
+    int (*trouble)(uint64_t sample, struct stoker_error *err);
+};
+
+static inline int harness_read(void *cookie, uint64_t sample, void *buffer, size_t capacity, size_t *size,
+                               struct stoker_error *err)
+{
+    const struct harness_calls *calls = cookie;
+    const struct stoker_item *item = &calls->items[sample];
+    const int rc = calls->trouble(sample, err);
+    if (rc)
+        return rc;
+    *size = item->size;
+    if (item->size <= capacity)
+        memcpy(buffer, item->data, item->size);
+    return 0;
+}
+
+static inline int64_t harness_label(void *cookie, uint64_t sample)
+{
+    return ((const struct harness_calls *)cookie)->items[sample].label;
+}
+
+static inline struct stoker_loader *harness_open_calls(struct harness_calls *calls, uint32_t batch,
+                                                       enum stoker_on_error policy, int32_t workers)
+{
+    const struct stoker_callbacks callbacks = {
+        .size = sizeof callbacks, .count = calls->count, .read = harness_read, .label = harness_label};
+    struct stoker_loader_options opt = harness_options(batch, workers);
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    struct stoker_error err = {0};
+    opt.on_error = policy;
+    if (st_dataset_from_callbacks(&data, &callbacks, calls, &err) ||
+        st_pipeline_open(&pipe, "center_crop(size=16); to_tensor", &err) ||
+        st_loader_open(&loader, data, pipe, &opt, NULL, &err))
+        note("open: %s", err.message);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
 static inline uint64_t digest_bytes(uint64_t sum, const void *data, size_t size)
 {
     const uint8_t *p = data;

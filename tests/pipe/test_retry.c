@@ -20,46 +20,22 @@ static struct {
     _Atomic uint32_t reads;
 } source;
 
-static int read_item(void *cookie, uint64_t sample, void *buffer, size_t capacity, size_t *size,
-                     struct stoker_error *err)
+static int trouble(uint64_t sample, struct stoker_error *err)
 {
-    (void)cookie;
     source.reads++;
     if (source.takes)
         usleep(source.takes);
-    if ((source.all || sample == FAILING) && source.times > 0) {
-        source.times--;
-        return st_fail(err, source.answer, "the line is dead");
-    }
-    *size = items[sample].size;
-    if (items[sample].size <= capacity)
-        memcpy(buffer, items[sample].data, items[sample].size);
-    return 0;
-}
-
-static int64_t label_of(void *cookie, uint64_t sample)
-{
-    (void)cookie;
-    return items[sample].label;
+    if ((!source.all && sample != FAILING) || source.times <= 0)
+        return 0;
+    source.times--;
+    return st_fail(err, source.answer, "the line is dead");
 }
 
 static struct stoker_loader *open_calls(enum stoker_on_error policy, int32_t workers)
 {
-    const struct stoker_callbacks calls = {
-        .size = sizeof calls, .count = COUNT, .read = read_item, .label = label_of};
-    struct stoker_loader_options opt = harness_options(BATCH, workers);
-    struct stoker_dataset *data = NULL;
-    struct stoker_pipeline *pipe = NULL;
-    struct stoker_loader *loader = NULL;
-    struct stoker_error err = {0};
-    opt.on_error = policy;
-    if (st_dataset_from_callbacks(&data, &calls, NULL, &err) ||
-        st_pipeline_open(&pipe, "center_crop(size=16); to_tensor", &err) ||
-        st_loader_open(&loader, data, pipe, &opt, NULL, &err))
-        note("open: %s", err.message);
-    st_pipeline_drop(pipe);
-    st_dataset_drop(data);
-    return loader;
+    static struct harness_calls calls = {.count = COUNT, .trouble = trouble};
+    calls.items = items;
+    return harness_open_calls(&calls, BATCH, policy, workers);
 }
 
 static uint64_t whole[BATCHES + 1]; /* the epoch when nothing fails */

@@ -134,3 +134,44 @@ def test_an_absent_file_is_a_sentence(server):
 def test_bad_options_are_refused(options, said):
     with pytest.raises((TypeError, ValueError), match=said):
         stoker.datasets.WebDataset("http://127.0.0.1/a.tar", **options)
+
+
+class Patient(Ranges):
+    """Answers nobody before many have asked."""
+
+    def do_GET(self):
+        server = self.server
+        with server.arrived:
+            server.waiting += 1
+            server.most = max(server.most, server.waiting)
+            server.arrived.notify_all()
+            server.arrived.wait_for(lambda: server.most >= server.enough, timeout=5)
+        super().do_GET()
+        with server.arrived:
+            server.waiting -= 1
+
+
+class Crowd(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+
+def test_many_objects_of_a_table_are_asked_for_at_once(tmp_path):
+    count, image = 160, io.BytesIO()
+    Image.fromarray(np.random.default_rng(6).integers(0, 256, (20, 30, 3), np.uint8)).save(image, "PNG")
+    with Crowd(("127.0.0.1", 0), Patient) as server:
+        server.files, server.asked = {f"/{n}.png": image.getvalue() for n in range(count)}, []
+        server.arrived, server.waiting, server.most, server.enough = threading.Condition(), 0, 0, 100
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            table = tmp_path / "table.csv"
+            rows = [f"http://127.0.0.1:{server.server_address[1]}/{n}.png,{n}\n" for n in range(count)]
+            table.write_text("file,label\n" + "".join(rows))
+            loader = stoker.DataLoader(stoker.open(table, transform=T.ToTensor()), batch_size=16, num_workers=2)
+            labels = [label for batch in loader for label in batch[1].tolist()]
+        finally:
+            server.shutdown()
+            thread.join()
+    assert labels == list(range(count))
+    assert server.most >= server.enough  # 64 threads made 64

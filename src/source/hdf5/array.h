@@ -57,9 +57,6 @@ int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
 int st_h5_find_variable(const struct st_h5_array *array, const struct st_held *file,
                         struct st_chunk_cache *cache, uint64_t row, struct st_h5_object *out,
                         struct stoker_error *err);
-/* One chunk that was written, decoded. */
-int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
-                 uint8_t *out, struct stoker_error *err);
 
 /* ---- with the library: takes its lock ----------------------------------------------------------- */
 

@@ -66,19 +66,27 @@ static int undo_filters(const struct st_h5_array *array, const struct st_held *f
     return 0;
 }
 
-int st_h5_decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
-                 uint8_t *out, struct stoker_error *err)
+/* Whether what is stored can be the chunk: before memory is asked for, for all that the layout says it has. */
+static int check_place(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
+                       struct stoker_error *err)
 {
     const struct st_h5_chunk *place = &array->chunks[chunk];
-    if (!array->filtered) {
-        if (place->size != array->chunk_bytes)
-            return damaged(array, file, chunk, "has another size than it should", err);
-        return st_held_read(file, place->at, out, place->size, err);
-    }
     if (place->at > file->size || place->size > file->size - place->at)
         return damaged(array, file, chunk, "lies outside of the file", err);
+    if (!array->filtered && place->size != array->chunk_bytes)
+        return damaged(array, file, chunk, "has another size than it should", err);
     if (!st_inflate_possible(place->size, array->chunk_bytes)) /* LZF packs less than deflate does */
         return damaged(array, file, chunk, "is damaged: too small for what it should hold", err);
+    return 0;
+}
+
+/* One chunk that was written, and whose place was checked. */
+static int decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk, uint8_t *out,
+                  struct stoker_error *err)
+{
+    const struct st_h5_chunk *place = &array->chunks[chunk];
+    if (!array->filtered)
+        return st_held_read(file, place->at, out, place->size, err);
     const uint64_t behind = st_align(place->size, 64);
     const uint64_t more = array->filters[ST_H5_SHUFFLE].used ? array->chunk_bytes : 0;
     uint8_t *stored = malloc(behind + more + 64);
@@ -102,7 +110,7 @@ struct decoder {
 static int load_chunk(const void *context, uint64_t number, uint8_t *out, struct stoker_error *err)
 {
     const struct decoder *decoder = context;
-    return st_h5_decode(decoder->array, decoder->file, number - decoder->array->cache_from, out, err);
+    return decode(decoder->array, decoder->file, number - decoder->array->cache_from, out, err);
 }
 
 /* Copies what the row and the chunk at `place` (along the dimensions of a row) have in common.
@@ -187,9 +195,14 @@ static int read_chunked(const struct st_h5_array *array, const struct st_held *f
     int rc = fill_unwritten(array, file, first, across, out, err);
     if (rc)
         return rc;
+    for (uint64_t k = 0; k < across && !rc; k++)
+        if (array->chunks[first + k].at != ST_H5_UNWRITTEN)
+            rc = check_place(array, file, first + k, err);
+    if (rc)
+        return rc;
     if (grid->chunk[0] == 1 && array->chunk_bytes == array->rows.row_bytes && across == 1 &&
         array->chunks[first].at != ST_H5_UNWRITTEN)
-        return st_h5_decode(array, file, first, out, err); /* the chunk is the row */
+        return decode(array, file, first, out, err); /* the chunk is the row */
     for (uint64_t k = 0; k < across; k++) {
         uint64_t left = k;
         for (int32_t i = grid->ndim - 1; i >= 1; i--) {

@@ -1,16 +1,17 @@
 /* index.c - where the chunks of an HDF5 data set lie in its file
  *
- * The nodes of the tree hold keys (size, filter mask and coordinates of a chunk) and addresses in turn.
+ * A key of the tree has the size, the filter mask and the coordinates of a chunk.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/hdf5/index.h"
+#include "source/hdf5/tree.h"
 #include "source/little.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS_MAX = 16, NODE_HEADER = 24 };
+/* What filters may add to a chunk that they cannot make smaller, beside as much as it has. */
+enum { FILTER_EXTRA = 65536 };
 #define TABLE_MAX (1ull << 26)
 
 bool st_h5_grid_init(struct st_h5_grid *grid)
@@ -26,86 +27,93 @@ bool st_h5_grid_init(struct st_h5_grid *grid)
     return true;
 }
 
-static int damaged(const struct st_held *file, const char *what, struct stoker_error *err)
-{
-    return st_fail(err, STOKER_ECORRUPT, "%s: %s", file->path, what);
-}
-
 struct walk {
-    struct st_h5_chunk *chunks;
+    struct st_h5_chunk *chunks; /* NULL: only whether they can be there */
     const struct st_h5_grid *grid;
+    const struct st_h5_layout *layout;
     const struct st_held *file;
-    uint64_t base, found;
-    uint64_t nodes; /* read so far; no tree has more than chunks, and its branches */
-    struct stoker_error *err;
+    uint64_t bytes;                   /* of a chunk without filters */
+    uint64_t before[ST_DIMS_MAX + 1]; /* the coordinates of the chunk before */
+    uint64_t seen;
 };
 
-static int put_chunk(struct walk *walk, const uint8_t *key, uint64_t at)
+static int damaged(const struct walk *walk, uint64_t entry, const char *what, struct stoker_error *err)
 {
-    const struct st_h5_grid *grid = walk->grid;
-    uint64_t number = 0;
-    for (int32_t i = 0; i < grid->ndim; i++) {
+    return st_fail(err, STOKER_ECORRUPT,
+                   "%s: the index of chunks is damaged: at byte %llu %s; fetch the file again, or copy "
+                   "what is left "
+                   "of it with h5repack",
+                   walk->file->path, (unsigned long long)entry, what);
+}
+
+/* Keys ascend; of equal ones the library finds any. */
+static int check_coordinates(struct walk *walk, const uint8_t *key, uint64_t entry,
+                             struct stoker_error *err)
+{
+    int order = walk->seen ? 0 : 1;
+    for (int32_t i = 0; i < walk->layout->ndim; i++) {
         const uint64_t place = st_u64(key + 8 + 8 * i);
-        if (place % grid->chunk[i] || place / grid->chunk[i] >= grid->count[i])
-            return 0; /* left over from when the data set was larger */
-        number = number * grid->count[i] + place / grid->chunk[i];
+        if (place % walk->layout->chunk[i])
+            return damaged(walk, entry, "a chunk begins inside of another", err);
+        if (!order)
+            order = (place > walk->before[i]) - (place < walk->before[i]);
+        walk->before[i] = place;
     }
-    struct st_h5_chunk *chunk = &walk->chunks[number];
-    *chunk = (struct st_h5_chunk){.at = at, .size = st_u32(key), .mask = st_u32(key + 4)};
-    if (at > walk->file->size || chunk->size > walk->file->size - at)
-        return damaged(walk->file, "a chunk lies outside of the file; was it cut short?", walk->err);
-    walk->found++;
+    return order > 0 ? 0 : damaged(walk, entry, "a chunk is out of order", err);
+}
+
+/* The library asks for as much memory as the key says, and for a chunk's size reads on behind what it
+ * got. */
+static int check_size(const struct walk *walk, const struct st_h5_chunk *chunk, uint64_t entry,
+                      struct stoker_error *err)
+{
+    const struct st_h5_layout *layout = walk->layout;
+    const uint32_t all = layout->filter_count < 32 ? (1u << layout->filter_count) - 1 : UINT32_MAX;
+    const bool plain = !layout->filters_unknown && (chunk->mask & all) == all;
+    if (chunk->at > walk->file->size || chunk->size > walk->file->size - chunk->at)
+        return damaged(walk, entry, "a chunk lies outside of the file (was it cut short?)", err);
+    if (plain ? chunk->size != walk->bytes : chunk->size > 2 * walk->bytes + FILTER_EXTRA)
+        return damaged(walk, entry, "a chunk has another size than it can have", err);
     return 0;
 }
 
-/* `at` is a place in the file. */
-static int walk_node(struct walk *walk, uint64_t at, uint32_t level_above);
-
-static int walk_children(struct walk *walk, const uint8_t *body, uint32_t entries, uint32_t level)
+static int visit_chunk(void *context, const uint8_t *key, uint64_t entry, uint64_t at,
+                       struct stoker_error *err)
 {
-    const uint64_t key_size = 8 + 8 * ((uint64_t)walk->grid->ndim + 1);
-    int rc = 0;
-    for (uint32_t i = 0; i < entries && !rc; i++) {
-        const uint8_t *key = body + i * (key_size + 8);
-        uint64_t child;
-        if (!st_add(st_u64(key + key_size), walk->base, &child))
-            return damaged(walk->file, "an index of chunks leads outside of the file", walk->err);
-        rc = level ? walk_node(walk, child, level) : put_chunk(walk, key, child);
-    }
-    return rc;
-}
-
-static int walk_node(struct walk *walk, uint64_t at, uint32_t level_above)
-{
-    uint8_t head[NODE_HEADER];
-    if (++walk->nodes > 2 * walk->grid->total + LEVELS_MAX)
-        return damaged(walk->file, "an index of chunks without end", walk->err);
-    int rc = st_held_read(walk->file, at, head, sizeof head, walk->err);
-    if (rc)
-        return rc;
-    const uint32_t level = head[5], entries = st_u16(head + 6);
-    if (memcmp(head, "TREE", 4) || head[4] != 1 || level >= level_above || level >= LEVELS_MAX)
-        return damaged(walk->file, "an index of chunks is damaged", walk->err);
-    const uint64_t size = entries * (16 + 8 * ((uint64_t)walk->grid->ndim + 1));
-    uint8_t *body = malloc(size ? size : 1);
-    if (!body)
-        return st_fail(walk->err, STOKER_ENOMEM, "%s: out of memory", walk->file->path);
-    rc = st_held_read(walk->file, at + NODE_HEADER, body, size, walk->err);
+    struct walk *walk = context;
+    const struct st_h5_grid *grid = walk->grid;
+    const struct st_h5_chunk chunk = {.at = at, .size = st_u32(key), .mask = st_u32(key + 4)};
+    int rc = check_coordinates(walk, key, entry, err);
     if (!rc)
-        rc = walk_children(walk, body, entries, level);
-    free(body);
+        rc = check_size(walk, &chunk, entry, err);
+    walk->seen++;
+    uint64_t number = 0;
+    for (int32_t i = 0; walk->chunks && i < grid->ndim; i++) {
+        const uint64_t place = walk->before[i] / grid->chunk[i];
+        if (rc || place >= grid->count[i])
+            return rc; /* left over from when the data set was larger */
+        number = number * grid->count[i] + place;
+    }
+    if (!rc && walk->chunks)
+        walk->chunks[number] = chunk;
     return rc;
 }
 
 int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const struct st_held *file,
-                uint64_t base, const struct st_h5_layout *layout, uint64_t *found,
-                struct stoker_error *err)
+                uint64_t base, const struct st_h5_layout *layout, struct stoker_error *err)
 {
-    struct walk walk = {.chunks = chunks, .grid = grid, .file = file, .base = base, .err = err};
-    *found = 0;
-    if (!layout->tree)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: an index of chunks of another kind", file->path);
-    const int rc = layout->at == ST_H5_UNWRITTEN ? 0 : walk_node(&walk, layout->at, LEVELS_MAX);
-    *found = walk.found;
-    return rc;
+    struct walk walk = {
+        .chunks = chunks, .grid = grid, .layout = layout, .file = file, .bytes = layout->unit};
+    const struct st_h5_tree tree = {.file = file,
+                                    .base = base,
+                                    .kind = ST_H5_TREE_CHUNKS,
+                                    .key_size = 8 + 8 * ((uint32_t)layout->ndim + 1),
+                                    .leaf = visit_chunk,
+                                    .context = &walk};
+    for (int32_t i = 0; i < layout->ndim; i++)
+        if (!st_mul(walk.bytes, layout->chunk[i], &walk.bytes) || walk.bytes > UINT32_MAX)
+            return st_fail(err, STOKER_ECORRUPT,
+                           "%s: says that it has chunks of more than 4 GiB, which HDF5 cannot have",
+                           file->path);
+    return layout->at == ST_H5_UNWRITTEN ? 0 : st_h5_tree_walk(&tree, layout->at, err);
 }

@@ -1,8 +1,8 @@
 /* index.h - where the chunks of an HDF5 data set lie in its file
  *
  * The library tells this too, but one chunk at a time, and searches all of them for each: with many
- * chunks that takes minutes. So the common index (a B-tree of version 1, behind a layout message of
- * version 3) is walked here.
+ * chunks that takes minutes; and it trusts what it finds. So the common index (a B-tree of version 1,
+ * behind a layout message of version 1 to 3) is walked here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,10 +27,10 @@ struct st_h5_grid {
 /* Counts the chunks; false when they are too many for a table. */
 bool st_h5_grid_init(struct st_h5_grid *grid);
 
-/* Fills `chunks` (grid->total of them, unwritten before); addresses count from `base`. Writes how many
- * were found. STOKER_EUNSUPPORTED where the index is of another kind. */
+/* Walks the tree of chunks of a layout that has one, and fills `chunks` (grid->total of them, unwritten
+ * before); with NULL and no grid it is only checked. Addresses count from `base`. STOKER_ECORRUPT where
+ * the tree, or a chunk's place or size, cannot be: then the library may not be asked either. */
 int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const struct st_held *file,
-                uint64_t base, const struct st_h5_layout *layout, uint64_t *found,
-                struct stoker_error *err);
+                uint64_t base, const struct st_h5_layout *layout, struct stoker_error *err);
 
 #endif

@@ -14,9 +14,9 @@
 int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
                     const struct st_field_wish *wish, struct st_shape *shape, struct stoker_error *err);
 
-/* Finds out where its elements lie, and how to read them: without the library, or why not. */
-const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
-                             const struct st_held *file, struct st_h5_layout *layout);
+/* Finds out where its elements lie, and how to read them: without the library, or why not. What a tree says
+ * about its chunks is left to st_h5_index. */
+const char *st_h5_choose_way(struct st_h5_array *array, struct st_h5_layout *layout);
 const char *st_h5_filter_name(uint32_t id);
 /* Of a data set or group: as the library counts addresses, from the end of what stands in front. */
 uint64_t st_h5_header_address(int64_t object);

@@ -142,8 +142,7 @@ static bool grows_sideways(const struct st_h5_array *array)
 }
 
 /* Why chunks cannot be read without the library; NULL when they can. */
-static const char *open_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
-                               const struct st_held *file, const struct st_h5_layout *layout)
+static const char *open_chunks(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
     struct st_h5_grid *grid = &array->grid;
     hsize_t written = 0;
@@ -161,18 +160,17 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
         return filter;
     if (layout->bare_edges)
         return "chunks at the edge without filters";
-    if (!st_h5_grid_init(grid) || H5Dget_num_chunks(array->set, array->space, &written) < 0)
+    if (!st_h5_grid_init(grid))
         return "very many chunks";
     const uint64_t table = (grid->total ? grid->total : 1) * sizeof *array->chunks;
     array->chunks = malloc(table);
     if (!array->chunks)
         return "very many chunks";
     memset(array->chunks, 0xff, table); /* all unwritten */
-    uint64_t found = 0;
-    const int rc = st_h5_index(array->chunks, grid, file, h5->base, layout, &found, NULL);
-    if (!rc && found == written)
-        return NULL;
-    memset(array->chunks, 0xff, table);
+    if (layout->tree)
+        return NULL; /* st_h5_index fills it */
+    if (H5Dget_num_chunks(array->set, array->space, &written) < 0)
+        return "very many chunks";
     if (grows_sideways(array))
         return "an index of chunks whose order the library does not tell rightly";
     const bool asked =
@@ -181,8 +179,7 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_fil
 }
 
 /* Where the elements lie, from the object header. */
-static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5,
-                          const struct st_held *file, const struct st_h5_layout *layout)
+static const char *locate(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
     if (layout->external)
         return "files beside this one";
@@ -194,7 +191,7 @@ static const char *locate(struct st_h5_array *array, const struct st_h5_file *h5
         return NULL;
     case ST_H5_LAYOUT_CHUNKED:
         array->way = ST_H5_CHUNKED;
-        return open_chunks(array, h5, file, layout);
+        return open_chunks(array, layout);
     default:
         return "a virtual layout";
     }
@@ -277,13 +274,12 @@ int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
                    file->path, array->rows.field.name);
 }
 
-const char *st_h5_choose_way(struct st_h5_array *array, const struct st_h5_file *h5,
-                             const struct st_held *file, struct st_h5_layout *layout)
+const char *st_h5_choose_way(struct st_h5_array *array, struct st_h5_layout *layout)
 {
     const char *reason = array->reason;
     take_fill(array, layout);
     if (!reason)
-        reason = locate(array, h5, file, layout);
+        reason = locate(array, layout);
     if (reason)
         array->way = ST_H5_LIBRARY;
     return reason;
@@ -298,7 +294,7 @@ int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *
 {
     array->base = h5->base;
     take_fill(array, layout);
-    const char *reason = locate(array, h5, file, layout);
+    const char *reason = locate(array, layout);
     return reason ? st_fail(err, STOKER_EUNSUPPORTED,
                             "%s: %s: strings or sequences of any length with %s; copy the file with "
                             "h5repack -f NONE",

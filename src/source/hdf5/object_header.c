@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/hdf5/object_header.h"
+#include "source/hdf5/links.h"
+#include "source/hdf5/tree2.h"
 #include "source/little.h"
 
 #include <stdlib.h>
@@ -63,46 +65,28 @@ static int read_block(struct header *header, uint64_t at, uint64_t size);
 
 /* ---- what the library reads by itself ------------------------------------------------------------- */
 
-static int read_head(struct header *header, uint64_t address, uint8_t *out, uint64_t size)
+/* Of chunks: an address, the size and the mask where there are filters, and coordinates. */
+static int check_chunk_record(void *context, uint32_t kind, const uint8_t *record, uint32_t size, uint64_t at,
+                              struct stoker_error *err)
 {
-    uint64_t from;
-    if (!st_add(header->base, address, &from) || from > header->file->size || header->file->size - from < size)
-        return damaged(header->file, "links or chunks of it lie outside of the file", header->err);
-    return st_held_read(header->file, from, out, size, header->err);
-}
-
-/* The head of a B-tree of version 2. The library divides by the size of its records, and reads as many of the
- * root as are said to be there. */
-static int check_tree(struct header *header, uint64_t address)
-{
-    enum { HEAD = 38, NODE_EXTRA = 10, NODE_LEAST = 64, DEPTH_MAX = 32 };
-    uint8_t head[HEAD];
-    const int rc = read_head(header, address, head, HEAD);
-    if (rc)
-        return rc;
-    const uint64_t node = st_u32(head + 6), record = st_u16(head + 10), depth = st_u16(head + 12);
-    if (memcmp(head, "BTHD", 4) || !record || node < NODE_LEAST || node > header->file->size ||
-        depth > DEPTH_MAX || st_u16(head + 24) * record + NODE_EXTRA > node)
-        return damaged(header->file, "a tree of its links or chunks is damaged", header->err);
+    const struct header *header = context;
+    const uint64_t coordinates = 8 * (uint64_t)header->out->ndim, file_size = header->file->size;
+    uint64_t from, bytes = 0;
+    const uint32_t width = size > 12 + coordinates ? size - 12 - (uint32_t)coordinates : 0;
+    const bool possible =
+        kind == ST_H5_TREE2_CHUNKS ? size == 8 + coordinates
+                                   : kind == ST_H5_TREE2_FILTERED_CHUNKS && width >= 1 && width <= 8;
+    for (uint32_t k = kind == ST_H5_TREE2_CHUNKS ? 0 : width; possible && k > 0; k--)
+        bytes = bytes << 8 | record[8 + k - 1];
+    if (!possible || !st_add(st_u64(record), header->base, &from) || from > file_size || bytes > file_size - from)
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: at byte %llu a chunk is said to lie outside of the file; fetch it again, or copy what is "
+                       "left of it with h5repack",
+                       header->file->path, (unsigned long long)at);
     return 0;
 }
 
-/* The names of a group's members, which the library copies in one piece. */
-static int check_names(struct header *header, uint64_t address)
-{
-    enum { HEAD = 32 };
-    uint8_t head[HEAD];
-    uint64_t from, end;
-    const int rc = read_head(header, address, head, HEAD);
-    if (rc)
-        return rc;
-    if (memcmp(head, "HEAP", 4) || !st_add(st_u64(head + 24), header->base, &from) ||
-        !st_add(from, st_u64(head + 8), &end) || end > header->file->size)
-        return damaged(header->file, "the names in a group lie outside of the file", header->err);
-    return 0;
-}
-
-/* Of chunks, where they are indexed by such a tree: its address stands behind their shape and its own. */
+/* Where chunks are indexed by a tree of version 2: its address stands behind their shape and its own. */
 static int check_chunk_tree(struct header *header, const struct message *m)
 {
     enum { TREE = 5 };
@@ -112,7 +96,9 @@ static int check_chunk_tree(struct header *header, const struct message *m)
     if (m->size < kind + 7 + 8)
         return cut_short(header);
     const uint64_t address = st_u64(m->data + kind + 7);
-    return address == UINT64_MAX ? 0 : check_tree(header, address);
+    return address == UINT64_MAX ? 0
+                                 : st_h5_tree2_walk(header->file, header->base, address, check_chunk_record, header,
+                                                    header->err);
 }
 
 /* ---- the layout --------------------------------------------------------------------------------- */
@@ -282,7 +268,8 @@ static int check_links(struct header *header, const struct message *m)
         const uint64_t address = st_u64(m->data + at + 8 * k);
         if (address >= header->file->size)
             return damaged(header->file, "the links of a group lie outside of the file", header->err);
-        const int rc = k ? check_tree(header, address) : 0; /* first a heap, then trees of what is in it */
+        const int rc = k ? st_h5_links_check_tree(header->file, header->base, address, header->err)
+                         : 0; /* first a heap, then trees of what is in it */
         if (rc)
             return rc;
     }
@@ -332,7 +319,9 @@ static int read_message(struct header *header, const struct message *m)
     case MESSAGE_TYPE:
         return check_type(header, m);
     case MESSAGE_SYMBOL_TABLE:
-        return m->size >= 16 ? check_names(header, st_u64(m->data + 8)) : cut_short(header);
+        return m->size >= 16 ? st_h5_links_check(header->file, header->base, st_u64(m->data),
+                                                 st_u64(m->data + 8), header->err)
+                             : cut_short(header);
     case MESSAGE_LAYOUT:
         return header->found ? 0 : read_layout(header, m);
     case MESSAGE_FILTERS:

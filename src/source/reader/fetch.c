@@ -13,9 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* No image needs more; a sparse file of a terabyte must not fill the memory. */
-#define SAMPLE_MAX (4ull << 30)
-
 static int too_large(const char *path, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ELIMIT, "%s: larger than 4 GiB, too large for a sample", path);
@@ -29,7 +26,7 @@ static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hi
     while (used < wanted) {
         if (used >= room)
             room = used + used / 2 + 4096; /* the file is longer than it said */
-        if (room > SAMPLE_MAX)
+        if (room > ST_SAMPLE_MAX)
             return too_large(path, err);
         buffer->size = used;
         if (!st_buffer_keep(buffer, room))
@@ -76,7 +73,7 @@ static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer
     const uint64_t size = extent->length != ST_WHOLE_FILE ? extent->length
                           : extent->offset < all          ? all - extent->offset
                                                           : 0;
-    if (size > SAMPLE_MAX)
+    if (size > ST_SAMPLE_MAX)
         return too_large(extent->path, err);
     if (!st_buffer_reserve(buffer, size))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", extent->path,
@@ -91,7 +88,7 @@ int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct st
     int fd;
     buffer->size = 0;
     if (extent->objects)
-        return st_remote_set_read(extent->objects, extent->offset, extent->path, SAMPLE_MAX,
+        return st_remote_set_read(extent->objects, extent->offset, extent->path, ST_SAMPLE_MAX,
                                   extent->cancel, buffer, err);
     if (extent->remote)
         return fetch_remote(extent, buffer, err);

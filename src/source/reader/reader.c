@@ -61,10 +61,12 @@ int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buff
             return take_read(reader, berth, out, err);
         if (own && st_turn_ticket(turn) < ticket && st_ring_pass(reader, berth, turn, ticket))
             return read_here(reader, berth, ticket, own, out, err);
-        if (!st_turn_is(turn, ticket, ST_BERTH_FREE))
-            st_ring_await(reader, berth, turn);
-        else if (st_ring_claim(reader, berth, turn, !own)) /* waiting for the engine takes longer */
+        if (!st_turn_is(turn, ticket, ST_BERTH_FREE)) {
+            if (!st_ring_await(reader, berth, turn))
+                break;
+        } else if (st_ring_claim(reader, berth, turn, !own)) { /* waiting for the engine takes longer */
             return read_here(reader, berth, ticket, own, out, err);
+        }
     }
     return cancelled(err);
 }

@@ -10,6 +10,7 @@
  */
 #include "source/reader/ring.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 #include <sys/resource.h>
 
@@ -295,14 +296,16 @@ void st_ring_release(struct st_reader *reader, struct st_berth *berth)
     pthread_mutex_unlock(&reader->lock);
 }
 
-void st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t turn)
+bool st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t turn)
 {
+    bool ends = false;
     pthread_mutex_lock(&reader->lock);
     atomic_fetch_add(&berth->waiters, 1);
-    while (!reader->cancelled && atomic_load(&berth->turn) == turn)
-        pthread_cond_wait(&berth->moved, &reader->lock);
+    while (!reader->cancelled && atomic_load(&berth->turn) == turn && !ends)
+        ends = st_interrupt_wait(&berth->moved, &reader->lock);
     atomic_fetch_sub(&berth->waiters, 1);
     pthread_mutex_unlock(&reader->lock);
+    return !ends;
 }
 
 void st_ring_start(struct st_reader *reader)

@@ -126,8 +126,8 @@ bool st_ring_pass(struct st_reader *reader, struct st_berth *berth, uint64_t tur
 void st_ring_keep(struct st_reader *reader, struct st_berth *berth);
 /* The berth is free for its next ticket. */
 void st_ring_release(struct st_reader *reader, struct st_berth *berth);
-/* Until the berth's turn is another one, or the reader is cancelled. */
-void st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t turn);
+/* Until the berth's turn is another one, or the reader is cancelled. False: this thread was interrupted. */
+bool st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t turn);
 /* Reads a sample in this thread, and notes whether that had to wait. */
 int st_ring_read(struct st_reader *reader, uint64_t ticket, struct st_buffer *buffer,
                  struct st_bytes *out, bool *slept, struct stoker_error *err);
@@ -138,6 +138,8 @@ void st_ring_start(struct st_reader *reader);
 
 /* ---- fetch.c ------------------------------------------------------------------------------------- */
 
+/* No image needs more; a sparse file of a terabyte must not fill the memory. */
+#define ST_SAMPLE_MAX (4ull << 30)
 /* Reads a part of a file into the buffer. */
 int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct stoker_error *err);
 /* Asks the source where a sample lies; refuses numbers past the last. */

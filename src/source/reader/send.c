@@ -78,11 +78,16 @@ static bool add_berth(struct shipment *shipment, struct st_berth *berth, const s
     return true;
 }
 
-/* Whether the berth's sample can be read so, and where it is. */
-static bool is_sent(struct st_reader *reader, struct st_berth *berth, struct st_extent *extent)
+/* Where the berth's sample is. */
+static bool locate(struct st_reader *reader, struct st_berth *berth, struct st_extent *extent)
 {
-    return !st_locate(reader->data, st_ring_sample(reader, berth), extent, NULL) && !extent->memory &&
-           !extent->objects && extent->remote && extent->length != ST_WHOLE_FILE &&
+    return !st_locate(reader->data, st_ring_sample(reader, berth), extent, NULL) && !extent->memory;
+}
+
+/* Whether it can be read so. */
+static bool is_range(const struct st_extent *extent)
+{
+    return !extent->objects && extent->remote && extent->length != ST_WHOLE_FILE &&
            st_remote_sends(extent->remote, extent->offset, extent->length);
 }
 
@@ -96,18 +101,64 @@ static struct st_berth *add_neighbours(struct shipment *shipment, struct st_exte
         pthread_mutex_unlock(&reader->lock);
         if (!next)
             return NULL;
-        if (!is_sent(reader, next, extent) || !add_berth(shipment, next, extent))
+        if (!locate(reader, next, extent) || !is_range(extent) || !add_berth(shipment, next, extent))
             return next;
     }
     return NULL;
 }
+
+/* ---- whole objects ------------------------------------------------------------------------------ */
+
+/* One berth, and the object that fills it. */
+struct parcel {
+    struct st_remote_fetch fetch; /* first */
+    struct st_reader *reader;
+    struct st_berth *berth;
+};
+
+static void object_came(struct st_remote_fetch *fetch, int code, const struct stoker_error *err)
+{
+    struct parcel *parcel = (struct parcel *)fetch;
+    struct st_reader *reader = parcel->reader;
+    struct st_berth *berth = parcel->berth;
+    free(parcel);
+    if (code)
+        berth->err = *err;
+    berth->bytes = (struct st_bytes){berth->buffer.data, berth->buffer.size};
+    st_ring_put(reader, berth, code);
+}
+
+static bool send_object(struct st_reader *reader, struct st_berth *berth, const struct st_extent *extent)
+{
+    struct stoker_error err;
+    struct parcel *parcel = st_calloc(1, sizeof *parcel);
+    if (!parcel)
+        return false;
+    *parcel = (struct parcel){.fetch = {.into = &berth->buffer,
+                                        .limit = ST_SAMPLE_MAX,
+                                        .cancel = &reader->cancelled,
+                                        .done = object_came},
+                              .reader = reader,
+                              .berth = berth};
+    berth->slept = true;
+    const int rc = st_remote_set_send(extent->objects, extent->path, &parcel->fetch, &err);
+    if (rc)
+        object_came(&parcel->fetch, rc, &err);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------- */
 
 bool st_ring_send(struct st_reader *reader, struct st_berth *berth, struct st_berth **left)
 {
     struct st_extent extent;
     struct stoker_error err;
     *left = NULL;
-    if (!is_sent(reader, berth, &extent))
+    if (!locate(reader, berth, &extent))
+        return false;
+    if (extent.objects && st_remote_set_sends(extent.objects))
+        return send_object(reader, berth, &extent);
+    if (!is_range(&extent))
         return false;
     struct shipment *shipment = st_calloc(1, sizeof *shipment);
     if (!shipment)

@@ -10,6 +10,7 @@
 #include "source/remote/cache_inside.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -347,31 +348,17 @@ static struct fetching **find_fetching(struct st_cached *object, uint64_t block)
     return at;
 }
 
-/* Until a fetch has ended, or for long enough to look whether the reading is to end. Lock held. */
-static void wait_fetched(struct st_cache *cache)
-{
-    enum { LOOK_NS = 50000000, SECOND_NS = 1000000000 };
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_NS;
-    if (until.tv_nsec >= SECOND_NS) {
-        until.tv_sec++;
-        until.tv_nsec -= SECOND_NS;
-    }
-    pthread_cond_timedwait(&cache->fetched, &cache->lock, &until);
-}
-
 bool st_cached_begin(struct st_cached *object, uint64_t block, const atomic_bool *cancel)
 {
     struct st_cache *cache = object->cache;
     if (cache->owner != getpid())
         return true;
     struct fetching *own = st_calloc(1, sizeof *own);
-    bool waited = false;
+    bool waited = false, ends = false;
     pthread_mutex_lock(&cache->lock);
-    while (*find_fetching(object, block) && !(cancel && atomic_load(cancel))) {
+    while (*find_fetching(object, block) && !(cancel && atomic_load(cancel)) && !ends) {
         waited = true;
-        wait_fetched(cache);
+        ends = st_interrupt_look(&cache->fetched, &cache->lock);
     }
     waited = waited || *find_fetching(object, block);
     if (!waited && own) {

@@ -5,12 +5,13 @@
 #include "source/remote/answer.h"
 #include "source/remote/http.h"
 #include "source/remote/loop.h"
+#include "source/remote/waiter.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 
 #include <curl/curl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,7 +388,11 @@ int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for a request", call->target->name);
     }
     *request = (struct request){
-        .job = {.cancel = call->cancel, .begin = begin_try, .end = end_try, .stop = stop_request},
+        .job = {.cancel = call->cancel,
+                .interrupted = call->interrupted,
+                .begin = begin_try,
+                .end = end_try,
+                .stop = stop_request},
         .call = call,
         .answer = {.known = call->version, .from = call->offset, .parts = call->parts},
         .until_ns = st_now_ns() + (uint64_t)http->budget_ms * 1000000};
@@ -401,41 +406,23 @@ int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker
                : 0;
 }
 
-struct waiting {
-    pthread_mutex_t lock;
-    pthread_cond_t through;
-    bool done;
-    int code;
-    struct stoker_error *err;
-};
-
-static void wake_waiting(struct st_http_call *call, int code, const struct stoker_error *err)
+static void wake_waiter(struct st_http_call *call, int code, const struct stoker_error *err)
 {
-    struct waiting *waiting = call->waiting;
-    pthread_mutex_lock(&waiting->lock);
-    waiting->done = true;
-    waiting->code = code;
-    if (code && waiting->err)
-        *waiting->err = *err;
-    pthread_cond_signal(&waiting->through);
-    pthread_mutex_unlock(&waiting->lock);
+    st_waiter_wake(call->waiter, code, err);
 }
 
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
 {
-    struct waiting waiting = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .through = PTHREAD_COND_INITIALIZER, .err = err};
-    call->done = wake_waiting;
-    call->waiting = &waiting;
+    struct st_waiter waiter;
+    if (st_interrupt_came())
+        return st_fail(err, STOKER_ECANCELED, "%s: interrupted", call->target->name);
+    st_waiter_init(&waiter, err);
+    call->done = wake_waiter;
+    call->waiter = &waiter;
+    call->interrupted = &waiter.interrupted;
     int rc = st_http_start(http, call, err);
-    if (!rc) {
-        pthread_mutex_lock(&waiting.lock);
-        while (!waiting.done)
-            pthread_cond_wait(&waiting.through, &waiting.lock);
-        pthread_mutex_unlock(&waiting.lock);
-        rc = waiting.code;
-    }
-    pthread_cond_destroy(&waiting.through);
-    pthread_mutex_destroy(&waiting.lock);
+    if (!rc)
+        rc = st_waiter_wait(&waiter);
+    st_waiter_free(&waiter);
     return rc;
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct st_http;
-struct waiting;
+struct st_waiter;
 
 /* Where an object is. */
 struct st_http_target {
@@ -46,7 +46,7 @@ struct st_http_call {
     uint64_t offset;
     const struct st_http_part *parts; /* one behind the other, none of them empty */
     uint32_t part_count;
-    const atomic_bool *cancel; /* NULL: it cannot be */
+    const atomic_bool *cancel, *interrupted; /* either ends it; NULL: it cannot be */
     /* By another thread: a part is there (NULL: nobody wants to know); all is done, with 0 or why not.
      */
     void (*part)(struct st_http_call *call, uint32_t part);
@@ -54,7 +54,7 @@ struct st_http_call {
     /* Without a version, when done: */
     uint64_t got;
     struct st_http_version learned;
-    struct waiting *waiting; /* st_http_wait's */
+    struct st_waiter *waiter; /* st_http_wait's */
     uint64_t whole; /* the server knows no ranges, and the object, of so many bytes, is too large for the
                        parts */
 };
@@ -67,7 +67,8 @@ void st_http_close(struct st_http *http); /* NULL is fine */
 
 /* Begins a request; on failure `done` is not called. */
 int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
-/* Begins it, and waits for its end; `done` is for internal use. */
+/* Begins it, and waits for its end, or until this thread is interrupted (base/interrupt.h): STOKER_ECANCELED. `done` is
+ * for internal use. */
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
 
 #endif

@@ -177,7 +177,8 @@ static void reap(struct st_loop *loop)
 
 static bool is_cancelled(const struct st_loop_job *job, bool all)
 {
-    return all || (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed));
+    return all || (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed)) ||
+           (job->interrupted && atomic_load_explicit(job->interrupted, memory_order_relaxed));
 }
 
 /* Stops what was cancelled, or all. */

@@ -18,7 +18,7 @@ struct st_loop;
 
 /* A request with its repetitions. All three functions are called by the loop's thread. */
 struct st_loop_job {
-    const atomic_bool *cancel; /* NULL: never; looked at twenty times a second */
+    const atomic_bool *cancel, *interrupted; /* NULL: never; looked at twenty times a second */
     bool (*begin)(
         struct st_loop_job *job); /* sets the options of job->curl; false: out of memory, and the end */
     uint64_t (*end)(struct st_loop_job *job,

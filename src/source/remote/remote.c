@@ -2,11 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/remote/remote.h"
+#include "source/remote/remote_inside.h"
 #include "source/crc32c.h"
-#include "source/remote/cache.h"
-#include "source/remote/http.h"
-#include "source/remote/s3.h"
 #include "source/remote/url.h"
 
 #include "base/mem.h"
@@ -16,32 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most that is asked for at once; the budget of time is for so much. */
-#define REQUEST_MAX (8u << 20)
-#define FIRST_BYTES 4096u
 /* Where there are no ranges, objects up to this are brought into memory. */
 #define WHOLE_MAX   (64u << 20)
 #define BUDGET_MS   60000u
 #define CACHE_BYTES (64ull << 30)
-
-struct st_remote_store {
-    atomic_uint holders;
-    struct st_http *http;
-    struct st_cache *cache; /* NULL: none */
-    struct st_s3 s3;
-    int s3_failed; /* and why, for those who ask for S3 */
-    struct stoker_error s3_why;
-};
-
-struct st_remote {
-    struct st_remote_store *store;
-    struct st_http_target target;
-    struct st_http_version version;
-    struct st_cached *cached; /* NULL: not in the cache */
-    uint64_t first_size;
-    uint8_t first[FIRST_BYTES]; /* came with the object's size */
-    uint8_t *whole; /* all of it, from a server that knows no ranges; NULL: it is read by ranges */
-};
 
 static bool begins_with(const char *text, const char *prefix)
 {
@@ -91,8 +66,8 @@ const char *st_remote_store_note(const struct st_remote_store *store)
 
 /* ---- an object --------------------------------------------------------------------------------- */
 
-static int aim(struct st_remote *object, struct st_remote_store *store, const char *url,
-               struct stoker_error *err)
+int st_remote_aim(struct st_remote *object, struct st_remote_store *store, const char *url,
+                  struct stoker_error *err)
 {
     char name[PATH_MAX];
     struct st_http_target *target = &object->target;
@@ -110,6 +85,13 @@ static int aim(struct st_remote *object, struct st_remote_store *store, const ch
     return target->url ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
 }
 
+int st_remote_check_size(const struct st_remote *object, struct stoker_error *err)
+{
+    return object->version.size <= INT64_MAX
+               ? 0
+               : st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be", object->target.name);
+}
+
 /* The object's first bytes, up to `room`, and what there is to know. *whole: the server knows no ranges,
  * and the object, of so many bytes, is too large for the room. */
 static int read_first(struct st_remote *object, uint8_t *into, uint64_t room, const atomic_bool *cancel,
@@ -122,10 +104,7 @@ static int read_first(struct st_remote *object, uint8_t *into, uint64_t room, co
     *whole = rc ? call.whole : 0;
     *got = call.got;
     object->version = call.learned;
-    if (!rc && object->version.size > INT64_MAX)
-        return st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be",
-                       object->target.name);
-    return rc;
+    return rc ? rc : st_remote_check_size(object, err);
 }
 
 /* From a server that knows no ranges: into memory, if it is small. */
@@ -149,11 +128,11 @@ static int read_into_memory(struct st_remote *object, uint64_t size, const atomi
     return rc;
 }
 
-static int ask_first(struct st_remote *object, const atomic_bool *cancel, struct stoker_error *err)
+int st_remote_ask_first(struct st_remote *object, const atomic_bool *cancel, struct stoker_error *err)
 {
     uint64_t whole;
     const int rc =
-        read_first(object, object->first, FIRST_BYTES, cancel, &object->first_size, &whole, err);
+        read_first(object, object->first, ST_REMOTE_FIRST, cancel, &object->first_size, &whole, err);
     return rc && whole ? read_into_memory(object, whole, cancel, err) : rc;
 }
 
@@ -164,9 +143,9 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
     if (!object)
         return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
     atomic_fetch_add(&store->holders, 1);
-    int rc = aim(object, store, url, err);
+    int rc = st_remote_aim(object, store, url, err);
     if (!rc)
-        rc = ask_first(object, NULL, err);
+        rc = st_remote_ask_first(object, NULL, err);
     if (rc) {
         st_remote_close(object);
         return rc;
@@ -178,7 +157,7 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
     return 0;
 }
 
-static void forget(struct st_remote *object)
+void st_remote_forget(struct st_remote *object)
 {
     st_cached_close(object->cached);
     free(object->target.url);
@@ -192,7 +171,7 @@ void st_remote_close(struct st_remote *object)
     if (!object)
         return;
     struct st_remote_store *store = object->store;
-    forget(object);
+    st_remote_forget(object);
     st_remote_store_drop(store);
 }
 
@@ -214,7 +193,7 @@ static int read_server(struct st_remote *object, uint64_t offset, uint8_t *into,
 {
     int rc = 0;
     while (size && !rc) {
-        const uint64_t part = size < REQUEST_MAX ? size : REQUEST_MAX;
+        const uint64_t part = size < ST_REMOTE_AT_ONCE ? size : ST_REMOTE_AT_ONCE;
         const struct st_http_part place = {into, part};
         struct st_http_call call = {.target = &object->target,
                                     .version = &object->version,
@@ -271,7 +250,7 @@ static bool has_range(const struct st_remote *object, uint64_t offset, uint64_t 
 
 bool st_remote_sends(const struct st_remote *object, uint64_t offset, uint64_t size)
 {
-    return !object->cached && !object->whole && size && size <= REQUEST_MAX &&
+    return !object->cached && !object->whole && size && size <= ST_REMOTE_AT_ONCE &&
            has_range(object, offset, size);
 }
 
@@ -311,147 +290,5 @@ int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64
         at += part;
         size -= part;
     }
-    return rc;
-}
-
-/* ---- whole objects ----------------------------------------------------------------------------- */
-
-#define WHOLE_BYTES (256u << 10) /* asked for at once, until a larger one came */
-
-/* What an object was when it was read first; kept where there is a cache to be asked by it. */
-struct seen {
-    uint64_t size;
-    char tag[];
-};
-
-struct st_remote_set {
-    struct st_remote_store *store;
-    struct st_cached *group; /* NULL: no cache */
-    uint64_t count;
-    _Atomic(struct seen *) *seen; /* if there is a group */
-};
-
-int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store, const char *name,
-                       uint64_t count, struct stoker_error *err)
-{
-    struct st_remote_set *set = st_calloc(1, sizeof *set);
-    if (!set)
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
-    set->store = store;
-    set->count = count;
-    atomic_fetch_add(&store->holders, 1);
-    if (store->cache && (set->group = st_cached_open(store->cache, name, "its files", 0))) {
-        set->seen = st_calloc(count, sizeof *set->seen);
-        if (!set->seen) {
-            st_remote_set_close(set);
-            return st_fail(err, STOKER_ENOMEM, "%s: out of memory", name);
-        }
-    }
-    *out = set;
-    return 0;
-}
-
-void st_remote_set_close(struct st_remote_set *set)
-{
-    if (!set)
-        return;
-    for (uint64_t i = 0; set->seen && i < set->count; i++)
-        free(atomic_load_explicit(&set->seen[i], memory_order_relaxed));
-    free(set->seen);
-    st_cached_close(set->group);
-    st_remote_store_drop(set->store);
-    free(set);
-}
-
-static void remember(struct st_remote_set *set, uint64_t number, const struct st_http_version *version)
-{
-    struct seen *none = NULL, *seen = st_calloc(1, sizeof *seen + strlen(version->tag) + 1);
-    if (!seen)
-        return; /* it is asked for once more */
-    seen->size = version->size;
-    strcpy(seen->tag, version->tag);
-    if (!atomic_compare_exchange_strong(&set->seen[number], &none, seen))
-        free(seen);
-}
-
-static int make_room(const struct st_remote *object, struct st_buffer *into, uint64_t limit,
-                     struct stoker_error *err)
-{
-    const uint64_t size = object->version.size;
-    if (size > limit)
-        return st_fail(err, STOKER_ELIMIT, "%s: %llu bytes, too large for a sample", object->target.name,
-                       (unsigned long long)size);
-    if (!st_buffer_reserve(into, size))
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", object->target.name,
-                       (unsigned long long)size);
-    into->size = size;
-    return 0;
-}
-
-/* Out of the cache, by what the object is known or now said to be. */
-static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remote *object,
-                     uint64_t limit, const atomic_bool *cancel, struct st_buffer *into,
-                     struct stoker_error *err)
-{
-    struct st_http_version *version = &object->version;
-    const struct seen *seen = atomic_load(&set->seen[number]);
-    int rc = 0;
-    if (seen) {
-        version->size = seen->size;
-        strcpy(version->tag, seen->tag);
-    } else {
-        rc = ask_first(object, cancel, err);
-        if (!rc && version->tag[0])
-            remember(set, number, version);
-    }
-    if (!rc && version->tag[0] && !object->whole)
-        object->cached = st_cached_member(set->group, object->target.name, version->tag, version->size);
-    if (!rc)
-        rc = make_room(object, into, limit, err);
-    return rc ? rc : st_remote_read(object, 0, into->data, into->size, cancel, err);
-}
-
-/* From the server: the buffer is as large as the largest object that it held, and so one request is
- * enough for most. */
-static int read_new(struct st_remote *object, uint64_t limit, const atomic_bool *cancel,
-                    struct st_buffer *into, struct stoker_error *err)
-{
-    struct st_buffer more = {.account = into->account};
-    uint64_t got = 0, whole = 0;
-    if (!st_buffer_reserve(into, WHOLE_BYTES))
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
-    const uint64_t room = into->capacity < REQUEST_MAX ? into->capacity : REQUEST_MAX;
-    int rc = read_first(object, into->data, room, cancel, &got, &whole, err);
-    if (rc && whole) { /* no ranges: once more, with room for all of it */
-        object->version.size = whole;
-        rc = make_room(object, into, limit, err);
-        if (!rc)
-            rc = read_first(object, into->data, into->capacity, cancel, &got, &whole, err);
-    }
-    if (!rc && object->version.size > into->capacity) {
-        rc = make_room(object, &more, limit, err);
-        if (!rc) {
-            memcpy(more.data, into->data, got);
-            st_buffer_free(into);
-            *into = more;
-        }
-    }
-    into->size = rc ? 0 : object->version.size;
-    return rc ? rc : read_server(object, got, into->data + got, into->size - got, cancel, err);
-}
-
-int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
-                       const atomic_bool *cancel, struct st_buffer *into, struct stoker_error *err)
-{
-    struct st_remote *object = st_calloc(1, sizeof *object);
-    if (!object)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
-    int rc = aim(object, set->store, url, err);
-    if (!rc)
-        rc = set->group ? read_kept(set, number, object, limit, cancel, into, err)
-                        : read_new(object, limit, cancel, into, err);
-    if (rc)
-        into->size = 0;
-    forget(object);
     return rc;
 }

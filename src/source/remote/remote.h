@@ -20,6 +20,15 @@ struct st_remote_store; /* connections, credentials and the cache of one data se
 struct st_remote;       /* one object */
 struct st_remote_set;   /* many objects, each read as a whole */
 
+/* An object that is on its way as a whole. It is the caller's, who keeps it, and all it points to, until `done`, which
+ * another thread calls. */
+struct st_remote_fetch {
+    struct st_buffer *into;
+    uint64_t limit;                          /* the largest object that is read */
+    const atomic_bool *cancel, *interrupted; /* either ends it; NULL: never */
+    void (*done)(struct st_remote_fetch *fetch, int code, const struct stoker_error *err);
+};
+
 bool st_remote_is_url(const char *path);
 
 /* `opt` may be NULL. */
@@ -57,6 +66,11 @@ int st_remote_set_open(struct st_remote_set **out, struct st_remote_store *store
  * before, and is in the cache, is not asked for again. Any thread, and after fork. */
 int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *url, uint64_t limit,
                        const atomic_bool *cancel, struct st_buffer *into, struct stoker_error *err);
+/* Whether an object is read by requests to the server alone: then st_remote_set_send begins to read one, and does not
+ * wait. On failure `done` is not called. */
+bool st_remote_set_sends(const struct st_remote_set *set);
+int st_remote_set_send(struct st_remote_set *set, const char *url, struct st_remote_fetch *fetch,
+                       struct stoker_error *err);
 void st_remote_set_close(struct st_remote_set *set); /* NULL is fine */
 
 #endif
