@@ -23,7 +23,8 @@ from ._ranks import (
     tell_epoch,
     warn_of_shuffling_alone,
 )
-from .compile import Compiled, compile_loader, pipeline_of
+from ._blockers import Blocked, Blocker
+from .compile import Compiled, compile_loader
 from .state import Place
 
 if torch_if_installed() is not None:
@@ -205,9 +206,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
         check_arguments(num_workers, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
-        compiled, why = (None, ["compile=False"]) if compile is False else compile_loader(
-            dataset, collate_fn, worker_init_fn
-        )
+        compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
         if compiled is None:
             given |= _refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
             self._refuse_what_needs_the_engine(compile, why, given)
@@ -267,6 +266,14 @@ class DataLoader(_Base):  # type: ignore[misc]
             compiled, _ = compile_loader(self.dataset, None, None)
             assert compiled is not None
             self._native = self._new_native(compiled, *self._asked)
+
+    @staticmethod
+    def _compile(
+        compile: bool | str, dataset: Any, collate_fn: Any, worker_init_fn: Any
+    ) -> tuple[Compiled | None, list[Blocker]]:
+        if compile is False:
+            return None, [Blocker("", "compile=False")]
+        return compile_loader(dataset, collate_fn, worker_init_fn)
 
     def check_worker_number_rationality(self) -> None:
         """torch's warning of more processes than CPUs: threads are no processes."""
@@ -388,6 +395,7 @@ class DataLoader(_Base):  # type: ignore[misc]
         tell_epoch(epoch, self.sampler, self.batch_sampler)
 
     def __len__(self) -> int:
+        self._compile_again()
         return super().__len__() if self._native is None else self._native.length()
 
     def __iter__(self) -> Iterator[Any]:
@@ -399,8 +407,23 @@ class DataLoader(_Base):  # type: ignore[misc]
                 self._iterator = None  # its workers are elsewhere in the data
             return super().__iter__()
         self._warn_of_pinning()
-        self._native.use(pipeline_of(self.dataset))
-        return self._native.iterate()
+        self._compile_again()
+        return super().__iter__() if self._native is None else self._native.iterate()
+
+    def _compile_again(self) -> None:
+        """The data set as it is now: others may have set its transform, or its samples."""
+        if self._native is None:
+            return
+        try:
+            self._native.use(self._native.compiled.renewed(self.dataset))
+        except Blocked as reasons:
+            self._native.close()
+            self._native, self._why_python = None, reasons.blockers
+            if self._asked[2] == "auto":
+                self.num_workers = 0
+            self._refuse_what_needs_the_engine(
+                self.compile, self._why_python, {name: getattr(self, name) for name in _ENGINE_ONLY}
+            )
 
     def _is_iterable(self) -> bool:
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
