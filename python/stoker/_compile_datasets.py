@@ -19,6 +19,8 @@ from ._blockers import DECODE, LABEL, READ, Blocker
 from ._untouched import changes_of_class, changes_of_instance
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
+SUBSET_ATTRIBUTES = ("dataset", "indices")
+CONCAT_ATTRIBUTES = ("datasets", "cumulative_sizes")
 
 
 class Leaf(NamedTuple):
@@ -41,12 +43,12 @@ class Watch:
 
     def __init__(self) -> None:
         self._seen: list[tuple[Any, str, Any, Any]] = []
-        self._owners: list[tuple[Any, _Kind]] = []
+        self._owners: list[tuple[Any, type, tuple[str, ...]]] = []
 
-    def changes(self, dataset: Any, kind: _Kind) -> list[str]:
-        """What the data set has that its library's class has not."""
-        self._owners.append((dataset, kind))
-        return kind.changes(dataset)
+    def changes(self, dataset: Any, base: type, attributes: tuple[str, ...]) -> list[str]:
+        """What the data set has that its library's class `base` has not."""
+        self._owners.append((dataset, base, attributes))
+        return _changes(dataset, base, attributes)
 
     def take(self, owner: Any, name: str, *, live: bool = False) -> Any:
         """The attribute. `live`: the engine reads the array itself, so that new values in it are no change."""
@@ -55,10 +57,15 @@ class Watch:
         return value
 
     def changed(self) -> bool:
-        return any(kind.changes(dataset) for dataset, kind in self._owners) or not all(
+        return any(_changes(*owner) for owner in self._owners) or not all(
             getattr(owner, name, None) is value and _is_still(value, noted)
             for owner, name, value, noted in self._seen
         )
+
+
+def _changes(dataset: Any, base: type, attributes: tuple[str, ...]) -> list[str]:
+    found = changes_of_class(type(dataset), base, _METHODS, attributes)
+    return found + changes_of_instance(dataset, _METHODS)
 
 
 class _Address(tuple[Any, ...]):
@@ -143,12 +150,6 @@ class _Kind(NamedTuple):
     def base(self) -> type | None:
         return getattr(sys.modules.get(self.module), self.name, None)
 
-    def changes(self, dataset: Any) -> list[str]:
-        base = self.base()
-        assert base is not None
-        found = changes_of_class(type(dataset), base, _METHODS, self.attributes)
-        return found + changes_of_instance(dataset, _METHODS)
-
 
 def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     """The data set for the engine; or None, and all reasons why it is not one for it among `blockers`."""
@@ -160,7 +161,7 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
         base = kind.base()
         if base is None or not isinstance(dataset, base):
             continue
-        why = watch.changes(dataset, kind)
+        why = watch.changes(dataset, base, kind.attributes)
         blockers.extend(Blocker(READ, reason, f"use torchvision's or torch's own {kind.name}") for reason in why)
         return None if why else kind.lower(dataset, watch, blockers)
     kind_ = type(dataset)
@@ -356,6 +357,6 @@ _KINDS = (
     _Kind(
         "torchvision.datasets.mnist", "MNIST", ("data", "targets", "transform", "target_transform"), _lower_mnist
     ),
-    _Kind("torch.utils.data.dataset", "Subset", ("dataset", "indices"), _lower_subset),
-    _Kind("torch.utils.data.dataset", "ConcatDataset", ("datasets", "cumulative_sizes"), _lower_concat),
+    _Kind("torch.utils.data.dataset", "Subset", SUBSET_ATTRIBUTES, _lower_subset),
+    _Kind("torch.utils.data.dataset", "ConcatDataset", CONCAT_ATTRIBUTES, _lower_concat),
 )

@@ -165,6 +165,10 @@ class Native:
         self.compiled = compiled
         self.take = take_capsule() if self._gives_pairs() else None
 
+    def is_pending(self) -> bool:
+        """Whether a state was loaded that no iterator has taken up."""
+        return self._pending is not None
+
     def close(self) -> None:
         """Ends the threads that wait for another epoch."""
         while self._idle:

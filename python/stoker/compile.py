@@ -66,10 +66,6 @@ class _ToDtype(T.ConvertImageDtype):
         return op("convert_image_dtype", dtype=dtype_name(self.dtype), product=True)
 
 
-def _convert_dtype(t: Any) -> T.Transform:
-    return _ToDtype(t.dtype) if _is_v2(t) else T.ConvertImageDtype(t.dtype)
-
-
 def _to_dtype(t: Any) -> T.Transform:
     if isinstance(t.dtype, dict) or not t.scale:
         raise NotImplementedError(f"{t!r} cannot be compiled: only ToDtype(dtype, scale=True) can")
@@ -112,7 +108,7 @@ _COMPILERS: dict[str, Callable[[Any], T.Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
-    "ConvertImageDtype": _convert_dtype,
+    "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: _Nothing(),
@@ -164,7 +160,7 @@ def compile_transform(transform: Any) -> T.Transform:
     if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in _COMPILERS:
         changes = changes_of_step(transform, "torchvision")
         if changes:
-            raise NotImplementedError("; ".join(changes))
+            raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
         if kind.__name__ == "Compose":
             _warn_of_tensor_ops(transform)
         return _COMPILERS[kind.__name__](transform)
@@ -172,11 +168,8 @@ def compile_transform(transform: Any) -> T.Transform:
         raise TypeError(
             f"{transform!r} works on whole batches: it belongs in DataLoader(batch_transforms=...)"
         )
-    known = ", ".join(sorted(_COMPILERS))
-    raise NotImplementedError(
-        f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be "
-        f"compiled. Compiled are: {known}"
-    )
+    why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
+    raise Blocked([Blocker(TRANSFORM, why, "leave it out, or take one that stoker.transforms has", transform)])
 
 
 _warned_of: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -314,9 +307,10 @@ def blockers_of(transform: Any) -> list[Blocker]:
             return inner
     try:
         compile_transform(transform)._spec()
+    except Blocked as reasons:
+        return reasons.blockers
     except (TypeError, ValueError, NotImplementedError) as reason:
-        remedy = getattr(reason, "remedy", "")
-        return [Blocker(TRANSFORM, str(reason), remedy, transform)]
+        return [Blocker(TRANSFORM, str(reason), "", transform)]
     return []
 
 
