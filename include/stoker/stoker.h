@@ -394,6 +394,12 @@ struct stoker_epoch {
     const uint32_t *batch_sizes;   /* NULL (default): batch_size each; else the sizes of the batches, none
                                       above batch_size, copied */
     uint64_t batch_count;
+    /* ORDER_GIVEN. A sample that comes again in an epoch is augmented in another way each time: what is drawn for it
+     * follows from its position then. Where `indices` are one part of an epoch: */
+    const uint8_t *repeated;       /* of each index, 1 where the sample has come before in the epoch, copied; NULL
+                                      (default): where it comes before in `indices` */
+    uint64_t first_position;       /* samples, and batches, of the epoch before these; default 0 */
+    uint64_t first_batch;
 };
 STOKER_API struct stoker_epoch stoker_epoch_defaults(void);
 /* Begins an epoch, and abandons the one under way. NULL: epoch 0. */

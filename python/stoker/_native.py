@@ -199,9 +199,9 @@ class Native:
         engine = self._take_engine(key)
         try:
             if pending is not None and pending.cursor is not None:
-                engine.restore(pending.cursor, given.indices, given.sizes)
+                engine.restore(pending.cursor, **given.start_arguments())
             else:
-                engine.start(draws.epoch, given.indices, given.sizes)
+                engine.start(draws.epoch, **given.start_arguments())
         except BaseException:
             self.give_back(key, engine)
             raise
