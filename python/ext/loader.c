@@ -259,9 +259,9 @@ static PyObject *start_at(struct loader *self, const struct stoker_state *state,
     int rc = epoch_read(args, arrays) < 0 || !begin(self) ? -1 : 0;
 
     if (rc == 0) {
-        Py_BEGIN_ALLOW_THREADS
-        rc = state ? stoker_loader_restore(self->handle, state, &args->epoch, &err)
-                   : stoker_loader_start(self->handle, &args->epoch, &err);
+        Py_BEGIN_ALLOW_THREADS rc = state
+                                        ? stoker_loader_restore(self->handle, state, &args->epoch, &err)
+                                        : stoker_loader_start(self->handle, &args->epoch, &err);
         Py_END_ALLOW_THREADS
         end(self);
         if (rc < 0)
@@ -275,14 +275,13 @@ static PyObject *start_at(struct loader *self, const struct stoker_state *state,
 
 static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"epoch",          "indices",     "batch_sizes", "repeated",
-                            "first_position", "first_batch", NULL};
+    static char *names[] = {"epoch", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
     struct epoch_args own = {.epoch = stoker_epoch_defaults()};
     unsigned long long number = 0, position = 0, batch = 0;
     PyObject *arrays[3] = {NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOKK:start", names, &number, &arrays[0], &arrays[1],
-                                     &arrays[2], &position, &batch))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOKK:start", names, &number, &arrays[0],
+                                     &arrays[1], &arrays[2], &position, &batch))
         return NULL;
     own.epoch.epoch = number;
     own.epoch.first_position = position;
@@ -292,8 +291,7 @@ static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs
 
 static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"state",          "indices",     "batch_sizes", "repeated",
-                            "first_position", "first_batch", NULL};
+    static char *names[] = {"state", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
     struct epoch_args own = {.epoch = stoker_epoch_defaults()};
     unsigned long long position = 0, batch = 0;
     PyObject *arrays[3] = {NULL};
@@ -454,13 +452,15 @@ static PyObject *loader_closed(PyObject *object, void *unused)
 
 static PyMethodDef loader_methods[] = {
     {"start", (PyCFunction)(void (*)(void))loader_start, METH_VARARGS | METH_KEYWORDS,
-     "start(epoch=0, indices=None, batch_sizes=None, ...): begins an epoch, abandons the one under way."},
+     "start(epoch=0, indices=None, batch_sizes=None, ...): begins an epoch, abandons the one under "
+     "way."},
     {"restore", (PyCFunction)(void (*)(void))loader_restore, METH_VARARGS | METH_KEYWORDS,
      "restore(state, indices=None, batch_sizes=None, ...): begins an epoch where the state was saved."},
     {"save", loader_save, METH_NOARGS, "Where the epoch stands, as bytes for restore."},
     {"next", loader_next, METH_NOARGS, "The next Batch, or None at the end of the epoch."},
     {"next_pair", loader_next_pair, METH_O,
-     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that is "
+     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that "
+     "is "
      "images and labels, in a fraction of the time that a Batch and its Tensors take."},
     {"interrupt", loader_interrupt, METH_NOARGS, "Wakes a next that waits in another thread."},
     {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},

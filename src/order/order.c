@@ -25,8 +25,9 @@ struct stoker_order {
     uint64_t epoch, base, length;
     struct st_shuffle shuffle;
     struct st_indices list; /* ORDER_TORCH and ORDER_GIVEN */
-    uint8_t *repeated;      /* ORDER_GIVEN: of each position, whether its sample came before; NULL: none did */
-    uint64_t before;        /* positions of the epoch before the list */
+    uint8_t
+        *repeated;   /* ORDER_GIVEN: of each position, whether its sample came before; NULL: none did */
+    uint64_t before; /* positions of the epoch before the list */
     struct st_weighted weighted;
 };
 
@@ -159,7 +160,8 @@ static bool find_repeats(const struct stoker_order *order, uint8_t *seen, uint8_
     return any;
 }
 
-int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before, struct stoker_error *err)
+int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before,
+                     struct stoker_error *err)
 {
     if (order->opt.kind != STOKER_ORDER_GIVEN) {
         if (repeated || before)
@@ -173,8 +175,8 @@ int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64
         free(marks);
         free(seen);
         order->length = 0;
-        return st_fail(err, STOKER_ENOMEM, "order: no memory to note which of %" PRIu64 " samples come again",
-                       order->total);
+        return st_fail(err, STOKER_ENOMEM,
+                       "order: no memory to note which of %" PRIu64 " samples come again", order->total);
     }
     if (repeated)
         memcpy(marks, repeated, order->total);
@@ -224,7 +226,8 @@ uint64_t st_order_at(const struct stoker_order *order, uint64_t position)
     return st_order_global(order, global_of(order, position));
 }
 
-/* Whether the sample at a position of the epoch may have come before. Of weighted draws nobody keeps a list. */
+/* Whether the sample at a position of the epoch may have come before. Of weighted draws nobody keeps a
+ * list. */
 static bool comes_again(const struct stoker_order *order, uint64_t global)
 {
     switch (order->opt.kind) {

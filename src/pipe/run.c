@@ -205,7 +205,8 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
                            : finish(loader, &image, erases, slot, row, err);
 }
 
-static struct chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot, uint32_t row, uint64_t key)
+static struct chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot,
+                               uint32_t row, uint64_t key)
 {
     return (struct chance){slot->seeds[row], loader->epoch.number, key};
 }
@@ -238,8 +239,8 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
            at >= scratch + worker->pieces.capacity; /* the next sample's pieces go there */
 }
 
-int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot, uint32_t row,
-                  struct st_image *image, struct stoker_error *err)
+int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,
+                  uint32_t row, struct st_image *image, struct stoker_error *err)
 {
     const struct chance chance = chance_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
