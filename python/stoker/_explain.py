@@ -155,13 +155,12 @@ _said = False
 
 
 def _has_images_of_torchvision(dataset: Any) -> bool:
-    vision = getattr(sys.modules.get("torchvision.datasets.vision"), "VisionDataset", ())
-    if isinstance(dataset, vision):
-        return True
-    inner = getattr(dataset, "datasets", None) or [getattr(dataset, "dataset", None)]
-    return isinstance(inner, (list, tuple)) and any(
-        each is not None and each is not dataset and _has_images_of_torchvision(each) for each in inner
-    )
+    data: Any = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(dataset, data.Subset):
+        return _has_images_of_torchvision(dataset.dataset)
+    if data is not None and isinstance(dataset, data.ConcatDataset):
+        return any(map(_has_images_of_torchvision, dataset.datasets))
+    return isinstance(dataset, getattr(sys.modules.get("torchvision.datasets.vision"), "VisionDataset", ()))
 
 
 def log_once(loader: Any) -> None:

