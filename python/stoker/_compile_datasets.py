@@ -80,8 +80,9 @@ def _place(array: Any) -> _Address:
 def _contents(value: Any) -> Any:
     """A copy of what may change; rows of lists, too."""
     if isinstance(value, list):
-        inner = any(isinstance(row, list) for row in value)
-        return [list(row) for row in value] if inner else list(value)
+        if list not in set(map(type, value)):
+            return value[:]
+        return [row[:] if isinstance(row, list) else row for row in value]
     if isinstance(value, np.ndarray):
         return value.copy()
     return value.detach().clone() if hasattr(value, "detach") else value
@@ -120,7 +121,7 @@ class Part:
     def handle(self) -> _ext.Dataset:
         if self._handle is None:
             assert self._files is not None
-            labels = np.fromiter((label for _, label in self._files), np.int64, len(self._files))
+            labels = np.array([label for _, label in self._files], np.int64)
             self._handle = _ext.Dataset.from_files([path for path, _ in self._files], labels)
         return self._handle
 

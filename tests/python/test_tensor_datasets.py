@@ -172,6 +172,20 @@ def test_pickles():
     assert all(map(same, loader, tud.DataLoader(DATA, 4)))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_resumes(workers):
+    torch.manual_seed(1)
+    first = stoker.DataLoader(NESTED, 4, shuffle=True, num_workers=workers)
+    epoch = iter(first)
+    taken = [next(epoch) for _ in range(3)]
+    state = pickle.loads(pickle.dumps(first.state_dict()))
+    rest = list(epoch)
+    other = stoker.DataLoader(NESTED, 4, shuffle=True, num_workers=2 - workers)
+    other.load_state_dict(state)
+    again = list(other)
+    assert len(taken) + len(again) == len(first) and all(map(same, again, rest))
+
+
 def test_is_faster_than_torch():
     data = tud.TensorDataset(torch.rand(4096, 3, 8, 8), torch.arange(4096))
 
