@@ -82,13 +82,11 @@ def engine_plan(loader: Any) -> Plan:
 
 
 def _copy_row(loader: Any) -> Row:
-    device = None if loader._native is None else loader._native.device
-    if device is not None:
-        return Row("copy to device", f"engine, to {device}")
+    if loader.device is not None:
+        return Row("copy to device", f"a stream of the loader's own, to {loader.device}")
     if loader.pin_memory:
         return Row("copy to device", "the script", "batches lie in pinned memory where there is a GPU")
-    remedy = "" if loader._native is None else "device='cuda'"
-    return Row("copy to device", "the script", "batches lie in the CPU's memory", remedy)
+    return Row("copy to device", "the script", "batches lie in the CPU's memory", "device='cuda'")
 
 
 def gather_plan(loader: Any) -> Plan:
