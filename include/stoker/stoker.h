@@ -175,6 +175,22 @@ struct stoker_item {
 STOKER_API int stoker_dataset_from_memory(struct stoker_dataset **out, const struct stoker_item *items,
                                           uint64_t count, struct stoker_error *err);
 
+/* Images of pixels in memory, all of one size: uint8 [count, height, width, channels], in any layout. Neither
+ * pixels nor labels are copied: both must outlive the data set, and what is changed there is seen by the batches
+ * that are made afterwards. In a batch they are RGB, as from an encoded image. */
+struct stoker_pixels {
+    size_t size;
+    const uint8_t *data;   /* the first value of the first image */
+    const int64_t *labels; /* one for each image; NULL (default): all 0 */
+    uint64_t count;
+    int64_t height, width;
+    int32_t channels;  /* 1 to 4; 0: [count, height, width], grey */
+    int64_t stride[4]; /* bytes from image to image, row to row, pixel to pixel and channel to channel; may be
+                          negative. With channels 0 the last does not count */
+};
+STOKER_API int stoker_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixels *pixels,
+                                          struct stoker_error *err);
+
 /* Files named one by one: `paths` and `labels` are copied. `labels` may be NULL (all 0). */
 STOKER_API int stoker_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
                                          const int64_t *labels, uint64_t count,
@@ -378,6 +394,12 @@ struct stoker_epoch {
     const uint32_t *batch_sizes;   /* NULL (default): batch_size each; else the sizes of the batches, none
                                       above batch_size, copied */
     uint64_t batch_count;
+    /* ORDER_GIVEN. A sample that comes again in an epoch is augmented in another way each time: what is drawn for it
+     * follows from its position then. Where `indices` are one part of an epoch: */
+    const uint8_t *repeated;       /* of each index, 1 where the sample has come before in the epoch, copied; NULL
+                                      (default): where it comes before in `indices` */
+    uint64_t first_position;       /* samples, and batches, of the epoch before these; default 0 */
+    uint64_t first_batch;
 };
 STOKER_API struct stoker_epoch stoker_epoch_defaults(void);
 /* Begins an epoch, and abandons the one under way. NULL: epoch 0. */

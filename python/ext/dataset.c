@@ -1,4 +1,4 @@
-/* dataset.c - Dataset: by its path, a list of files, encoded images in memory, or made of others
+/* dataset.c - Dataset: by its path, a list of files, images in memory, or made of others
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 struct dataset {
     PyObject_HEAD
     struct stoker_dataset *handle;
-    Py_buffer *buffers; /* from_memory: the images, which the engine reads where they are */
+    Py_buffer *buffers; /* of images in memory, which the engine reads where they are */
     struct stoker_item *items;
     Py_ssize_t buffer_count;
     PyObject *parts; /* made of others: these, for what they keep in memory */
@@ -35,33 +35,6 @@ static void dataset_dealloc(PyObject *object)
 }
 
 /* ---- by its path ---- */
-
-/* Strings of a Python sequence as a NULL-terminated C array; `keep` (a list) owns their bytes. */
-static const char **strings_from(PyObject *sequence, PyObject *keep, Py_ssize_t *count)
-{
-    PyObject *list = PySequence_List(sequence);
-    const char **out = NULL;
-
-    if (!list)
-        return NULL;
-    *count = PyList_Size(list);
-    out = calloc((size_t)*count + 1, sizeof(*out));
-    if (!out)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; out && i < *count; i++) {
-        PyObject *bytes = NULL;
-
-        if (PyUnicode_FSConverter(PyList_GetItem(list, i), &bytes) && PyList_Append(keep, bytes) == 0) {
-            out[i] = PyBytes_AsString(bytes);
-        } else {
-            free(out);
-            out = NULL;
-        }
-        Py_XDECREF(bytes);
-    }
-    Py_DECREF(list);
-    return out;
-}
 
 static const struct ext_option open_options[] = {
     {"threads", EXT_U32, offsetof(struct stoker_dataset_options, threads), NULL},
@@ -101,7 +74,7 @@ static PyObject *open_with(PyTypeObject *type, const char *uri, PyObject *index_
 
     if (!keep || (index_dir && !PyUnicode_FSConverter(index_dir, &folder)))
         goto done;
-    if (extensions && !(words = strings_from(extensions, keep, &count)))
+    if (extensions && !(words = ext_strings(extensions, keep, &count)))
         goto done;
     options->index_dir = folder ? PyBytes_AsString(folder) : NULL;
     options->extensions = words;
@@ -163,7 +136,7 @@ static PyObject *dataset_from_files(PyObject *type, PyObject *args, PyObject *kw
         ext_array(labels, "labels", 8, "ql", &numbers) < 0)
         return NULL;
     keep = PyList_New(0);
-    strings = keep ? strings_from(paths, keep, &count) : NULL;
+    strings = keep ? ext_strings(paths, keep, &count) : NULL;
     if (strings && check_labels(&numbers, count) == 0) {
         Py_BEGIN_ALLOW_THREADS
         rc = stoker_dataset_from_files(&handle, strings, numbers.buf, (uint64_t)count, &err);
@@ -224,6 +197,26 @@ static PyObject *dataset_from_memory(PyObject *type, PyObject *args, PyObject *k
     }
     Py_XDECREF(list);
     ext_array_free(&numbers);
+    return (PyObject *)self;
+}
+
+static PyObject *dataset_from_array(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"images", "labels", NULL};
+    struct dataset *self = (struct dataset *)adopt((PyTypeObject *)type, NULL);
+    PyObject *images, *labels = Py_None;
+    struct stoker_pixels pixels;
+    struct stoker_error err;
+    int rc = -1;
+
+    if (self && PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:from_array", names, &images, &labels) &&
+        (self->buffers = ext_pixels(images, labels, &pixels, &self->buffer_count))) {
+        rc = stoker_dataset_from_pixels(&self->handle, &pixels, &err);
+        if (rc < 0)
+            ext_raise(PyType_GetModuleState((PyTypeObject *)type), &err);
+    }
+    if (rc < 0)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -450,6 +443,9 @@ static PyMethodDef dataset_methods[] = {
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_memory(images, labels=None): encoded images, which are kept and not copied."},
+    {"from_array", (PyCFunction)(void (*)(void))dataset_from_array,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_array(images, labels=None): an array of pixels, which is kept and not copied."},
     {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): one behind the other."},
     {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
      "mix(parts, weights, samples, seed): mixed by weight."},

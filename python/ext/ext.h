@@ -83,6 +83,15 @@ PyObject *ext_options_take(PyObject *kwargs, const char *name);
 int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const char *formats,
               Py_buffer *view);
 void ext_array_free(Py_buffer *view);
+/* Strings of a Python sequence as a NULL-terminated C array from malloc; `keep` (a list) owns their bytes. */
+const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count);
+
+/* ---- pixels.c ---- */
+
+/* An array of images (uint8, images x height x width or with channels behind them, in any layout) and their
+ * labels (int64, or None) for the engine. The buffers that keep them, in memory from malloc, are the caller's to
+ * release and free; NULL with an exception. */
+Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
 /* ---- report.c ---- */
 

@@ -230,73 +230,81 @@ static PyObject *loader_interrupt(PyObject *object, PyObject *unused)
 /* The epoch under construction, and the arrays it points into. */
 struct epoch_args {
     struct stoker_epoch epoch;
-    Py_buffer indices, batch_sizes;
+    Py_buffer indices, batch_sizes, repeated;
 };
 
-static int epoch_read(struct epoch_args *args, unsigned long long number, PyObject *indices,
-                      PyObject *sizes)
+/* What start and restore have in common: indices, batch_sizes, repeated. */
+static int epoch_read(struct epoch_args *args, PyObject *const arrays[3])
 {
-    args->epoch = stoker_epoch_defaults();
-    if (ext_array(indices, "indices", 8, "qlQL", &args->indices) < 0)
+    struct stoker_epoch *epoch = &args->epoch;
+
+    if (ext_array(arrays[0], "indices", 8, "qlQL", &args->indices) < 0 ||
+        ext_array(arrays[1], "batch_sizes", 4, "I", &args->batch_sizes) < 0 ||
+        ext_array(arrays[2], "repeated", 1, "B?", &args->repeated) < 0)
         return -1;
-    if (ext_array(sizes, "batch_sizes", 4, "I", &args->batch_sizes) < 0) {
-        ext_array_free(&args->indices);
+    if (args->repeated.obj && args->repeated.len != args->indices.len / 8) {
+        PyErr_Format(PyExc_ValueError, "repeated: %zd for %zd indices", args->repeated.len,
+                     args->indices.len / 8);
         return -1;
     }
-    args->epoch.epoch = number;
-    args->epoch.indices = args->indices.buf;
-    args->epoch.index_count = (uint64_t)(args->indices.len / 8);
-    args->epoch.batch_sizes = args->batch_sizes.buf;
-    args->epoch.batch_count = (uint64_t)(args->batch_sizes.len / 4);
+    epoch->indices = args->indices.buf;
+    epoch->index_count = (uint64_t)(args->indices.len / 8);
+    epoch->batch_sizes = args->batch_sizes.buf;
+    epoch->batch_count = (uint64_t)(args->batch_sizes.len / 4);
+    epoch->repeated = args->repeated.buf;
     return 0;
 }
 
 /* Starts an epoch, at its beginning or, with `state`, where that was saved. */
-static PyObject *start_at(struct loader *self, const struct stoker_state *state,
-                          unsigned long long number, PyObject *indices, PyObject *sizes)
+static PyObject *start_at(struct loader *self, const struct stoker_state *state, struct epoch_args *args,
+                          PyObject *const arrays[3])
 {
-    struct epoch_args args = {0};
     struct stoker_error err;
-    int rc;
+    int rc = epoch_read(args, arrays) < 0 || !begin(self) ? -1 : 0;
 
-    if (epoch_read(&args, number, indices, sizes) < 0)
-        return NULL;
-    rc = begin(self) ? 0 : -1;
     if (rc == 0) {
-        Py_BEGIN_ALLOW_THREADS
-        rc = state ? stoker_loader_restore(self->handle, state, &args.epoch, &err)
-                   : stoker_loader_start(self->handle, &args.epoch, &err);
+        Py_BEGIN_ALLOW_THREADS rc = state
+                                        ? stoker_loader_restore(self->handle, state, &args->epoch, &err)
+                                        : stoker_loader_start(self->handle, &args->epoch, &err);
         Py_END_ALLOW_THREADS
         end(self);
         if (rc < 0)
             ext_raise(ext_state_of((PyObject *)self), &err);
     }
-    ext_array_free(&args.indices);
-    ext_array_free(&args.batch_sizes);
+    ext_array_free(&args->indices);
+    ext_array_free(&args->batch_sizes);
+    ext_array_free(&args->repeated);
     return rc < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"epoch", "indices", "batch_sizes", NULL};
-    PyObject *indices = Py_None, *sizes = Py_None;
-    unsigned long long number = 0;
+    static char *names[] = {"epoch", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
+    struct epoch_args own = {.epoch = stoker_epoch_defaults()};
+    unsigned long long number = 0, position = 0, batch = 0;
+    PyObject *arrays[3] = {NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOO:start", names, &number, &indices, &sizes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOKK:start", names, &number, &arrays[0],
+                                     &arrays[1], &arrays[2], &position, &batch))
         return NULL;
-    return start_at((struct loader *)object, NULL, number, indices, sizes);
+    own.epoch.epoch = number;
+    own.epoch.first_position = position;
+    own.epoch.first_batch = batch;
+    return start_at((struct loader *)object, NULL, &own, arrays);
 }
 
 static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"state", "indices", "batch_sizes", NULL};
-    PyObject *indices = Py_None, *sizes = Py_None;
+    static char *names[] = {"state", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
+    struct epoch_args own = {.epoch = stoker_epoch_defaults()};
+    unsigned long long position = 0, batch = 0;
+    PyObject *arrays[3] = {NULL};
     struct stoker_state state;
     const char *bytes;
     Py_ssize_t size;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#|OO:restore", names, &bytes, &size, &indices,
-                                     &sizes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#|OOOKK:restore", names, &bytes, &size, &arrays[0],
+                                     &arrays[1], &arrays[2], &position, &batch))
         return NULL;
     if (size != sizeof(state.bytes)) {
         PyErr_Format(PyExc_ValueError, "a saved state has %zu bytes, not %zd", sizeof(state.bytes),
@@ -304,7 +312,9 @@ static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwar
         return NULL;
     }
     memcpy(state.bytes, bytes, sizeof(state.bytes));
-    return start_at((struct loader *)object, &state, 0, indices, sizes);
+    own.epoch.first_position = position;
+    own.epoch.first_batch = batch;
+    return start_at((struct loader *)object, &state, &own, arrays);
 }
 
 static PyObject *loader_save(PyObject *object, PyObject *unused)
@@ -451,13 +461,15 @@ static PyObject *loader_closed(PyObject *object, void *unused)
 
 static PyMethodDef loader_methods[] = {
     {"start", (PyCFunction)(void (*)(void))loader_start, METH_VARARGS | METH_KEYWORDS,
-     "start(epoch=0, indices=None, batch_sizes=None): begins an epoch, abandons the one under way."},
+     "start(epoch=0, indices=None, batch_sizes=None, ...): begins an epoch, abandons the one under "
+     "way."},
     {"restore", (PyCFunction)(void (*)(void))loader_restore, METH_VARARGS | METH_KEYWORDS,
-     "restore(state, indices=None, batch_sizes=None): begins an epoch where the state was saved."},
+     "restore(state, indices=None, batch_sizes=None, ...): begins an epoch where the state was saved."},
     {"save", loader_save, METH_NOARGS, "Where the epoch stands, as bytes for restore."},
     {"next", loader_next, METH_NOARGS, "The next Batch, or None at the end of the epoch."},
     {"next_pair", loader_next_pair, METH_O,
-     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that is "
+     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that "
+     "is "
      "images and labels, in a fraction of the time that a Batch and its Tensors take."},
     {"interrupt", loader_interrupt, METH_NOARGS, "Wakes a next that waits in another thread."},
     {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},

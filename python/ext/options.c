@@ -4,6 +4,7 @@
  */
 #include "ext.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const ext_order_words[] = {"sequential", "shuffle", "torch", "weighted", "given", NULL};
@@ -144,4 +145,30 @@ void ext_array_free(Py_buffer *view)
 {
     if (view->obj)
         PyBuffer_Release(view);
+}
+
+const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count)
+{
+    PyObject *list = PySequence_List(sequence);
+    const char **out = NULL;
+
+    if (!list)
+        return NULL;
+    *count = PyList_Size(list);
+    out = calloc((size_t)*count + 1, sizeof(*out));
+    if (!out)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; out && i < *count; i++) {
+        PyObject *bytes = NULL;
+
+        if (PyUnicode_FSConverter(PyList_GetItem(list, i), &bytes) && PyList_Append(keep, bytes) == 0) {
+            out[i] = PyBytes_AsString(bytes);
+        } else {
+            free(out);
+            out = NULL;
+        }
+        Py_XDECREF(bytes);
+    }
+    Py_DECREF(list);
+    return out;
 }

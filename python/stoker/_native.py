@@ -18,6 +18,7 @@ from . import order as _order
 from ._convert import current_stream, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
 from ._epoch import EpochIterator
 from ._fields import INT, in_order, single, worked_on
+from ._labels import transformed
 from ._mix import mix
 from ._ranks import Share
 from .compile import Compiled
@@ -91,6 +92,7 @@ class Native:
         self.iterators = 0  # made so far
         self._warned_of_pageable = False
         self._idle: list[tuple[Any, _ext.Loader]] = []
+        self._version = 0  # of the data set and its transforms: engines of another are of no use
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
         # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
@@ -113,6 +115,7 @@ class Native:
         return (
             self.output == "torch"
             and kinds == [worked_on(self.compiled.text), INT]
+            and self.compiled.target_transform is None
             and not self._batch_transforms
             and not self._single_samples()
         )
@@ -151,15 +154,25 @@ class Native:
         self._current = weakref.ref(iterator)
         return iterator
 
-    def use(self, text: str) -> None:
-        """The transforms are others from the next epoch on."""
-        if text == self.compiled.text:
+    def use(self, compiled: Compiled) -> None:
+        """The data set or its transforms are others from the next epoch on."""
+        if compiled is self.compiled:
             return
-        self._pipeline = _ext.Pipeline(text)
-        self.compiled = Compiled(self.compiled.handle, text)
+        if compiled.handle is not self.compiled.handle or compiled.text != self.compiled.text:
+            self._pipeline = _ext.Pipeline(compiled.text)
+            self._version += 1
+            self.close()
+        self.compiled = compiled
+        self.take = take_capsule() if self._gives_pairs() else None
+
+    def is_pending(self) -> bool:
+        """Whether a state was loaded that no iterator has taken up."""
+        return self._pending is not None
+
+    def close(self) -> None:
+        """Ends the threads that wait for another epoch."""
         while self._idle:
             self._idle.pop()[1].close()
-        self.take = take_capsule() if self._gives_pairs() else None
 
     def length(self) -> int:
         """Batches of an epoch."""
@@ -186,9 +199,9 @@ class Native:
         engine = self._take_engine(key)
         try:
             if pending is not None and pending.cursor is not None:
-                engine.restore(pending.cursor, given.indices, given.sizes)
+                engine.restore(pending.cursor, **given.start_arguments())
             else:
-                engine.start(draws.epoch, given.indices, given.sizes)
+                engine.start(draws.epoch, **given.start_arguments())
         except BaseException:
             self.give_back(key, engine)
             raise
@@ -198,8 +211,8 @@ class Native:
 
     # ---- engines: one for each iterator, kept for the next when idle ----
 
-    def _key(self, batch_size: int) -> tuple[int, int, int]:
-        return os.getpid(), self.seed_now(), batch_size
+    def _key(self, batch_size: int) -> tuple[int, int, int, int]:
+        return os.getpid(), self.seed_now(), batch_size, self._version
 
     def seed_now(self) -> int:
         """The seed; until the first epoch has begun torch.manual_seed may still change it."""
@@ -213,14 +226,14 @@ class Native:
             return int(self.generator.initial_seed()) % 2**64
         return default_seed(self._fallback_seed)
 
-    def _open_engine(self, key: tuple[int, int, int]) -> tuple[Any, _ext.Loader]:
+    def _open_engine(self, key: tuple[int, int, int, int]) -> tuple[Any, _ext.Loader]:
         engine = _ext.Loader(
             self.compiled.handle, self._pipeline, seed=key[1], batch_size=key[2], **self._options
         )
         _live.add(engine)
         return key, engine
 
-    def _take_engine(self, key: tuple[int, int, int]) -> _ext.Loader:
+    def _take_engine(self, key: tuple[int, int, int, int]) -> _ext.Loader:
         while self._idle:
             found, engine = self._idle.pop()
             if found == key:
@@ -232,7 +245,7 @@ class Native:
         if engine.closed or key[0] != os.getpid():
             return
         self._history = {"stats": engine.stats(), "ledger": engine.ledger()}
-        if self._keep_threads and not self._idle:
+        if self._keep_threads and not self._idle and key[3] == self._version:
             self._idle.append((key, engine))
         else:
             engine.close()
@@ -267,6 +280,8 @@ class Native:
             finished: Any = [convert(image) for image in images]
         else:
             finished = None if images is None else convert(images)
+        if self.compiled.target_transform is not None:
+            labels = self._target(labels)
         if self._batch_transforms:
             number = batch.index * self.world_size + self.rank
             finished, labels = mix(
@@ -276,6 +291,16 @@ class Native:
         made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
         fields = in_order(self.compiled.handle, batch, self.compiled.text, made, labels, self.output)
         return [single(field) for field in fields] if self._single_samples() else fields
+
+    def _target(self, labels: Any) -> Any:
+        return transformed(
+            to_torch(labels) if self.output == "dlpack" else labels,
+            self.compiled.target_transform,
+            blanks=self._options["on_error"] == "replace",
+            device=self.device,
+            pinned=self._pinned,
+            output=self.output,
+        )
 
     # ---- resume ----
 

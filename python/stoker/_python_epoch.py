@@ -206,7 +206,11 @@ class PythonIterator(_torch._BaseDataLoaderIter):
 
 
 class SingleIterator(PythonIterator):
-    """An epoch in the calling process."""
+    """An epoch in the calling process; by whole batches, where the loader knows how."""
+
+    def _take_up(self, loader: Any) -> None:
+        super()._take_up(loader)
+        self._gather = loader._gathered()
 
     def _open(self, loader: Any) -> None:
         if isinstance(self._dataset, (IterDataPipe, MapDataPipe)):
@@ -223,18 +227,22 @@ class SingleIterator(PythonIterator):
     def _next_data(self) -> Any:
         index = self._next_index()
         mark = self._draws.mark()
-        key = self._key(index)
-        if key is None:
-            data = self._fetcher.fetch(index, None)
-        else:
-            with generators_kept():
-                data = self._fetcher.fetch(index, key)
+        data = None if self._gather is None else self._gather.fetch(index)
+        if data is None:
+            data = self._fetched(index)
         if self._fetcher.bad:
             bad, self._fetcher.bad = self._fetcher.bad, []
             self._report(bad)
         self._mark = mark
         self._delivered += 1
         return self._finished(data)
+
+    def _fetched(self, index: Any) -> Any:
+        key = self._key(index)
+        if key is None:
+            return self._fetcher.fetch(index, None)
+        with generators_kept():
+            return self._fetcher.fetch(index, key)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), **self._fetchers(finished=False)}

@@ -6,24 +6,33 @@ torchvision is never imported here: its objects are known by the names of their 
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from . import _ext
 from . import transforms as T
 from ._arguments import op
+from ._blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
+from ._compile_datasets import Leaf, Watch, leaves_of, lower
 from ._convert import dtype_name
 from ._mix import BatchTransform
+from ._untouched import changes_of_step
+
 
 class _Nothing(T.Transform):
     """A step that changes nothing here."""
 
     def _spec(self) -> str:
         return ""
+
+
+class _ToRGB(_Nothing):
+    """Three channels. Images have them, but for those that were grey or have been made so."""
+
+    def _spec_of_grey(self) -> str:
+        return op("grayscale", num_output_channels=3)
 
 
 class _ToImage(_Nothing):
@@ -81,18 +90,33 @@ def _jitter(t: Any) -> T.Transform:
     return T.ColorJitter(*(0 if value is None else value for value in values))
 
 
+def _preset(t: Any) -> T.Transform:
+    """What weights.transforms() gives."""
+    size = t.resize_size[0] if len(t.resize_size) == 1 else t.resize_size
+    return T.Compose(
+        [
+            T.Resize(size, t.interpolation, None, t.antialias),
+            T.CenterCrop(t.crop_size),
+            T.PILToTensor(),
+            T.ConvertImageDtype("float32"),
+            T.Normalize(t.mean, t.std),
+        ]
+    )
+
+
 _COMPILERS: dict[str, Callable[[Any], T.Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
     "Compose": lambda t: T.Compose(list(t.transforms)),
-    "ConvertImageDtype": lambda t: T.ConvertImageDtype(t.dtype),
+    "ConvertImageDtype": lambda t: (_ToDtype if _is_v2(t) else T.ConvertImageDtype)(t.dtype),
     "GaussianBlur": lambda t: T.GaussianBlur(t.kernel_size, t.sigma),
     "Grayscale": lambda t: T.Grayscale(t.num_output_channels),
     "Identity": lambda t: _Nothing(),
+    "ImageClassification": _preset,
     "Normalize": lambda t: T.Normalize(t.mean, t.std),
     "PILToTensor": lambda t: _ToImage(),
     "Pad": _pad,
-    "RGB": lambda t: _Nothing(),
+    "RGB": lambda t: _ToRGB(),
     "RandomApply": lambda t: T.RandomApply(list(t.transforms), t.p),
     "RandomCrop": _random_crop,
     "RandomErasing": _erasing,
@@ -134,24 +158,30 @@ def compile_transform(transform: Any) -> T.Transform:
             )
         return transform
     if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in _COMPILERS:
+        changes = changes_of_step(transform, "torchvision")
+        if changes:
+            raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
         if kind.__name__ == "Compose":
-            _warn_of_tensor_ops(transform.transforms)
+            _warn_of_tensor_ops(transform)
         return _COMPILERS[kind.__name__](transform)
     if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
         raise TypeError(
             f"{transform!r} works on whole batches: it belongs in DataLoader(batch_transforms=...)"
         )
-    known = ", ".join(sorted(_COMPILERS))
-    raise NotImplementedError(
-        f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be "
-        f"compiled. Compiled are: {known}"
-    )
+    why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
+    raise Blocked([Blocker(TRANSFORM, why, "leave it out, or take one that stoker.transforms has", transform)])
 
 
-def _warn_of_tensor_ops(transforms: Any) -> None:
-    """Says so where torchvision would work on a tensor and the engine works on the image."""
+_warned_of: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _warn_of_tensor_ops(compose: Any) -> None:
+    """Says so, once, where torchvision would work on a tensor and the engine works on the image."""
+    if compose in _warned_of:
+        return
+    _warned_of.add(compose)
     tensor = False
-    for transform in transforms:
+    for transform in compose.transforms:
         name = type(transform).__name__
         if tensor and name in _DIFFERS_ON_TENSORS:
             warnings.warn(
@@ -168,101 +198,123 @@ def _warn_of_tensor_ops(transforms: Any) -> None:
 
 
 class Compiled:
-    """A data set as the engine takes it: the handle, and the text of the pipeline."""
+    """A data set as the engine takes it: the handle, the text of the pipeline, and what Python does to labels."""
 
-    def __init__(self, handle: _ext.Dataset, text: str) -> None:
+    def __init__(
+        self,
+        handle: _ext.Dataset,
+        text: str,
+        target_transform: Any = None,
+        leaves: Sequence[Leaf] = (),
+        watch: Watch | None = None,
+    ) -> None:
         self.handle = handle
         self.text = text
+        self.target_transform = target_transform
+        self._leaves = leaves
+        self._watch = watch or Watch()
+
+    def renewed(self, dataset: Any) -> Compiled:
+        """The same, or another where the data set has changed in the meantime. Raises Blocked."""
+        if self._watch.changed():
+            return compile_dataset(dataset)
+        blockers: list[Blocker] = []
+        text = _common_text(self._leaves, blockers)
+        target = _common_target(self._leaves, blockers)
+        if blockers:
+            raise Blocked(blockers)
+        if text == self.text and target is self.target_transform:
+            return self
+        return Compiled(self.handle, text, target, self._leaves, self._watch)
 
 
 def compile_loader(
     dataset: Any, collate_fn: Any, worker_init_fn: Any
-) -> tuple[Compiled | None, list[str]]:
+) -> tuple[Compiled | None, list[Blocker]]:
     """The data set for the engine; or None, and all that keeps it from running there."""
-    why = []
+    why: list[Blocker] = []
     compiled = None
     try:
         compiled = compile_dataset(dataset)
-    except (TypeError, NotImplementedError) as reason:
-        why.append(str(reason))
-    if not _is_default_collate(collate_fn):
-        why.append(f"collate_fn={collate_fn!r} is Python's")
+    except Blocked as reasons:
+        why += reasons.blockers
+    if not is_default_collate(collate_fn):
+        why.append(
+            Blocker(COLLATE, f"collate_fn={collate_fn!r} is Python's", "leave it out for torch's default_collate")
+        )
     if worker_init_fn is not None:
-        why.append(f"worker_init_fn={worker_init_fn!r} is Python's")
+        why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is Python's", "leave it out"))
     return (None, why) if why else (compiled, [])
 
 
-def pipeline_of(dataset: Any) -> str:
-    """The text of the transforms that a data set has now."""
-    return T.pipeline_text(_unwrap(dataset)[0].transform)
-
-
 def compile_dataset(dataset: Any) -> Compiled:
-    """From stoker's data sets, torchvision's ImageFolder, or a Subset of these."""
-    from .datasets import EngineDataset
-
-    if isinstance(dataset, EngineDataset):
-        return Compiled(dataset._engine(), T.pipeline_text(dataset.transform))
-    inner, indices = _unwrap(dataset)
-    if isinstance(inner, EngineDataset) and indices is not None:
-        return Compiled(inner._subset(indices), T.pipeline_text(inner.transform))
-    samples = _image_folder_samples(inner)
-    if indices is not None:
-        samples = [samples[i] for i in indices]
-    labels = np.asarray([label for _, label in samples], np.int64)
-    return Compiled(
-        _ext.Dataset.from_files([path for path, _ in samples], labels), T.pipeline_text(inner.transform)
-    )
+    """From stoker's data sets, and torchvision's and torch's of which _compile_datasets knows. Raises Blocked."""
+    blockers: list[Blocker] = []
+    watch = Watch()
+    part = lower(dataset, watch, blockers)
+    leaves = part.leaves if part is not None else list(leaves_of(dataset))
+    text = _common_text(leaves, blockers)
+    target = _common_target(leaves, blockers)
+    if blockers or part is None:
+        raise Blocked(blockers)
+    return Compiled(part.handle(), text, target, leaves, watch)
 
 
-def _unwrap(dataset: Any) -> tuple[Any, list[int] | None]:
-    """The data set inside torch's Subsets, and which of its samples they choose."""
-    indices: list[int] | None = None
-    subset = getattr(sys.modules.get("torch.utils.data"), "Subset", None)
-    while subset is not None and type(dataset) is subset:
-        chosen = [int(i) for i in dataset.indices]
-        indices = chosen if indices is None else [chosen[i] for i in indices]
-        dataset = dataset.dataset
-    return dataset, indices
-
-
-def _image_folder_samples(dataset: Any) -> Any:
-    """The files of a torchvision ImageFolder that does nothing but what torchvision's own does."""
-    kind = type(dataset)
-    module: Any = sys.modules.get("torchvision.datasets.folder")
-    base = getattr(module, "ImageFolder", None)
-    if base is None or not isinstance(dataset, base):
-        raise TypeError(
-            f"the data set {kind.__module__}.{kind.__qualname__} cannot be compiled: only "
-            "stoker.datasets, torchvision.datasets.ImageFolder and torch's Subset of these can"
+def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
+    """The pipeline that the images of all parts go through."""
+    texts = {}
+    for leaf in leaves:
+        found = blockers_of(leaf.transform)
+        blockers += [blocker for blocker in found if blocker not in blockers]
+        if not found:
+            texts[_text_of(leaf, blockers)] = None
+    if len(texts) > 1:
+        blockers.append(
+            Blocker(TRANSFORM, "the parts of a ConcatDataset have different transforms", "give all parts the same")
         )
-    for name in ("__getitem__", "__len__", "__getitems__"):
-        if getattr(kind, name, None) is not getattr(base, name, None):
-            raise TypeError(
-                f"{kind.__qualname__} overrides {name}, which the engine would not call"
-            )
-    if dataset.loader is not module.default_loader and dataset.loader is not module.pil_loader:
-        raise NotImplementedError(
-            f"the loader {dataset.loader!r} of {kind.__qualname__} cannot be compiled: "
-            "the engine decodes files itself"
-        )
-    if dataset.target_transform is not None:
-        raise NotImplementedError(
-            f"the target_transform {dataset.target_transform!r} cannot be compiled: "
-            "apply it to the labels of the batch"
-        )
-    if (
-        getattr(dataset, "transforms", None) is not None
-        and type(dataset.transforms).__name__ != "StandardTransform"
-    ):
-        raise NotImplementedError(
-            f"transforms={dataset.transforms!r} of {kind.__qualname__} cannot be "
-            "compiled: give transform= instead"
-        )
-    return dataset.samples
+    return next(iter(texts), "")
 
 
-def _is_default_collate(collate_fn: Any) -> bool:
+def _text_of(leaf: Leaf, blockers: list[Blocker]) -> str:
+    text = T.pipeline_text(leaf.transform, grey=leaf.grey)
+    if isinstance(leaf.transform, T.Transform):
+        return text  # what the engine says against it is for who wrote it for the engine
+    try:
+        _ext.Pipeline(text)
+    except (ValueError, _ext.StokerError) as reason:
+        blockers.append(Blocker(TRANSFORM, f"the engine cannot do these transforms in this order: {reason}"))
+    return text
+
+
+def _common_target(leaves: Sequence[Leaf], blockers: list[Blocker]) -> Any:
+    targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
+    if len(targets) > 1:
+        blockers.append(
+            Blocker(LABEL, "the parts of a ConcatDataset have different target_transforms", "give all parts the same")
+        )
+    return next(iter(targets.values()), None)
+
+
+def blockers_of(transform: Any) -> list[Blocker]:
+    """Every step of a transform that the engine does not have."""
+    if transform is None:
+        return []
+    kind = type(transform)
+    known = isinstance(transform, T.Transform) or kind.__module__.startswith("torchvision.transforms")
+    if known and kind.__name__ in ("Compose", "RandomApply"):
+        inner = [blocker for step in transform.transforms for blocker in blockers_of(step)]
+        if inner:
+            return inner
+    try:
+        compile_transform(transform)._spec()
+    except Blocked as reasons:
+        return reasons.blockers
+    except (TypeError, ValueError, NotImplementedError) as reason:
+        return [Blocker(TRANSFORM, str(reason), "", transform)]
+    return []
+
+
+def is_default_collate(collate_fn: Any) -> bool:
     """torch's own default collate is what the engine does."""
     return collate_fn is None or (
         getattr(collate_fn, "__name__", "") == "default_collate"

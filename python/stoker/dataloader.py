@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ._blockers import Blocked, Blocker
 from ._checks import check_arguments, check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
 from ._mix import compile_batches
 from ._native import Native
@@ -23,12 +25,13 @@ from ._ranks import (
     tell_epoch,
     warn_of_shuffling_alone,
 )
-from .compile import Compiled, compile_loader, pipeline_of
+from .compile import Compiled, compile_loader
 from .state import Place
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
 
+    from ._gather import Gather, gather
     from ._python_epoch import Epochs, SingleIterator
     from ._workers import WorkerIterator
 else:
@@ -62,9 +65,12 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     Arguments that torch's has mean the same:
 
-    dataset: one of stoker.datasets, a torchvision.datasets.ImageFolder with transforms that can be
-        compiled, a torch.utils.data.Subset of either: the engine does the work. Any other Dataset or
-        IterableDataset is run in Python, in this process or in worker processes, as torch runs it.
+    dataset: one of stoker.datasets, or torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR10, CIFAR100, MNIST,
+        FashionMNIST or KMNIST with transforms that the engine has, and torch's Subset and ConcatDataset of
+        these: the engine does the work. They are taken as they are at iter(): what was set in the meantime
+        counts. Of a TensorDataset, and Subset and ConcatDataset of it, whole batches are taken in this
+        process. Any other Dataset or IterableDataset, and one whose methods somebody has overridden, is run
+        in Python, in this process or in worker processes, as torch runs it.
     batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
         samples. A sampler is iterated as far as the epoch has come.
     num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes
@@ -83,8 +89,8 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     Not in torch:
 
-    compile: True lets the engine do what it can, "require" raises where it cannot, False leaves all to
-        Python. explain() says what is done where, and why.
+    compile: True lets the engine do what it can, "require" raises NotImplementedError with all that keeps
+        it from doing so, False leaves all to Python. explain() says what is done where, and why.
     device: "cuda", "cuda:1" or a torch.device: batches arrive in that GPU's memory. Copies and kernels
         go in a stream of the loader's own, next() waits for none of them, and the stream that is
         torch's current one in next() goes on behind them: use the tensors in that stream as any others.
@@ -205,12 +211,10 @@ class DataLoader(_Base):  # type: ignore[misc]
         given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
         check_arguments(num_workers, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
-        compiled, why = (None, ["compile=False"]) if compile is False else compile_loader(
-            dataset, collate_fn, worker_init_fn
-        )
+        compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
         if compiled is None:
             given |= _refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
-            self._refuse_what_needs_the_engine(compile, why, given)
+            self._refuse_what_needs_the_engine(why, given)
         self._why_python = why
         own_sampler = None
         if share is not None:
@@ -252,34 +256,42 @@ class DataLoader(_Base):  # type: ignore[misc]
         self._share = share
         self._told: int | None = None  # the sampler's epoch, when the latest iterator was made
         self._asked = (sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._gather: Gather | None = None
         self._native = None if compiled is None else self._new_native(compiled, *self._asked)
+        if compile == "require" and compiled is None and self._gathered() is None:
+            raise _required(why)
+        if compile is not False:
+            log_once(self)
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
         attach()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None, "_iterator": None, "_epochs": None}
+        return {**self.__dict__, "_native": None, "_gather": None, "_iterator": None, "_epochs": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
-            compiled, _ = compile_loader(self.dataset, None, None)
-            assert compiled is not None
-            self._native = self._new_native(compiled, *self._asked)
+            compiled, self._why_python = compile_loader(self.dataset, None, None)
+            self._native = None if compiled is None else self._new_native(compiled, *self._asked)
+
+    @staticmethod
+    def _compile(
+        compile: bool | str, dataset: Any, collate_fn: Any, worker_init_fn: Any
+    ) -> tuple[Compiled | None, list[Blocker]]:
+        if compile is False:
+            return None, [Blocker("", "compile=False")]
+        return compile_loader(dataset, collate_fn, worker_init_fn)
 
     def check_worker_number_rationality(self) -> None:
         """torch's warning of more processes than CPUs: threads are no processes."""
         if self._why_python:
             super().check_worker_number_rationality()
 
-    def _refuse_what_needs_the_engine(
-        self, compile: bool | str, why: list[str], given: dict[str, Any]
-    ) -> None:
+    def _refuse_what_needs_the_engine(self, why: list[Blocker], given: dict[str, Any]) -> None:
         asked = [name for name, value in given.items() if value is not None and value != _ENGINE_ONLY.get(name)]
         reasons = "; ".join(why)
-        if compile == "require":
-            raise NotImplementedError(f"compile='require', and the engine cannot do this: {reasons}")
         if asked:
             names = ", ".join(f"{name}={given[name]!r}" for name in asked)
             raise NotImplementedError(
@@ -388,9 +400,11 @@ class DataLoader(_Base):  # type: ignore[misc]
         tell_epoch(epoch, self.sampler, self.batch_sampler)
 
     def __len__(self) -> int:
+        self._compile_again()
         return super().__len__() if self._native is None else self._native.length()
 
     def __iter__(self) -> Iterator[Any]:
+        self._compile_again()
         if self.shuffle and self._share is None and not self._is_iterable():
             warn_of_shuffling_alone()
         if self._native is None:
@@ -399,8 +413,34 @@ class DataLoader(_Base):  # type: ignore[misc]
                 self._iterator = None  # its workers are elsewhere in the data
             return super().__iter__()
         self._warn_of_pinning()
-        self._native.use(pipeline_of(self.dataset))
         return self._native.iterate()
+
+    def _compile_again(self) -> None:
+        """The data set as it is now: others may have set its transform, or its samples."""
+        if self._native is None:
+            return
+        try:
+            self._native.use(self._native.compiled.renewed(self.dataset))
+        except Blocked as reasons:
+            self._go_on_in_python(self._native, reasons.blockers)
+
+    def _go_on_in_python(self, native: Native, why: list[Blocker]) -> None:
+        """The engine cannot do the data set any more."""
+        if self.compile == "require":
+            raise _required(why)
+        seed = self.seed if self._share is None else None
+        asked = {name: getattr(self, name) for name in _ENGINE_ONLY}
+        asked |= _refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
+        self._refuse_what_needs_the_engine(why, asked)
+        if native.is_pending():
+            raise NotImplementedError(
+                "the state that was loaded is the engine's, which cannot run this data set any more: " + "; ".join(why)
+            )
+        native.close()
+        self._epochs.set(native.epoch)
+        self._native, self._why_python = None, why
+        if self._asked[2] == "auto":
+            self.num_workers = 0
 
     def _is_iterable(self) -> bool:
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
@@ -419,7 +459,16 @@ class DataLoader(_Base):  # type: ignore[misc]
 
     def _get_iterator(self) -> Any:
         """For torch's __iter__: an epoch of a data set written in Python."""
-        return SingleIterator(self) if self.num_workers == 0 else WorkerIterator(self)
+        alone = self.num_workers == 0 or self._gathered() is not None
+        return SingleIterator(self) if alone else WorkerIterator(self)
+
+    def _gathered(self) -> Gather | None:
+        """What takes whole batches of a data set of tensors at once, which no worker would do faster."""
+        if self.compile is False or not self._auto_collation or self.num_workers and self.worker_init_fn:
+            return None
+        if self._gather is None or self._gather.changed():
+            self._gather = gather(self.dataset, self.collate_fn)
+        return self._gather
 
     def _device_of_python(self) -> str | None:
         """Where batches of a data set written in Python go."""
@@ -489,13 +538,12 @@ class DataLoader(_Base):  # type: ignore[misc]
         """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
         return list(self._epochs.bad) if self._native is None else self._native.ledger()
 
-    def explain(self) -> str:
-        """What of the work the engine does, what Python, and why."""
+    def explain(self) -> Plan:
+        """The plan as a table, to be printed: what runs in the engine, what in Python, why, and what would
+        change that. Its `rows` have the same as values: stage, where, why, remedy."""
         if self._native is not None:
-            steps = self._native.compiled.text or "decode"
-            return f"engine: {steps}\nPython: nothing"
-        how = f"{self.num_workers} worker processes" if self.num_workers else "this process"
-        return "engine: nothing\n" f"Python: everything, in {how}, because " + "; ".join(self._why_python)
+            return engine_plan(self)
+        return python_plan(self) if self._gathered() is None else gather_plan(self)
 
     def _engine_side(self, what: str) -> Native:
         if self._native is None:
@@ -525,6 +573,11 @@ class DataLoader(_Base):  # type: ignore[misc]
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
             f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
         )
+
+
+def _required(why: list[Blocker]) -> NotImplementedError:
+    reasons = "".join(f"\n- {reason}" for reason in why)
+    return NotImplementedError(f"compile='require', and the engine cannot do this:{reasons}")
 
 
 def _refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> dict[str, Any]:

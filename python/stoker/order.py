@@ -30,6 +30,18 @@ class Given(NamedTuple):
     largest: int  # batch size
     origin: dict[str, Any] | None  # how to get the same again, for the saved state
     more: bool = False  # a sampler has more than this
+    repeated: np.ndarray | None = None  # of each sample, whether it came before; None: the engine looks itself
+    first_position: int = 0  # samples and batches of the epoch before these
+    first_batch: int = 0
+
+    def start_arguments(self) -> dict[str, Any]:
+        return {
+            "indices": self.indices,
+            "batch_sizes": self.sizes,
+            "repeated": self.repeated,
+            "first_position": self.first_position,
+            "first_batch": self.first_batch,
+        }
 
 
 def engine_kind(loader: Native) -> str:
@@ -106,38 +118,89 @@ def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
         )
 
 
+class _Parts:
+    """Makes parts of an epoch, and knows what lay before each: samples that come again are drawn for anew."""
+
+    def __init__(self, loader: Native) -> None:
+        self._count = len(loader.compiled.handle)
+        self._seen: np.ndarray | None = None  # a bit for each sample
+        self._rank = _unshared_rank(loader)
+        self._number = self._position = self._batch = 0
+
+    def part(self, indices: np.ndarray, sizes: np.ndarray | None, size: int, more: bool) -> Given:
+        indices = _check(indices, self._count)
+        given = Given(
+            indices,
+            sizes,
+            size,
+            _digest(indices, sizes, self._number),
+            more,
+            self._repeated(indices, more),
+            self._position + (self._rank << 48),
+            self._batch,
+        )
+        self._number += 1
+        self._position += len(indices)
+        self._batch += -(-len(indices) // size) if sizes is None else len(sizes)
+        return given
+
+    def _repeated(self, indices: np.ndarray, more: bool) -> np.ndarray | None:
+        if self._rank:
+            return np.ones(len(indices), np.uint8)
+        if self._seen is None:
+            if not more:
+                return None
+            self._seen = np.zeros(self._count // 8 + 1, np.uint8)
+        byte, bit = indices >> 3, (1 << (indices & 7)).astype(np.uint8)
+        repeated = (self._seen[byte] & bit) != 0
+        first = np.unique(indices, return_index=True)[1]
+        again = np.ones(len(indices), bool)
+        again[first] = False
+        np.bitwise_or.at(self._seen, byte, bit)
+        return (repeated | again).view(np.uint8)
+
+
+def _unshared_rank(loader: Native) -> int:
+    """This process's rank, where a sampler may give several ranks the same samples (as repeated augmentation does):
+    no two of them are to be augmented alike. 0 where the ranks share samples out."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return 0
+    inner = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    if type(inner) is torch.utils.data.DistributedSampler:
+        return 0
+    return int(torch.distributed.get_rank())
+
+
 def _sampled(loader: Native, size: int) -> Iterator[Given]:
     """What a sampler gives, in parts of whole batches."""
     samples = map(operator.index, loader.sampler)
     part_size = max(_PART // size, 1) * size
     part = np.fromiter(itertools.islice(samples, part_size), np.int64)
-    number = 0
+    parts = _Parts(loader)
     while True:
         following = np.fromiter(itertools.islice(samples, part_size), np.int64)
-        indices = _check(part, len(loader.compiled.handle))
-        yield Given(indices, None, size, _digest(indices, None, number), len(following) > 0)
+        yield parts.part(part, None, size, len(following) > 0)
         if not len(following):
             return
-        part, number = following, number + 1
+        part = following
 
 
 def _batched(loader: Native) -> Iterator[Given]:
     """What a batch sampler gives."""
     batches = iter(loader.batch_sampler)
     part = _some_batches(batches)
-    number = 0
+    parts = _Parts(loader)
     while True:
         following = _some_batches(batches)
         sizes = np.array([len(batch) for batch in part], np.uint32)
         if not sizes.all():
             raise ValueError("batch_sampler gave an empty batch")
-        indices = _check(np.concatenate([np.zeros(0, np.int64), *part]), len(loader.compiled.handle))
-        yield Given(
-            indices, sizes, int(sizes.max(initial=1)), _digest(indices, sizes, number), bool(following)
-        )
+        indices = np.concatenate([np.zeros(0, np.int64), *part])
+        yield parts.part(indices, sizes, int(sizes.max(initial=1)), bool(following))
         if not following:
             return
-        part, number = following, number + 1
+        part = following
 
 
 def _some_batches(batches: Iterator[Any]) -> list[np.ndarray]:

@@ -86,6 +86,10 @@ class Transform:
         """This transform as part of a pipeline's text."""
         raise NotImplementedError
 
+    def _spec_of_grey(self) -> str:
+        """The same where the image has one channel."""
+        return self._spec()
+
     def __call__(self, img: Any) -> Any:
         out = functional_apply(self, img, seed=default_seed(), _epoch=next(_calls))
         if not self._makes_tensor:
@@ -116,6 +120,12 @@ class Compose(Transform):
         return any(t._makes_tensor for t in _flat(self.transforms))
 
     def _spec(self) -> str:
+        return self._text(grey=False)
+
+    def _spec_of_grey(self) -> str:
+        return self._text(grey=True)
+
+    def _text(self, grey: bool) -> str:
         parts: list[str] = []
         deferred = False
         for transform in _flat(self.transforms):
@@ -123,7 +133,9 @@ class Compose(Transform):
                 parts.append("pil_to_tensor")
                 deferred = False
             deferred = deferred or transform._deferred
-            parts.append(transform._spec())
+            parts.append(transform._spec_of_grey() if grey else transform._spec())
+            if parts[-1].startswith("grayscale"):
+                grey = "num_output_channels=3" not in parts[-1]
         return "; ".join(filter(None, parts))
 
     def __repr__(self) -> str:
@@ -138,7 +150,13 @@ class RandomApply(Transform):
         self.p = p
 
     def _spec(self) -> str:
-        return op("random_apply", p=self.p) + "{" + Compose(self.transforms)._spec() + "}"
+        return self._around(Compose(self.transforms)._spec())
+
+    def _spec_of_grey(self) -> str:
+        return self._around(Compose(self.transforms)._spec_of_grey())
+
+    def _around(self, inner: str) -> str:
+        return op("random_apply", p=self.p) + "{" + inner + "}"
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__}(", f"p={self.p}", *(str(t) for t in self.transforms)]
@@ -534,13 +552,15 @@ def _flat(transforms: Any) -> Iterator[Transform]:
             yield transform
 
 
-def pipeline_text(transform: Any) -> str:
+def pipeline_text(transform: Any, *, grey: bool = False) -> str:
     """What the engine is asked to do for a transform, one of these or torchvision's; None does nothing.
+    `grey`: the images have one channel, as Pillow's of mode "L".
 
     >>> pipeline_text(Compose([Resize(256), CenterCrop(224), ToTensor()]))
     'resize(size=256, interpolation=bilinear); center_crop(size=[224,224]); to_tensor'
     """
-    return "" if transform is None else Compose([transform])._spec()
+    steps = Compose([] if transform is None else [transform])
+    return "; ".join(filter(None, [Grayscale()._spec(), steps._spec_of_grey()])) if grey else steps._spec()
 
 
 def functional_apply(

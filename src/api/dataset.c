@@ -31,6 +31,17 @@ int stoker_dataset_from_memory(struct stoker_dataset **out, const struct stoker_
     return st_dataset_from_memory(out, items, count, err);
 }
 
+int stoker_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixels *pixels,
+                               struct stoker_error *err)
+{
+    struct stoker_pixels own = {0};
+    if (!out || !pixels)
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_pixels: no pixels given");
+    *out = NULL;
+    const int rc = st_sized_take(&own, sizeof own, pixels, "struct stoker_pixels", err);
+    return rc ? rc : st_dataset_from_pixels(out, &own, err);
+}
+
 int stoker_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
                               const int64_t *labels, uint64_t count, struct stoker_error *err)
 {

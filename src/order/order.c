@@ -10,9 +10,11 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "order/indices.h"
+#include "order/rng.h"
 #include "order/shuffle.h"
 #include "order/weighted.h"
 
@@ -23,6 +25,9 @@ struct stoker_order {
     uint64_t epoch, base, length;
     struct st_shuffle shuffle;
     struct st_indices list; /* ORDER_TORCH and ORDER_GIVEN */
+    uint8_t
+        *repeated;   /* ORDER_GIVEN: of each position, whether its sample came before; NULL: none did */
+    uint64_t before; /* positions of the epoch before the list */
     struct st_weighted weighted;
 };
 
@@ -116,6 +121,9 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
     int rc = STOKER_OK;
 
     order->length = 0; /* until all has gone well there is no epoch */
+    free(order->repeated);
+    order->repeated = NULL;
+    order->before = 0;
     order->epoch = epoch;
     order->base = base;
     if ((indices || index_count) && kind != STOKER_ORDER_GIVEN)
@@ -139,6 +147,51 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
     return STOKER_OK;
 }
 
+/* Marks those samples of the list that come a second time in it, and says whether there are any. */
+static bool find_repeats(const struct stoker_order *order, uint8_t *seen, uint8_t *repeated)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < order->total; i++) {
+        const uint64_t sample = st_indices_get(&order->list, i);
+        repeated[i] = seen[sample / 8] >> sample % 8 & 1;
+        seen[sample / 8] |= (uint8_t)(1 << sample % 8);
+        any = any || repeated[i];
+    }
+    return any;
+}
+
+int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before,
+                     struct stoker_error *err)
+{
+    if (order->opt.kind != STOKER_ORDER_GIVEN) {
+        if (repeated || before)
+            return st_fail(err, STOKER_EINVAL, "order: repeats are for the given order only");
+        return STOKER_OK;
+    }
+    uint8_t *seen = repeated ? NULL : st_calloc(order->count / 8 + 1, 1);
+    uint8_t *marks = st_calloc(order->total + 1, 1);
+    bool any = repeated != NULL;
+    if (!marks || (!repeated && !seen)) {
+        free(marks);
+        free(seen);
+        order->length = 0;
+        return st_fail(err, STOKER_ENOMEM,
+                       "order: no memory to note which of %" PRIu64 " samples come again", order->total);
+    }
+    if (repeated)
+        memcpy(marks, repeated, order->total);
+    else
+        any = find_repeats(order, seen, marks);
+    free(seen);
+    if (!any) {
+        free(marks);
+        marks = NULL;
+    }
+    order->repeated = marks;
+    order->before = before;
+    return STOKER_OK;
+}
+
 uint64_t st_order_length(const struct stoker_order *order) { return order->length; }
 
 uint64_t st_order_global(const struct stoker_order *order, uint64_t global)
@@ -157,16 +210,48 @@ uint64_t st_order_global(const struct stoker_order *order, uint64_t global)
     return global;
 }
 
-uint64_t st_order_at(const struct stoker_order *order, uint64_t position)
+/* Where in the epoch this rank's position lies. */
+static uint64_t global_of(const struct stoker_order *order, uint64_t position)
 {
     assert(position < order->length);
     /* The first rank's position always lies inside the epoch, so nothing here overflows. */
     const uint64_t first = order->base + position * order->opt.world;
     const uint64_t left = order->total - first;
-    if (order->opt.rank < left)
-        return st_order_global(order, first + order->opt.rank);
     /* The padding begins the epoch's sequence again, as often as it takes. */
-    return st_order_global(order, (order->opt.rank - left) % order->total);
+    return order->opt.rank < left ? first + order->opt.rank : (order->opt.rank - left) % order->total;
+}
+
+uint64_t st_order_at(const struct stoker_order *order, uint64_t position)
+{
+    return st_order_global(order, global_of(order, position));
+}
+
+/* Whether the sample at a position of the epoch may have come before. Of weighted draws nobody keeps a
+ * list. */
+static bool comes_again(const struct stoker_order *order, uint64_t global)
+{
+    switch (order->opt.kind) {
+    case STOKER_ORDER_GIVEN:
+        return order->repeated && order->repeated[global];
+    case STOKER_ORDER_TORCH:
+        return global >= order->count; /* one permutation after the other */
+    case STOKER_ORDER_WEIGHTED:
+        return global > 0;
+    case STOKER_ORDER_SEQUENTIAL:
+    case STOKER_ORDER_SHUFFLE:
+        break;
+    }
+    return false;
+}
+
+uint64_t st_order_seed_at(const struct stoker_order *order, uint64_t position)
+{
+    const uint64_t global = global_of(order, position);
+    if (!comes_again(order, global))
+        return order->opt.seed;
+    struct st_rng rng;
+    st_rng_init(&rng, order->opt.seed, 0, order->before + global, ST_RNG_REPEAT);
+    return st_rng_u64(&rng);
 }
 
 uint64_t st_order_total(const struct stoker_order *order) { return order->total; }
@@ -178,6 +263,7 @@ void st_order_close(struct stoker_order *order)
     if (!order)
         return;
     st_indices_free(&order->list);
+    free(order->repeated);
     st_weighted_close(&order->weighted);
     free(order);
 }

@@ -19,6 +19,12 @@ int st_order_open(struct stoker_order **out, uint64_t count, const struct stoker
 /* Begins `epoch` at global position `base` (0: at its beginning). */
 int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, const uint64_t *indices,
                    uint64_t index_count, struct stoker_error *err);
+/* Right after that, for a given order: which of its samples have come before in the epoch (a byte each, copied; NULL:
+ * those that come before in the list), and how many positions of the epoch lie before the list. */
+int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before, struct stoker_error *err);
+/* The seed of what is drawn for the sample at this rank's position: that of the order; or, if the sample comes again,
+ * one that its position in the epoch decides, so that it is not augmented twice in the same way. O(1), any thread. */
+uint64_t st_order_seed_at(const struct stoker_order *order, uint64_t position);
 /* Samples this rank still gets from `base` on: equal for all ranks (padded or dropped). */
 uint64_t st_order_length(const struct stoker_order *order);
 /* The sample at this rank's position (< length), counted from `base`. O(1). */

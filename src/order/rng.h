@@ -20,7 +20,13 @@ struct st_rng {
 };
 
 /* Op numbers with a meaning of their own; those of a pipeline count from 0. */
-enum { ST_RNG_SUBSTITUTE = 0xffff, ST_RNG_ORDER = 0xfffe, ST_RNG_WEIGHTED = 0xfffd, ST_RNG_MIX = 0xfffc };
+enum {
+    ST_RNG_SUBSTITUTE = 0xffff,
+    ST_RNG_ORDER = 0xfffe,
+    ST_RNG_WEIGHTED = 0xfffd,
+    ST_RNG_MIX = 0xfffc,
+    ST_RNG_REPEAT = 0xfffb
+};
 enum { ST_RNG_BATCH = 0xff00 }; /* the first of those of ops on whole batches; `sample` is the batch */
 
 void st_rng_init(struct st_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);

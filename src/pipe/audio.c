@@ -105,7 +105,7 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
                   uint32_t row, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    const struct run run = {loader->opt.order.seed, loader->epoch.number, key};
+    const struct run run = {slot->seeds[row], loader->epoch.number, key};
     const struct st_audio_shape *plan = &loader->pipe->sound;
     struct st_audio audio;
     worker->sound.arena = &worker->work.arena;

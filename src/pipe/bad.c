@@ -35,7 +35,7 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 {
     struct stoker_loader *loader = worker->loader;
     struct st_rng rng;
-    st_rng_init(&rng, loader->opt.order.seed, loader->epoch.number, bad, ST_RNG_SUBSTITUTE);
+    st_rng_init(&rng, slot->seeds[row], loader->epoch.number, bad, ST_RNG_SUBSTITUTE);
     for (int k = 0; k < SUBSTITUTES; k++) {
         const uint64_t other =
             st_order_global(loader->order, st_rng_below(&rng, st_order_total(loader->order)));

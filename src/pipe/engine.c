@@ -102,7 +102,7 @@ static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32
     item->bytes = bytes;
     /* What fails here is left to the CPU, who finds the same and says so. */
     if (!st_run_find(&self->worker, bytes, slot, row, &file) || !is_taken(self->worker.loader, file) ||
-        st_run_lazily(&self->worker, file, slot->samples[row], &item->image, NULL) ||
+        st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;
     *decoded = (struct st_engine_image){.bytes = file,

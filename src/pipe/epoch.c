@@ -23,7 +23,7 @@ static int plan_sizes(const struct stoker_loader *loader, const struct stoker_ep
         return st_fail(err, STOKER_EINVAL, "the saved place lies inside a batch: give the batch sizes that "
                        "were in use when it was saved");
     plan->batches = epoch->batch_count - first;
-    plan->first_batch = first;
+    plan->first_batch = epoch->first_batch + first;
     plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
     if (!plan->sizes)
         return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes", (unsigned long long)plan->batches);
@@ -51,7 +51,7 @@ int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch 
     if (epoch->batch_sizes)
         return plan_sizes(loader, epoch, base, plan, err);
     plan->batches = length / size + (!loader->opt.drop_last && length % size);
-    plan->first_batch = base / (size * st_order_world(loader->order));
+    plan->first_batch = epoch->first_batch + base / (size * st_order_world(loader->order));
     if (loader->opt.drop_last)
         plan->tickets = plan->batches * size;
     return 0;

@@ -77,6 +77,8 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     const uint64_t began = st_now_ns();
     rc = st_order_start(loader->order, epoch.epoch, base, epoch.indices, epoch.index_count, err);
     if (!rc)
+        rc = st_order_repeats(loader->order, epoch.repeated, epoch.first_position, err);
+    if (!rc)
         rc = st_epoch_plan(loader, &epoch, base, &plan, err);
     if (!rc)
         rc = st_reader_start(loader->reader, plan.tickets, ticket_sample, loader, err);

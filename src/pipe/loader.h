@@ -228,15 +228,16 @@ uint64_t st_pool_regular(const struct stoker_loader *loader); /* bytes of those 
 uint64_t st_pool_memory(const struct stoker_loader *loader);
 uint64_t st_pool_pinned(const struct stoker_loader *loader); /* of it */
 
-/* Runs the pipeline on the sample's bytes, into its row, with its label. `key` names its chance. (run.c) */
+/* Runs the pipeline on the sample's bytes, into its row, with its label. `key`, with the seed of the row, names its
+ * chance. (run.c) */
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err);
 /* The encoded image in a sample's bytes, if it stays there; other fields are put into their columns. */
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file);
 /* Draws what becomes of the image, as far as that needs no pixels. */
-int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_image *image,
-                  struct stoker_error *err);
+int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot, uint32_t row,
+                  struct st_image *image, struct stoker_error *err);
 /* The rest of it, when the device has decoded the file; false where it cannot be done this way. */
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key, struct st_slot *slot,
                     uint32_t row, const struct st_engine_image *decoded);

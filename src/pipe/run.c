@@ -212,9 +212,10 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
                            : finish(worker, &image, erases, slot, row, err);
 }
 
-static struct chance chance_of(const struct stoker_loader *loader, uint64_t key)
+static struct chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot,
+                               uint32_t row, uint64_t key)
 {
-    return (struct chance){loader->opt.order.seed, loader->epoch.number, key};
+    return (struct chance){slot->seeds[row], loader->epoch.number, key};
 }
 
 /* A sample of this row is about to be made. */
@@ -245,10 +246,10 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
            at >= scratch + worker->pieces.capacity; /* the next sample's pieces go there */
 }
 
-int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_image *image,
-                  struct stoker_error *err)
+int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,
+                  uint32_t row, struct st_image *image, struct stoker_error *err)
 {
-    const struct chance chance = chance_of(worker->loader, key);
+    const struct chance chance = chance_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
     int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
     if (!rc)
@@ -260,7 +261,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
                     struct st_slot *slot, uint32_t row, const struct st_engine_image *decoded)
 {
-    const struct chance chance = chance_of(worker->loader, key);
+    const struct chance chance = chance_of(worker->loader, slot, row, key);
     struct st_erases erases;
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
@@ -274,7 +275,7 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
-    const struct chance chance = chance_of(worker->loader, key);
+    const struct chance chance = chance_of(worker->loader, slot, row, key);
     const uint64_t began = st_now_ns();
 
     begin(worker, slot, row);

@@ -97,9 +97,11 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
     slot->stacked.account = &slot->memory;
     st_account_add(&slot->memory, st_slot_bytes(shape));
     slot->samples = st_calloc(shape->rows, sizeof *slot->samples);
+    slot->seeds = st_calloc(shape->rows, sizeof *slot->seeds);
     slot->made = st_calloc(shape->rows, sizeof *slot->made);
-    int rc =
-        slot->samples && slot->made ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
+    int rc = slot->samples && slot->seeds && slot->made
+                 ? 0
+                 : st_fail(err, STOKER_ENOMEM, "no memory for %u sample numbers", shape->rows);
     if (!rc && !is_ragged(slot)) {
         rc = host_new(slot, pin, pinned_note, err);
     } else if (!rc) {
@@ -138,6 +140,7 @@ void st_slot_free(struct st_slot *slot)
     free(slot->tensor);
     free(slot->lengths);
     free(slot->samples);
+    free(slot->seeds);
     free(slot->made);
     free(slot);
 }

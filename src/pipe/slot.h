@@ -65,6 +65,7 @@ struct st_slot {
 
     struct st_slot_shape shape;
     uint64_t *samples;
+    uint64_t *seeds;            /* of what is drawn for each row */
     int64_t *labels;
     int64_t *lengths;           /* sounds whose lengths differ: frames of each; else NULL */
     struct st_columns *columns; /* NULL: none */

@@ -25,6 +25,7 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
     struct stoker_loader *loader = worker->loader;
     const uint64_t began = st_now_ns();
     slot->samples[row] = st_order_at(loader->order, ticket);
+    slot->seeds[row] = st_order_seed_at(loader->order, ticket);
     const int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
     if (!rc)

@@ -101,6 +101,8 @@ int st_dataset_open(struct stoker_dataset **out, const char *uri,
                     const struct stoker_dataset_options *opt, struct stoker_error *err);
 int st_dataset_from_memory(struct stoker_dataset **out, const struct stoker_item *items, uint64_t count,
                            struct stoker_error *err);
+int st_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixels *given,
+                           struct stoker_error *err);
 int st_dataset_from_files(struct stoker_dataset **out, const char *const *paths, const int64_t *labels,
                           uint64_t count, struct stoker_error *err);
 int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,

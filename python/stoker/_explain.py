@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loader does where, as a table, and one line in the log when much of it stays in Python."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ._blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
+from ._compile_datasets import leaves_of
+
+_WIDEST = 60  # characters of a cell, before it goes on in the next line
+
+
+class Row(NamedTuple):
+    """One line of the plan: what is done, where, why there, and what would change that."""
+
+    stage: str
+    where: str
+    why: str = ""
+    remedy: str = ""
+
+
+class Plan(str):
+    """The table as text, and `rows` as values."""
+
+    rows: list[Row]
+
+    def __new__(cls, rows: Sequence[Row]) -> Plan:
+        self = super().__new__(cls, _table(rows))
+        self.rows = list(rows)
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    columns = [0, 1] + [k for k in (2, 3) if any(row[k] for row in rows)]
+    lines = [[["stage", "runs in", "why", "what would change it"][k] for k in columns]]
+    for row in rows:
+        cells = [textwrap.wrap(row[k], _WIDEST) or [""] for k in columns]
+        for number in range(max(map(len, cells))):
+            lines.append([cell[number] if number < len(cell) else "" for cell in cells])
+    widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def _ops(text: str) -> Iterator[str]:
+    """The ops of a pipeline's text, those inside of random_apply with it."""
+    depth, begin = 0, 0
+    for place, letter in enumerate(text + ";"):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == ";" and depth == 0:
+            if text[begin:place].strip():
+                yield text[begin:place].strip()
+            begin = place + 1
+
+
+def engine_plan(loader: Any) -> Plan:
+    """Of a loader whose data set the engine runs."""
+    native = loader._native
+    engine = f"engine, {native.threads()} threads" if native.threads() else "engine, in this process"
+    rows = [Row("read", engine), Row("decode", engine)]
+    rows += [Row(op, engine) for op in _ops(native.compiled.text)]
+    if native.compiled.target_transform is not None:
+        rows.append(
+            Row(
+                "target_transform",
+                "this process",
+                f"{native.compiled.target_transform!r} is Python's, and is called for each label of a batch",
+            )
+        )
+    rows.append(Row("collate", engine, "each sample is written to its place in the batch"))
+    if loader.batch_transforms is not None:
+        rows.append(Row("batch_transforms", "this process", "they work on whole batches"))
+    return Plan([*rows, _copy_row(loader)])
+
+
+def _copy_row(loader: Any) -> Row:
+    if loader.device is not None:
+        return Row("copy to device", f"a stream of the loader's own, to {loader.device}")
+    if loader.pin_memory:
+        return Row("copy to device", "the script", "batches lie in pinned memory where there is a GPU")
+    return Row("copy to device", "the script", "batches lie in the CPU's memory", "device='cuda'")
+
+
+def gather_plan(loader: Any) -> Plan:
+    """Of a data set of tensors."""
+    here = "this process"
+    why = "the samples are rows of tensors: whole batches are taken at once"
+    return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
+
+
+def python_plan(loader: Any) -> Plan:
+    """Of a data set that runs in Python, for the reasons given."""
+    where = f"{loader.num_workers} worker processes" if loader.num_workers else "this process"
+    blockers: list[Blocker] = loader._why_python
+    general = [b for b in blockers if b.stage not in (READ, DECODE, TRANSFORM, LABEL, COLLATE)]
+    rows: list[Row] = []
+    for stage in (READ, DECODE, TRANSFORM, LABEL, COLLATE):
+        own = [b for b in blockers if b.stage == stage]
+        if stage == TRANSFORM:
+            rows += _transform_rows(loader.dataset, own, where)
+        elif own or stage in (READ, COLLATE) or stage == DECODE and any(leaves_of(loader.dataset)):
+            because = own or (general if stage == READ else []) or [_follows(stage)]
+            rows += [Row(stage, where, b.why, b.remedy) for b in because]
+    if rows[0].why == _FOLLOWS and not general:
+        rows[0] = rows[0]._replace(why="what comes behind it is Python's")
+    rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
+    return Plan([*rows, _copy_row(loader)])
+
+
+_FOLLOWS = "the data set runs in Python"
+
+
+def _follows(stage: str) -> Blocker:
+    return Blocker(stage, _FOLLOWS)
+
+
+def _transform_rows(dataset: Any, blockers: list[Blocker], where: str) -> list[Row]:
+    """A row for each step of the transforms that are known."""
+    by_step = {id(b.step): b for b in blockers if b.step is not None}
+    rows = []
+    for leaf in leaves_of(dataset):
+        for step in _steps(leaf.transform):
+            blocker = by_step.get(id(step))
+            if blocker is None:
+                rows.append(Row(type(step).__name__, where, "the engine has it, and the data set runs in Python"))
+            else:
+                rows.append(Row(type(step).__name__, where, blocker.why, blocker.remedy))
+    rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
+    return rows
+
+
+def _steps(transform: Any) -> Iterator[Any]:
+    if transform is None:
+        return
+    if type(transform).__name__ == "Compose" and hasattr(transform, "transforms"):
+        for step in transform.transforms:
+            yield from _steps(step)
+    else:
+        yield transform
+
+
+# ---- the log ----
+
+_said = False
+
+
+def _has_images_of_torchvision(dataset: Any) -> bool:
+    data: Any = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(dataset, data.Subset):
+        return _has_images_of_torchvision(dataset.dataset)
+    if data is not None and isinstance(dataset, data.ConcatDataset):
+        return any(map(_has_images_of_torchvision, dataset.datasets))
+    return isinstance(dataset, getattr(sys.modules.get("torchvision.datasets.vision"), "VisionDataset", ()))
+
+
+def log_once(loader: Any) -> None:
+    """Says so, once in a process, when images that the engine might decode are left to Python."""
+    global _said
+    if _said or not loader._why_python or not _has_images_of_torchvision(loader.dataset):
+        return
+    _said = True
+    first, others = loader._why_python[0], len(loader._why_python) - 1
+    more = f" (and {others} more)" if others else ""
+    logging.getLogger("stoker").warning(
+        "%s is decoded and transformed in Python, because %s%s; DataLoader.explain() says all, and compile=False "
+        "is silent",
+        type(loader.dataset).__name__,
+        first.why,
+        more,
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an object of a library still does what the library's own code does: nothing overridden by a
+subclass, set on the instance, or patched in the class."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from types import FunctionType
+from typing import Any
+
+_LOOKED_UP = ("__getattribute__", "__getattr__")
+
+
+def _functions(found: Any) -> Iterator[Any]:
+    """The functions behind an entry of a class."""
+    if isinstance(found, property):
+        yield from filter(None, (found.fget, found.fset))
+    else:
+        yield getattr(found, "__func__", found)
+
+
+def _is_from(package: str, function: Any) -> bool:
+    """Whether the code of the function lies in the package's folder. Names and modules can be copied from
+    one function to another, as functools.wraps does; the code's file cannot."""
+    if not isinstance(function, FunctionType):
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return function.__code__.co_filename.startswith(os.path.dirname(file) + os.sep)
+
+
+def changes_of_class(kind: type, base: type, methods: Iterable[str], attributes: Iterable[str]) -> list[str]:
+    """What a class has that its library's `base` has not: `methods` that it overrides or that were patched,
+    and `attributes` that are no plain values."""
+    package = base.__module__.partition(".")[0]
+    found = []
+    for name in (*methods, *_LOOKED_UP):
+        owner = next((c for c in kind.__mro__ if name in vars(c)), None)
+        if owner is None or owner is object:
+            continue
+        if owner in kind.__mro__[: kind.__mro__.index(base)]:
+            found.append(f"{owner.__qualname__} overrides {name}, which the engine would not call")
+        elif not all(_is_from(package, f) for f in _functions(vars(owner)[name])):
+            found.append(f"{owner.__qualname__}.{name} is not {package}'s own: somebody has replaced it")
+    for name in attributes:
+        owner = next((c for c in kind.__mro__ if name in vars(c)), None)
+        if owner is not None and hasattr(vars(owner)[name], "__get__"):
+            found.append(f"{owner.__qualname__} computes {name}, which the engine would not do")
+    return found
+
+
+def changes_of_instance(thing: Any, methods: Iterable[str]) -> list[str]:
+    """Methods that were set on the object itself."""
+    own = getattr(thing, "__dict__", {})
+    return [f"{name} was set on this {type(thing).__qualname__} object" for name in methods if name in own]
+
+
+def changes_of_step(step: Any, package: str) -> list[str]:
+    """The same for an object of which all methods count: one step of a pipeline."""
+    kind = type(step)
+    found = [
+        f"{name} was set on this {kind.__qualname__} object"
+        for name, value in vars(step).items()
+        if callable(value) and callable(getattr(kind, name, None))
+    ]
+    if getattr(step, "_forward_hooks", None) or getattr(step, "_forward_pre_hooks", None):
+        found.append(f"this {kind.__qualname__} object has hooks")
+    for owner in kind.__mro__:
+        if owner.__module__.partition(".")[0] != package:
+            continue
+        for name, entry in vars(owner).items():
+            if not all(_is_from(package, f) for f in _functions(entry)):
+                found.append(f"{owner.__qualname__}.{name} is not {package}'s own: somebody has replaced it")
+    return found

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain(), compile="require" and the line in the log: what runs where, why, and what would change it."""
+
+from __future__ import annotations
+
+import pytest
+import stoker
+import torch
+import torch.utils.data as tud
+import torchvision.transforms as V1
+from conftest import run_python
+from torchvision import datasets
+from torchvision_sets import mnist
+
+CROP = V1.Compose([V1.CenterCrop(32), V1.RandomApply([V1.ColorJitter(0.1), V1.Grayscale(3)]), V1.ToTensor()])
+MIXED = V1.Compose([V1.CenterCrop(32), V1.RandomRotation(3), V1.ToTensor(), V1.Lambda(lambda x: x)])
+
+
+def test_the_plan_of_the_engine(tree):
+    plan = stoker.DataLoader(datasets.ImageFolder(tree, CROP), 4, num_workers=2).explain()
+    assert [row.stage.split("(")[0] for row in plan.rows] == [
+        "read",
+        "decode",
+        "center_crop",
+        "random_apply",
+        "to_tensor",
+        "collate",
+        "copy to device",
+    ]
+    assert all(row.where == "engine, 2 threads" for row in plan.rows[:-1])
+    assert plan.rows[-1].remedy == "device='cuda'"
+    assert plan == repr(plan) == str(plan) and plan.splitlines()[0].split() == [
+        "stage", "runs", "in", "why", "what", "would", "change", "it"
+    ]  # fmt: skip
+    assert max(map(len, plan.splitlines())) < 300
+
+
+def test_labels_in_python(tmp_path):
+    plan = stoker.DataLoader(mnist(tmp_path, transform=V1.ToTensor(), target_transform=str), 4).explain()
+    [row] = [row for row in plan.rows if row.where == "this process"]
+    assert row.stage == "target_transform" and "str" in row.why
+
+
+def test_the_plan_of_python(tree):
+    plan = stoker.DataLoader(datasets.ImageFolder(tree, MIXED), 4, num_workers=1).explain()
+    by_stage = {row.stage: row for row in plan.rows}
+    assert list(by_stage) == [
+        "read", "decode", "CenterCrop", "RandomRotation", "ToTensor", "Lambda", "collate", "copy to device"
+    ]  # fmt: skip
+    assert "the engine has it" in by_stage["ToTensor"].why and "cannot be" in by_stage["Lambda"].why
+    assert all(row.where == "1 worker processes" for row in plan.rows[:-1])
+    assert "compile=False" in stoker.DataLoader(datasets.ImageFolder(tree, CROP), compile=False).explain()
+
+
+def test_custom_data_sets():
+    plan = stoker.DataLoader([1, 2, 3]).explain()
+    assert plan.rows[0].stage == "read" and "list" in plan.rows[0].why and plan.rows[0].remedy
+
+
+def test_require_lists_everything(tree):
+    data = datasets.ImageFolder(tree, MIXED, loader=len)
+    with pytest.raises(NotImplementedError) as error:
+        stoker.DataLoader(data, compile="require", collate_fn=list, worker_init_fn=print)
+    for word in ("RandomRotation", "Lambda", "loader", "collate_fn", "worker_init_fn"):
+        assert f"\n- {word}" in str(error.value) or word in str(error.value)
+    assert str(error.value).count("\n- ") == 5
+    with pytest.raises(NotImplementedError, match="RandomRotation"):
+        stoker.DataLoader(tud.Subset(datasets.ImageFolder(tree, MIXED), [1]), compile="require")
+    assert stoker.DataLoader(tud.TensorDataset(torch.zeros(3)), compile="require").explain()
+
+
+def test_one_line_in_the_log(tree):
+    out = run_python(
+        f"""
+        import stoker, torchvision.transforms as V1
+        from torchvision.datasets import ImageFolder
+        good = ImageFolder({str(tree)!r}, V1.ToTensor())
+        bad = ImageFolder({str(tree)!r}, V1.Compose([V1.RandomRotation(3), V1.ToTensor()]))
+        stoker.DataLoader(good)
+        stoker.DataLoader([1, 2])
+        stoker.DataLoader(bad, compile=False)
+        print("quiet so far")
+        stoker.DataLoader(bad)
+        stoker.DataLoader(bad)
+        """
+    )
+    assert out.stdout == "quiet so far\n"
+    assert out.stderr.count("decoded and transformed in Python") == 1 and "RandomRotation" in out.stderr
