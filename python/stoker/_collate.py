@@ -20,11 +20,11 @@ def _is_stackable(batch: Any) -> bool:
     first = batch[0]
     return all(
         type(t) is torch.Tensor
+        and not (t.is_nested or t.is_quantized or t.requires_grad)
         and t.dtype is first.dtype
         and t.shape == first.shape
         and t.device.type == "cpu"
         and t.layout is torch.strided
-        and not (t.requires_grad or t.is_nested or t.is_quantized)
         for t in batch
     )
 

@@ -127,7 +127,10 @@ class Draws:
     """The batches of indices of one epoch, as its sampler gives them."""
 
     def __init__(self, loader: Any, start: dict[str, Any] | None) -> None:
-        self._loader = loader
+        # Not the loader itself: where workers persist it has the iterator, which has this.
+        self._generators = _generators(loader)
+        self._indexed = loader._dataset_kind == 0
+        self._from_torchs_own = _draws_from_torchs_own(loader)
         self._sampler = loader._index_sampler
         self._start = start or {}
         self._keeper = _keeper(self._sampler)
@@ -236,10 +239,10 @@ class Draws:
     # ---- generators ----
 
     def _generators_now(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in _generators(self._loader)]}
-        if self._loader._dataset_kind != 0:
+        out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in self._generators]}
+        if not self._indexed:
             return out  # iterable data sets have no order to draw
-        if self._keeper is None and _draws_from_torchs_own(self._loader):
+        if self._keeper is None and self._from_torchs_own:
             out["torch"] = _text(torch.get_rng_state())
         if self._keeper is None and type(_innermost(self._sampler)) not in _TORCHS:
             out["python"], out["numpy"] = _pythons_now(), _numpys_now()
@@ -250,8 +253,7 @@ class Draws:
         """With the generators as they were when the epoch began. torch's own is left as the draws leave it, as if
         there had been no interruption, unless the script has restored it itself."""
         assert self._random is not None
-        known = _generators(self._loader)
-        for generator, state in zip(known, self._random["generators"], strict=False):
+        for generator, state in zip(self._generators, self._random["generators"], strict=False):
             generator.set_state(_state(state))
         before = torch.get_rng_state(), random.getstate(), np.random.get_state()
         restored = self._start.get("begun", True) and self._random.get("now") == _torchs_now()

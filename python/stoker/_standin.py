@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
@@ -65,7 +67,7 @@ def _check_order(
         raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
 
 
-class DataLoader:
+class DataLoader(Generic[_T_co]):
     """The arguments of torch's DataLoader, as attributes."""
 
     _initialized = False

@@ -7,7 +7,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from ._blockers import Blocked, Blocker
 from ._checks import check_arguments, check_bytes, check_device
@@ -39,6 +39,8 @@ else:
 
 __all__ = ["DataLoader"]
 
+_T_co = TypeVar("_T_co", covariant=True)
+
 # What only the engine can do, with the value that asks for nothing.
 _ENGINE_ONLY: dict[str, Any] = {
     "dtype": None,
@@ -57,7 +59,7 @@ _ENGINE_ONLY: dict[str, Any] = {
 }
 
 
-class DataLoader(_Base):  # type: ignore[misc]
+class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     """Batches of images and labels, as torch.utils.data.DataLoader gives them. Of data sets whose
     samples have other fields a batch is a list of these: images; tensors of whole numbers (int64) and of
     floats (float64); arrays stacked, or a list of them where their shapes differ; and lists of str,
