@@ -208,6 +208,8 @@ class PythonIterator(_torch._BaseDataLoaderIter):
 class SingleIterator(PythonIterator):
     """An epoch in the calling process; by whole batches, where the loader knows how."""
 
+    _workers: list[Any] = []  # those whom code that looks into torch's iterators finds
+
     def _take_up(self, loader: Any) -> None:
         super()._take_up(loader)
         self._gather = loader._gathered()
