@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ._blockers import Blocked, Blocker
 from ._checks import check_arguments, check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._dataset import EngineDataset
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
 from ._mix import compile_batches
@@ -117,9 +118,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     snapshot_every_n_steps: how often the workers ask an iterable data set for its state_dict; by default as
         often as that takes less than 2 % of their time. The state is exact whatever this is: batches between
         are passed over on resume.
-    order: how shuffle=True shuffles. "stoker" needs no array and starts at once; "torch" gives exactly
-        torch's order: that of RandomSampler (by the same draws from torch's generator), or with a seed
-        or ranks (shard, world_size) that of DistributedSampler.
+    order: how shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at
+        once; "torch", the default for all others, gives exactly torch's order: that of RandomSampler (by the
+        same draws from torch's generator), or with a seed or ranks (shard, world_size) that of
+        DistributedSampler.
     shard: True gives each rank its share of the samples, as a DistributedSampler does, which loader.sampler
         then is. Rank and world size are those of torch.distributed if it is initialised, else those in
         torchrun's environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped where they
@@ -190,7 +192,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         memory_format: Any = None,
         seed: int | None = None,
         seed_by: str = "worker",
-        order: str = "stoker",
+        order: str | None = None,
         snapshot_every_n_steps: int | None = None,
         device: Any = None,
         augment_on: str = "auto",
@@ -211,6 +213,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         world_size: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
+        if order is None:
+            order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
         check_arguments(num_workers, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)

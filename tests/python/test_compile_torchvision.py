@@ -131,9 +131,23 @@ def test_random_transforms_become_ours(module):
 def test_same_chance_for_both_spellings(tree):
     theirs = V1.Compose([V1.RandomResizedCrop(24), V1.RandomHorizontalFlip(), V1.ToTensor()])
     ours = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()])
-    a = batches(stoker.DataLoader(ImageFolder(tree, theirs), 6, shuffle=True, seed=2))
-    b = batches(stoker.DataLoader(stoker.datasets.ImageFolder(tree, ours), 6, shuffle=True, seed=2))
-    assert all(torch.equal(x[0], y[0]) for x, y in zip(a, b, strict=True))
+    for order in ("stoker", "torch"):
+        options = {"batch_size": 6, "shuffle": True, "seed": 2, "order": order}
+        a = batches(stoker.DataLoader(ImageFolder(tree, theirs), **options))
+        b = batches(stoker.DataLoader(stoker.datasets.ImageFolder(tree, ours), **options))
+        assert all(torch.equal(x[0], y[0]) for x, y in zip(a, b, strict=True))
+
+
+def test_the_order_of_a_changed_import_is_torchs(tree):
+    data = ImageFolder(tree, V1.Compose([V1.Resize((16, 16)), V1.ToTensor()]))
+    for loader in (torch.utils.data.DataLoader, stoker.DataLoader):
+        torch.manual_seed(8)
+        made = [[labels.tolist() for _, labels in loader(data, 4, shuffle=True)] for _ in range(2)]
+        if loader is torch.utils.data.DataLoader:
+            expected = made
+    assert made == expected
+    assert stoker.DataLoader(data).order == "torch"
+    assert stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor())).order == "stoker"
 
 
 def test_subsets(tree):
