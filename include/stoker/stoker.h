@@ -601,6 +601,42 @@ STOKER_API int stoker_decode(struct stoker_image *out, const void *data, size_t 
                              const struct stoker_decode_options *opt, struct stoker_error *err);
 STOKER_API void stoker_image_free(struct stoker_image *image);
 
+/* Single images through a pipeline, outside of any loader: what a row of a batch would hold. Any number of
+ * threads may use one at the same time; what they need to work with is kept for the next image. */
+struct stoker_single;
+
+struct stoker_single_options {
+    size_t size;
+    enum stoker_layout layout; /* default NCHW */
+    uint32_t pillow;           /* 12 or 13 (default): whose way of resizing to match */
+    uint64_t pixel_limit;      /* default 178956970; 0: none */
+};
+STOKER_API struct stoker_single_options stoker_single_defaults(void);
+/* The pipeline may be closed afterwards. */
+STOKER_API int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
+                                  const struct stoker_single_options *opt, struct stoker_error *err);
+STOKER_API void stoker_single_close(struct stoker_single *single); /* NULL is fine */
+
+struct stoker_picture {
+    size_t size;                      /* sizeof(struct stoker_picture) */
+    const void *data;                 /* of `bytes` bytes: an encoded image; with `channels` not 0 pixels: */
+    size_t bytes;
+    uint32_t width, height, channels; /* rows of 1 to 4 interleaved bytes without gaps: grey is tripled, a second
+                                         or fourth channel dropped */
+    uint32_t x, y, crop_width, crop_height; /* the part that counts as the image; crop_width 0: all of it */
+    const char *name;                 /* stands in messages; may be NULL */
+};
+/* Random draws are a function of (seed, epoch, sample), as in a loader. *out is [C, H, W], or with
+ * NHWC [H, W, C], without gaps; its memory is the caller's, who gives it to free(). */
+STOKER_API int stoker_single_run(struct stoker_single *single, const struct stoker_picture *picture, uint64_t seed,
+                                 uint64_t epoch, uint64_t sample, struct stoker_tensor *out,
+                                 struct stoker_error *err);
+
+/* Whether this is a JPEG in which nothing is amiss, from its first byte to its end marker, as far as that can be
+ * seen without decoding: baseline, 8 bits, grey or three components. Decoding such a file does not fail. */
+STOKER_API bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height,
+                                       uint32_t *components);
+
 struct stoker_audio_options {
     size_t size;
     uint64_t first, frames; /* the part; frames 0 (default): all from `first` on */

@@ -18,7 +18,7 @@
 #include <stoker/stoker.h>
 
 struct ext_state {
-    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease;
+    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease, *single;
     PyObject *error, *corrupt, *limit, *unsupported, *transient; /* exceptions */
 };
 
@@ -75,7 +75,8 @@ struct ext_option {
 /* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that no table names.
  * Texts are not copied: they last as long as the dict. */
 int ext_options_read(const struct ext_option *table, PyObject *kwargs, const char *function, void *into);
-extern const char *const ext_order_words[]; /* of enum stoker_order_kind */
+extern const char *const ext_order_words[];  /* of enum stoker_order_kind */
+extern const char *const ext_layout_words[]; /* of enum stoker_layout */
 /* Takes `name` out of the dict: a new reference, or NULL when it is absent or None. */
 PyObject *ext_options_take(PyObject *kwargs, const char *name);
 /* A contiguous buffer of 8- or 4-byte whole numbers or doubles (by `itemsize` and `formats`, one of
@@ -93,6 +94,11 @@ const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count);
  * release and free; NULL with an exception. */
 Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
+/* ---- functions.c ---- */
+
+/* region=(x, y, width, height); None leaves the numbers as they are. 0, or -1 with an exception. */
+int ext_region(PyObject *region, uint32_t *x, uint32_t *y, uint32_t *width, uint32_t *height);
+
 /* ---- report.c ---- */
 
 /* New references, or NULL with an exception. */
@@ -102,7 +108,7 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle);
 /* ---- the types ---- */
 
 extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec,
-    ext_gpu_watch_spec, ext_exchange_spec, ext_lease_spec;
+    ext_gpu_watch_spec, ext_exchange_spec, ext_lease_spec, ext_single_spec;
 extern PyMethodDef ext_functions[]; /* functions.c */
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object);

@@ -58,10 +58,9 @@ static void free_image(void *image)
     free(image);
 }
 
-/* region=(x, y, width, height), or None for the whole image. */
-static int read_region(PyObject *region, struct stoker_decode_options *options)
+int ext_region(PyObject *region, uint32_t *x, uint32_t *y, uint32_t *width, uint32_t *height)
 {
-    uint32_t *fields[] = {&options->x, &options->y, &options->width, &options->height};
+    uint32_t *fields[] = {x, y, width, height};
 
     if (region == Py_None)
         return 0;
@@ -111,7 +110,7 @@ static PyObject *decode(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|OspK:decode", names, &data, &region, &name,
                                      &rotate, &limit))
         return NULL;
-    if (read_region(region, &options) == 0 && !(image = calloc(1, sizeof(*image))))
+    if (ext_region(region, &options.x, &options.y, &options.width, &options.height) == 0 && !(image = calloc(1, sizeof(*image))))
         PyErr_NoMemory();
     if (image) {
         options.exif_rotate = rotate;
@@ -128,6 +127,22 @@ static PyObject *decode(PyObject *module, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     return image_tensor(module, image);
+}
+
+static PyObject *jpeg_is_regular(PyObject *module, PyObject *object)
+{
+    uint32_t width = 0, height = 0, components = 0;
+    Py_buffer data;
+    bool regular;
+
+    (void)module;
+    if (PyObject_GetBuffer(object, &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    regular = stoker_jpeg_is_regular(data.buf, (size_t)data.len, &width, &height, &components);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&data);
+    return regular ? Py_BuildValue("(III)", width, height, components) : Py_NewRef(Py_None);
 }
 
 /* ---- orders ---- */
@@ -255,6 +270,8 @@ PyMethodDef ext_functions[] = {
     {"ops", ops, METH_NOARGS, "The ops a pipeline may name: (name, help), ..."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,
      "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...): RGB bytes as a Tensor."},
+    {"jpeg_is_regular", jpeg_is_regular, METH_O,
+     "jpeg_is_regular(data): (width, height, components) of a JPEG whose decoding does not fail, or None."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
      "epoch_fixed=False, indices=None, weights=None, draws=0): a Tensor of sample numbers."},

@@ -32,7 +32,6 @@ struct request {
 };
 
 static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
-static const char *const layout_words[] = {"nchw", "nhwc", NULL};
 static const char *const ragged_words[] = {"list", "pad", NULL};
 static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
 static const char *const fidelity_words[] = {"exact", "fast", NULL};
@@ -64,7 +63,7 @@ static const struct ext_option loader_options[] = {
     ORDER(epoch_fixed, EXT_BOOL),
     ORDER(draws, EXT_U64),
     WORDS(dtype),
-    WORDS(layout),
+    {"layout", EXT_WORD, offsetof(struct request, options.layout), ext_layout_words},
     WORDS(ragged),
     WORDS(on_error),
     OPTION(error_limit, EXT_U64),

@@ -21,7 +21,8 @@ static int module_exec(PyObject *module)
         add_type(module, &state->tensor, &ext_tensor_spec) < 0 ||
         add_type(module, &state->gpu_watch, &ext_gpu_watch_spec) < 0 ||
         add_type(module, &state->exchange, &ext_exchange_spec) < 0 ||
-        add_type(module, &state->lease, &ext_lease_spec) < 0)
+        add_type(module, &state->lease, &ext_lease_spec) < 0 ||
+        add_type(module, &state->single, &ext_single_spec) < 0)
         return -1;
     return 0;
 }
@@ -38,6 +39,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->gpu_watch);
     Py_VISIT(state->exchange);
     Py_VISIT(state->lease);
+    Py_VISIT(state->single);
     Py_VISIT(state->error);
     Py_VISIT(state->corrupt);
     Py_VISIT(state->limit);
@@ -58,6 +60,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->gpu_watch);
     Py_CLEAR(state->exchange);
     Py_CLEAR(state->lease);
+    Py_CLEAR(state->single);
     Py_CLEAR(state->error);
     Py_CLEAR(state->corrupt);
     Py_CLEAR(state->limit);

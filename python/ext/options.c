@@ -8,6 +8,7 @@
 #include <string.h>
 
 const char *const ext_order_words[] = {"sequential", "shuffle", "torch", "weighted", "given", NULL};
+const char *const ext_layout_words[] = {"nchw", "nhwc", NULL};
 
 static int set_number(const struct ext_option *option, PyObject *value, void *field)
 {

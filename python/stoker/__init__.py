@@ -28,6 +28,7 @@ from . import _ext, audio, datasets, transforms
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
+from .lazy import lazy_images
 
 __all__ = [
     "CorruptSample",
@@ -43,6 +44,7 @@ __all__ = [
     "decode",
     "info",
     "install",
+    "lazy_images",
     "open",
     "order_indices",
     "transforms",

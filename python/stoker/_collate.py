@@ -11,6 +11,7 @@ from torch.utils.data import default_collate
 from torch.utils.data._utils import collate as _torch
 
 from ._parcel import Room, TooLarge
+from ._rows import is_stackable
 
 _torch_stack = _torch.collate_tensor_fn
 
@@ -18,15 +19,7 @@ _torch_stack = _torch.collate_tensor_fn
 def _is_stackable(batch: Any) -> bool:
     """Whether these are tensors of one kind that torch.stack puts together without a further thought."""
     first = batch[0]
-    return all(
-        type(t) is torch.Tensor
-        and not (t.is_nested or t.is_quantized or t.requires_grad)
-        and t.dtype is first.dtype
-        and t.shape == first.shape
-        and t.device.type == "cpu"
-        and t.layout is torch.strided
-        for t in batch
-    )
+    return all(is_stackable(t) and t.dtype is first.dtype and t.shape == first.shape for t in batch)
 
 
 def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -48,6 +41,9 @@ def collator(collate_fn: Callable[[Any], Any]) -> Callable[[Any, Room], Any]:
 
     def collate(samples: Any, room: Room) -> Any:
         def stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+            there = None if room.rows is None else room.rows.stacked(batch)
+            if there is not None:
+                return there
             if not _is_stackable(batch):
                 return _torch_stack(batch, collate_fn_map=collate_fn_map)
             try:

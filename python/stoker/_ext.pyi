@@ -102,6 +102,22 @@ class Pipeline:
     def text(self) -> str: ...
 
 @final
+class Single:
+    def __new__(
+        cls, pipeline: Pipeline, *, layout: str = "nchw", pillow: int = 13, pixel_limit: int = 0
+    ) -> Single: ...
+    def run(
+        self,
+        data: Any,
+        seed: int = 0,
+        epoch: int = 0,
+        sample: int = 0,
+        region: tuple[int, int, int, int] | None = None,
+        pixels: tuple[int, int, int] | None = None,
+        /,
+    ) -> Tensor: ...
+
+@final
 class Loader:
     def __init__(
         self,
@@ -180,6 +196,7 @@ def version() -> str: ...
 def cpus() -> int: ...
 def features() -> list[tuple[str, str, str, bool]]: ...
 def ops() -> list[tuple[str, str]]: ...
+def jpeg_is_regular(data: Any, /) -> tuple[int, int, int] | None: ...
 def decode(
     data: Any,
     region: tuple[int, ...] | None = None,

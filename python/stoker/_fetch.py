@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch.utils.data import default_collate
+
+from . import lazy
 from ._position import has_state
+from ._rows import Rows
 from ._seeds import seed_sample
 
 _SUBSTITUTES = 64  # samples tried in the place of one that fails
@@ -30,10 +35,15 @@ class Job:
     workers: int
     snapshot_every: int | None
     skip_errors: bool  # another sample in the place of one that fails
+    lazy: bool  # images that it opens
 
 
 def _nothing(sample: int) -> None:
     pass
+
+
+def _as_it_is(sample: Any, row: int) -> Any:
+    return sample
 
 
 class Fetcher:
@@ -91,22 +101,30 @@ class Fetcher:
 
     def fetch(self, indices: Any, key: Any, *room: Any) -> Any:
         """`key`: None, or (seed, epoch, occurrences) where each sample has a seed of its own."""
-        samples = self._samples(indices, key)
+        with lazy.fetching() if self._job.lazy else contextlib.nullcontext():
+            return self._fetch(indices, key, *room)
+
+    def _fetch(self, indices: Any, key: Any, *room: Any) -> Any:
+        put = _as_it_is
+        if room and self._job.batched and self._job.collate_fn is default_collate:
+            room[0].rows = Rows(room[0], len(indices))
+            put = room[0].rows.put
+        samples = self._samples(indices, key, put)
         if key is not None:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
             seed_sample(key[0], key[1], "collate", _plain(first))
         return self._collate(samples, *room)
 
-    def _samples(self, indices: Any, key: Any) -> Any:
+    def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
         if self._iterator is not None:
-            return self._next_samples(indices)
+            return self._next_samples(indices, put)
         if not self._job.batched:
             return self._sample(indices, 0, key)
         if getattr(self._dataset, "__getitems__", None) and not self._avoid:
             if key is not None:
                 seed_sample(key[0], key[1], _plain(indices[0]), 0 if key[2] is None else key[2][0])
             return self._dataset.__getitems__(indices)
-        return [self._sample(index, n, key) for n, index in enumerate(indices)]
+        return [put(self._sample(index, n, key), n) for n, index in enumerate(indices)]
 
     def _sample(self, index: Any, number: int, key: Any) -> Any:
         self._progress(number)
@@ -134,7 +152,7 @@ class Fetcher:
                     break
         raise failure
 
-    def _next_samples(self, indices: Any) -> Any:
+    def _next_samples(self, indices: Any, put: Callable[[Any, int], Any] = _as_it_is) -> Any:
         assert self._iterator is not None
         if self.ended:
             raise StopIteration
@@ -144,7 +162,7 @@ class Fetcher:
         for _ in indices:
             self._progress(len(samples))
             try:
-                samples.append(next(self._iterator))
+                samples.append(put(next(self._iterator), len(samples)))
             except StopIteration:
                 self.ended = True
                 break

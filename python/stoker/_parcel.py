@@ -36,6 +36,7 @@ class Room:
         self.address = exchange.address(slot)
         self.size = exchange.stride
         self.used = 0
+        self.rows: Any = None  # the samples that were put here one by one (_rows.py)
 
     def take(self, count: int) -> int:
         """The offset of so many bytes that nothing else uses."""

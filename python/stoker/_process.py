@@ -17,7 +17,7 @@ from torch.utils.data._utils import signal_handling
 from torch.utils.data._utils import worker as _torch_worker
 from torch.utils.data.graph_settings import apply_random_seed
 
-from . import _ext
+from . import _ext, lazy
 from ._collate import avoid_shared_files, collator
 from ._fetch import Fetcher, Job
 from ._parcel import Room, pack
@@ -186,6 +186,8 @@ def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | No
             name("stoker-worker")
         torch.set_num_threads(1)
         avoid_shared_files()
+        if job.lazy:
+            lazy.everywhere()
         if not isinstance(exchange, _ext.Exchange):
             exchange = _ext.Exchange(fd=exchange.detach())
         worker = _Worker(exchange, number, job, start)

@@ -187,6 +187,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             workers=self._num_workers,
             snapshot_every=loader.snapshot_every_n_steps,
             skip_errors=loader.on_error == "skip",
+            lazy=getattr(loader, "compile", True) is not False,
         )
 
     def _finished(self, data: Any) -> Any:

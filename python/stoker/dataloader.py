@@ -73,7 +73,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         these: the engine does the work. They are taken as they are at iter(): what was set in the meantime
         counts. Of a TensorDataset, and Subset and ConcatDataset of it, whole batches are taken in this
         process. Any other Dataset or IterableDataset, and one whose methods somebody has overridden, is run
-        in Python, in this process or in worker processes, as torch runs it.
+        in Python, in this process or in worker processes, as torch runs it; images that it opens by Pillow are
+        lazy there (stoker.lazy_images).
     batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
         samples. A sampler is iterated as far as the epoch has come.
     num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes

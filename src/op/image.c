@@ -5,6 +5,7 @@
 #include "op/image.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "codec/jpeg/kernels.h"
 
 #include <string.h>
@@ -12,6 +13,14 @@
 static struct st_region whole(int32_t width, int32_t height)
 {
     return (struct st_region){0, 0, (uint32_t)width, (uint32_t)height};
+}
+
+void st_work_equip(struct st_work *work)
+{
+    const enum st_cpu_level level = st_cpu_level();
+    work->kernels = st_kernels_for(level);
+    work->colour = st_colour_rows_for(level);
+    work->jpeg = st_jpeg_kernels_for(level);
 }
 
 /* The size of the encoded image as turned. */

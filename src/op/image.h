@@ -36,6 +36,9 @@ struct st_work {
     int (*reserve)(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err);
 };
 
+/* The fastest kernels that this CPU has. */
+void st_work_equip(struct st_work *work);
+
 static inline const struct st_colour_rows *st_colour_rows_of(const struct st_work *work)
 {
     return work->colour ? work->colour : st_colour_rows_for(ST_CPU_C);

@@ -6,83 +6,10 @@
 #include "pipe/audio.h"
 #include "pipe/pictures.h"
 #include "pipe/stage.h"
+#include "pipe/steps.h"
 
 #include <stddef.h>
 #include <string.h>
-
-/* Whose chance it is. */
-struct chance {
-    uint64_t seed, epoch, key;
-};
-
-static struct st_rng rng_for(const struct chance *chance, const struct st_step *step)
-{
-    struct st_rng rng;
-    st_rng_init(&rng, chance->seed, chance->epoch, chance->key, step->number);
-    return rng;
-}
-
-static bool inner_chosen(const struct chance *chance, const struct st_step *step)
-{
-    struct st_rng rng = rng_for(chance, step);
-    return step->op->chosen(step->self, &rng);
-}
-
-static int run_steps(const struct st_steps *steps, const struct chance *chance, struct st_image *image,
-                     struct stoker_error *err)
-{
-    for (uint32_t k = 0; k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        int rc = 0;
-        if (step->op->holds) {
-            if (inner_chosen(chance, step))
-                rc = run_steps(&step->inner, chance, image, err);
-        } else if (step->op->run) {
-            struct st_rng rng = rng_for(chance, step);
-            rc = step->op->run(step->self, &rng, image, err);
-        }
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-/* The boxes of the finished image that are to be overwritten, in their order, added to `list`. */
-static int draw_erases(const struct st_steps *steps, const struct chance *chance,
-                       const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
-                       struct stoker_error *err)
-{
-    int rc = 0;
-    for (uint32_t k = 0; !rc && k < steps->count; k++) {
-        const struct st_step *step = &steps->step[k];
-        if (step->op->holds) {
-            if (inner_chosen(chance, step))
-                rc = draw_erases(&step->inner, chance, into, list, count, err);
-        } else if (step->op->erase) {
-            struct st_rng rng = rng_for(chance, step);
-            rc = step->op->erase(step->self, &rng, into, &list[*count], err);
-            *count += !rc && list[*count].box.width > 0;
-        }
-    }
-    return rc;
-}
-
-/* The boxes that are to be overwritten, in memory of the arena. */
-static int make_erases(const struct stoker_loader *loader, const struct chance *chance,
-                       struct st_arena *arena, int32_t width, int32_t height, struct st_erases *out,
-                       struct stoker_error *err)
-{
-    const struct stoker_pipeline *pipe = loader->pipe;
-    const struct st_erase_into into = {&pipe->finish, &loader->finish, width, height, arena};
-    *out = (struct st_erases){0};
-    if (!pipe->shape.erased)
-        return 0;
-    struct st_erase *list = st_arena_take(arena, pipe->erases * sizeof *list);
-    if (!list)
-        return st_fail(err, STOKER_ENOMEM, "no memory for %u boxes", pipe->erases);
-    out->list = list;
-    return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
-}
 
 /* st_work.reserve: what the image takes, its row too where that has no room yet. */
 static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err)
@@ -124,17 +51,14 @@ static int finish(struct st_worker *worker, struct st_image *image, struct st_er
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
     if (slot->item && slot->item[row].capacity > before)
         st_gate_row(worker, slot->item[row].capacity - before);
-    const int rc = st_image_finish(image, &loader->finish, &place, err);
-    for (uint32_t k = 0; !rc && k < erases.count; k++)
-        st_erase_write(&erases.list[k], &loader->finish, &place);
-    return rc;
+    return st_steps_finish(image, &loader->finish, erases, &place, err);
 }
 
 /* What was drawn for the image, checked against the plan. */
-static int run_to_size(const struct stoker_loader *loader, const struct chance *chance,
+static int run_to_size(const struct stoker_loader *loader, const struct st_chance *chance,
                        struct st_image *image, struct stoker_error *err)
 {
-    const int rc = run_steps(&loader->pipe->steps, chance, image, err);
+    const int rc = st_steps_run(&loader->pipe->steps, chance, image, err);
     if (rc)
         return rc;
     const int32_t width = st_image_width(image), height = st_image_height(image);
@@ -182,7 +106,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
 }
 
 static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
-                const struct chance *chance, struct st_slot *slot, uint32_t row,
+                const struct st_chance *chance, struct st_slot *slot, uint32_t row,
                 struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
@@ -202,8 +126,7 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
     if (!rc)
         rc = run_to_size(loader, chance, &image, err);
     if (!rc)
-        rc = make_erases(loader, chance, &worker->work.arena, st_image_width(&image),
-                         st_image_height(&image), &erases, err);
+        rc = st_steps_erases(loader->pipe, &loader->finish, chance, &image, &erases, err);
     if (rc)
         return rc;
     if (!loader->columns.fields)
@@ -212,10 +135,10 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
                            : finish(worker, &image, erases, slot, row, err);
 }
 
-static struct chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot,
+static struct st_chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot,
                                uint32_t row, uint64_t key)
 {
-    return (struct chance){slot->seeds[row], loader->epoch.number, key};
+    return (struct st_chance){slot->seeds[row], loader->epoch.number, key};
 }
 
 /* A sample of this row is about to be made. */
@@ -249,7 +172,7 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
 int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,
                   uint32_t row, struct st_image *image, struct stoker_error *err)
 {
-    const struct chance chance = chance_of(worker->loader, slot, row, slot->samples[row]);
+    const struct st_chance chance = chance_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
     int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
     if (!rc)
@@ -261,13 +184,12 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
                     struct st_slot *slot, uint32_t row, const struct st_engine_image *decoded)
 {
-    const struct chance chance = chance_of(worker->loader, slot, row, key);
+    const struct st_chance chance = chance_of(worker->loader, slot, row, key);
     struct st_erases erases;
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
         slot->labels[row] = st_dataset_label(worker->loader->data, key);
-    slot->made[row] = !make_erases(worker->loader, &chance, &worker->work.arena, st_image_width(image),
-                                   st_image_height(image), &erases, NULL) &&
+    slot->made[row] = !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &chance, image, &erases, NULL) &&
                       st_stage_decoded(slot, row, image, erases, decoded);
     return slot->made[row];
 }
@@ -275,7 +197,7 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
-    const struct chance chance = chance_of(worker->loader, slot, row, key);
+    const struct st_chance chance = chance_of(worker->loader, slot, row, key);
     const uint64_t began = st_now_ns();
 
     begin(worker, slot, row);

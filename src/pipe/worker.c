@@ -3,10 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
-#include "codec/jpeg/kernels.h"
 #include "pipe/engine.h"
 
 enum {
@@ -250,11 +248,8 @@ void *st_worker_main(void *argument)
 
 void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
 {
-    const enum st_cpu_level level = st_cpu_level();
     worker->loader = loader;
-    worker->work.kernels = st_kernels_for(level);
-    worker->work.colour = st_colour_rows_for(level);
-    worker->work.jpeg = st_jpeg_kernels_for(level);
+    st_work_equip(&worker->work);
     worker->work.pillow = loader->opt.pillow;
     worker->work.fast = loader->opt.fidelity == STOKER_FAST;
     worker->work.decoder.pixel_limit = loader->opt.pixel_limit;

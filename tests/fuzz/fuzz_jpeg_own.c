@@ -27,6 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const bool huge = (uint64_t)ref.width * ref.height > OWN_PIXELS_MAX;
     const uint32_t width = ref.width && !huge ? ref.width : 64,
                    height = ref.height && !huge ? ref.height : 64;
+    uint32_t sides[2], components;
+    if (st_jpeg_is_regular(in, &sides[0], &sides[1], &components) && !huge &&
+        (!ref.rgb || sides[0] != ref.width || sides[1] != ref.height))
+        abort();
     for (int k = 0; k < 2; k++) {
         const struct st_region box =
             k ? box_of(in, width, height) : (struct st_region){0, 0, width, height};

@@ -1,0 +1,190 @@
+/* single.c - single images through a pipeline, outside of any loader
+ *
+ * What a thread needs to work with is taken from a few idle ones, without a lock: a process may be forked while
+ * another thread is inside.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/sized.h"
+#include "codec/jpeg/regular.h"
+#include "pipe/steps.h"
+
+#include <stdlib.h>
+
+enum {
+    IDLE = 4,         /* kept for the next image */
+    KEEP = 32 << 20,  /* bytes of scratch memory that each of them keeps at most */
+    PIXELS_MAX = 178956970,
+};
+
+struct stoker_single {
+    struct stoker_pipeline *pipe;
+    struct stoker_single_options opt;
+    struct st_finish finish;
+    _Atomic(struct st_work *) idle[IDLE];
+};
+
+struct stoker_single_options stoker_single_defaults(void)
+{
+    return (struct stoker_single_options){
+        .size = sizeof(struct stoker_single_options), .layout = STOKER_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};
+}
+
+static void work_free(struct st_work *work)
+{
+    if (!work)
+        return;
+    st_decoder_close(&work->decoder);
+    st_arena_free(&work->arena);
+    free(work);
+}
+
+static struct st_work *take_work(struct stoker_single *single)
+{
+    for (uint32_t k = 0; k < IDLE; k++) {
+        struct st_work *work = atomic_exchange_explicit(&single->idle[k], NULL, memory_order_acquire);
+        if (work)
+            return work;
+    }
+    struct st_work *work = st_calloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    st_work_equip(work);
+    work->pillow = single->opt.pillow;
+    work->decoder.pixel_limit = single->opt.pixel_limit;
+    work->arena.keep = KEEP;
+    return work;
+}
+
+static void give_work(struct stoker_single *single, struct st_work *work)
+{
+    st_arena_reset(&work->arena);
+    for (uint32_t k = 0; k < IDLE; k++) {
+        struct st_work *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&single->idle[k], &none, work, memory_order_release,
+                                                    memory_order_relaxed))
+            return;
+    }
+    work_free(work);
+}
+
+int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
+                       const struct stoker_single_options *given, struct stoker_error *err)
+{
+    struct stoker_single_options opt = stoker_single_defaults();
+    if (!out || !pipe)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: out and pipe must not be NULL");
+    *out = NULL;
+    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_single_options", err) : STOKER_OK;
+    if (rc)
+        return rc;
+    if (pipe->sounds)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: the pipeline is one for sounds");
+    if (opt.layout != STOKER_NCHW && opt.layout != STOKER_NHWC)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: layout %d is neither NCHW nor NHWC", (int)opt.layout);
+    if (opt.pillow != 12 && opt.pillow != 13)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: pillow=%u is neither 12 nor 13", opt.pillow);
+    struct stoker_single *single = st_calloc(1, sizeof *single);
+    if (!single)
+        return st_fail(err, STOKER_ENOMEM, "stoker_single_open: out of memory");
+    single->opt = opt;
+    rc = st_finish_init(&single->finish, &pipe->finish, pipe->finish.dtype, opt.layout, pipe->shape.channels, err);
+    if (rc) {
+        free(single);
+        return rc;
+    }
+    single->pipe = st_pipeline_hold(pipe);
+    *out = single;
+    return STOKER_OK;
+}
+
+void stoker_single_close(struct stoker_single *single)
+{
+    if (!single)
+        return;
+    for (uint32_t k = 0; k < IDLE; k++)
+        work_free(single->idle[k]);
+    st_pipeline_drop(single->pipe);
+    free(single);
+}
+
+/* The finished image's shape; false where its size is too large to count. */
+static bool describe(const struct st_finish *finish, const struct st_image *image, struct stoker_tensor *out,
+                     uint64_t *bytes)
+{
+    const int64_t width = st_image_width(image), height = st_image_height(image), channels = finish->channels;
+    *out = (struct stoker_tensor){.dtype = finish->dtype, .ndim = 3, .shape = {channels, height, width}};
+    if (finish->layout == STOKER_NHWC) {
+        out->shape[0] = height;
+        out->shape[1] = width;
+        out->shape[2] = channels;
+    }
+    out->stride[0] = out->shape[1] * out->shape[2];
+    out->stride[1] = out->shape[2];
+    out->stride[2] = 1;
+    return ST_PRODUCT(bytes, (uint64_t)width, (uint64_t)height, (uint64_t)channels, finish->element);
+}
+
+static int open_picture(struct st_work *work, const struct stoker_picture *picture, struct st_image *image,
+                        struct stoker_error *err)
+{
+    const struct st_bytes bytes = {picture->data, picture->bytes};
+    int rc = picture->channels ? st_image_raw(image, work, bytes, picture->width, picture->height, picture->channels, err)
+                               : st_image_open(image, work, bytes, false, err);
+    if (!rc && picture->crop_width)
+        rc = st_image_crop(image,
+                           (struct st_region){picture->x, picture->y, picture->crop_width, picture->crop_height}, err);
+    return rc;
+}
+
+static int make(const struct stoker_single *single, struct st_work *work, const struct stoker_picture *picture,
+                const struct st_chance *chance, struct stoker_tensor *out, struct stoker_error *err)
+{
+    struct st_image image;
+    struct st_erases erases;
+    uint64_t bytes;
+    int rc = open_picture(work, picture, &image, err);
+    if (!rc)
+        rc = st_steps_run(&single->pipe->steps, chance, &image, err);
+    if (!rc)
+        rc = st_steps_erases(single->pipe, &single->finish, chance, &image, &erases, err);
+    if (rc)
+        return rc;
+    void *memory = describe(&single->finish, &image, out, &bytes) ? st_alloc_aligned(bytes) : NULL;
+    const struct st_place place = {memory, st_image_width(&image), st_image_height(&image)};
+    if (!memory)
+        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", place.width, place.height);
+    rc = st_steps_finish(&image, &single->finish, erases, &place, err);
+    if (rc)
+        free(memory);
+    else
+        out->data = memory;
+    return rc;
+}
+
+int stoker_single_run(struct stoker_single *single, const struct stoker_picture *given, uint64_t seed, uint64_t epoch,
+                      uint64_t sample, struct stoker_tensor *out, struct stoker_error *err)
+{
+    struct stoker_picture picture = {0};
+    const struct st_chance chance = {seed, epoch, sample};
+    if (!single || !given || !out)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_run: single, picture and out must not be NULL");
+    *out = (struct stoker_tensor){0};
+    int rc = st_sized_take(&picture, sizeof picture, given, "struct stoker_picture", err);
+    if (rc)
+        return rc;
+    if (!picture.data && picture.bytes)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_run: %zu bytes, but data is NULL", picture.bytes);
+    struct st_work *work = take_work(single);
+    if (!work)
+        return st_fail(err, STOKER_ENOMEM, "stoker_single_run: out of memory");
+    rc = make(single, work, &picture, &chance, out, err);
+    give_work(single, work);
+    return rc < 0 && picture.name ? st_fail_in(err, rc, picture.name) : rc;
+}
+
+bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height, uint32_t *components)
+{
+    return data && width && height && components &&
+           st_jpeg_is_regular((struct st_bytes){data, size}, width, height, components);
+}

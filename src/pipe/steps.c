@@ -1,0 +1,81 @@
+/* steps.c - the steps of a pipeline on one image, whoever asked for it
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/steps.h"
+
+static struct st_rng rng_for(const struct st_chance *chance, const struct st_step *step)
+{
+    struct st_rng rng;
+    st_rng_init(&rng, chance->seed, chance->epoch, chance->key, step->number);
+    return rng;
+}
+
+static bool inner_chosen(const struct st_chance *chance, const struct st_step *step)
+{
+    struct st_rng rng = rng_for(chance, step);
+    return step->op->chosen(step->self, &rng);
+}
+
+int st_steps_run(const struct st_steps *steps, const struct st_chance *chance, struct st_image *image,
+                 struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
+        int rc = 0;
+        if (step->op->holds) {
+            if (inner_chosen(chance, step))
+                rc = st_steps_run(&step->inner, chance, image, err);
+        } else if (step->op->run) {
+            struct st_rng rng = rng_for(chance, step);
+            rc = step->op->run(step->self, &rng, image, err);
+        }
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* The boxes of the finished image that are to be overwritten, in their order, added to `list`. */
+static int draw_erases(const struct st_steps *steps, const struct st_chance *chance,
+                       const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
+                       struct stoker_error *err)
+{
+    int rc = 0;
+    for (uint32_t k = 0; !rc && k < steps->count; k++) {
+        const struct st_step *step = &steps->step[k];
+        if (step->op->holds) {
+            if (inner_chosen(chance, step))
+                rc = draw_erases(&step->inner, chance, into, list, count, err);
+        } else if (step->op->erase) {
+            struct st_rng rng = rng_for(chance, step);
+            rc = step->op->erase(step->self, &rng, into, &list[*count], err);
+            *count += !rc && list[*count].box.width > 0;
+        }
+    }
+    return rc;
+}
+
+int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish, const struct st_chance *chance,
+                    const struct st_image *image, struct st_erases *out, struct stoker_error *err)
+{
+    struct st_arena *arena = &image->work->arena;
+    const struct st_erase_into into = {&pipe->finish, finish, st_image_width(image), st_image_height(image), arena};
+    *out = (struct st_erases){0};
+    if (!pipe->shape.erased)
+        return 0;
+    struct st_erase *list = st_arena_take(arena, pipe->erases * sizeof *list);
+    if (!list)
+        return st_fail(err, STOKER_ENOMEM, "no memory for %u boxes", pipe->erases);
+    out->list = list;
+    return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
+}
+
+int st_steps_finish(struct st_image *image, const struct st_finish *finish, struct st_erases erases,
+                    const struct st_place *place, struct stoker_error *err)
+{
+    const int rc = st_image_finish(image, finish, place, err);
+    for (uint32_t k = 0; !rc && k < erases.count; k++)
+        st_erase_write(&erases.list[k], finish, place);
+    return rc;
+}

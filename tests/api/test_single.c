@@ -1,0 +1,186 @@
+/* test_single.c - single images through a pipeline: a loader's rows, from any thread
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "images.h"
+#include "tap.h"
+
+#include <pthread.h>
+
+enum { COUNT = 6, SEED = 11, EPOCH = 3, THREADS = 6, ROUNDS = 20 };
+
+static const char steps[] = "random_resized_crop(size=24); random_horizontal_flip; color_jitter(brightness=0.4); "
+                            "to_tensor; normalize(mean=[0.5,0.4,0.3], std=[0.2,0.3,0.4]); random_erasing(p=0.5)";
+
+static struct stoker_single *open_single(const char *text, enum stoker_layout layout)
+{
+    struct stoker_single_options opt = stoker_single_defaults();
+    struct stoker_pipeline *pipe;
+    struct stoker_single *single = NULL;
+    struct stoker_error err;
+    opt.layout = layout;
+    if (stoker_pipeline_open(&pipe, text, &err) == 0) {
+        stoker_single_open(&single, pipe, &opt, &err);
+        stoker_pipeline_close(pipe);
+    }
+    return single;
+}
+
+static struct stoker_picture picture_of(const struct stoker_item *item)
+{
+    return (struct stoker_picture){.size = sizeof(struct stoker_picture), .data = item->data, .bytes = item->size};
+}
+
+struct reader {
+    struct stoker_single *single;
+    const struct stoker_item *items;
+    const float *rows;
+    bool same;
+};
+
+/* Each thread makes all samples, in an order of its own. */
+static void *read_all(void *argument)
+{
+    struct reader *reader = argument;
+    struct stoker_tensor out;
+    struct stoker_error err;
+    for (uint32_t k = 0; reader->same && k < COUNT * ROUNDS; k++) {
+        const uint32_t sample = k * 5 % COUNT;
+        const struct stoker_picture picture = picture_of(&reader->items[sample]);
+        reader->same = stoker_single_run(reader->single, &picture, SEED, EPOCH, sample, &out, &err) == 0 &&
+                       out.dtype == STOKER_F32 && out.shape[0] == 3 && out.shape[1] == 24 && out.shape[2] == 24 &&
+                       !memcmp(out.data, reader->rows + sample * 3 * 24 * 24, 3 * 24 * 24 * sizeof(float));
+        free(out.data);
+    }
+    return NULL;
+}
+
+static void as_rows(struct stoker_dataset *data, const struct stoker_item *items)
+{
+    struct stoker_loader_options opt = stoker_loader_defaults();
+    struct stoker_epoch epoch = stoker_epoch_defaults();
+    struct stoker_loader *loader;
+    struct stoker_pipeline *pipe;
+    const struct stoker_batch *batch;
+    struct stoker_error err;
+    struct reader reader[THREADS];
+    pthread_t thread[THREADS];
+    opt.batch_size = COUNT;
+    opt.workers = 0;
+    opt.order.seed = SEED;
+    epoch.epoch = EPOCH;
+    if (!ok(stoker_pipeline_open(&pipe, steps, &err) == 0 && stoker_loader_open(&loader, data, pipe, &opt, &err) == 0 &&
+                stoker_loader_start(loader, &epoch, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0,
+            "a loader"))
+        return;
+    struct stoker_single *single = open_single(steps, STOKER_NCHW);
+    bool same = ok(single != NULL, "a single");
+    for (uint32_t k = 0; k < THREADS; k++) {
+        reader[k] = (struct reader){single, items, batch->images.data, same};
+        pthread_create(&thread[k], NULL, read_all, &reader[k]);
+    }
+    for (uint32_t k = 0; k < THREADS; k++) {
+        pthread_join(thread[k], NULL);
+        same = same && reader[k].same;
+    }
+    ok(same, "%d threads at once make what the loader's rows hold, to the bit", THREADS);
+    stoker_single_close(single);
+    stoker_batch_release(batch);
+    stoker_loader_close(loader);
+    stoker_pipeline_close(pipe);
+}
+
+static void parts_and_pixels(const struct stoker_item *item)
+{
+    struct stoker_single *single = open_single("", STOKER_NHWC);
+    struct stoker_picture picture = picture_of(item);
+    struct stoker_tensor whole, part, again;
+    struct stoker_error err;
+    if (!ok(single && stoker_single_run(single, &picture, 0, 0, 0, &whole, &err) == 0 && whole.dtype == STOKER_U8 &&
+                whole.shape[2] == 3,
+            "a pipeline without ops decodes"))
+        return;
+    const uint32_t height = (uint32_t)whole.shape[0], width = (uint32_t)whole.shape[1];
+    picture.x = 5;
+    picture.y = 7;
+    picture.crop_width = 11;
+    picture.crop_height = 13;
+    bool same = stoker_single_run(single, &picture, 0, 0, 0, &part, &err) == 0;
+    for (uint32_t y = 0; same && y < 13; y++)
+        same = !memcmp((uint8_t *)part.data + y * 33, (uint8_t *)whole.data + ((y + 7) * width + 5) * 3, 33);
+    ok(same && part.shape[0] == 13 && part.shape[1] == 11, "a part of it is the crop");
+    free(part.data);
+
+    uint8_t *wide = malloc((size_t)width * height * 4);
+    for (uint32_t k = 0; wide && k < width * height; k++) {
+        memcpy(wide + 4 * k, (uint8_t *)whole.data + 3 * k, 3);
+        wide[4 * k + 3] = (uint8_t)k;
+    }
+    struct stoker_picture pixels = {.size = sizeof pixels, .data = wide, .bytes = (size_t)width * height * 4,
+                                    .width = width, .height = height, .channels = 4};
+    ok(wide && stoker_single_run(single, &pixels, 0, 0, 0, &again, &err) == 0 &&
+           !memcmp(again.data, whole.data, (size_t)width * height * 3),
+       "pixels of four channels give the first three");
+    free(again.data);
+    pixels.bytes--;
+    ok(stoker_single_run(single, &pixels, 0, 0, 0, &again, &err) < 0 && !again.data, "too few of them are refused (%s)",
+       err.message);
+    free(wide);
+    free(whole.data);
+    stoker_single_close(single);
+}
+
+static void refusals(const struct stoker_item *item)
+{
+    struct stoker_single *single = open_single("random_crop(size=4000); to_tensor", STOKER_NCHW);
+    struct stoker_picture picture = picture_of(item);
+    struct stoker_pipeline *pipe;
+    struct stoker_single *none = (void *)&picture;
+    struct stoker_tensor out;
+    struct stoker_error err;
+    picture.name = "small.jpg";
+    ok(stoker_single_run(single, &picture, 0, 0, 0, &out, &err) < 0 && !out.data && strstr(err.message, "small.jpg"),
+       "a crop larger than the image (%s)", err.message);
+    picture.bytes /= 2;
+    ok(stoker_single_run(single, &picture, 0, 0, 0, &out, &err) < 0 && !out.data, "half a file (%s)", err.message);
+    picture.size = 0;
+    ok(stoker_single_run(single, &picture, 0, 0, 0, &out, &err) == STOKER_EINVAL, "a picture without its size (%s)",
+       err.message);
+    ok(stoker_single_run(NULL, &picture, 0, 0, 0, &out, &err) == STOKER_EINVAL, "nothing to run");
+    stoker_single_close(single);
+    stoker_single_close(NULL);
+    stoker_pipeline_open(&pipe, "audio_mono", &err);
+    ok(stoker_single_open(&none, pipe, NULL, &err) == STOKER_EINVAL && !none, "a pipeline for sounds (%s)", err.message);
+    stoker_pipeline_close(pipe);
+    struct stoker_single_options opt = stoker_single_defaults();
+    stoker_pipeline_open(&pipe, "to_tensor", &err);
+    opt.pillow = 7;
+    ok(stoker_single_open(&none, pipe, &opt, &err) == STOKER_EINVAL && !none, "a Pillow that never was (%s)", err.message);
+    stoker_pipeline_close(pipe);
+}
+
+int main(void)
+{
+    struct stoker_item *items = test_items(COUNT);
+    struct stoker_item jpeg = test_jpeg(1, 80, 60), progressive = test_jpeg_progressive(1, 80, 60);
+    struct stoker_dataset *data;
+    struct stoker_error err;
+    uint32_t width = 0, height = 0, components = 0;
+    if (!ok(stoker_dataset_from_memory(&data, items, COUNT, &err) == 0, "a data set"))
+        return done_testing();
+    as_rows(data, items);
+    parts_and_pixels(&jpeg);
+    refusals(&jpeg);
+    ok(stoker_jpeg_is_regular(jpeg.data, jpeg.size, &width, &height, &components) && width == 80 && height == 60 &&
+           components == 3,
+       "a whole JPEG is regular");
+    ok(!stoker_jpeg_is_regular(jpeg.data, jpeg.size - 2, &width, &height, &components) &&
+           !stoker_jpeg_is_regular(progressive.data, progressive.size, &width, &height, &components) &&
+           !stoker_jpeg_is_regular(NULL, 0, &width, &height, &components),
+       "one without its end is not, nor a progressive one, nor nothing");
+    stoker_dataset_close(data);
+    test_items_free(items, COUNT);
+    free((void *)(uintptr_t)jpeg.data);
+    free((void *)(uintptr_t)progressive.data);
+    return done_testing();
+}
