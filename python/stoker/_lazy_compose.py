@@ -21,6 +21,7 @@ from . import _ext
 from . import transforms as T
 from ._convert import take_capsule
 from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy
+from ._untouched import LOOKS_FOR_LAZY, changes_of_step
 from .compile import compile_transform
 
 _CONTAINERS = {"Compose", "Sequential"}
@@ -41,7 +42,6 @@ _PRESET = "ImageClassification"
 _KNOWN = (
     _GEOMETRY | _COLOURS | _MAKE_TENSORS | _ON_TENSORS | _TO_FLOAT | {"Identity", "RGB", "RandomApply", _PRESET}
 )
-_METHODS = ("__call__", "forward", "transform", "make_params", "_call_kernel", "check_inputs")
 
 _classes: dict[type, str] = {}  # torchvision's own that were found unchanged, and what they are called here
 _plans: dict[int, _Plan] = {}  # by the id of the transform that is called
@@ -209,24 +209,21 @@ def _is_v2(step: Any) -> bool:
     return type(step).__module__.startswith("torchvision.transforms.v2")
 
 
-def _has_own_ways(step: Any) -> bool:
-    """Whether somebody has changed what this one object does."""
-    state = step.__dict__
-    return bool(
-        any(name in state for name in _METHODS) or any(state.get(name) for name in _HOOKS)
-    )
+def _is_changed(step: Any) -> bool:
+    """Whether somebody has changed what this object or its class does."""
+    return bool(changes_of_step(step, type(step).__module__.partition(".")[0]))
 
 
 def _name_of(step: Any) -> str | None:
     """What a step of torchvision's is called; None for any other."""
     name = _classes.get(type(step))
-    return None if name is None or name in _CONTAINERS or _has_own_ways(step) else name
+    return None if name is None or name in _CONTAINERS or _is_changed(step) else name
 
 
 def _flat(steps: Any) -> Iterator[Any]:
     """The steps, those of containers among them."""
     for step in steps:
-        if _classes.get(type(step)) in _CONTAINERS and not _has_own_ways(step):
+        if _classes.get(type(step)) in _CONTAINERS and not _is_changed(step):
             yield from _flat(_inside(step))
         else:
             yield step
@@ -357,23 +354,17 @@ def run(transform: Any, image: Any) -> Any:
 # ---- patches ----
 
 
-def _is_unchanged(kind: type) -> bool:
-    for name in _METHODS:
-        function = getattr(kind, name, None)
-        if function is not None and not getattr(function, "__module__", "").startswith(("torch.", "torchvision.")):
-            return False
-    return True
-
-
 def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, *inputs: Any, **named: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) in LAZY and not named and type(self) in _classes:
-            if not _has_own_ways(self) and _default_is_float32():
+            hooked = any(self.__dict__.get(name) for name in _HOOKS)  # they would be called once more
+            if not hooked and _default_is_float32():
                 return run(self, inputs[0])
         return original(self, *inputs, **named)
 
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(forward, name, getattr(original, name))
+    setattr(forward, LOOKS_FOR_LAZY, original)
     return forward
 
 
@@ -411,7 +402,7 @@ def _patches(module_name: str) -> list[_Patch]:
     return [
         _Patch(kind, name)
         for kind, name in found
-        if isinstance(kind, type) and kind.__module__.startswith("torchvision.transforms") and _is_unchanged(kind)
+        if isinstance(kind, type) and kind.__module__.startswith("torchvision.transforms")
     ]
 
 

@@ -11,14 +11,16 @@ from types import FunctionType
 from typing import Any
 
 _LOOKED_UP = ("__getattribute__", "__getattr__")
+LOOKS_FOR_LAZY = "_stoker_original"  # the attribute by which a function in the place of another names it
 
 
 def _functions(found: Any) -> Iterator[Any]:
-    """The functions behind an entry of a class."""
+    """The functions behind an entry of a class; of ours that look for lazy images, those they call."""
     if isinstance(found, property):
         yield from filter(None, (found.fget, found.fset))
     else:
-        yield getattr(found, "__func__", found)
+        function = getattr(found, "__func__", found)
+        yield vars(function).get(LOOKS_FOR_LAZY, function) if isinstance(function, FunctionType) else function
 
 
 def _is_from(package: str, function: Any) -> bool:

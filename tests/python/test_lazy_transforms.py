@@ -395,6 +395,16 @@ def test_torchvision_is_not_imported_for_it_and_found_when_it_is(tmp_path):
     )
 
 
+def test_what_the_engine_runs_alone_is_compiled_as_ever(tree):
+    """The patches are no change of torchvision's classes to who compiles them."""
+    data = pytest.importorskip("torchvision.datasets").ImageFolder(tree, FIXED["eval"])
+    with stoker.lazy_images():
+        outcome(FIXED["eval"], FILES[0], "RGB")
+        ours = list(stoker.DataLoader(data, batch_size=8, compile="require"))
+    theirs = list(torch.utils.data.DataLoader(data, batch_size=8))
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(ours, theirs, strict=True))
+
+
 # ---- data sets ----
 
 
