@@ -37,18 +37,11 @@ static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
 static const char *const fidelity_words[] = {"exact", "fast", NULL};
 static const char *const augment_on_words[] = {"auto", "cpu", "cuda", NULL}; /* of enum stoker_place */
 
-#define OPTION(name, kind)                                                                              \
-    {                                                                                                   \
-#name, kind, offsetof(struct request, options.name), NULL                                       \
-    }
-#define WORDS(name)                                                                                     \
-    {                                                                                                   \
-#name, EXT_WORD, offsetof(struct request, options.name), name##_words                           \
-    }
-#define ORDER(name, kind)                                                                               \
-    {                                                                                                   \
-#name, kind, offsetof(struct request, options.order.name), NULL                                 \
-    }
+/* clang-format off */
+#define OPTION(name, kind) {#name, kind, offsetof(struct request, options.name), NULL}
+#define WORDS(name) {#name, EXT_WORD, offsetof(struct request, options.name), name##_words}
+#define ORDER(name, kind) {#name, kind, offsetof(struct request, options.order.name), NULL}
+/* clang-format on */
 static const struct ext_option loader_options[] = {
     OPTION(batch_size, EXT_U32),
     OPTION(workers, EXT_I32),
