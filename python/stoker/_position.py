@@ -14,7 +14,7 @@ import itertools
 import random
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -136,18 +136,29 @@ class Draws:
         self._keeper = _keeper(self._sampler)
         self._random: dict[str, Any] | None = None  # the generators before the first draw
         self._sum = 0
+        self._kept_first: Any = None  # the sampler's state before its first draw
         self._iterator: Iterator[Any] = iter(())
         self._first: list[Any] = []  # drawn early, so that a saved state is of what will come
         if self._keeper is not None and "sampler" in self._start:
             self._keeper.load_state_dict(self._start["sampler"])  # before anybody calls its iter()
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the sampler says itself where it stands."""
+        return self._keeper is not None
+
     def begin(self, iterator: Iterator[Any]) -> None:
-        """`iterator` is the sampler's; what a resumed epoch has had is passed over."""
+        """`iterator` is the sampler's. replay() comes next."""
         self._iterator = iterator
         if self._keeper is None and has_state(iterator):
             self._keeper = iterator
             if "sampler" in self._start:
                 iterator.load_state_dict(self._start["sampler"])  # type: ignore[attr-defined]
+        if self._keeper is not None:
+            self._kept_first = self._keeper.state_dict()
+
+    def replay(self, count: Callable[[Any], Any]) -> None:
+        """What a resumed epoch has had is drawn again and passed over, and `count` told of it."""
         if "random" not in self._start:
             return
         self._random = self._start["random"]
@@ -157,7 +168,7 @@ class Draws:
             elif self._resharded():
                 self._skip_of_all()
             else:
-                self._skip()
+                self._skip(count)
             # A sampler that draws from torch's own generator does so with its first sample.
             self._first = list(itertools.islice(self._iterator, 1))
 
@@ -180,7 +191,7 @@ class Draws:
 
     def state(self, mark: tuple[int, Any] | None) -> dict[str, Any]:
         assert self._random is not None
-        sum_, sampler = (self._start.get("sum", 0), self._start.get("sampler")) if mark is None else mark
+        sum_, sampler = (self._start.get("sum", 0), self._kept_first) if mark is None else mark
         now = {"now": _torchs_now()} if "torch" in self._random else {}
         out = {"random": {**self._random, **now}, "sum": sum_}
         if sampler is not None:
@@ -188,11 +199,12 @@ class Draws:
         shares = self._shares()
         return out if shares is None else {**out, "shares": shares}
 
-    def _skip(self) -> None:
+    def _skip(self, count: Callable[[Any], Any]) -> None:
         passed = 0
         for _ in range(self._start["batches"]):
             for index in itertools.islice(self._iterator, 1):
                 self._sum = _summed(index, self._sum)
+                count(index)
                 passed += 1
         if passed < self._start["batches"] or self._sum != self._start.get("sum", 0):
             raise ValueError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,8 @@ class Epochs:
         self.finished: dict[str, Any] = {}  # what the latest epoch that ended has left behind
         self.bad: list[dict[str, Any]] = []
         self.made = 0  # iterators
+        self.batches = 0
+        self.waited_seconds = self.first_batch_seconds = 0.0
         self.exchanges: list[Any] = []  # of iterators that ended, for the next
         self._current: Callable[[], PythonIterator | None] = lambda: None
 
@@ -76,6 +79,21 @@ class Epochs:
         self.next = int(state["epoch"])
         self.left = None
 
+    def waited(self, seconds: float) -> None:
+        if not self.batches:
+            self.first_batch_seconds = seconds
+        self.batches += 1
+        self.waited_seconds += seconds
+
+    def stats(self) -> dict[str, Any]:
+        """Of the engine's statistics what there is in Python."""
+        return {
+            "batches": self.batches,
+            "bad_samples": len(self.bad),
+            "waited_seconds": self.waited_seconds,
+            "first_batch_seconds": self.first_batch_seconds,
+        }
+
     def report(self, epoch: int, samples: list[dict[str, Any]]) -> None:
         self.bad.extend({**sample, "epoch": epoch} for sample in samples)
         del self.bad[:-_BAD_KEPT]
@@ -115,9 +133,10 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self.finished = self._begun = False
         self._delivered = start.get("batches", 0)
         self._mark: tuple[int, Any] | None = None
-        self._draws.begin(self._sampler_iter)
         self._seed = loader._sample_seed()
-        self._occurrences = Occurrences(loader._index_sampler)
+        self._draws.begin(self._sampler_iter)
+        self._occurrences = Occurrences(loader._index_sampler, self._draws.is_kept)
+        self._draws.replay(lambda index: self._key(index, 0))
         self._error_limit = loader.error_limit
         self._failed = 0
 
@@ -131,18 +150,21 @@ class PythonIterator(_torch._BaseDataLoaderIter):
     def _next_index(self) -> Any:
         return self._draws.next()
 
-    def _key(self, index: Any) -> Any:
+    def _key(self, index: Any, number: int) -> Any:
         """What the seeds of a batch's samples follow from; None: from the worker's."""
         if self._seed is None:
             return None
-        return self._seed, self.epoch, self._occurrences.count(index)
+        return self._seed, self.epoch, self._occurrences.count(index, number)
 
     def __next__(self) -> Any:
         if not self._begun:
             self._begun = True
             self._epochs.begun(self)
+        began = time.perf_counter()
         try:
-            return super().__next__()
+            batch = super().__next__()
+            self._epochs.waited(time.perf_counter() - began)
+            return batch
         except StopIteration:
             if not self.finished:
                 self.finished = True
@@ -241,7 +263,7 @@ class SingleIterator(PythonIterator):
         return self._finished(data)
 
     def _fetched(self, index: Any) -> Any:
-        key = self._key(index)
+        key = self._key(index, self._delivered)
         if key is None:
             return self._fetcher.fetch(index, None)
         with generators_kept():

@@ -54,9 +54,11 @@ def generators_kept() -> Iterator[None]:
 
 
 class Occurrences:
-    """How often a sampler gave a sample before: copies of one sample have seeds of their own."""
+    """How often a sampler gave a sample before: copies of one sample have seeds of their own. Of a sampler that
+    keeps its own state (`kept`) nobody knows after a resume; there it is where in the epoch the sample comes."""
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler: Any, kept: bool) -> None:
+        self._kept = kept
         inner = sampler.sampler if type(sampler) is BatchSampler else sampler
         kind = type(inner)
         self._never = kind is SequentialSampler or kind is RandomSampler and not inner.replacement
@@ -64,10 +66,12 @@ class Occurrences:
         self._never = self._never or kind is DistributedSampler
         self._count: Counter[Any] = Counter()
 
-    def count(self, index: Any) -> Any:
-        """For a batch of indices, or one: None where nothing can come twice."""
+    def count(self, index: Any, batch: int) -> Any:
+        """For a batch of indices, or one, by the number of the batch: None where nothing can come twice."""
         if self._never:
             return None
+        if self._kept:
+            return [f"{batch}.{n}" for n in range(len(index))] if isinstance(index, (list, tuple)) else batch
         if not isinstance(index, (list, tuple)):
             return self._one(index)
         return [self._one(each) for each in index]

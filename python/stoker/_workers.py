@@ -168,12 +168,14 @@ class WorkerIterator(PythonIterator):
             if not beyond or self._send_idx not in beyond:
                 break
             self._beyond[self._send_idx] = self._draws.mark()
+            self._key(index, self._send_idx)  # it was drawn, and counts
             self._send_idx += 1
         if worker is None:
             worker = self._choose()
         if worker is None:
             return False
-        message = pickle.dumps((index, self._key(index)), pickle.HIGHEST_PROTOCOL)
+        key = self._key(index, self._send_idx)
+        message = pickle.dumps((index, key), pickle.HIGHEST_PROTOCOL)
         self._send(self._send_idx, _Task(worker, self._free_slot(), message, index, self._draws.mark()))
         self._send_idx += 1
         return True

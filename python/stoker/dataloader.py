@@ -17,6 +17,15 @@ from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
 from ._mix import compile_batches
 from ._native import Native
+from ._options import (
+    ENGINE_ONLY,
+    output_of,
+    refuse_what_needs_the_engine,
+    refused_in_python,
+    required,
+    resolved,
+    worker_count,
+)
 from ._ranks import (
     Share,
     engine_sampler,
@@ -41,24 +50,6 @@ else:
 __all__ = ["DataLoader"]
 
 _T_co = TypeVar("_T_co", covariant=True)
-
-# What only the engine can do, with the value that asks for nothing.
-_ENGINE_ONLY: dict[str, Any] = {
-    "dtype": None,
-    "memory_format": None,
-    "augment_on": "auto",
-    "pinned_limit": None,
-    "batch_transforms": None,
-    "fidelity": "exact",
-    "pillow": 13,
-    "exif_rotate": False,
-    "ragged": "list",
-    "output": None,
-    "read_ahead": None,
-    "max_memory": None,
-    "pixel_limit": None,
-}
-
 
 class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     """Batches of images and labels, as torch.utils.data.DataLoader gives them. Of data sets whose
@@ -213,15 +204,15 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in _ENGINE_ONLY}
+        given = {name: value for name, value in locals().items() if name in ENGINE_ONLY}
         if order is None:
             order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
         check_arguments(num_workers, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
         if compiled is None:
-            given |= _refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
-            self._refuse_what_needs_the_engine(why, given)
+            given |= refused_in_python(dataset, seed if share is None else None, seed_by, on_error)
+            refuse_what_needs_the_engine(why, given)
         self._why_python = why
         own_sampler = None
         if share is not None:
@@ -234,7 +225,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             shuffle if own_sampler is None else None,
             sampler if own_sampler is None else own_sampler,
             batch_sampler,
-            _worker_count(num_workers, compiled),
+            worker_count(num_workers, compiled),
             collate_fn,
             pin_memory,
             drop_last,
@@ -266,7 +257,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self._gather: Gather | None = None
         self._native = None if compiled is None else self._new_native(compiled, *self._asked)
         if compile == "require" and compiled is None and self._gathered() is None:
-            raise _required(why)
+            raise required(why)
         if compile is not False:
             log_once(self)
         if self._native is not None and num_workers == "auto":
@@ -296,21 +287,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._why_python:
             super().check_worker_number_rationality()
 
-    def _refuse_what_needs_the_engine(self, why: list[Blocker], given: dict[str, Any]) -> None:
-        asked = [name for name, value in given.items() if value is not None and value != _ENGINE_ONLY.get(name)]
-        reasons = "; ".join(why)
-        if asked:
-            names = ", ".join(f"{name}={given[name]!r}" for name in asked)
-            raise NotImplementedError(
-                f"{names}: the engine alone does that, and it cannot do this data set: {reasons}. Leave "
-                f"{'it' if len(asked) == 1 else 'them'} out, or mend what the engine cannot do"
-            )
-        if torch_if_installed() is None:
-            raise NotImplementedError(
-                f"the engine cannot do this: {reasons}. Data sets written in Python need torch, which is not "
-                "installed"
-            )
-
     def _new_native(
         self,
         compiled: Compiled,
@@ -320,8 +296,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         prefetch_factor: int | None,
         persistent_workers: bool | None,
     ) -> Native:
-        output = _output(self.output)
-        device = _resolve(device_name(self.device))
+        output = output_of(self.output)
+        device = resolved(device_name(self.device))
         check_device(device, self.augment_on, output, self._asked_batch_size(), self.batch_transforms)
         pinned = bool(self.pin_memory) and device is None and has_cuda()
         share = self._share or Share(0, 1, False)
@@ -372,7 +348,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
         loader anew from torch's attributes. Shares are for their samplers."""
         own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
-        options = {name: getattr(self, name) for name in (*own, *_ENGINE_ONLY)}
+        options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
         if self._native is not None:
             _, _, num_workers, prefetch_factor, persistent_workers = self._asked
             options |= {
@@ -434,11 +410,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def _go_on_in_python(self, native: Native, why: list[Blocker]) -> None:
         """The engine cannot do the data set any more."""
         if self.compile == "require":
-            raise _required(why)
+            raise required(why)
         seed = self.seed if self._share is None else None
-        asked = {name: getattr(self, name) for name in _ENGINE_ONLY}
-        asked |= _refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
-        self._refuse_what_needs_the_engine(why, asked)
+        asked = {name: getattr(self, name) for name in ENGINE_ONLY}
+        asked |= refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
+        refuse_what_needs_the_engine(why, asked)
         if native.is_pending():
             raise NotImplementedError(
                 "the state that was loaded is the engine's, which cannot run this data set any more: " + "; ".join(why)
@@ -479,7 +455,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     def _device_of_python(self) -> str | None:
         """Where batches of a data set written in Python go."""
-        device = _resolve(device_name(self.device))
+        device = resolved(device_name(self.device))
         if device is not None and not has_cuda():
             raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or is a build without CUDA")
         return device
@@ -538,8 +514,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def stats(self) -> dict[str, Any]:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
         workers) and its share, waiting, memory, the first batch, and what a device was given. "notes" are
-        sentences on what is slower than it could be, and why."""
-        return self._engine_side("stats()").stats()
+        sentences on what is slower than it could be, and why. Of a data set written in Python: batches,
+        samples that failed, and how long next() took in all and for the first batch."""
+        if self._native is None:
+            return {**self._epochs.stats(), "workers": self.num_workers}
+        return self._native.stats()
 
     def bad_samples(self) -> list[dict[str, Any]]:
         """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
@@ -580,51 +559,3 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
             f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
         )
-
-
-def _required(why: list[Blocker]) -> NotImplementedError:
-    reasons = "".join(f"\n- {reason}" for reason in why)
-    return NotImplementedError(f"compile='require', and the engine cannot do this:{reasons}")
-
-
-def _refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> dict[str, Any]:
-    """Options that a data set written in Python cannot have, unlike others."""
-    from torch.utils.data import IterableDataset
-
-    refused: dict[str, Any] = {}
-    if on_error == "replace":
-        refused["on_error"] = on_error
-    if seed is not None and seed_by != "sample":
-        refused["seed"] = seed
-    if isinstance(dataset, IterableDataset):
-        if seed_by == "sample":
-            raise ValueError("seed_by='sample' needs samples with numbers, which an IterableDataset has not")
-        if on_error == "skip":
-            refused["on_error"] = on_error
-    return refused
-
-
-def _worker_count(num_workers: int | str, compiled: Compiled | None) -> int:
-    """"auto" for torch, which wants a number: none where Python does the work; the engine's threads are
-    counted when they are there."""
-    if num_workers != "auto":
-        return num_workers  # type: ignore[return-value]
-    return 0 if compiled is None else 1
-
-
-def _output(output: str | None) -> str:
-    if output not in (None, "torch"):
-        return output
-    if torch_if_installed() is not None:
-        return "torch"
-    if output == "torch":
-        raise ModuleNotFoundError("output='torch' needs torch, which is not installed")
-    return "numpy"
-
-
-def _resolve(device: str | None) -> str | None:
-    """torch's current GPU, where the number is left open."""
-    torch: Any = sys.modules.get("torch")
-    if device != "cuda" or torch is None or not torch.cuda.is_available():
-        return device
-    return f"cuda:{torch.cuda.current_device()}"

@@ -408,3 +408,46 @@ def test_killed_at_random_moments(tmp_path):
         lives += 1
     assert lives >= 2
     assert json.loads((tmp_path / "killed").read_text())["lines"] == expected
+
+
+class Kept4(tud.Sampler):
+    """Gives samples several times, and says where it is."""
+
+    at = 0
+
+    def __len__(self):
+        return 24
+
+    def __iter__(self):
+        for number in range(self.at, 24):
+            self.at = number + 1
+            yield number % 5
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+@pytest.mark.parametrize("sampler", [lambda: [n % 5 for n in range(24)], Kept4])
+@pytest.mark.parametrize("workers", [(0, 2), (2, 0), (2, 2)])
+def test_copies_of_a_sample_keep_their_seeds_after_a_resume(sampler, workers):
+    def loader(number):
+        return stoker.DataLoader(Drawn(), 3, sampler=sampler(), num_workers=number, seed=2, seed_by="sample")
+
+    before, state, after = left_after(loader(workers[0]), 3)
+    rows = [tuple(row) for batch in before + after for row in batch]
+    assert len(set(rows)) == len(rows) == 24
+    other = loader(workers[1])
+    other.load_state_dict(state)
+    assert batches(other) == after
+
+
+def test_statistics():
+    loader = stoker.DataLoader(Squares(), 10, num_workers=1)
+    list(loader)
+    stats = loader.stats()
+    assert stats["batches"] == 5 and stats["workers"] == 1 and stats["bad_samples"] == 0
+    assert 0 < stats["first_batch_seconds"] <= stats["waited_seconds"]
