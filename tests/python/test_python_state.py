@@ -362,7 +362,7 @@ KILLED = """
         def __len__(self): return 60
         def __getitem__(self, index): return torch.tensor([index, torch.randint(1000, ()).item()])
 
-    where, workers = sys.argv[1], int(sys.argv[2])
+    where, workers, epochs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.manual_seed(0)
     loader = stoker.DataLoader(Slow(), 3, shuffle=True, num_workers=workers, seed=5, seed_by="sample")
     epoch, lines = 0, []
@@ -370,7 +370,7 @@ KILLED = """
         saved = json.load(open(where))
         loader.load_state_dict(saved["loader"])
         lines, epoch = saved["lines"], saved["epoch"]
-    while epoch < 2:
+    while epoch < epochs:
         for batch in loader:
             lines.append(batch.tolist())
             with open(where + ".part", "w") as out:
@@ -383,10 +383,12 @@ KILLED = """
 
 
 def test_killed_at_random_moments(tmp_path):
-    """The stream of batches over many lives is that of one."""
+    """The stream of batches over many lives is that of one. STOKER_TEST_KILLS says how many."""
+    kills = int(os.environ.get("STOKER_TEST_KILLS", "2"))
+    epochs = str(2 + kills // 2)
 
     def run(name, workers, kill_after=None):
-        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / name), str(workers)]
+        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / name), str(workers), epochs]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for line in process.stdout:
@@ -406,7 +408,8 @@ def test_killed_at_random_moments(tmp_path):
     while not run("killed", lives % 3, done + random_.randint(5, 12)):
         done = len(json.loads((tmp_path / "killed").read_text())["lines"])
         lives += 1
-    assert lives >= 2
+    assert lives >= kills
+    print(f"killed {lives} times, {len(expected)} batches")
     assert json.loads((tmp_path / "killed").read_text())["lines"] == expected
 
 
