@@ -98,7 +98,7 @@ def test_no_worker_is_started_for_it():
     loader = stoker.DataLoader(DATA, 4, num_workers=2)
     epoch = iter(loader)
     next(epoch)
-    assert not hasattr(epoch, "_workers")
+    assert epoch._workers == []
     assert "whole batches" in stoker.DataLoader(DATA, 4, compile="require").explain()
 
 
