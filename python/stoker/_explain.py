@@ -98,7 +98,8 @@ def gather_plan(loader: Any) -> Plan:
 
 def python_plan(loader: Any) -> Plan:
     """Of a data set that runs in Python, for the reasons given."""
-    where = f"{loader.num_workers} worker processes" if loader.num_workers else "this process"
+    count = loader.num_workers
+    where = f"{count} worker process{'es' if count > 1 else ''}" if count else "this process"
     blockers: list[Blocker] = loader._why_python
     general = [b for b in blockers if b.stage not in (READ, DECODE, TRANSFORM, LABEL, COLLATE)]
     rows: list[Row] = []
@@ -112,9 +113,12 @@ def python_plan(loader: Any) -> Plan:
     if rows[0].why == _FOLLOWS and not general:
         rows[0] = rows[0]._replace(why="what comes behind it is Python's")
     rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
+    if loader.compile is not False:
+        rows.append(Row("images opened by Pillow", f"engine, in {where}", _LAZY, ""))
     return Plan([*rows, _copy_row(loader)])
 
 
+_LAZY = "decoded when torchvision's transforms say what of them is wanted"
 _FOLLOWS = "the data set runs in Python"
 
 

@@ -45,10 +45,12 @@ def test_the_plan_of_python(tree):
     plan = stoker.DataLoader(datasets.ImageFolder(tree, MIXED), 4, num_workers=1).explain()
     by_stage = {row.stage: row for row in plan.rows}
     assert list(by_stage) == [
-        "read", "decode", "CenterCrop", "RandomRotation", "ToTensor", "Lambda", "collate", "copy to device"
+        "read", "decode", "CenterCrop", "RandomRotation", "ToTensor", "Lambda", "collate",
+        "images opened by Pillow", "copy to device"
     ]  # fmt: skip
     assert "the engine has it" in by_stage["ToTensor"].why and "cannot be" in by_stage["Lambda"].why
-    assert all(row.where == "1 worker processes" for row in plan.rows[:-1])
+    assert all(row.where == "1 worker process" for row in plan.rows[:-2])
+    assert by_stage["images opened by Pillow"].where == "engine, in 1 worker process"
     assert "compile=False" in stoker.DataLoader(datasets.ImageFolder(tree, CROP), compile=False).explain()
 
 
