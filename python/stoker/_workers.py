@@ -133,7 +133,7 @@ class WorkerIterator(PythonIterator):
             self._exchange.send(worker, slot, RESUME, 0, message)
             acks.append(slot)
         for slot in (*left, *acks):
-            self._wait((slot,))
+            self._wait((slot,), of_all=True)
             self._exchange.release(slot)
 
     def _free_slot(self) -> int:
@@ -244,8 +244,8 @@ class WorkerIterator(PythonIterator):
 
     # ---- batches ----
 
-    def _wait(self, slots: tuple[int, ...]) -> int:
-        """One of the slots that is done."""
+    def _wait(self, slots: tuple[int, ...], of_all: bool = False) -> int:
+        """One of the slots that is done. `of_all`: every worker has something to do, not those with tasks alone."""
         deadline = time.monotonic() + self._timeout if self._timeout > 0 else None
         while True:
             seconds = _LOOK_FOR_WORKERS
@@ -256,6 +256,8 @@ class WorkerIterator(PythonIterator):
             slot = self._exchange.wait(slots, seconds)
             if slot >= 0:
                 return slot
+            if of_all and self._pool is not None and self._pool.gone():
+                raise RuntimeError(self._pool.how_it_ended(self._pool.gone()[0], " It was waiting for the next epoch."))
             self._check_workers()
 
     def _due(self) -> tuple[int, ...]:
