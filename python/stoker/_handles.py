@@ -51,12 +51,19 @@ def find_handles(value: Any) -> list[tuple[str, str]]:
                 continue
             seen.add(id(each))
             kind = next((_HANDLES[k] for k in _names(each) if k in _HANDLES), None)
-            if kind is not None and not getattr(each, "closed", False):
+            if kind is not None and _is_open(each):
                 found.append((path, kind))
             elif type(each).__module__ != "builtins" or isinstance(each, (dict, list, tuple)):
                 following += [(path + name, inner) for name, inner in _inside(each)]
         level = following
     return found
+
+
+def _is_open(handle: Any) -> bool:
+    """Closed ones do no harm. Each library says it in its own way."""
+    if getattr(handle, "closed", False) or getattr(handle, "fp", handle) is None:  # files, tar; zip
+        return False
+    return bool(handle) if type(handle).__module__.startswith("h5py") else True
 
 
 def _names(value: Any) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,7 @@ import pytest
 import stoker
 import torch
 import torch.utils.data as tud
+from stoker._handles import find_handles
 
 warnings.filterwarnings("ignore", message="This DataLoader will create")
 
@@ -347,6 +349,27 @@ def test_handles_opened_before_the_fork_are_warned_of(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(stoker.DataLoader(Squares(), 10, num_workers=1))
+
+
+def test_handles_that_are_found(tmp_path):
+    h5py, lmdb = pytest.importorskip("h5py"), pytest.importorskip("lmdb")
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a", b"1")
+    handles = {
+        "h5py": h5py.File(tmp_path / "x.h5", "w"),
+        "lmdb": lmdb.open(str(tmp_path / "x.lmdb")),
+        "zipfile": zipfile.ZipFile(tmp_path / "x.zip"),
+        "sqlite3": sqlite3.connect(tmp_path / "x.db"),
+        "open file": open(tmp_path / "x.zip", "rb"),
+    }
+    for word, handle in handles.items():
+        data = Squares()
+        data.deep = [{"handle": handle}]
+        [(path, what)] = find_handles(data)
+        assert path == "dataset.deep[0]['handle']" and word in what
+        handle.close()
+        if word not in ("lmdb", "sqlite3"):  # which do not say that they are closed
+            assert find_handles(data) == []
 
 
 KILLED = """
