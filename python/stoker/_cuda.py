@@ -132,7 +132,8 @@ class Copier:
         return moved
 
     def copy(self, held: list[Any]) -> Any:
-        """The one batch in `held`, moved. It is taken out, so that its slot is let go in the copying stream."""
+        """The one batch in `held`, moved. It is taken out: its slot is let go in the copying stream, or, if a caller
+        still holds it, in the current one, which waits for the copies by then."""
         self._current = torch.cuda.current_stream(self.device)
         with torch.cuda.stream(self._stream):
             moved = each_tensor(held[0], self)

@@ -36,7 +36,7 @@ class Epochs:
         self.made = 0  # iterators
         self.batches = 0
         self.waited_seconds = self.first_batch_seconds = 0.0
-        self.exchanges: list[Any] = []  # of iterators that ended, for the next
+        self.exchanges: list[Any] = []  # that of the latest iterator that ended, for the next
         self._current: Callable[[], PythonIterator | None] = lambda: None
 
     def start(self, iterator: PythonIterator) -> dict[str, Any] | None:

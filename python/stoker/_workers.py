@@ -363,7 +363,7 @@ class WorkerIterator(PythonIterator):
             self._pool.shut()
             if all(not process.is_alive() for process in self._pool.processes):
                 self._exchange.reset()
-                self._epochs.exchanges.append((self._exchange, self._slots))
+                self._epochs.exchanges[:] = [(self._exchange, self._slots)]
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
