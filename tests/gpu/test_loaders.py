@@ -110,7 +110,8 @@ def test_absent_gpu_is_a_sentence(folder):
 
 def test_the_current_gpu_is_torchs(folder):
     loader = load(folder, device="cuda")
-    assert loader.device == f"cuda:{torch.cuda.current_device()}"
+    current = f"cuda:{torch.cuda.current_device()}"
+    assert str(next(iter(loader))[0].device) == current and f"device={current!r}" in repr(loader)
 
 
 def test_first_use_before_torch_has_used_the_gpu(folder):
