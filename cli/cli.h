@@ -23,14 +23,15 @@ struct command {
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct command cmd_bench, cmd_demo, cmd_info, cmd_pack, cmd_verify;
+extern const struct command cmd_bench, cmd_check, cmd_demo, cmd_doctor, cmd_explain, cmd_info, cmd_pack,
+    cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
 
 /* Prints "stoker: ..." on standard error and returns the exit code given. */
 int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text from data (names, messages that hold them) for the terminal: control characters, and bytes that are no
- * UTF-8, become \\xNN, so that a name can neither move the cursor nor end the line. In a buffer that the
- * caller gives, cut where that ends. */
+/* Text from data (names, messages that hold them) for the terminal: control characters, and bytes that
+ * are no UTF-8, become \\xNN, so that a name can neither move the cursor nor end the line. In a buffer
+ * that the caller gives, cut where that ends. */
 struct shown_text {
     char text[4096];
 };

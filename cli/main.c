@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&cmd_demo, &cmd_bench, &cmd_pack, &cmd_verify, &cmd_info};
+static const struct command *const commands[] = {&cmd_run,     &cmd_top,  &cmd_report, &cmd_check,
+                                                 &cmd_explain, &cmd_tune, &cmd_doctor, &cmd_demo,
+                                                 &cmd_bench,   &cmd_pack, &cmd_verify, &cmd_info};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const struct command *find(const char *name)

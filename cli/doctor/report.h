@@ -1,0 +1,27 @@
+/* report.h - a judged run as text, JSON, a page and a trace
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_DOCTOR_REPORT_H
+#define ST_DOCTOR_REPORT_H
+
+#include "cli/doctor/rule.h"
+
+#include <stdio.h>
+
+struct dr_style {
+    uint32_t width; /* columns */
+    bool color, ascii;
+};
+
+/* The verdict as it is printed at the end of `stoker run` and by `stoker report`. */
+void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_verdict *verdict,
+                      const struct dr_facts *facts);
+/* Every number, machine-readable (run.json). */
+int dr_write_json(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
+/* One page without a network (report.html). */
+int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
+/* For Perfetto and Chrome (trace.json): batches as flows from worker to step. */
+int dr_write_trace(FILE *to, const struct dr_facts *facts);
+
+#endif
