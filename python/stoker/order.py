@@ -81,21 +81,23 @@ class Draws:
     def next(self, pending: Place | None) -> Given:
         """The first part of the epoch, or the next. With `pending`, the part in which it was left."""
         if self._parts is None:
-            self._parts = self._all(pending)
+            self._parts = _parts_of(self._loader, pending)
         return next(self._parts)
 
-    def _all(self, pending: Place | None) -> Iterator[Given]:
-        loader = self._loader
-        size = loader.batch_size or 1
-        if _as_random_sampler(loader):
-            indices, origin = _random_sampler(loader, pending)
-            yield Given(indices, None, size, origin)
-        elif loader.sampler is not None:
-            yield from _resumed(_sampled(loader, size), pending)
-        elif loader.batch_sampler is not None:
-            yield from _resumed(_batched(loader), pending)
-        else:
-            yield Given(None, None, size, None)
+
+def _parts_of(loader: Native, pending: Place | None) -> Iterator[Given]:
+    """No method of Draws: a generator that knows who holds it would be freed by the garbage collector alone, and the
+    engine, with its memory on a GPU, along with it."""
+    size = loader.batch_size or 1
+    if _as_random_sampler(loader):
+        indices, origin = _random_sampler(loader, pending)
+        yield Given(indices, None, size, origin)
+    elif loader.sampler is not None:
+        yield from _resumed(_sampled(loader, size), pending)
+    elif loader.batch_sampler is not None:
+        yield from _resumed(_batched(loader), pending)
+    else:
+        yield Given(None, None, size, None)
 
 
 def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,38 @@ def test_threads_stay_between_epochs_and_go_with_the_loader(tree):
     brief = make(tree, persistent_workers=False)
     list(brief)
     assert threads() == before and brief.stats()["samples"] == 23
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        return torch.full((4,), index)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("kind", ["engine", "sampler", "python", "workers"])
+def test_a_loader_that_is_dropped_needs_no_garbage_collector(tree, kind, left):
+    """Its threads, its workers and its memory, on a GPU too, go with the last reference."""
+    if kind in ("engine", "sampler"):
+        loader = make(tree, **({"order": "torch"} if kind == "sampler" else {}))
+    else:
+        loader = stoker.DataLoader(Numbers(), 4, num_workers=2 if kind == "workers" else 0)
+    gc.collect()
+    gc.disable()
+    try:
+        batches = iter(loader)
+        next(batches)
+        if not left:
+            list(batches)
+        held = [weakref.ref(loader), weakref.ref(batches)]
+        if loader._native is not None:
+            held.append(weakref.ref(loader._native))
+        del loader, batches
+        assert [reference() for reference in held] == [None] * len(held)
+    finally:
+        gc.enable()
 
 
 def test_many_loaders_one_after_the_other(tree):
