@@ -52,3 +52,15 @@ WEAK int dr_write_trace(FILE *to, const struct dr_facts *facts)
     (void)to, (void)facts;
     return 0;
 }
+WEAK void dr_simulate(struct dr_outcome *out, const struct dr_trace *trace, const struct dr_plan *plan)
+{
+    (void)trace, (void)plan;
+    memset(out, 0, sizeof *out);
+}
+WEAK struct dr_range dr_gain(const struct dr_trace *trace, const struct dr_plan *now, const struct dr_plan *then,
+                             double ceiling)
+{
+    (void)trace, (void)now, (void)then, (void)ceiling;
+    return (struct dr_range){1, 1, 1};
+}
+WEAK const char *const dr_stage_names[DR_STAGES] = {"read"};

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/publish.h"
 #include "api/sized.h"
 #include "base/interrupt.h"
 #include "gpu/gpu.h"
@@ -60,7 +61,11 @@ int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, 
     int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_loader_options", err) : STOKER_OK;
     if (!rc)
         rc = find_device(opt.device, &devices, err);
-    return rc ? rc : st_loader_open(out, data, pipe, &opt, &devices, err);
+    if (!rc)
+        rc = st_loader_open(out, data, pipe, &opt, &devices, err);
+    if (!rc)
+        (*out)->published = st_publish_open();
+    return rc;
 }
 
 int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epoch,
@@ -74,7 +79,10 @@ int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch 
 int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                        struct stoker_error *err)
 {
-    return st_loader_next(loader, out, err);
+    const int rc = st_loader_next(loader, out, err);
+    if (!rc)
+        st_publish(loader->published, loader);
+    return rc;
 }
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
@@ -102,7 +110,14 @@ uint64_t stoker_loader_batches(const struct stoker_loader *loader) { return load
 
 uint32_t stoker_loader_workers(const struct stoker_loader *loader) { return loader->worker_count; }
 
-void stoker_loader_close(struct stoker_loader *loader) { st_loader_close(loader); }
+void stoker_loader_close(struct stoker_loader *loader)
+{
+    if (!loader || loader->owner != getpid())
+        return;
+    st_publish_close(loader->published);
+    loader->published = NULL;
+    st_loader_close(loader);
+}
 
 /* The handles below are const for the caller; inside, looking takes the lock. */
 static struct stoker_loader *inside(const struct stoker_loader *loader)

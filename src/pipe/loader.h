@@ -101,6 +101,7 @@ struct stoker_loader {
     struct st_columns_plan columns;
     int32_t sound_channels; /* of all sounds; -1: any; 0: nobody knows, so that none is right */
     pid_t owner;
+    struct st_published *published; /* api/publish.h; NULL: nothing is */
     uint64_t dataset_count;
     atomic_bool stopping; /* the epoch is being stopped: no read or pause goes on */
 

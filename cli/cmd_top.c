@@ -1,0 +1,222 @@
+/* cmd_top.c - `stoker top`: a run while it goes on, redrawn twice a second
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/cli.h"
+#include "cli/doctor/find.h"
+#include "cli/doctor/top/frame.h"
+#include "cli/doctor/top/live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { LEAST_WIDTH = 40, LEAST_HEIGHT = 10, MOST_SIDE = 1000, PERIOD_MS = 500 };
+
+struct top {
+    const char *what; /* a run's directory, its number, a process; NULL: the newest run */
+    char directory[4096];
+    int pid; /* of a process that no `stoker run` watches; 0 */
+    enum dr_pane pane;
+    bool once;
+    struct dr_screen screen;
+    struct dr_live *live;
+};
+
+static volatile sig_atomic_t ended;
+static void end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+/* ---- the terminal -------------------------------------------------------------------------------- */
+
+static struct termios before;
+
+static bool terminal_begin(void)
+{
+    struct termios raw;
+    if (tcgetattr(STDIN_FILENO, &before))
+        return false;
+    raw = before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &raw))
+        return false;
+    fputs("\033[?1049h\033[?25l", stdout); /* the other screen; no cursor */
+    fflush(stdout);
+    return true;
+}
+
+static void terminal_end(void)
+{
+    fputs("\033[?25h\033[?1049l", stdout);
+    fflush(stdout);
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+static uint32_t within(uint32_t value, uint32_t least)
+{
+    return value < least ? least : value > MOST_SIDE ? MOST_SIDE : value;
+}
+
+static void size_of(uint32_t *width, uint32_t *height)
+{
+    struct winsize size;
+    *width = 80;
+    *height = 24;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
+        *width = size.ws_col;
+        *height = size.ws_row;
+    }
+    *width = within(*width, LEAST_WIDTH);
+    *height = within(*height, LEAST_HEIGHT);
+}
+
+/* ---- frames -------------------------------------------------------------------------------------- */
+
+/* A run as it is now; false: it cannot be read at all. */
+static bool draw_run(struct top *top, struct stoker_error *err)
+{
+    struct dr_run *run;
+    struct dr_facts facts;
+    if (dr_run_open(&run, top->directory, err))
+        return false;
+    struct dr_verdict *verdict = calloc(1, sizeof *verdict);
+    const bool judged = verdict && dr_facts_of(&facts, run, -1, err) == 0;
+    if (judged)
+        dr_judge(verdict, &facts);
+    dr_top_frame(&top->screen, run, judged ? &facts : NULL, judged ? verdict : NULL, top->pane,
+                 err->message);
+    if (judged)
+        dr_facts_free(&facts);
+    free(verdict);
+    dr_run_close(run);
+    return true;
+}
+
+static bool draw(struct top *top, struct stoker_error *err)
+{
+    uint32_t width, height;
+    size_of(&width, &height);
+    if (!dr_screen_begin(&top->screen, width, height))
+        return false;
+    const bool drawn = top->live ? dr_live_frame(&top->screen, top->live, err) : draw_run(top, err);
+    if (!drawn)
+        return false;
+    dr_screen_end(&top->screen);
+    for (size_t at = 0; at < top->screen.size;) {
+        const ssize_t written = write(STDOUT_FILENO, top->screen.text + at, top->screen.size - at);
+        if (written < 0 && errno != EINTR)
+            return false;
+        at += written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+/* False: the user has seen enough. */
+static bool wait_for_key(struct top *top)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, 1, PERIOD_MS) <= 0 || !(input.revents & POLLIN))
+        return !(input.revents & (POLLHUP | POLLERR));
+    char key;
+    if (read(STDIN_FILENO, &key, 1) != 1)
+        return errno == EINTR;
+    if (key >= '1' && key < '1' + DR_PANES)
+        top->pane = (enum dr_pane)(key - '1');
+    return key != 'q' && key != 'Q' && key != 3 && key != 4 && key != 27;
+}
+
+static int watch(struct top *top)
+{
+    struct stoker_error err = {0};
+    const struct sigaction action = {.sa_handler = end};
+    bool good = true;
+    if (!terminal_begin())
+        return fail(EXIT_FAILED,
+                    "top: this is no terminal that can be drawn on; --once prints one frame");
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    while (!ended && (good = draw(top, &err)) && wait_for_key(top))
+        ;
+    terminal_end();
+    return good ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
+}
+
+/* ---- which run -------------------------------------------------------------------------------------
+ */
+
+static int find(struct top *top)
+{
+    struct stoker_error err;
+    uint64_t pid;
+    if (dr_find_run(top->directory, sizeof top->directory, top->what, &err) == 0)
+        return EXIT_OK;
+    if (!top->what || !parse_count(top->what, 1, INT32_MAX, &pid))
+        return fail(EXIT_FAILED, "%s", err.message);
+    if (dr_run_of_process(top->directory, sizeof top->directory, (int)pid))
+        return EXIT_OK;
+    if (dr_live_open(&top->live, (int)pid, &err))
+        return fail(EXIT_FAILED, "%s", err.message);
+    return EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    struct top top = {0};
+    for (int at = 1; at < argc; at++) {
+        if (!strcmp(argv[at], "--once"))
+            top.once = true;
+        else if (argv[at][0] == '-')
+            return fail(EXIT_USAGE, "top: there is no option '%s'. 'stoker help top' lists them.",
+                        argv[at]);
+        else if (top.what)
+            return fail(EXIT_USAGE, "top: shows one run, not '%s' and '%s'", top.what, argv[at]);
+        else
+            top.what = argv[at];
+    }
+    int code = find(&top);
+    if (code)
+        return code;
+    const bool terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+    const char *locale = getenv("LC_ALL")     ? getenv("LC_ALL")
+                         : getenv("LC_CTYPE") ? getenv("LC_CTYPE")
+                                              : getenv("LANG");
+    top.screen.ascii = locale && (!strcmp(locale, "C") || !strcmp(locale, "POSIX"));
+    top.screen.plain = top.once || !terminal;
+    top.screen.color = !top.screen.plain && !getenv("NO_COLOR");
+    if (top.screen.plain) {
+        struct stoker_error err = {0};
+        code = draw(&top, &err) ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
+    } else {
+        code = watch(&top);
+    }
+    free(top.screen.text);
+    dr_live_close(top.live);
+    return code;
+}
+
+const struct command cmd_top = {
+    .name = "top",
+    .summary = "watch a run while it goes on: verdict, step, pipeline, workers, resources",
+    .usage = "usage: stoker top [RUN | PID] [--once]\n"
+             "\n"
+             "RUN is a run directory of 'stoker run' or its number under .stoker; without it the newest "
+             "is shown. PID is a\n"
+             "process of such a run, or any process that loads data with Stoker.\n"
+             "\n"
+             "  --once  print one frame as text; so does a standard output that is no terminal\n"
+             "\n"
+             "Keys: 1 all, 2 steps, 3 pipeline, 4 workers, 5 resources, q quit.\n",
+    .run = run,
+};

@@ -1,0 +1,110 @@
+/* test_tune.c - changed calls in Python text, and the law of scaling
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/tune/patch.h"
+#include "cli/doctor/tune/tune.h"
+#include "tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct dr_setting workers_and_more[] = {
+    {"num_workers", "6"}, {"prefetch_factor", "4"}, {"persistent_workers", "True"}};
+
+static void becomes(const char *text, int line, const char *want, const char *what)
+{
+    struct dr_patch patch;
+    struct stoker_error err = {0};
+    const int rc = dr_patch_call(&patch, text, strlen(text), line, workers_and_more, 3, &err);
+    if (!ok(!rc && !strcmp(patch.call, want), "%s", what))
+        fprintf(stderr, "%s\n", rc ? err.message : patch.call);
+    if (!rc)
+        free(patch.call);
+}
+
+static void refused(const char *text, int line, const char *word)
+{
+    struct dr_patch patch;
+    struct stoker_error err = {0};
+    const int rc = dr_patch_call(&patch, text, strlen(text), line, workers_and_more, 3, &err);
+    ok(rc && strstr(err.message, word), "refused: %s", err.message);
+    if (!rc)
+        free(patch.call);
+}
+
+static void calls(void)
+{
+    becomes("loader = DataLoader(ds)\n", 1, "DataLoader(ds, num_workers=6, prefetch_factor=4, persistent_workers=True)",
+            "arguments are added");
+    becomes("\n\nx = data.DataLoader(ds, num_workers=2)", 3,
+            "data.DataLoader(ds, num_workers=6, prefetch_factor=4, persistent_workers=True)", "one is replaced");
+    becomes("DataLoader(ds, num_workers = args.workers or min(8, n), shuffle=f(x, [1, 2]))", 1,
+            "DataLoader(ds, num_workers = 6, shuffle=f(x, [1, 2]), prefetch_factor=4, persistent_workers=True)",
+            "an expression is replaced whole, brackets are respected");
+    becomes("DataLoader(\n    ds,  # the data, (all)\n    num_workers=2,\n    shuffle=True,\n)", 1,
+            "DataLoader(\n    ds,  # the data, (all)\n    num_workers=6,\n    shuffle=True,\n    prefetch_factor=4,\n"
+            "    persistent_workers=True,\n)",
+            "a line each, comments and the last comma stay");
+    becomes("DataLoader('a)b\\'(', prefix=\"\"\"x\"), num_workers=1\"\"\", num_workers=1)", 1,
+            "DataLoader('a)b\\'(', prefix=\"\"\"x\"), num_workers=1\"\"\", num_workers=6, prefetch_factor=4, "
+            "persistent_workers=True)",
+            "strings are no code");
+    becomes("f(DataLoader(), 3)", 1, "DataLoader(num_workers=6, prefetch_factor=4, persistent_workers=True)", "no argument at all");
+    becomes("a = StatefulDataLoader(ds, batch_size=a == b)", 1,
+            "StatefulDataLoader(ds, batch_size=a == b, num_workers=6, prefetch_factor=4, persistent_workers=True)",
+            "other loaders, comparisons");
+    refused("DataLoader(ds, **options)", 1, "**options");
+    refused("DataLoader(ds, 8, True, None, None, 4)", 1, "by position");
+    refused("x = 1\n", 1, "no call");
+    refused("DataLoader(ds, (", 1, "closing bracket");
+    refused("DataLoader(ds)", 0, "no call");
+    refused("DataLoader(ds)", 9, "no call");
+}
+
+/* Every cut of a text is either changed or refused, and nothing is read beyond its end (ASan sees that). */
+static void cuts(void)
+{
+    static const char text[] = "loader = DataLoader(ds, '''a''', num_workers=[1, (2)], # x\n  a=\"b\\\"c\")\n";
+    int good = 0;
+    for (size_t size = 0; size < sizeof text; size++) {
+        char *copy = malloc(size ? size : 1);
+        if (!copy)
+            return;
+        memcpy(copy, text, size);
+        struct dr_patch patch;
+        struct stoker_error err;
+        if (!dr_patch_call(&patch, copy, size, 1, workers_and_more, 3, &err)) {
+            good++;
+            free(patch.call);
+        }
+        free(copy);
+    }
+    ok(good == 2, "only whole calls are changed (%d)", good);
+}
+
+static void scaling(void)
+{
+    const struct dr_scale truth = {10, 0.08, 0.004};
+    struct dr_scale_point points[3] = {{1, 0}, {2, 0}, {8, 0}};
+    struct dr_scale fit;
+    for (int k = 0; k < 3; k++)
+        points[k].rate = dr_scale_at(&truth, points[k].workers);
+    ok(dr_scale_fit(&fit, points, 3), "three points give a law");
+    ok(fabs(dr_scale_at(&fit, 5) / dr_scale_at(&truth, 5) - 1) < 0.02, "right between the points");
+    ok(fabs(dr_scale_at(&fit, 12) / dr_scale_at(&truth, 12) - 1) < 0.1, "nearly right beyond them");
+    points[0].rate = 10, points[1].rate = 20, points[2].rate = 80;
+    ok(dr_scale_fit(&fit, points, 3) && fabs(dr_scale_at(&fit, 16) - 160) < 2, "perfect scaling stays perfect");
+    ok(dr_scale_fit(&fit, points, 1) && fabs(dr_scale_at(&fit, 4) - 40) < 1, "one point: as if nobody were in the way");
+    points[0].rate = NAN;
+    ok(!dr_scale_fit(&fit, points, 3) && !dr_scale_fit(&fit, points, 0), "no law from nothing");
+}
+
+int main(void)
+{
+    calls();
+    cuts();
+    scaling();
+    return done_testing();
+}
