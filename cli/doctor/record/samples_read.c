@@ -54,8 +54,8 @@ struct record {
 
 static int malformed(const struct reader *reader, const char *what)
 {
-    return st_fail(reader->err, STOKER_ECORRUPT, "%s: offset %llu: %s. Record the run anew.", reader->path,
-                   (unsigned long long)reader->at, what);
+    return st_fail(reader->err, STOKER_ECORRUPT, "%s: offset %llu: %s. Record the run anew.",
+                   reader->path, (unsigned long long)reader->at, what);
 }
 
 static bool take(struct record *record, void *out, uint64_t size)
