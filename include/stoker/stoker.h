@@ -684,6 +684,11 @@ struct stoker_gpu_sample {
     double seconds;
     double watts;                    /* now */
     uint64_t memory_used, memory_total;
+    double clock;                    /* of the multiprocessors, against the highest */
+    double limited;                  /* 1 while power or temperature holds that clock down, else 0 */
+    double link_generation, link_width, link_generation_most, link_width_most; /* PCIe; a GPU at rest may go down */
+    double node;                     /* NUMA node that it is attached to */
+    char name[96], driver[80];       /* "" where unknown */
 };
 struct stoker_gpu_watch;
 /* Watches one GPU through the driver's management library; makes no CUDA context. `which`: a PCI address

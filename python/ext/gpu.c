@@ -71,13 +71,16 @@ static PyObject *watch_sample(PyObject *object, PyObject *unused)
             ext_raise(ext_state_of(object), &err);
         return NULL;
     }
-    dict = Py_BuildValue("{sKsK}", "memory_used", (unsigned long long)sample.memory_used, "memory_total",
-                         (unsigned long long)sample.memory_total);
+    dict = Py_BuildValue("{sKsKssss}", "memory_used", (unsigned long long)sample.memory_used, "memory_total",
+                         (unsigned long long)sample.memory_total, "name", sample.name, "driver",
+                         sample.driver);
     if (!dict)
         return NULL;
 #define SET(name) set_number(dict, #name, sample.name) < 0
     if (SET(busy) || SET(sm_active) || SET(sm_occupancy) || SET(tensor_active) || SET(dram_active) ||
-        SET(jpeg_engines) || SET(pcie_in) || SET(pcie_out) || SET(seconds) || SET(watts))
+        SET(jpeg_engines) || SET(pcie_in) || SET(pcie_out) || SET(seconds) || SET(watts) || SET(clock) ||
+        SET(limited) || SET(link_generation) || SET(link_width) || SET(link_generation_most) ||
+        SET(link_width_most) || SET(node))
         Py_CLEAR(dict);
 #undef SET
     return dict;

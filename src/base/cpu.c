@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 
 #include <limits.h>
-#include <stdbool.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,44 +121,54 @@ static bool cgroup_path(const char *root, const char *controller, char path[PATH
 static void up(char *path)
 {
     char *slash = strrchr(path, '/');
-    if (slash)
-        *slash = '\0';
+    *(slash ? slash : path) = '\0';
 }
 
-static uint32_t quota(const char *max, const char *period)
+bool st_cgroup_folder(const char *root, const char *controller, uint32_t up_by, char *out, size_t room)
+{
+    char path[PATH_MAX];
+    if (!cgroup_path(root, controller, path))
+        return false;
+    if (!strcmp(path, "/"))
+        path[0] = '\0';
+    for (; up_by && path[0]; up_by--)
+        up(path);
+    return !up_by && snprintf(out, room, "/sys/fs/cgroup%s%s%s", controller ? "/" : "",
+                              controller ? controller : "", path) < (int)room;
+}
+
+/* In CPUs; infinity for "max" or -1, which is no limit. */
+static double quota(const char *max, const char *period)
 {
     const double q = atof(max), p = atof(period);
-    if (q <= 0 || p <= 0) /* "max", or -1: no limit */
-        return UINT32_MAX;
-    const double cpus = q / p;
-    return cpus < 1 ? 1 : cpus >= 1e6 ? UINT32_MAX : (uint32_t)(cpus + 0.999);
+    return q > 0 && p > 0 ? q / p : INFINITY;
+}
+
+double st_cgroup_quota(const char *root)
+{
+    char path[PATH_MAX], name[PATH_MAX + 64], a[32], b[32];
+    double least = INFINITY;
+
+    for (uint32_t k = 0; st_cgroup_folder(root, NULL, k, path, sizeof path); k++) {
+        snprintf(name, sizeof name, "%s/cpu.max", path);
+        if (read_words(root, name, a, b))
+            least = fmin(least, quota(a, b));
+    }
+    for (uint32_t k = 0; st_cgroup_folder(root, "cpu", k, path, sizeof path); k++) {
+        char max[32], period[32];
+        snprintf(name, sizeof name, "%s/cpu.cfs_quota_us", path);
+        const bool has_max = read_words(root, name, max, b);
+        snprintf(name, sizeof name, "%s/cpu.cfs_period_us", path);
+        if (has_max && read_words(root, name, period, b))
+            least = fmin(least, quota(max, period));
+    }
+    return least;
 }
 
 uint32_t st_cgroup_cpus(const char *root)
 {
-    char path[PATH_MAX], name[PATH_MAX + 64], a[32], b[32];
-    uint32_t least = UINT32_MAX;
-
-    for (bool on = cgroup_path(root, NULL, path); on; up(path)) {
-        snprintf(name, sizeof name, "/sys/fs/cgroup%s/cpu.max", path);
-        if (read_words(root, name, a, b)) {
-            const uint32_t here = quota(a, b);
-            least = here < least ? here : least;
-        }
-        on = path[0] != '\0';
-    }
-    for (bool on = cgroup_path(root, "cpu", path); on; up(path)) {
-        char max[32], period[32];
-        snprintf(name, sizeof name, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", path);
-        const bool has_max = read_words(root, name, max, b);
-        snprintf(name, sizeof name, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", path);
-        if (has_max && read_words(root, name, period, b)) {
-            const uint32_t here = quota(max, period);
-            least = here < least ? here : least;
-        }
-        on = path[0] != '\0';
-    }
-    return least;
+    const double cpus = st_cgroup_quota(root);
+    return cpus < 1 ? 1 : cpus >= 1e6 ? UINT32_MAX : (uint32_t)(cpus + 0.999);
 }
 
 uint64_t st_cgroup_memory(const char *root)
@@ -168,19 +178,18 @@ uint64_t st_cgroup_memory(const char *root)
     uint64_t least = UINT64_MAX;
 
     for (int k = 0; k < 2; k++)
-        for (bool on = cgroup_path(root, controllers[k], path); on; up(path)) {
-            snprintf(name, sizeof name, k ? "/sys/fs/cgroup/memory%s/memory.limit_in_bytes"
-                                          : "/sys/fs/cgroup%s/memory.max", path);
+        for (uint32_t level = 0; st_cgroup_folder(root, controllers[k], level, path, sizeof path);
+             level++) {
+            snprintf(name, sizeof name, "%s/%s", path, k ? "memory.limit_in_bytes" : "memory.max");
             if (read_words(root, name, a, b) && a[0] != 'm') {
                 const uint64_t here = strtoull(a, NULL, 10);
                 least = here && here < least ? here : least;
             }
-            on = path[0] != '\0';
         }
     return least;
 }
 
-static uint32_t affinity_cpus(void)
+uint32_t st_affinity_cpus(int process)
 {
     /* A machine may have more CPUs than a fixed cpu_set_t holds. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
@@ -188,20 +197,22 @@ static uint32_t affinity_cpus(void)
         if (!set)
             break;
         const size_t bytes = CPU_ALLOC_SIZE(cpus);
-        if (sched_getaffinity(0, bytes, set) == 0) {
+        if (sched_getaffinity(process, bytes, set) == 0) {
             const int count = CPU_COUNT_S(bytes, set);
             CPU_FREE(set);
             return count > 0 ? (uint32_t)count : 1;
         }
         CPU_FREE(set);
     }
+    if (process)
+        return 0;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (uint32_t)online : 1;
 }
 
 uint32_t st_cpu_count(void)
 {
-    const uint32_t allowed = affinity_cpus(), paid = st_cgroup_cpus("");
+    const uint32_t allowed = st_affinity_cpus(0), paid = st_cgroup_cpus("");
     return allowed < paid ? allowed : paid;
 }
 

@@ -5,6 +5,8 @@
 #ifndef ST_BASE_CPU_H
 #define ST_BASE_CPU_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum st_cpu_level {
@@ -22,6 +24,8 @@ const char *st_cpu_level_name(enum st_cpu_level level);
 
 /* min(CPUs in the affinity mask, cgroup v1 or v2 quota rounded up), at least 1. */
 uint32_t st_cpu_count(void);
+/* CPUs in the affinity mask of a process, 0 for this one; 0 where another is gone. */
+uint32_t st_affinity_cpus(int process);
 /* Processes of this host that a launcher (torchrun) has started, by LOCAL_WORLD_SIZE; 1: nobody says. */
 uint32_t st_local_processes(void);
 /* The share of each of them: of st_cpu_count, rounded down, at least 1. */
@@ -31,7 +35,13 @@ uint64_t st_memory_all(void);
 /* min(physical memory, cgroup limit) in bytes. */
 uint64_t st_memory_limit(void);
 
-/* The same two, under another root than "/", for tests. */
+/* The quota in CPUs, not rounded: the least of this process's cgroup and those above; infinity: none. `root` is "" but
+ * for tests, here and below. */
+double st_cgroup_quota(const char *root);
+/* The folder of this process's cgroup, or the one so many levels above, without the root in front; `controller`: NULL for
+ * version 2, "cpu" or "memory" for version 1. False: there is none. */
+bool st_cgroup_folder(const char *root, const char *controller, uint32_t up_by, char *out, size_t room);
+/* The parts of st_cpu_count and st_memory_limit that come from the cgroup. */
 uint32_t st_cgroup_cpus(const char *root);
 uint64_t st_cgroup_memory(const char *root);
 

@@ -23,7 +23,9 @@
 struct nvmlDevice_st;
 struct nvmlGpmSample_st;
 
-enum { NVML_OK = 0, NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_GPM_VERSION = 1 };
+enum { NVML_OK = 0, NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_GPM_VERSION = 1, NVML_CLOCK_SM = 1 };
+/* Reasons for a low clock: the power limit, the hardware's and the driver's slowdowns for heat or power. */
+enum { NVML_HELD_DOWN = 0x4 | 0x8 | 0x20 | 0x40 | 0x80 };
 enum { NVML_VALUE_DOUBLE = 0, NVML_VALUE_UNSIGNED = 1, NVML_VALUE_LONG = 2, NVML_VALUE_LONG_LONG = 3 };
 
 struct nvml_utilization {
@@ -31,6 +33,11 @@ struct nvml_utilization {
 };
 struct nvml_memory {
     unsigned long long total, free, used;
+};
+struct nvml_pci {
+    char old_bus[16];
+    unsigned domain, bus, device, id, subsystem;
+    char address[32];
 };
 union nvml_value {
     double real;
@@ -88,6 +95,24 @@ struct nvml_gpm_question {
     X(GetMemory, nvmlDeviceGetMemoryInfo, true,                                                         \
       (struct nvmlDevice_st * device, struct nvml_memory * out))                                        \
     X(GetPower, nvmlDeviceGetPowerUsage, true, (struct nvmlDevice_st * device, unsigned *milliwatts))   \
+    X(GetClock, nvmlDeviceGetClockInfo, false,                                                          \
+      (struct nvmlDevice_st * device, int type, unsigned *megahertz))                                   \
+    X(GetMaxClock, nvmlDeviceGetMaxClockInfo, false,                                                    \
+      (struct nvmlDevice_st * device, int type, unsigned *megahertz))                                   \
+    X(GetReasons, nvmlDeviceGetCurrentClocksThrottleReasons, false,                                     \
+      (struct nvmlDevice_st * device, unsigned long long *reasons))                                     \
+    X(GetLinkGeneration, nvmlDeviceGetCurrPcieLinkGeneration, false,                                    \
+      (struct nvmlDevice_st * device, unsigned *out))                                                   \
+    X(GetLinkWidth, nvmlDeviceGetCurrPcieLinkWidth, false,                                              \
+      (struct nvmlDevice_st * device, unsigned *out))                                                   \
+    X(GetMaxLinkGeneration, nvmlDeviceGetMaxPcieLinkGeneration, false,                                  \
+      (struct nvmlDevice_st * device, unsigned *out))                                                   \
+    X(GetMaxLinkWidth, nvmlDeviceGetMaxPcieLinkWidth, false,                                            \
+      (struct nvmlDevice_st * device, unsigned *out))                                                   \
+    X(GetPci, nvmlDeviceGetPciInfo_v3, false, (struct nvmlDevice_st * device, struct nvml_pci * out))   \
+    X(GetName, nvmlDeviceGetName, false,                                                                \
+      (struct nvmlDevice_st * device, char *name, unsigned room))                                       \
+    X(GetDriver, nvmlSystemGetDriverVersion, false, (char *version, unsigned room))                     \
     X(GetSamples, nvmlDeviceGetSamples, false,                                                          \
       (struct nvmlDevice_st * device, int type, unsigned long long since, int *value_type,              \
        unsigned *count, struct nvml_sample *samples))                                                   \
@@ -244,7 +269,50 @@ static const struct stoker_gpu_sample nothing = {
     .pcie_out = -1,
     .watts = -1,
     .seconds = -1,
+    .clock = -1,
+    .limited = -1,
+    .link_generation = -1,
+    .link_width = -1,
+    .link_generation_most = -1,
+    .link_width_most = -1,
+    .node = -1,
 };
+
+/* The kernel knows the node by the PCI address, which NVML writes with a domain of eight digits. */
+static double node_of(struct stoker_gpu_watch *watch)
+{
+    struct nvml_pci pci;
+    char path[128];
+    int node = -1;
+    if (!watch->GetPci || watch->GetPci(watch->device, &pci) != NVML_OK)
+        return -1;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node", pci.domain, pci.bus,
+             pci.device);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+/* What stays as it is. */
+static void describe(struct stoker_gpu_watch *watch)
+{
+    struct stoker_gpu_sample *to = &watch->last;
+    unsigned value;
+    if (!watch->GetName || watch->GetName(watch->device, to->name, sizeof to->name) != NVML_OK)
+        to->name[0] = '\0';
+    if (!watch->GetDriver || watch->GetDriver(to->driver, sizeof to->driver) != NVML_OK)
+        to->driver[0] = '\0';
+    to->name[sizeof to->name - 1] = to->driver[sizeof to->driver - 1] = '\0';
+    if (watch->GetMaxLinkGeneration && watch->GetMaxLinkGeneration(watch->device, &value) == NVML_OK)
+        to->link_generation_most = value;
+    if (watch->GetMaxLinkWidth && watch->GetMaxLinkWidth(watch->device, &value) == NVML_OK)
+        to->link_width_most = value;
+    to->node = node_of(watch);
+}
 
 int st_nvml_open(struct stoker_gpu_watch **out, const char *library, const char *which,
                  struct stoker_error *err)
@@ -266,6 +334,7 @@ int st_nvml_open(struct stoker_gpu_watch **out, const char *library, const char 
         st_nvml_close(watch);
         return rc;
     }
+    describe(watch);
     open_gpm(watch);
     busy_since(watch); /* what was before is not of this watch's time */
     *out = watch;
@@ -343,6 +412,28 @@ static void sample_gpm(struct stoker_gpu_watch *watch, struct stoker_gpu_sample 
     watch->gpm_began = now;
 }
 
+static void sample_clock(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *out)
+{
+    unsigned now, most;
+    unsigned long long reasons;
+    out->clock = out->limited = -1;
+    if (watch->GetClock && watch->GetMaxClock &&
+        watch->GetClock(watch->device, NVML_CLOCK_SM, &now) == NVML_OK &&
+        watch->GetMaxClock(watch->device, NVML_CLOCK_SM, &most) == NVML_OK && most)
+        out->clock = (double)now / most;
+    if (watch->GetReasons && watch->GetReasons(watch->device, &reasons) == NVML_OK)
+        out->limited = (reasons & NVML_HELD_DOWN) != 0;
+}
+
+static void sample_link(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *out)
+{
+    unsigned value;
+    if (watch->GetLinkGeneration && watch->GetLinkGeneration(watch->device, &value) == NVML_OK)
+        out->link_generation = value;
+    if (watch->GetLinkWidth && watch->GetLinkWidth(watch->device, &value) == NVML_OK)
+        out->link_width = value;
+}
+
 void st_nvml_sample(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *out)
 {
     struct nvml_utilization utilization;
@@ -359,6 +450,8 @@ void st_nvml_sample(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *ou
     }
     if (watch->GetPower(watch->device, &milliwatts) == NVML_OK)
         now->watts = milliwatts / 1e3;
+    sample_clock(watch, now);
+    sample_link(watch, now);
     sample_gpm(watch, now);
     *out = *now;
 }

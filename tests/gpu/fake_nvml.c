@@ -64,6 +64,38 @@ int nvmlDeviceGetPowerUsage(int *device, unsigned *milliwatts)
     return device == &older ? 3 : 0;
 }
 
+int nvmlDeviceGetClockInfo(int *device, int type, unsigned *megahertz);
+int nvmlDeviceGetClockInfo(int *device, int type, unsigned *megahertz)
+{
+    *megahertz = 990;
+    return device == &older || type != 1 ? 3 : 0;
+}
+int nvmlDeviceGetMaxClockInfo(int *device, int type, unsigned *megahertz);
+int nvmlDeviceGetMaxClockInfo(int *device, int type, unsigned *megahertz)
+{
+    (void)device;
+    *megahertz = 1980;
+    return type == 1 ? 0 : 3;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(int *device, unsigned long long *reasons);
+int nvmlDeviceGetCurrentClocksThrottleReasons(int *device, unsigned long long *reasons)
+{
+    *reasons = device == &older ? 1 : 0x20; /* idle; too hot */
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkGeneration(int *device, unsigned *out);
+int nvmlDeviceGetCurrPcieLinkGeneration(int *device, unsigned *out) { *out = 4; return device == &older ? 3 : 0; }
+int nvmlDeviceGetMaxPcieLinkGeneration(int *device, unsigned *out);
+int nvmlDeviceGetMaxPcieLinkGeneration(int *device, unsigned *out) { *out = 5; return device == &older ? 3 : 0; }
+int nvmlDeviceGetCurrPcieLinkWidth(int *device, unsigned *out);
+int nvmlDeviceGetCurrPcieLinkWidth(int *device, unsigned *out) { *out = 8; return device == &older ? 3 : 0; }
+int nvmlDeviceGetMaxPcieLinkWidth(int *device, unsigned *out);
+int nvmlDeviceGetMaxPcieLinkWidth(int *device, unsigned *out) { *out = 16; return device == &older ? 3 : 0; }
+int nvmlDeviceGetName(int *device, char *name, unsigned room);
+int nvmlDeviceGetName(int *device, char *name, unsigned room) { snprintf(name, room, "Made Up"); return device == &older; }
+int nvmlSystemGetDriverVersion(char *version, unsigned room);
+int nvmlSystemGetDriverVersion(char *version, unsigned room) { snprintf(version, room, "555.1"); return 0; }
+
 /* One sample for each 100 of time since 0: its value is its time, as a number of percents below 100. */
 int nvmlDeviceGetSamples(int *device, int type, unsigned long long since, int *value_type, unsigned *count,
                          struct sample *samples);

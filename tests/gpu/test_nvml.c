@@ -47,6 +47,10 @@ static void counted(const char *library, void (*pass)(int))
        "power and memory are now's");
     ok(near(sample.busy, 0.07), "without new measurements: the rate that the driver shows (%g)",
        sample.busy);
+    ok(near(sample.clock, 0.5) && sample.limited == 1, "half the clock, held down by heat");
+    ok(sample.link_generation == 4 && sample.link_generation_most == 5 && sample.link_width == 8 &&
+           sample.link_width_most == 16 && sample.node == -1, "the link now, and at most; no node is known");
+    ok(!strcmp(sample.name, "Made Up") && !strcmp(sample.driver, "555.1"), "names of GPU and driver");
     pass(300); /* 1100, 1200 and 1300: 11, 12 and 13 % */
     st_nvml_sample(watch, &sample);
     ok(near(sample.busy, 0.12), "busy is the mean of the measurements since (%g)", sample.busy);
@@ -79,6 +83,8 @@ static void named(const char *library)
     st_nvml_sample(watch, &sample);
     ok(near(sample.busy, 0.42) && sample.sm_active == -1 && sample.watts == -1,
        "an older GPU: busy is there, counters and power are not");
+    ok(sample.clock == -1 && sample.limited == 0 && sample.link_width == -1 && !sample.name[0],
+       "nor are clock, link and name; being at rest is not being held down");
     st_nvml_close(watch);
     watch = NULL;
     ok(st_nvml_open(&watch, library, "5", &err) == STOKER_EUNSUPPORTED && !watch &&

@@ -1,0 +1,26 @@
+/* probes.h - the probes, and what they share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_DOCTOR_PROBES_H
+#define ST_DOCTOR_PROBES_H
+
+#include "cli/doctor/probe.h"
+#include "cli/doctor/probe/files.h"
+
+extern const struct dr_probe dr_probe_cgroup, dr_probe_cpu, dr_probe_disk, dr_probe_gpu, dr_probe_memory,
+    dr_probe_net, dr_probe_psi, dr_probe_shm;
+
+/* Signals `from` to `to` of the machine are missing for one reason. */
+void dr_absent_all(struct dr_absent *absent, uint32_t from, uint32_t to, const char *why,
+                   const char *remedy);
+
+/* Bytes a second of a PCIe link, one way; NaN: unknown. */
+double dr_link_bytes(double generation, double width);
+
+static inline double dr_tick_seconds(const struct dr_tick *tick)
+{
+    return tick->now_ns > tick->before_ns ? (double)(tick->now_ns - tick->before_ns) / 1e9 : 0;
+}
+
+#endif
