@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import pickle
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,7 @@ class _Worker:
         self.fetcher: Fetcher | None = None
         self.broken: ExceptionWrapper | None = None  # what init_fn raised, for the first task
         self.ended = False  # of an iterable data set
+        self.batch = 0  # the one that was asked for last
         self.dataset = job.dataset
         self.collate = collator(job.collate_fn)
         self.parent = multiprocessing.parent_process()
@@ -110,7 +112,7 @@ class _Worker:
                 if self.parent is not None and not self.parent.is_alive():
                     return
                 continue
-            slot, kind, _, message = task
+            slot, kind, self.batch, message = task
             if kind == RESUME:
                 self._resume(slot, pickle.loads(message))
             else:
@@ -198,3 +200,7 @@ def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | No
     finally:
         with contextlib.suppress(Exception):
             _torch_worker._worker_info = None
+
+
+if "_stoker_watch" in sys.modules:  # under `stoker run`
+    sys.modules["_stoker_watch"].attach()

@@ -559,3 +559,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
             f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
         )
+
+
+if "_stoker_watch" in sys.modules:  # under `stoker run`
+    sys.modules["_stoker_watch"].attach()

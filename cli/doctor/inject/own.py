@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# Stoker's own loader: the engine's account, and its worker processes. Part of watch.py.
+
+
+def _native_begin(original):
+    """The engine's epoch begins: its calls are timed where the iterator makes them."""
+
+    def _begin(self):
+        start = _clock()
+        original(self)
+        _watch_native(self, start)
+
+    return functools.update_wrapper(_begin, original)
+
+
+@_guarded
+def _watch_native(iterator, start):
+    for reference, _ in list(_made_at.values()):
+        loader = reference()
+        if loader is not None and getattr(loader, "_native", None) is iterator._native:
+            known = _known(loader)
+            _process().write(ITER, start, _clock() - start, _UNKNOWN, known.number)
+            engine, take = iterator._engine, iterator._next
+            iterator._next = functools.partial(_native_next, take, engine, known, [0])
+            return
+
+
+def _native_next(take, engine, known, count):
+    call = _begin_native(known, count)
+    batch = take()
+    if call is not None:
+        _end_next(call, None, batch, StopIteration if batch is None else None)
+        _native_stages(known, engine, batch is None)
+    return batch
+
+
+@_guarded
+def _begin_native(known, count):
+    count[0] += 1
+    return _open_call(_clock(), known, None, count[0] - 1)
+
+
+@_guarded
+def _native_stages(known, engine, ended):
+    """The engine's own account, once a second: the mean of the batches that were made since, for each of them."""
+    now = _clock()
+    if now - known.looked < 1_000_000_000 and not ended:
+        return
+    raw, before, me = engine.stats(), known.native, _process()
+    if raw["batches"] < before.get("batches", 0):
+        before = {}
+    batches = raw["batches"] - before.get("batches", 0)
+    if batches:
+        stages = raw["stage_ns"]
+        ns = {name: (stages[name] - before.get(name, 0)) // batches for name in ("read", "decode", "augment")}
+        samples = (raw["samples"] - before.get("samples", 0)) // batches
+        for number in range(raw["batches"] - min(batches, 32), raw["batches"]):
+            busy = ns["decode"] + ns["augment"]
+            me.write(FETCH, now, busy + ns["read"], number, known.number, samples, busy // 1000)
+            for kind, name in ((READ, "read"), (DECODE, "decode"), (TRANSFORM, "augment")):
+                me.write(kind, now, ns[name], number, known.number, samples, 0 if kind == READ else ns[name] // 1000)
+        if not known.native and raw["slots"]:
+            _say(f"loader.{known.number}.batch_bytes", raw["slot_bytes"] // raw["slots"])
+            _say(f"loader.{known.number}.workers", raw["workers"])
+        known.native = {**stages, "batches": raw["batches"], "samples": raw["samples"]}
+    known.looked = now
+    _charge(_clock() - now)
+
+
+def _stoker_fetch(original):
+    timed = _whole(original, lambda args: len(args[0]) if isinstance(args[0], (list, tuple)) else 1)
+
+    def fetch(self, *args):
+        if not hasattr(self._collate, "_stoker_watched"):
+            self._collate = _mark(_stage(COLLATE, self._collate))
+        return timed(self, *args)
+
+    return functools.update_wrapper(fetch, original)
+
+
+def _stoker_sample(original):
+    def _sample(self, index, *args):
+        start, job = _clock(), _local.job
+        out = original(self, index, *args)
+        if job is not None:
+            _sampled(job, index, start)
+        return out
+
+    return functools.update_wrapper(_sample, original)
+
+
+def _stoker_worker(original):
+    def begin(self):
+        started = _local.starting
+        _begin_worker(self.number, self.job.base_seed, started and started.number)
+        return original(self)
+
+    return functools.update_wrapper(begin, original)
+
+
+def _stoker_batch(original):
+    def _fetch(self, *args):
+        _local.batch = getattr(self, "batch", _UNKNOWN)
+        return original(self, *args)
+
+    return functools.update_wrapper(_fetch, original)
+
+
+def _stoker_pack(original):
+    def pack(*args):
+        start, cpu = _clock(), _cpu_clock()
+        out = original(*args)
+        _put(start, cpu, _local.batch, _local.loader)
+        return out
+
+    return functools.update_wrapper(pack, original)
+
+
+@_guarded
+def attach():
+    """Called by Stoker's modules when they are loaded."""
+    _prepare()
+    base = getattr(sys.modules.get("stoker.dataloader"), "_Base", None)
+    for module, path, make in (
+        ("stoker._epoch", "EpochIterator._begin", _native_begin),
+        ("stoker.dataloader", "DataLoader._get_iterator", _new_iterator),
+        ("stoker._python_epoch", "SingleIterator._next_data", _next),
+        ("stoker._workers", "WorkerIterator._next_data", _next),
+        ("stoker._workers", "WorkerIterator._reset", _new_iterator),
+        ("stoker._gather", "Gather.fetch", lambda original: _whole(original, lambda args: len(args[0]))),
+        ("stoker._fetch", "Fetcher.fetch", _stoker_fetch),
+        ("stoker._fetch", "Fetcher._sample", _stoker_sample),
+        ("stoker._rows", "Rows.put", lambda original: _stage(COLLATE, original)),
+        ("stoker._process", "_Worker.begin", _stoker_worker),
+        ("stoker._process", "_Worker._fetch", _stoker_batch),
+        ("stoker._process", "pack", _stoker_pack),
+    ):
+        _replace(sys.modules.get(module), path, make)
+    if base is not None:
+        _replace(base, "__init__", _noting)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+# Stages: what a batch's time goes into, each without what is nested inside. Part of watch.py (see embed.py).
+
+
+class _Job:
+    """A batch being made."""
+
+    __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
+    __slots__ += ("opened", "samples", "slow", "slow_index", "start", "timed")
+
+    def __init__(self, batch: int, loader: int) -> None:
+        self.batch, self.loader, self.active = batch, loader, True
+        self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
+        self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
+        self.slow_index = _UNKNOWN
+        self.cpu, self.start = _cpu_clock(), _clock()
+
+
+_every = 1  # of so many samples the stages of one are measured
+_stage_cost = 2000  # ns of one stage call; measured below
+_wrapped: dict = {}  # id of a function -> (function, wrapper)
+_swaps: list = []  # (namespace, name, function, wrapper): put in place while batches are made
+_swapped = 0  # jobs that have asked for it
+_modules_seen = 0
+_swap_lock = _thread.RLock()
+
+
+def _stage(kind: int, function):
+    place = kind - READ
+    opens = getattr(function, "__name__", "") in _OPENS_BY_ITSELF
+
+    def timed(*args, **kwargs):
+        job = _local.job
+        if job is None or not job.active:
+            return function(*args, **kwargs)
+        calls = job.calls[place]
+        job.calls[place] = calls + 1
+        with_cpu = calls < 4 or not calls & 15
+        outer, outer_cpu = job.nested, job.nested_cpu
+        job.nested = job.nested_cpu = 0
+        cpu = _cpu_clock() if with_cpu else 0
+        start = _clock()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            whole = _clock() - start
+            own = whole - job.nested
+            job.ns[place] += own
+            if with_cpu:
+                cpu = _cpu_clock() - cpu
+                job.cpus[place] += cpu - job.nested_cpu
+                job.measured[place] += own
+            else:
+                cpu = job.nested_cpu + own * job.cpus[place] // (job.measured[place] or 1)
+            job.nested, job.nested_cpu = outer + whole, outer_cpu + cpu
+            if opens and args:
+                _count_open(job, args[0])
+
+    return functools.update_wrapper(timed, function)
+
+
+def _count_open(job: _Job, path) -> None:
+    try:
+        if isinstance(path, (str, bytes, os.PathLike)):
+            job.opened += 1
+            job.bytes += os.stat(path).st_size
+    except (OSError, ValueError):
+        pass
+
+
+class _Raw(io.FileIO):
+    """The file under an open() in a data set: its reads are timed, and all else is as ever."""
+
+
+def _plain_open(function):
+    """open() whose file is a _Raw where that makes no difference to the program."""
+
+    def opened(file, mode, buffering, encoding, errors, newline, closefd, opener):
+        plain = mode in ("r", "rt") or mode in ("rb", "br") and encoding is errors is newline is None
+        if not plain or buffering != -1 or not closefd or opener or not isinstance(file, (str, bytes, os.PathLike)):
+            return function(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        raw = _Raw(file, "r")
+        try:
+            status = os.fstat(raw.fileno())
+            size = status.st_blksize if status.st_blksize > 1 else io.DEFAULT_BUFFER_SIZE
+            if sys.version_info >= (3, 14):
+                size = max(min(size, 8 << 20), io.DEFAULT_BUFFER_SIZE)
+            out = io.BufferedReader(raw, size)
+            if "b" not in mode:
+                out = io.TextIOWrapper(out, encoding, errors, newline)
+                out.mode = mode
+            _local.job.opened += 1
+            _local.job.bytes += status.st_size
+            return out
+        except BaseException:
+            raw.close()
+            raise
+
+    timed = _stage(READ, opened)
+
+    def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+        job = _local.job
+        which = function if job is None or not job.active else timed
+        return which(file, mode, buffering, encoding, errors, newline, closefd, opener)
+
+    return functools.update_wrapper(open, function)
+
+
+def _look_for_stages(dataset) -> None:
+    """Wraps what is there of _STAGES: methods for good, functions while batches are made (so that one that a data
+    set holds can still be pickled by its name)."""
+    global _modules_seen
+    if len(sys.modules) != _modules_seen:
+        with _swap_lock:
+            _put_functions(False)
+            _modules_seen = len(sys.modules)
+            for kind, text in _STAGES.items():
+                for entry in text.split():
+                    module, _, names = entry.partition(":")
+                    for path in names.split(",") if module in sys.modules else ():
+                        _wrap(kind, sys.modules[module], path)
+            if id(builtins.open) not in _wrapped:
+                _wrapped[id(builtins.open)] = (builtins.open, _plain_open(builtins.open))
+                _Raw.readinto, _Raw.readall = _stage(READ, io.FileIO.readinto), _stage(READ, io.FileIO.readall)
+            _swaps[:] = _places_of_functions()
+            _put_functions(_swapped > 0)
+    for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
+        if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
+            kind = type(value)
+            if kind.__module__ not in ("builtins", "functools") and "Compose" not in kind.__name__:
+                _wrap_method(TRANSFORM, kind, "forward" if hasattr(kind, "forward") else "__call__")
+
+
+def _wrap(kind: int, owner, path: str) -> None:
+    """What is named by `path` in a module: a function, or a method of a class. Modules that load names when they are
+    asked for are not asked."""
+    name, _, method = path.partition(".")
+    function = getattr(owner, "__dict__", {}).get(name)
+    if method and isinstance(function, type) and hasattr(function, method):
+        _wrap_method(kind, function, method)
+    elif not method and callable(function) and not isinstance(function, type):
+        _wrapped.setdefault(id(function), (function, _stage(kind, function)))
+
+
+def _places_of_functions() -> list:
+    """Where functions to be timed are found: in their modules, and under names in the program's own."""
+    out = []
+    homes = {entry.partition(":")[0] for text in _STAGES.values() for entry in text.split()} | {"builtins", "io"}
+    for name, module in list(sys.modules.items()):
+        names = getattr(module, "__dict__", {})
+        file = names.get("__file__") or ""
+        own = isinstance(file, str) and file and "-packages" + os.sep not in file and not file.startswith(os.path.dirname(os.__file__))
+        if (name in homes or own or name == "__main__") and file != __file__:
+            for key, value in list(names.items()):
+                found = _wrapped.get(id(value))
+                if found is not None and found[0] is value:
+                    out.append((names, key, *found))
+    return out
+
+
+def _wrap_method(kind: int, owner: type, name: str) -> None:
+    function = getattr(owner, name)
+    if not hasattr(function, "_stoker_stage"):
+        timed = _stage(kind, function)
+        timed._stoker_stage = kind
+        try:
+            setattr(owner, name, timed)
+        except (AttributeError, TypeError):
+            pass  # a class in C
+
+
+def _put_functions(timed: bool) -> None:
+    for namespace, name, function, wrapper in _swaps:
+        if namespace.get(name) is (function if timed else wrapper):
+            namespace[name] = wrapper if timed else function
+
+
+def _swap(step: int) -> None:
+    global _swapped
+    with _swap_lock:
+        before, _swapped = _swapped, _swapped + step
+        if not before or not _swapped:
+            _put_functions(_swapped > 0)
+
+
+@_guarded
+def _begin_job(dataset):
+    if _local.job is not None:
+        return None
+    me = _me or _process()
+    entered, collected = _clock(), me.collected
+    _look_for_stages(dataset)
+    if me.role != "worker" or not _swapped:  # in a worker they stay
+        _swap(1)
+    _local.job = job = _Job(_local.batch, _local.loader)
+    _charge(job.start - entered - me.collected + collected)
+    return job
+
+
+def _charge(ns: int) -> None:
+    global _spent
+    _spent += ns
+
+
+def _sampled(job: _Job, index, start: int) -> int:
+    """A sample is made; returns now."""
+    now = _clock()
+    job.samples += 1
+    if job.active:
+        job.timed += 1
+    if now - start > job.slow:
+        job.slow, job.slow_index = now - start, index
+    job.active = not (job.samples + job.batch) % _every
+    return now
+
+
+@_guarded
+def _end_job(job, done: bool):
+    global _every
+    end, cpu, me = _clock(), _cpu_clock(), _me
+    _local.job = None
+    if me.role != "worker":
+        _swap(-1)
+    if not done:
+        return
+    batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
+    index = job.slow_index
+    me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
+    for place in range(6):
+        calls = job.calls[place]
+        if calls:
+            scale = job.samples / job.timed if job.timed and place != COLLATE - READ else 1.0
+            used = job.cpus[place] * job.ns[place] // (job.measured[place] or 1)
+            part = int(scale * job.ns[place])
+            me.write(READ + place, start, part, batch, loader, int(scale * calls), max(0, int(scale * used) // 1000))
+    if job.opened:
+        scale = job.samples / job.timed if job.timed else 1.0
+        me.write(OPENED, start, 0, batch, loader, int(scale * job.opened), int(scale * job.bytes) >> 10)
+    if job.slow:
+        known = isinstance(index, int) and 0 <= index < _UNKNOWN
+        me.write(SLOWEST, start, job.slow, batch, loader, index if known else _UNKNOWN)
+    me.flush()
+    cost = sum(job.calls) * _stage_cost
+    if cost * _SHARE > dur and _every < 64:
+        _every *= 2
+    elif cost * _SHARE * 4 < dur and _every > 1:
+        _every //= 2
+    _charge(_clock() - end + cost + 200 * job.samples)
+
+
+def _calibrate() -> None:
+    """What one stage costs here."""
+    global _stage_cost
+    nothing, _local.job = _stage(READ, len), _Job(0, 0)
+    start = _clock()
+    for _ in range(64):
+        nothing(())
+    _stage_cost, _local.job = (_clock() - start) // 64, None
+
+
+def _fetch_of_map(original):
+    by_list = "__getitems__" in original.__code__.co_consts or "__getitems__" in original.__code__.co_names
+
+    def fetch(self, possibly_batched_index):
+        job = _begin_job(self.dataset)
+        if job is None:
+            return original(self, possibly_batched_index)
+        done = False
+        try:
+            if not self.auto_collation:
+                data = self.dataset[possibly_batched_index]
+                _sampled(job, possibly_batched_index, job.start)
+            elif by_list and hasattr(self.dataset, "__getitems__") and self.dataset.__getitems__:
+                data = self.dataset.__getitems__(possibly_batched_index)
+                job.samples = job.timed = len(possibly_batched_index)
+            else:
+                data, now = [], job.start
+                for idx in possibly_batched_index:
+                    data.append(self.dataset[idx])
+                    now = _sampled(job, idx, now)
+            job.active = True
+            data = _collate(self.collate_fn, data)
+            done = True
+            return data
+        finally:
+            _end_job(job, done)
+
+    return functools.update_wrapper(fetch, original)
+
+
+def _fetch_of_iterable(original):
+    def fetch(self, possibly_batched_index):
+        if self.ended:
+            raise StopIteration
+        job = _begin_job(self.dataset)
+        if job is None:
+            return original(self, possibly_batched_index)
+        done = False
+        try:
+            if self.auto_collation:
+                data, now = [], job.start
+                for _ in possibly_batched_index:
+                    try:
+                        data.append(next(self.dataset_iter))
+                    except StopIteration:
+                        self.ended = True
+                        break
+                    now = _sampled(job, _UNKNOWN, now)
+                if len(data) == 0 or (self.drop_last and len(data) < len(possibly_batched_index)):
+                    raise StopIteration
+            else:
+                data = next(self.dataset_iter)
+                _sampled(job, _UNKNOWN, job.start)
+            job.active = True
+            data = _collate(self.collate_fn, data)
+            done = True
+            return data
+        finally:
+            _end_job(job, done)
+
+    return functools.update_wrapper(fetch, original)
+
+
+def _whole(original, count):
+    """Any other function that makes a batch: count(args) says of how many samples."""
+
+    def fetch(self, *args):
+        job = _begin_job(getattr(self, "_dataset", None))
+        done = False
+        try:
+            data = original(self, *args)
+            done = data is not None
+            return data
+        finally:
+            if job is not None:
+                if not job.samples:
+                    job.samples = job.timed = count(args)
+                _end_job(job, done)
+
+    return functools.update_wrapper(fetch, original)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+# Putting all of it in place, once torch is imported. Part of watch.py, and its end.
+
+
+def _mark(wrapper):
+    wrapper._stoker_watched = True
+    return wrapper
+
+
+def _replace(owner, path: str, make) -> None:
+    *outer, name = path.split(".")
+    for part in outer:
+        owner = getattr(owner, part, None)
+    original = getattr(owner, name, None)
+    if original is not None and not hasattr(original, "_stoker_watched"):
+        setattr(owner, name, _mark(make(original)))
+
+
+def _noting(original):
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        _note_site(self)
+
+    return functools.update_wrapper(__init__, original)
+
+
+_prepared = False
+
+
+def _prepare() -> None:
+    global _prepared, _collate
+    if _prepared:
+        return
+    _prepared = True
+    import atexit
+
+    _import_all()
+    _collate = _stage(COLLATE, lambda function, data: function(data))
+    os.register_at_fork(after_in_child=_after_fork)
+    atexit.register(_at_exit)
+
+
+@_guarded
+def _at_exit():
+    if _me is not None:
+        _stalls.collect(64)
+        _look_at_cuda(_me)
+        _me.flush()
+
+
+@_guarded
+def _patch_torch():
+    """torch is imported. What of it is not there (other versions) stays unmeasured."""
+    torch = sys.modules["torch"]
+    _prepare()
+    process = sys.modules.get("multiprocessing.process")
+    for owner, path, make in (
+        (process, "BaseProcess.start", _start_process),
+        (torch.amp.autocast_mode, "autocast.__enter__", _autocast),
+        (torch.serialization, "save", _saving),
+    ):
+        _replace(owner, path, make)
+    torch.save = torch.serialization.save
+    optimizer = sys.modules.get("torch.optim.optimizer")
+    if hasattr(optimizer, "register_optimizer_step_post_hook"):
+        optimizer.register_optimizer_step_pre_hook(_before_step)
+        optimizer.register_optimizer_step_post_hook(_after_step)
+    if getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None):
+        for name in ("to", "cuda", "cpu"):
+            _replace(torch.Tensor, name, lambda original: _moves(original, torch))
+        for name in ("item", "tolist", "__float__", "__int__", "__bool__"):
+            _replace(torch.Tensor, name, lambda original: _waits(original, torch))
+        for path in ("synchronize", "Stream.synchronize", "Event.synchronize"):
+            _replace(torch.cuda, path, lambda original: _waits(original, torch, False))
+
+
+@_guarded
+def _patch_loader():
+    _prepare()
+    module = sys.modules["torch.utils.data.dataloader"]
+    for owner, path, make in (
+        (module, "DataLoader.__init__", _noting),
+        (module, "DataLoader._get_iterator", _new_iterator),
+        (module, "_SingleProcessDataLoaderIter._next_data", _next),
+        (module, "_MultiProcessingDataLoaderIter._next_data", _next),
+        (module, "_MultiProcessingDataLoaderIter._reset", _new_iterator),
+        (module._utils.fetch, "_MapDatasetFetcher.fetch", _fetch_of_map),
+        (module._utils.fetch, "_IterableDatasetFetcher.fetch", _fetch_of_iterable),
+        (module._utils.worker, "_worker_loop", _worker_loop),
+        (module._utils.pin_memory, "_pin_memory_loop", _pin_loop),
+        (module._utils.pin_memory, "pin_memory", _pinning),
+    ):
+        _replace(owner, path, make)
+
+
+class _Finder:
+    """Waits for the modules to be imported; gone once they are."""
+
+    def __init__(self) -> None:
+        self.wanted = {"torch": _patch_torch, "torch.utils.data.dataloader": _patch_loader}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.wanted:
+            return None
+        patch = self.wanted.pop(name)
+        try:
+            if not self.wanted:
+                sys.meta_path.remove(self)
+            for finder in sys.meta_path:
+                spec = finder.find_spec(name, path, target) if finder is not self else None
+                if spec is not None:
+                    break
+            else:
+                return None
+            loader = spec.loader
+            execute = loader.exec_module
+
+            def execute_and_patch(module):
+                loader.__dict__.pop("exec_module", None)
+                execute(module)
+                patch()
+
+            loader.exec_module = execute_and_patch
+            return spec
+        except (AttributeError, TypeError):
+            return None
+
+
+def _next_sitecustomize() -> None:
+    """The one that Python would have imported without this: ours hides it. What it raises is Python's to report."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    own = os.path.realpath(os.path.dirname(__file__))
+    spec = PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.realpath(p or ".") != own])
+    if spec is not None and spec.loader is not None:
+        module = sys.modules["sitecustomize"] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+if __name__ == "sitecustomize":
+    if _RUN and os.environ.get("STOKER_OFF") != "1" and hasattr(os, "register_at_fork"):
+        sys.modules["_stoker_watch"] = sys.modules[__name__]
+        sys.meta_path.insert(0, _Finder())
+    _next_sitecustomize()

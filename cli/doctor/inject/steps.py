@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+# The training process: next(), the GPU, steps, pinning, checkpoints. Part of watch.py.
+
+
+def _new_iterator(original):
+    def iterator(self, *args, **kwargs):
+        begun = _begin_iterator(self, args, kwargs)
+        try:
+            out = original(self, *args, **kwargs)
+        finally:
+            _local.starting = None
+        if begun is not None:
+            _end_iterator(begun, self if out is None else out)
+        return out
+
+    return functools.update_wrapper(iterator, original)
+
+
+@_guarded
+def _begin_iterator(self, args, kwargs):
+    """For a loader's _get_iterator(), and the _reset(loader) of an iterator whose workers persist."""
+    if args and (len(args) > 1 and args[1] or kwargs.get("first_iter")) or _local.job is not None:
+        return None
+    _process()
+    _look_for_stages(None)  # here, so that workers that are forked need not
+    _local.starting = known = _known(args[0] if args else self)
+    known.started = 0
+    return known, _clock()
+
+
+@_guarded
+def _end_iterator(begun, iterator):
+    known, start = begun
+    iterator._stoker_watch = known
+    _process().write(ITER, start, _clock() - start, _UNKNOWN, known.number, known.started)
+    queue = getattr(iterator, "_worker_result_queue", None)
+    if queue is not None:
+        _pin_queues[id(queue)] = known.number
+
+
+def _next(original):
+    def _next_data(self):
+        call = _begin_next(self)
+        if call is None:
+            return original(self)
+        try:
+            data = original(self)
+        except BaseException as error:
+            _end_next(call, self, None, type(error))
+            raise
+        _end_next(call, self, data, None)
+        return data
+
+    return functools.update_wrapper(_next_data, original)
+
+
+def _queue_of(iterator) -> tuple:
+    """Batches that wait aside, batches in the queue, and whether the one that is wanted is aside. (-1: unknown)"""
+    tasks = getattr(iterator, "_task_info", None)
+    if tasks is not None:  # torch's
+        aside = 0
+        for info in tasks.values():
+            aside += len(info) == 2
+        return aside, iterator._data_queue.qsize(), len(tasks.get(iterator._rcvd_idx, ())) == 2
+    exchange = getattr(iterator, "_exchange", None)
+    if exchange is not None:  # Stoker's worker processes
+        ready = [exchange.wait((task.slot,), 0) >= 0 for task in list(iterator._tasks.values())[:64]]
+        return sum(ready), 0, any(ready[: 1 if iterator._in_order else None])
+    return 0, 0, False
+
+
+@_guarded
+def _begin_next(iterator):
+    entered, known = _clock(), getattr(iterator, "_stoker_watch", None)
+    if known is None or _local.job is not None:
+        return None
+    try:
+        queue = _queue_of(iterator)
+    except NotImplementedError:
+        queue = None
+    _local.batch, _local.loader = iterator._num_yielded, known.number
+    return _open_call(entered, known, queue, iterator._num_yielded)
+
+
+def _open_call(entered, known, queue, batch):
+    torch = sys.modules.get("torch")
+    flags = (0 if batch else _FIRST) | (_TRAINING if torch is None or torch.is_grad_enabled() else 0)
+    stall = _stalls.begin(torch) if torch is not None and flags & _TRAINING else None
+    cpu, start = _cpu_clock(), _clock()
+    _charge(start - entered)
+    return known, queue, batch, flags, stall, cpu, start
+
+
+@_guarded
+def _end_next(call, iterator, data, failed):
+    known, queue, batch, flags, stall, cpu, start = call
+    end = _clock()
+    cpu = min(_cpu_clock() - cpu, 1 << 33) // 1000
+    me = _process()
+    if failed is not None:
+        if failed is StopIteration:
+            me.write(EPOCH, start, end - start, batch, known.number)
+        return
+    ready = _UNKNOWN
+    if queue is not None:
+        aside, queued, there = queue
+        ready = aside + queued
+        if not there and queued:
+            after = 0
+            for info in iterator._task_info.values():
+                after += len(info) == 2
+            there = after - aside < queued or not iterator._in_order  # taken from the queue: not more than were in it
+        flags |= _READY if there else _BEHIND if ready else 0
+    elif end - start < 300_000:
+        flags |= _READY  # nobody can say, but it took no time
+    me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)
+    _stalls.end(stall, known.number, batch, start)
+    if not known.seen and data is not None:
+        known.seen = True
+        size, tensors = _weigh(data)
+        _say(f"loader.{known.number}.batch_bytes", size)
+        _say(f"loader.{known.number}.tensors", tensors)
+    me.flush()
+    global _copies
+    _copies = 0
+    if end - me.looked > 3_000_000_000 or not batch:
+        me.looked = end
+        _look_at_cuda(me)
+    _charge(_clock() - end)
+
+
+
+
+class _Stalls:
+    """The GPU's idle time in next(): an event at its beginning and one at its end, asked for later, never waited for."""
+
+    def __init__(self) -> None:
+        self.free: list = []
+        self.open = None
+        self.inherited: list = []
+
+    def forget(self) -> None:
+        self.inherited.append((self.free, self.open))  # they are the parent's, and cannot be destroyed here
+        self.free, self.open = [], None
+
+    def begin(self, torch):
+        cuda = torch.cuda
+        if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+            return None
+        pair = self.free.pop() if self.free else None
+        if pair is None:
+            pair = (cuda.Event(enable_timing=True), cuda.Event(enable_timing=True), cuda.current_device())
+        elif pair[2] != cuda.current_device():
+            return None
+        pair[0].record()
+        return pair
+
+    def end(self, pair, loader, batch, start) -> None:
+        if self.open is None:
+            self.open = deque()
+        if pair is not None:
+            pair[1].record()
+            self.open.append((pair, loader, batch, start))
+        self.collect(4)
+
+    def collect(self, most: int) -> None:
+        for _ in range(min(most, len(self.open or ()))):
+            pair, loader, batch, start = self.open[0]
+            if not pair[1].query():
+                break
+            self.open.popleft()
+            _me.write(STALL, start, int(pair[0].elapsed_time(pair[1]) * 1e6), batch, loader)
+            self.free.append(pair)
+
+
+_stalls = _Stalls()
+_copies = 0  # measured in this step
+_sync_sites: dict = {}
+_pin_queues: dict = {}  # id of the queue that a pinning thread reads -> loader
+
+
+def _look_at_cuda(me: _Process) -> None:
+    """What may have changed: once in some seconds, and at the end."""
+    torch = sys.modules.get("torch")
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        _say("rank", distributed.get_rank())
+        _say("world_size", distributed.get_world_size())
+    if torch is None or not torch.cuda.is_initialized():
+        return
+    if not hasattr(me, "device"):
+        me.device = torch.cuda.current_device()
+        about = torch.cuda.get_device_properties(me.device)
+        _say("cuda.name", about.name)
+        _say("cuda.uuid", getattr(about, "uuid", ""))
+        _say("cuda.memory_total", about.total_memory)
+        _say("cuda.capability", f"{about.major}.{about.minor}")
+        _say("amp", int(_autocast_seen))
+    _say("cuda.memory_peak", torch.cuda.max_memory_allocated())
+    _say("tf32", int(torch.get_float32_matmul_precision() != "highest"))
+
+
+_autocast_seen = False
+
+
+def _autocast(original):
+    def __enter__(self, *args):
+        global _autocast_seen
+        if not _autocast_seen and getattr(self, "_enabled", True):
+            _autocast_seen = True
+            _say_amp()
+        return original(self, *args)
+
+    return functools.update_wrapper(__enter__, original)
+
+
+@_guarded
+def _say_amp():
+    if _me is not None:
+        _say("amp", 1)
+
+
+def _moves(original, torch):
+    """Tensor.to, .cuda and .cpu: copies to the GPU, and waits for it."""
+    plain, compiling, name = (torch.Tensor, torch.nn.Parameter), torch.compiler.is_compiling, original.__name__
+
+    def move(self, *args, **kwargs):
+        if compiling() or _me is None or not torch.cuda.is_initialized() or type(self) not in plain:
+            return original(self, *args, **kwargs)
+        start = _clock()
+        out = original(self, *args, **kwargs)
+        if out is not self:
+            _moved(self, out, start, _clock(), name, kwargs.get("non_blocking", False), args)
+        return out
+
+    return functools.update_wrapper(move, original)
+
+
+@_guarded
+def _moved(before, after, start, end, name, non_blocking, args):
+    global _copies
+    if after.is_cuda and not before.is_cuda and _copies < _COPIES:
+        _copies += 1
+        non_blocking = non_blocking or any(arg is True for arg in args[1:2])
+        flags = (_PINNED if before.is_pinned() else 0) | (_NON_BLOCKING if non_blocking else 0)
+        _me.write(COPY, start, end - start, _UNKNOWN, 0, before.element_size() * before.numel() >> 10, flags)
+    elif before.is_cuda and not after.is_cuda and not non_blocking:
+        _waited(start, end, name)
+    _charge(_clock() - end)
+
+
+def _waits(original, torch, of_tensor: bool = True):
+    """Calls in which the host waits for the GPU."""
+    plain, compiling, name = (torch.Tensor, torch.nn.Parameter), torch.compiler.is_compiling, original.__name__
+
+    def wait(*args, **kwargs):
+        if compiling() or _me is None or of_tensor and not (type(args[0]) in plain and args[0].is_cuda):
+            return original(*args, **kwargs)
+        start = _clock()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _waited(start, _clock(), name)
+
+    return functools.update_wrapper(wait, original)
+
+
+@_guarded
+def _waited(start, end, name):
+    frame = _outside(sys._getframe(2))
+    place = (frame.f_code, frame.f_lineno, name) if frame is not None else None
+    number = _sync_sites.get(place)
+    if number is None:
+        number = _UNKNOWN
+        if len(_sync_sites) < _SITES and frame is not None:
+            number = _sync_sites[place] = len(_sync_sites)
+            _say(f"sync.{number}.where", f"{frame.f_code.co_filename}:{frame.f_lineno} {name}")
+    _me.write(SYNC, start, end - start, _UNKNOWN, 0, number)
+    _charge(_clock() - end)
+
+
+
+
+_optimizers: dict = {}
+
+
+def _before_step(optimizer, args, kwargs):
+    if not sys.modules["torch"].compiler.is_compiling():
+        _local.stepping = _clock()
+
+
+def _after_step(optimizer, args, kwargs):
+    if not sys.modules["torch"].compiler.is_compiling():
+        _stepped(optimizer)
+
+
+@_guarded
+def _stepped(optimizer):
+    end, start = _clock(), _local.stepping
+    if start and _local.job is None and (_me is None or _me.role == "trainer"):
+        number = _optimizers.setdefault(id(optimizer), len(_optimizers))
+        _process().write(STEP, start, end - start, _UNKNOWN, 0, number)
+    _charge(_clock() - end)
+
+
+def _saving(original):
+    def save(*args, **kwargs):
+        start = _clock()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _saved(start)
+
+    return functools.update_wrapper(save, original)
+
+
+@_guarded
+def _saved(start):
+    if _me is not None:
+        _me.write(SAVE, start, _clock() - start)
+
+
+def _pin_loop(original):
+    def loop(in_queue, *args, **kwargs):
+        return original(_Sent(in_queue), *args, **kwargs)
+
+    return functools.update_wrapper(loop, original)
+
+
+def _pinning(original):
+    """pin_memory calls itself for what is inside a batch: the outermost call counts."""
+
+    def pin_memory(data, *args, **kwargs):
+        if _local.pinning:
+            return original(data, *args, **kwargs)
+        _local.pinning, start = 1, _clock()
+        try:
+            out = original(data, *args, **kwargs)
+        finally:
+            _local.pinning = 0
+        _pinned(start, out)
+        return out
+
+    return functools.update_wrapper(pin_memory, original)
+
+
+@_guarded
+def _pinned(start, out):
+    end = _clock()
+    if _me is not None:
+        _me.write(PIN, start, end - start, _local.batch, _local.loader, _weigh(out)[0] >> 10)
+    _charge(_clock() - end)

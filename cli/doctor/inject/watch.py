@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""watch.py - what `stoker run` puts into the Python processes of a run, as their sitecustomize
+
+It waits for the program to import torch (or Stoker), then measures loaders, workers, steps and copies into
+RUN/events/PID (events.h) and describes them in RUN/process/PID (run.h). A process that uses no loader and no
+optimizer writes nothing. It changes no result: it draws no random number, waits for nothing, keeps no batch, prints
+nothing, and what fails in here turns it off ("watch.error") and never reaches the program.
+
+What the makers of batches do is seen where Python calls it: files opened by open(), and the functions and methods
+in _STAGES. Blind spots, which count as time in none of the stages: reads by C libraries that are not named there,
+and by mmap (LMDB, Arrow, memmap); transforms that are plain functions; threads of the data set's own. In torch.compile
+nothing is measured. CUDA copies and waits are seen at the methods of plain tensors, not in C++.
+"""
+
+from __future__ import annotations
+
+import _thread
+import builtins
+import io
+import os
+import sys
+import time
+
+_RUN = os.environ.get("STOKER_RUN", "")
+_HEADER, _CHUNK = 4096, 2048  # bytes; records whose room on the disk is made sure of at a time
+_TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring
+NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
+FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST = range(16, 26)
+_READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
+_PINNED, _NON_BLOCKING = 1, 2  # of COPY
+_UNKNOWN = 0xFFFFFFFF
+_LIBRARIES = {"torch", "stoker", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers"}
+_LIBRARIES |= {"torchdata", "contextlib", "functools", "sitecustomize", "_stoker_watch"}
+_SITES, _LOADERS = 64, 64  # places that wait for the GPU, and loaders, that are described
+_COPIES = 32  # that are measured in a step
+_SHARE = 100  # of the time of a batch, measuring its stages may cost 1 / _SHARE
+
+# What is timed as a stage of making a batch, in modules that the program has imported: functions, and methods of classes.
+_STAGES = {
+    READ: "numpy:load,fromfile os:read,pread torch:load torchvision.io:read_file torchvision.io.image:read_file "
+    "h5py._hl.dataset:Dataset.__getitem__,Dataset.read_direct tarfile:_FileInFile.read mmap:mmap.read",
+    NETWORK: "urllib.request:urlopen http.client:HTTPResponse.read,HTTPResponse.readinto,HTTPConnection.getresponse "
+    "socket:create_connection,socket.recv,socket.recv_into ssl:SSLSocket.recv,SSLSocket.recv_into "
+    "requests.sessions:Session.request urllib3.response:HTTPResponse.read botocore.client:BaseClient._make_api_call "
+    "fsspec.asyn:sync",
+    DECOMPRESS: "zlib:decompress bz2:decompress,BZ2File.read,BZ2File.readinto gzip:decompress,GzipFile.read,"
+    "GzipFile.read1,GzipFile.readinto lzma:decompress,LZMAFile.read zipfile:ZipExtFile.read,ZipExtFile.read1 "
+    "zstandard:decompress lz4.frame:decompress lz4.block:decompress snappy:decompress blosc:decompress,unpack_array",
+    DECODE: "PIL.Image:open PIL.ImageFile:ImageFile.load PIL.WebPImagePlugin:WebPImageFile.load "
+    "PIL.AvifImagePlugin:AvifImageFile.load cv2:imread,imdecode torchvision.io:read_image,decode_image,decode_jpeg,"
+    "decode_png,decode_gif,decode_webp,read_video torchvision.io.image:read_image,decode_image,decode_jpeg,decode_png,"
+    "decode_gif,decode_webp torchaudio:load soundfile:read librosa:load imageio:imread imageio.v2:imread "
+    "imageio.v3:imread skimage.io:imread turbojpeg:TurboJPEG.decode simplejpeg:decode_jpeg pydicom:dcmread",
+    TRANSFORM: "torchvision.transforms.transforms:Compose.__call__ torchvision.transforms.v2._container:Compose.forward "
+    "albumentations.core.composition:Compose.__call__ stoker._lazy_compose:Compose.__call__ "
+    "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
+}  # fmt: skip
+_OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # functions in C that are given a path
+
+_on = True  # False once something has failed
+_me = None  # this process, once it has something to say
+_spent = 0  # ns that watching has cost this process
+_clock, _cpu_clock = time.monotonic_ns, time.thread_time_ns
+
+
+class _Local(_thread._local):
+    job = None  # the batch being made in this thread
+    batch, loader = _UNKNOWN, 0  # the batch that next() is asked for, or a worker has been sent
+    starting = None  # the loader whose workers are being started
+    pinning = stepping = 0
+
+
+_local = _Local()
+
+
+def _fail(error: BaseException) -> None:
+    global _on
+    _on = False
+    try:
+        trace, line = error.__traceback__, 0
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == __file__:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        _say("watch.error", f"{type(error).__name__}: {error} (line {line})"[:500])
+    except Exception:
+        pass
+
+
+def _say(key: str, value: object) -> None:
+    """A line of RUN/process/PID."""
+    text = str(value).replace("\\", "\\\\").replace("\n", "\\n").replace("\r", " ")
+    folder = os.path.join(_RUN, "process")
+    os.makedirs(folder, exist_ok=True)
+    file = os.open(os.path.join(folder, str(os.getpid())), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(file, f"{key} {text}\n".encode("utf-8", "replace"))
+    finally:
+        os.close(file)
+
+
+def _guarded(function):
+    """For all that is called from wrappers: the program never sees its exceptions."""
+
+    def guarded(*args):
+        if not _on:
+            return None
+        try:
+            return function(*args)
+        except Exception as error:
+            _fail(error)
+            return None
+
+    return guarded
+
+
+def _import_all() -> None:
+    """Modules that a program without torch need not pay for."""
+    global functools, gc, linecache, mmap, struct, weakref, deque, _RECORD, _HEAD, _TALLY
+    import functools
+    import gc
+    import linecache
+    import mmap
+    import struct
+    import weakref
+    from collections import deque
+
+    _RECORD, _HEAD, _TALLY = struct.Struct("=QQIHHII"), struct.Struct("=8sIIQQQ"), struct.Struct("=QQ")
+
+
+class _Process:
+    """The two files of this process."""
+
+    def __init__(self, role: str, capacity: int) -> None:
+        self.pid, self.role, self.capacity = os.getpid(), role, capacity
+        self.lock = _thread.RLock()
+        self.written, self.reserved, self.looked = 0, 0, _clock()
+        self.collections = deque(maxlen=256)  # by the garbage collector, not written yet
+        self.collecting = self.collected = 0  # since when; ns in all
+        self.path = os.path.join(_RUN, "events", str(self.pid))
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        size = _HEADER + 32 * capacity
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            os.ftruncate(file, size)
+            self.map = mmap.mmap(file, size)
+        finally:
+            os.close(file)
+        self._reserve()
+        _HEAD.pack_into(self.map, 0, b"stkrev1", 32, self.pid, capacity, 0, 0)
+        self._introduce()
+
+    def _reserve(self) -> None:
+        """A write to a page that the disk has no room for would kill the process: ask before."""
+        if self.reserved >= self.capacity:
+            return
+        file = os.open(self.path, os.O_RDWR)
+        try:
+            start = 0 if not self.reserved else _HEADER + 32 * self.reserved
+            os.posix_fallocate(file, start, _HEADER + 32 * (self.reserved + _CHUNK) - start)
+        finally:
+            os.close(file)
+        self.reserved += _CHUNK
+
+    def write(self, kind, start, dur, batch=_UNKNOWN, loader=0, a=0, b=0) -> None:
+        with self.lock:
+            number = self.written
+            if number >= self.reserved:
+                self._reserve()
+            self.written = number + 1
+            _RECORD.pack_into(
+                self.map, _HEADER + number % self.capacity * 32, start, dur if dur > 0 else 0, batch & _UNKNOWN, kind,
+                loader & 0xFFFF, a if a < _UNKNOWN else _UNKNOWN, b if b < _UNKNOWN else _UNKNOWN,
+            )  # fmt: skip
+            _TALLY.pack_into(self.map, 24, self.written, _spent)
+
+    def _introduce(self) -> None:
+        torch = sys.modules.get("torch")
+        facts = {
+            "pid": self.pid, "parent": os.getppid(), "role": self.role, "argv": " ".join(getattr(sys, "argv", [])),
+            "cwd": os.getcwd(), "python": sys.version.split()[0], "torch": getattr(torch, "__version__", ""),
+            "rank": os.environ.get("RANK", ""), "local_rank": os.environ.get("LOCAL_RANK", ""),
+            "world_size": os.environ.get("WORLD_SIZE", ""),
+        }  # fmt: skip
+        if torch is not None and self.role == "trainer":
+            facts["threads.torch"] = torch.get_num_threads()
+        for key, value in facts.items():
+            if value != "":
+                _say(key, value)
+
+    def flush(self) -> None:
+        """Collections are written here: the collector runs in the middle of anything."""
+        while self.collections:
+            self.write(GC, *self.collections.popleft())
+
+
+def _process(role: str = "trainer", capacity: int = _TRAINER) -> _Process:
+    global _me
+    if _me is None:
+        _calibrate()
+        _me = _Process(role, capacity)
+        gc.callbacks.append(_collected)
+    return _me
+
+
+def _collected(phase: str, about: dict) -> None:
+    me = _me
+    if me is None or not _on:
+        return
+    if phase == "start":
+        me.collecting = _clock()
+    elif me.collecting:
+        took = _clock() - me.collecting
+        me.collected += took
+        if took > 200_000:
+            me.collections.append((me.collecting, took, _UNKNOWN, 0, about.get("generation", 0)))
+
+
+def _after_fork() -> None:
+    """The child has files of its own, once it has something to write. CUDA events of the parent stay unreleased."""
+    global _me, _spent, _local, _swap_lock, _swapped
+    inherited, _local, _swap_lock = _local, _Local(), _thread.RLock()
+    _local.starting, _me, _spent = inherited.starting, None, 0
+    if _swapped:
+        _swapped = 0
+        _put_functions(False)
+    _stalls.forget()
+    if _collected in gc.callbacks:
+        gc.callbacks.remove(_collected)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# Worker processes: which batch they make, for whom, and handing it over. Part of watch.py.
+
+
+class _Sent:
+    """A worker's queue of indices: tells which batch is next."""
+
+    def __init__(self, queue) -> None:
+        self.queue = queue
+
+    def get(self, *args, **kwargs):
+        got = self.queue.get(*args, **kwargs)
+        if type(got) is tuple and got and type(got[0]) is int:
+            _local.batch = got[0]
+        return got
+
+    def __getattr__(self, name):
+        return getattr(self.queue, name)
+
+
+@_guarded
+def _begin_worker(number: int, seed: int, loader):
+    """`loader`: known where the process was forked; else the parent has noted whose seed it is."""
+    multiprocessing = sys.modules["multiprocessing"]
+    parent = multiprocessing.parent_process()
+    parent = os.getppid() if parent is None else parent.pid
+    if loader is None:
+        with io.FileIO(os.path.join(_RUN, "process", str(parent))) as file:
+            for line in file.readall().decode("utf-8", "replace").splitlines():
+                key, _, value = line.partition(" ")
+                if key.endswith(".seed") and value == str(seed):
+                    loader = int(key.split(".")[1])
+    _local.loader = 0 if loader is None else loader
+    me = _process("worker", _WORKER)
+    _say("parent", parent)
+    _say("worker.id", number)
+    _say("worker.loader", _local.loader)
+    return me
+
+
+def _worker_loop(original):
+    def loop(*args, **kwargs):
+        try:
+            started, args = _local.starting, list(args)
+            if _begin_worker(args[10], args[8], started and started.number) is not None:
+                args[2] = _Sent(args[2])
+                _time_putting(args[3], _local.loader)
+        except Exception as error:
+            _fail(error)
+        return original(*args, **kwargs)
+
+    return functools.update_wrapper(loop, original)
+
+
+def _time_putting(queue, loader: int) -> None:
+    """A queue pickles and sends in a thread of its own: dumps begins a hand-over, and the send that follows ends it."""
+    queues = sys.modules["multiprocessing.queues"]
+    send, pickler, under_way = queue._send_bytes, queues._ForkingPickler, []
+
+    class Pickler(pickler):
+        @classmethod
+        def dumps(cls, obj, protocol=None):
+            start, cpu = _clock(), _cpu_clock()
+            out = pickler.dumps(obj, protocol)
+            if type(obj) is tuple and len(obj) == 2 and type(obj[0]) is int:
+                under_way[:] = start, cpu, obj[0]
+            return out
+
+    def send_bytes(*args):
+        send(*args)
+        if under_way:
+            _put(*under_way, loader)
+            under_way.clear()
+
+    queues._ForkingPickler, queue._send_bytes = Pickler, send_bytes
+
+
+@_guarded
+def _put(start, cpu, batch, loader):
+    now = _clock()
+    _me.write(PUT, start, now - start, batch, loader, 0, (_cpu_clock() - cpu) // 1000)
+    _charge(_clock() - now)
+
+
+def _start_process(original):
+    def start(self):
+        _note_worker(self)
+        return original(self)
+
+    return functools.update_wrapper(start, original)
+
+
+@_guarded
+def _note_worker(process):
+    """Before a loader's worker starts: one that is not forked finds its loader by the seed."""
+    loader = _local.starting
+    if loader is not None:
+        loader.started += 1
+        args = process._args
+        seed = args[8] if len(args) > 10 else getattr(args[2], "base_seed", 0) if len(args) > 2 else 0
+        if seed != loader.seed:
+            loader.seed = seed
+            _say(f"loader.{loader.number}.seed", seed)
