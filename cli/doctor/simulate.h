@@ -20,19 +20,23 @@ struct dr_trace {
     const double *wall; /* of each batch in its maker */
     const double *cpu;  /* of that, on the CPU */
     uint32_t batches;
-    const double *step; /* between two calls of next() */
+    double queued_share; /* of `wall` that is waiting for a CPU, and is taken out first; 0 */
+    const double *step;  /* between two calls of next() */
+    const struct dr_step *step_of; /* where `step` is NULL: seconds - wait of these (facts.h) */
     uint32_t steps;
     double step_cpu;        /* CPU seconds of the training process in such a step */
     double hand_over;       /* seconds of next() itself with a batch ready: queue, unpickling, pinning if
                                inline */
     double pin;             /* seconds a batch in the pinning thread; 0: none */
+    double put; /* CPU seconds a batch in a worker process to hand it over, not in `wall`: a batch that
+                   is made in the training thread does without */
     double start_worker;    /* seconds to start one worker */
     uint32_t epoch_batches; /* 0: one long epoch */
 };
 
 struct dr_plan {
     uint32_t workers;  /* 0: in the training thread */
-    uint32_t prefetch; /* batches a worker */
+    uint32_t prefetch; /* batches a worker; with shared_samples, in all */
     bool in_order, persistent;
     bool shared_samples; /* Stoker: whoever is free makes the next sample */
     double cpus;         /* that all of this may use */
