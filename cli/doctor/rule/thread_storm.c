@@ -1,0 +1,71 @@
+/* thread_storm.c - ST206: libraries in the workers start threads of their own
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+#include <string.h>
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!dr_starved(c) || !dr_has_processes(c) || !(f->worker_busy_threads >= DR_STORM_BUSY))
+        return false;
+    const double workers = dr_known(f->workers_seen) ? fmax(f->workers_seen, 1) : f->loader.workers;
+    const double at_work = workers * f->worker_busy_threads;
+    if (!(at_work > DR_STORM_THREADS * f->limits.cpus) ||
+        !(f->worker_run_queue >= DR_QUEUE_HIGH || f->worker_cpus >= DR_STORM_CPUS))
+        return false;
+    out->weight = f->stall_share;
+    out->order = DR_ORDER_STORM;
+    DR_SAY(out->sentence,
+           "%.0f workers x %.0f threads = %.0f on %.3g CPUs%s%.100s%s; %.0f %% of their CPU time is the "
+           "kernel's",
+           workers, f->worker_threads, workers * f->worker_threads, f->limits.cpus,
+           f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
+           dr_known(f->worker_system_share) ? f->worker_system_share * 100 : 0.0);
+    const bool opencv = strstr(f->storm_names, "cv") || strstr(f->storm_names, "CV");
+    DR_SAY(out->advice,
+           "in worker_init_fn: %s; before Python starts: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "
+           "OPENBLAS_NUM_THREADS=1",
+           opencv ? "cv2.setNumThreads(0)"
+                  : "cv2.setNumThreads(0) if OpenCV is used, torch.set_num_threads(1)");
+    dr_say_stoker(c, out, "stoker.DataLoader's own ops use no other library's threads",
+                  "the same: it is the data set's Python code that starts them");
+    /* What is known of it: the switching goes away, and that is the kernel's part of the CPU time. */
+    const double saved = f->worker_system_share - 0.05;
+    if (c->trace && saved > 0 && saved < 0.9) {
+        struct dr_plan plan = c->now;
+        plan.cpu_scale *= 1 - saved;
+        out->gain = dr_gain(c->trace, &c->now, &plan, c->ceiling);
+        out->gain.low = 1;
+        out->plan.cpu_scale = plan.cpu_scale;
+        out->plan.wall_scale = plan.wall_scale;
+        DR_SAY(out->basis, "simulated without the kernel's share of the CPU time");
+    } else
+        DR_SAY(out->basis, "cannot be simulated: measure it");
+    return true;
+}
+
+const struct dr_rule dr_rule_thread_storm = {
+    .code = "ST206",
+    .name = "thread-storm",
+    .title = "Workers start more threads than there are CPUs",
+    .needs = "step.stall,threads.busy",
+    .check = check,
+    .symptoms = "Each worker has many threads at work, several for each CPU in all; they queue for "
+                "CPUs; much of the CPU time is "
+                "spent in the kernel.",
+    .why = "torch limits its own threads to one in a worker, but OpenCV, OpenMP, MKL and OpenBLAS make "
+           "a pool as large as "
+           "the machine in every worker. The pools fight for the CPUs and spin while they wait.",
+    .fix_torch = "def init(worker):\n    import cv2, torch\n    cv2.setNumThreads(0)\n    "
+                 "torch.set_num_threads(1)\n"
+                 "DataLoader(dataset, num_workers=N, worker_init_fn=init)\nand OMP_NUM_THREADS=1 in the "
+                 "environment.",
+    .fix_stoker =
+        "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, one a CPU;\n"
+        "for steps of your own in Python the same worker_init_fn.",
+    .how_to_check =
+        "The report's threads per worker fall to about 3, and their waits for a CPU with them.",
+};
