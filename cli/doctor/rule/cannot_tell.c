@@ -33,9 +33,9 @@ const struct dr_rule dr_rule_cannot_tell = {
     .check = check,
     .symptoms = "Too few steps, no loader was seen, or the signals that would tell one cause from "
                 "another were not to be had.",
-    .why = "A cause is named only where the numbers show it. A process that does not load the watch "
-           "(python -I, another language), a run of a "
-           "few steps, or a container without /proc counters leaves too little.",
+    .why = "A cause is named only where the numbers show it. A process that does not load the "
+           "watch (python -I, another language), a run of a few steps, or a container without "
+           "/proc counters leaves too little.",
     .fix_torch = "Run longer, and give what the report lists under COULD NOT SEE, each with its remedy.",
     .fix_stoker = "The same. Stoker's loader tells its stages itself.",
     .how_to_check = "`stoker doctor` lists the signals that this machine can give.",

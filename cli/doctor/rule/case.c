@@ -96,14 +96,18 @@ static double training_cpus(const struct dr_case *c)
     return dr_below(need, DR_TRAINING_LIGHT) ? 0 : 1;
 }
 
+double dr_cpus_for_workers(const struct dr_case *c)
+{
+    return fmax(1, c->facts->limits.cpus - training_cpus(c));
+}
+
 uint32_t dr_most_workers(const struct dr_case *c)
 {
-    const double cpus = c->facts->limits.cpus;
-    if (!dr_known(cpus))
+    if (!dr_known(c->facts->limits.cpus))
         return c->facts->loader.workers ? c->facts->loader.workers : 1;
     const double waiting = dr_waiting_share(c);
     const double on_cpu = dr_known(waiting) ? fmax(1 - waiting, 0.02) : 1;
-    const double most = floor((cpus - training_cpus(c)) / on_cpu + 0.1);
+    const double most = floor(dr_cpus_for_workers(c) / on_cpu + 0.1);
     return most < 1 ? 1 : most > DR_WORKERS_MOST ? DR_WORKERS_MOST : (uint32_t)most;
 }
 

@@ -57,6 +57,8 @@ double dr_waiting_share(const struct dr_case *c);
 double dr_stage_waits(const struct dr_case *c, enum dr_stage stage);
 /* Workers wait for storage, by the time of their reads or by the device. */
 bool dr_storage_limits(const struct dr_case *c);
+/* CPUs that are left beside the training process. */
+double dr_cpus_for_workers(const struct dr_case *c);
 /* Workers that the CPUs can run beside the training process: more where they mostly wait. */
 uint32_t dr_most_workers(const struct dr_case *c);
 /* The stage that takes most of the time of making a batch. */

@@ -29,11 +29,10 @@ const struct dr_rule dr_rule_clocks = {
     .title = "Power or temperature holds the GPU's clock down",
     .needs = "gpu.limited,gpu.clock",
     .check = check,
-    .symptoms = "The driver reports a power cap or thermal slow-down for most of the run, and the clock "
-                "is well below the highest.",
+    .symptoms = "The driver reports a power cap or thermal slow-down for most of the run, and the "
+                "clock is well below the highest.",
     .why = "A GPU that gets too hot or reaches its power limit lowers its clock. A power limit set "
-           "below the card's own, dust and a neighbour's "
-           "exhaust are usual reasons.",
+           "below the card's own, dust and a neighbour's exhaust are usual reasons.",
     .fix_torch =
         "Nothing in the program: nvidia-smi -q -d PERFORMANCE, then cooling or nvidia-smi -pl WATTS.",
     .fix_stoker = "The same.",

@@ -22,11 +22,10 @@ const struct dr_rule dr_rule_decompress = {
     .title = "Decompression takes much of the workers' time",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "A third of a worker's time or more goes into zlib, gzip, bz2 or lzma: .npz files, HDF5 "
-                "filters, .gz streams.",
-    .why = "zlib unpacks a few hundred MB a second on one CPU, bz2 and lzma a tenth of that. lz4 and "
-           "zstd are several times faster at a similar "
-           "size, and a fast disk needs neither.",
+    .symptoms = "A third of a worker's time or more goes into zlib, gzip, bz2 or lzma: .npz files, "
+                "HDF5 filters, .gz streams.",
+    .why = "zlib unpacks a few hundred MB a second on one CPU, bz2 and lzma a tenth of that. lz4 "
+           "and zstd are several times faster at a similar size, and a fast disk needs neither.",
     .fix_torch = "np.save(path, array) and np.load(path, mmap_mode=\"r\"); h5py without "
                  "compression=\"gzip\"; zstd where size matters.",
     .fix_stoker = "stoker pack SRC DST --format npy\nstoker pack SRC DST --compress zstd",

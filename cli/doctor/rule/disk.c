@@ -14,8 +14,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         f->stall_share * (dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] : 1);
     out->order = DR_ORDER_DISK;
     DR_SAY(out->sentence,
-           "%.0f %% of a batch's time (%s) is waiting for reads: %s/s from %.60s, %s a request, disk "
-           "busy %.0f %%",
+           "%.0f %% of a batch's time (%s) is waiting for reads: %s/s from %.60s, %s a request, "
+           "disk busy %.0f %%",
            dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] * 100
                                                    : f->worker_disk * 100,
            dr_seconds_text(&read, f->stage[DR_STAGE_READ]),
@@ -54,16 +54,13 @@ const struct dr_rule dr_rule_disk = {
     .needs = "step.stall,batch.stages",
     .check = check,
     .symptoms = "Workers are blocked in reads; little comes from the page cache; the disk is busy "
-                "nearly all of the time or "
-                "each request takes long.",
-    .why = "A disk delivers so many bytes a second, however many workers ask. Once it is the limit, "
-           "more workers make longer "
-           "queues.",
-    .fix_torch = "Store fewer bytes (resize once, recompress), copy the data to a local SSD, or use a "
-                 "machine whose memory holds "
-                 "them: the page cache then serves later epochs.",
-    .fix_stoker = "stoker pack SRC DST --resize 512 --quality 90\nstoker.open(\"DST/*.tar\", "
-                  "fields=(\"jpg\", \"cls\"))",
+                "nearly all of the time or each request takes long.",
+    .why = "A disk delivers so many bytes a second, however many workers ask. Once it is the "
+           "limit, more workers make longer queues.",
+    .fix_torch = "Store fewer bytes (resize once, recompress), copy the data to a local SSD, or "
+                 "use a machine whose memory holds them: the page cache then serves later epochs.",
+    .fix_stoker = "stoker pack SRC DST --resize 512 --quality 90\n"
+                  "stoker.open(\"DST/*.tar\", fields=(\"jpg\", \"cls\"))",
     .how_to_check = "`stoker bench DATA` shows what the disk delivers; compare with bytes a sample "
                     "times samples a second.",
 };

@@ -15,9 +15,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the data set holds %.200s, and %u workers were forked with it: they share one file position "
-           "and one "
-           "library state",
+           "the data set holds %.200s, and %u workers were forked with it: they share one file "
+           "position and one library state",
            f->loader.handles, f->loader.workers);
     DR_SAY(out->advice, "open it in the worker: keep the path in __init__, open at the first "
                         "__getitem__ (or in worker_init_fn)");
@@ -33,15 +32,16 @@ const struct dr_rule dr_rule_fork_handles = {
     .title = "Workers were forked with files open in the data set",
     .needs = "",
     .check = check,
-    .symptoms = "The data set keeps an h5py, LMDB, zip, SQLite or plain file object that was opened "
-                "before the workers started; now and "
-                "then wrong samples, \"can't decompress\", or a crash in a worker.",
-    .why = "fork copies the descriptor but not the file position behind it: workers that seek and read "
-           "at the same time read one "
-           "another's bytes. LMDB and HDF5 forbid the use of a handle across fork altogether.",
-    .fix_torch =
-        "def __getitem__(self, i):\n    if self.file is None:            # once in each worker\n"
-        "        self.file = h5py.File(self.path, \"r\")\n    return self.file[\"images\"][i]",
+    .symptoms = "The data set keeps an h5py, LMDB, zip, SQLite or plain file object that was "
+                "opened before the workers started; now and then wrong samples, \"can't "
+                "decompress\", or a crash in a worker.",
+    .why = "fork copies the descriptor but not the file position behind it: workers that seek and "
+           "read at the same time read one another's bytes. LMDB and HDF5 forbid the use of a "
+           "handle across fork altogether.",
+    .fix_torch = "def __getitem__(self, i):\n"
+                 "    if self.file is None:            # once in each worker\n"
+                 "        self.file = h5py.File(self.path, \"r\")\n"
+                 "    return self.file[\"images\"][i]",
     .fix_stoker = "stoker.open(\"train.h5\", ...)   # no Python handle, no fork",
     .how_to_check = "The report no longer lists open handles; the same samples come out in every run.",
 };

@@ -30,8 +30,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                tensors);
     } else if (unpickles) {
         DR_SAY(out->sentence,
-               "the training thread itself works %s in each next(), receiving and unpickling a batch of "
-               "%s in %.0f tensors",
+               "the training thread itself works %s in each next(), receiving and unpickling a "
+               "batch of %s in %.0f tensors",
                dr_seconds_text(&time, f->main_cpu_in_next), dr_bytes_text(&size, f->loader.batch_bytes),
                f->loader.tensors);
         DR_SAY(out->advice, "%sno lists of Python objects in a batch: collate_fn returns tensors",
@@ -65,17 +65,16 @@ const struct dr_rule dr_rule_hand_over = {
     .title = "Pinning, pickling or handing over batches is the limit",
     .needs = "step.stall",
     .check = check,
-    .symptoms = "The pinning thread is busy all the time, or the training thread works inside next() "
-                "although workers make "
-                "the batches, or workers spend a third of their time putting batches into the queue.",
-    .why = "A batch from a worker is pickled, sent, unpickled and pinned tensor by tensor. Many small "
-           "tensors, Python objects and "
-           "float32 where uint8 would do all cost there, in threads that are not multiplied by more "
-           "workers.",
-    .fix_torch = "Return one tensor a field from collate_fn (torch.stack), keep images uint8, leave out "
-                 "lists of dicts.",
+    .symptoms = "The pinning thread is busy all the time, or the training thread works inside "
+                "next() although workers make the batches, or workers spend a third of their time "
+                "putting batches into the queue.",
+    .why = "A batch from a worker is pickled, sent, unpickled and pinned tensor by tensor. Many "
+           "small tensors, Python objects and float32 where uint8 would do all cost there, in "
+           "threads that are not multiplied by more workers.",
+    .fix_torch = "Return one tensor a field from collate_fn (torch.stack), keep images uint8, "
+                 "leave out lists of dicts.",
     .fix_stoker =
         "stoker.DataLoader(dataset, pin_memory=True)   # shared memory without a copy, pinned in place",
-    .how_to_check = "The time of the training thread inside next() and the share of the hand-over fall "
-                    "in the next report.",
+    .how_to_check = "The time of the training thread inside next() and the share of the hand-over "
+                    "fall in the next report.",
 };

@@ -54,17 +54,16 @@ const struct dr_rule dr_rule_head_of_line = {
     .title = "One slow batch holds up those behind it",
     .needs = "step.stall,batch.seconds,queue.behind",
     .check = check,
-    .symptoms = "next() waits although batches are ready: later ones. The time of a batch varies widely "
-                "(40 % or more of its mean).",
-    .why = "torch's loader gives whole batches to workers in turn and hands them out in order. One slow "
-           "batch makes the "
-           "others wait in the queue, and their workers run out of work. More workers cure a high mean, "
-           "not a high variance.",
-    .fix_torch = "DataLoader(dataset, num_workers=N, prefetch_factor=8)\nor in_order=False (torch 2.6 "
-                 "and newer) where the order of batches "
-                 "need not repeat; or a batch sampler that puts samples of similar length together.",
-    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, whoever is free makes the next sample, "
-                  "of whichever batch",
+    .symptoms = "next() waits although batches are ready: later ones. The time of a batch varies "
+                "widely (40 % or more of its mean).",
+    .why = "torch's loader gives whole batches to workers in turn and hands them out in order. One "
+           "slow batch makes the others wait in the queue, and their workers run out of work. More "
+           "workers cure a high mean, not a high variance.",
+    .fix_torch = "DataLoader(dataset, num_workers=N, prefetch_factor=8)\n"
+                 "or in_order=False (torch 2.6 and newer) where the order of batches need not "
+                 "repeat; or a batch sampler that puts samples of similar length together.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, whoever is free makes the next "
+                  "sample, of whichever batch",
     .how_to_check =
         "The share of calls in which a later batch was ready falls, at the same number of workers.",
 };

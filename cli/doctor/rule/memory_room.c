@@ -16,8 +16,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(1 - f->gpu_sm, 0.95) * 0.1;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "at most %.0f %% of the GPU's memory is used, and %.0f %% of its multiprocessors work: there "
-           "is room for a larger batch",
+           "at most %.0f %% of the GPU's memory is used, and %.0f %% of its multiprocessors work: "
+           "there is room for a larger batch",
            f->gpu_memory_peak_share * 100, f->gpu_sm * 100);
     if (dr_known(f->loader.batch_size))
         DR_SAY(out->advice, "batch_size=%.0f (now %.0f), with the learning rate tuned again",
@@ -35,8 +35,8 @@ const struct dr_rule dr_rule_memory_room = {
     .title = "The GPU has room for a larger batch",
     .needs = "gpu.sm_active,gpu.memory_peak",
     .check = check,
-    .symptoms = "The peak of torch's memory is below 60 % of the device, its multiprocessors are not "
-                "all at work, and the loader keeps up.",
+    .symptoms = "The peak of torch's memory is below 60 % of the device, its multiprocessors are "
+                "not all at work, and the loader keeps up.",
     .why = "Larger batches make larger kernels, which use more of the GPU, and share the cost of "
            "launches and of the optimizer among more samples.",
     .fix_torch = "A larger batch_size; tune the learning rate again, since accuracy may change.",

@@ -16,8 +16,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_NEIGHBOUR;
     DR_SAY(out->sentence,
-           "other programs use %.1f CPUs; of %.3g CPUs this run gets %.1f, and its workers wait %.0f %% "
-           "of the time for one",
+           "other programs use %.1f CPUs; of %.3g CPUs this run gets %.1f, and its workers wait "
+           "%.0f %% of the time for one",
            f->cpus_busy_others, cpus, f->cpus_used, queue * 100);
     DR_SAY(out->advice,
            "give the run CPUs of its own (taskset, a cgroup, another machine), or stop what else runs");
@@ -46,12 +46,11 @@ const struct dr_rule dr_rule_neighbour = {
     .check = check,
     .symptoms =
         "Workers queue for CPUs although the run does not use all that it may; other processes do.",
-    .why = "CPUs are shared by whoever wants to run. Another job on them slows the workers and delays "
-           "the training thread, which then "
-           "launches kernels later.",
+    .why = "CPUs are shared by whoever wants to run. Another job on them slows the workers and "
+           "delays the training thread, which then launches kernels later.",
     .fix_torch = "Another machine, or CPUs apart: taskset -c 0-15 python train.py, docker "
                  "--cpuset-cpus, and the other job likewise.",
     .fix_stoker = "The same.",
-    .how_to_check = "`top` or the report's \"used by others\"; waits for a CPU fall below 10 % when the "
-                    "other job is gone.",
+    .how_to_check = "`top` or the report's \"used by others\"; waits for a CPU fall below 10 % "
+                    "when the other job is gone.",
 };

@@ -54,10 +54,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "objects with fewer requests",
            settings);
     dr_say_stoker(c, out,
-                  "stoker.open(\"https://...\") or s3:// reads many samples at a time in one process, "
-                  "with a cache (cache_dir)",
-                  "stoker.open(..., cache_dir=DIR) keeps what was read; a larger prefetch_factor keeps "
-                  "more requests in flight");
+                  "stoker.open(\"https://...\") or s3:// reads many samples at a time in one "
+                  "process, with a cache (cache_dir)",
+                  "stoker.open(..., cache_dir=DIR) keeps what was read; a larger prefetch_factor "
+                  "keeps more requests in flight");
     return true;
 }
 
@@ -67,15 +67,13 @@ const struct dr_rule dr_rule_network = {
     .title = "Workers wait for a network",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "Workers neither run nor queue for a CPU; most of a batch's time is waiting for sockets "
-                "or for a network "
-                "file system; the line itself is nearly idle.",
-    .why = "A request takes a round trip, whatever its size, and a worker has one under way at a time. "
-           "Pace is requests in "
-           "flight divided by latency, so concurrency is the cure, not bandwidth.",
-    .fix_torch = "More workers than CPUs (they wait), prefetch_factor of 4 or more, requests for many "
-                 "samples at once, or a "
-                 "copy on a local disk before training.",
+    .symptoms = "Workers neither run nor queue for a CPU; most of a batch's time is waiting for "
+                "sockets or for a network file system; the line itself is nearly idle.",
+    .why = "A request takes a round trip, whatever its size, and a worker has one under way at a "
+           "time. Pace is requests in flight divided by latency, so concurrency is the cure, not "
+           "bandwidth.",
+    .fix_torch = "More workers than CPUs (they wait), prefetch_factor of 4 or more, requests for "
+                 "many samples at once, or a copy on a local disk before training.",
     .fix_stoker =
         "stoker.open(\"https://host/train-{000..127}.tar\", fields=(\"jpg\", \"cls\"))\n"
         "reads ahead of the workers, many requests at a time, and keeps a cache with cache_dir=DIR.",

@@ -14,8 +14,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(f->stall_share, 0.1);
     out->order = DR_ORDER_NUMA;
     DR_SAY(out->sentence,
-           "the workers run mostly on NUMA node %.0f, the GPU hangs on node %.0f: batches cross between "
-           "them",
+           "the workers run mostly on NUMA node %.0f, the GPU hangs on node %.0f: batches cross "
+           "between them",
            l->cpu_node, l->gpu_node);
     DR_SAY(out->advice,
            "numactl --cpunodebind=%.0f --membind=%.0f python ..., or torchrun --numa-binding=node",
@@ -35,11 +35,10 @@ const struct dr_rule dr_rule_numa = {
     .check = check,
     .symptoms =
         "A machine with several nodes; the GPU's node is not the one whose CPUs run the workers.",
-    .why = "Memory belongs to a node. A batch that was written on one and is copied from there to a GPU "
-           "on the other crosses the link "
-           "between the sockets, which others use too.",
-    .fix_torch = "torchrun --numa-binding=node ... (torch 2.9 and newer), or numactl --cpunodebind=N "
-                 "--membind=N python train.py",
+    .why = "Memory belongs to a node. A batch that was written on one and is copied from there to "
+           "a GPU on the other crosses the link between the sockets, which others use too.",
+    .fix_torch = "torchrun --numa-binding=node ... (torch 2.9 and newer), or numactl "
+                 "--cpunodebind=N --membind=N python train.py",
     .fix_stoker = "The same: the loader's threads stay within the CPUs that the process may use.",
     .how_to_check =
         "`stoker doctor` shows nodes and GPU; the next report's nodes agree. Expect a few per cent.",

@@ -29,8 +29,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            most < 0.3 ? "look at what the loop does in those steps (logging, plots, uploads): less "
                         "often, or in a thread or process"
            : most == save
-               ? "save less often, or in the background: torch.distributed.checkpoint.async_save, or "
-                 "copy to CPU and save in a thread"
+               ? "save less often, or in the background: torch.distributed.checkpoint.async_save, "
+                 "or copy to CPU and save in a thread"
            : most == gc
                ? "gc.freeze() before training and gc.disable(), with gc.collect() at the end of an epoch"
                : "evaluate less often, on fewer batches, or in a process of its own");
@@ -44,13 +44,12 @@ const struct dr_rule dr_rule_outliers = {
     .title = "Checkpoints, evaluation, logging or garbage collection stop the training",
     .needs = "step.outliers",
     .check = check,
-    .symptoms = "Most steps are alike; a few, often at regular intervals, take many times as long, and "
-                "next() is not where the time goes.",
-    .why = "torch.save writes while training stands still; a full garbage collection walks over all "
-           "Python objects; evaluation and plots "
-           "run in the training loop.",
-    .fix_torch = "torch.distributed.checkpoint.async_save(...), or save from a thread; gc.freeze(); log "
-                 "every N steps.",
+    .symptoms = "Most steps are alike; a few, often at regular intervals, take many times as long, "
+                "and next() is not where the time goes.",
+    .why = "torch.save writes while training stands still; a full garbage collection walks over "
+           "all Python objects; evaluation and plots run in the training loop.",
+    .fix_torch = "torch.distributed.checkpoint.async_save(...), or save from a thread; "
+                 "gc.freeze(); log every N steps.",
     .fix_stoker =
         "The loader's state_dict() is small (64 bytes for the engine): saving it costs nothing.",
     .how_to_check = "report.html marks the long steps with their cause; their share falls.",

@@ -14,8 +14,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(share, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "%.0f %% of the copies to the GPU are from pageable memory; the training thread stands still "
-           "%s a step for %s",
+           "%.0f %% of the copies to the GPU are from pageable memory; the training thread stands "
+           "still %s a step for %s",
            f->copies_pageable_share * 100, dr_seconds_text(&time, f->copy),
            dr_bytes_text(&size, f->copy_bytes));
     DR_SAY(out->advice, "%s.to(device, non_blocking=True)",
@@ -38,11 +38,12 @@ const struct dr_rule dr_rule_pageable = {
     .check = check,
     .symptoms = "Batches are not pinned; .to(device) takes a visible part of the step, and kernels "
                 "start after it.",
-    .why = "The GPU can only read pinned memory by itself. From pageable memory the driver copies in "
-           "pieces through a buffer of its own, and "
-           "the host waits; non_blocking has no effect then.",
+    .why = "The GPU can only read pinned memory by itself. From pageable memory the driver copies "
+           "in pieces through a buffer of its own, and the host waits; non_blocking has no effect "
+           "then.",
     .fix_torch =
-        "DataLoader(dataset, pin_memory=True)\nimages = images.to(device, non_blocking=True)\n"
+        "DataLoader(dataset, pin_memory=True)\n"
+        "images = images.to(device, non_blocking=True)\n"
         "Do not call .pin_memory() in the training loop: that copy is on the critical path too.",
     .fix_stoker =
         "stoker.DataLoader(dataset, device=\"cuda\")   # or pin_memory=True: pinned without a copy",

@@ -21,8 +21,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     DR_SAY(out->sentence, "%s a step go to the GPU: %s/s of the %s/s that its link can carry",
            dr_bytes_text(&size, f->copy_bytes), dr_bytes_text(&rate, used * f->limits.pcie_limit),
            dr_bytes_text(&limit, f->limits.pcie_limit));
-    DR_SAY(out->advice, "send uint8 and convert on the GPU: images.to(device).float().div_(255) after "
-                        "the copy, a quarter of the bytes");
+    DR_SAY(out->advice, "send uint8 and convert on the GPU: images.to(device).float().div_(255) "
+                        "after the copy, a quarter of the bytes");
     dr_say_stoker(c, out,
                   "stoker.DataLoader(..., device=\"cuda\") sends uint8 rows; the GPU resizes, "
                   "normalises and casts",
@@ -38,9 +38,9 @@ const struct dr_rule dr_rule_pcie = {
     .needs = "gpu.pcie_in",
     .check = check,
     .symptoms = "Bytes to the GPU a second are near what its link can carry.",
-    .why = "Float images are four times the bytes of the uint8 they were made from. A link that runs at "
-           "a lower generation or "
-           "width than it could (a wrong slot, power saving) is full sooner.",
+    .why = "Float images are four times the bytes of the uint8 they were made from. A link that "
+           "runs at a lower generation or width than it could (a wrong slot, power saving) is full "
+           "sooner.",
     .fix_torch = "Keep images uint8 in the loader; on the GPU: images = images.to(device, "
                  "non_blocking=True).float() / 255\n"
                  "`nvidia-smi -q -d PCIE` shows the link's generation and width.",

@@ -13,8 +13,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
     DR_SAY(out->sentence,
-           "every %.0fth step waits: that is a round of the %u workers, which finish together. It is a "
-           "lack of throughput, not a hiccup",
+           "every %.0fth step waits: that is a round of the %u workers, which finish together. It "
+           "is a lack of throughput, not a hiccup",
            f->wait_period, f->loader.workers);
     DR_SAY(out->advice,
            "see the finding above: when batches are made fast enough, the pattern goes too");
@@ -29,9 +29,8 @@ const struct dr_rule dr_rule_periodic = {
     .needs = "step.stall",
     .check = check,
     .symptoms = "W fast steps, then a long wait, then W fast steps, where W is num_workers.",
-    .why = "Workers start together, so their batches are finished together. If a round takes longer "
-           "than W steps, the rest "
-           "is one wait. The mean is what counts, and it is too slow.",
+    .why = "Workers start together, so their batches are finished together. If a round takes "
+           "longer than W steps, the rest is one wait. The mean is what counts, and it is too slow.",
     .fix_torch =
         "Whatever makes batches faster: ST203, ST204, or the stage that takes most of the time.",
     .fix_stoker = "The same; the engine's threads share samples, so its batches come one by one.",

@@ -19,8 +19,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         f->gpu_sm * 100, f->gpu_tensor * 100);
     DR_SAY(out->advice, "%s",
            f->gpu_capability >= 8
-               ? "torch.set_float32_matmul_precision(\"high\") (one line), or torch.autocast(\"cuda\", "
-                 "dtype=torch.bfloat16)"
+               ? "torch.set_float32_matmul_precision(\"high\") (one line), or "
+                 "torch.autocast(\"cuda\", dtype=torch.bfloat16)"
                : "torch.autocast(\"cuda\", dtype=torch.float16) with torch.amp.GradScaler");
     DR_SAY(out->basis, "depends on the model: measure it");
     return true;
@@ -33,10 +33,11 @@ const struct dr_rule dr_rule_precision = {
     .needs = "gpu.tensor,gpu.sm_active,amp",
     .check = check,
     .symptoms = "The GPU computes, but its tensor cores are idle; neither autocast nor TF32 was seen.",
-    .why = "Tensor cores do matrix products in bfloat16, float16 or TF32 many times faster than the "
-           "float32 units.",
-    .fix_torch = "torch.set_float32_matmul_precision(\"high\")\nwith torch.autocast(\"cuda\", "
-                 "dtype=torch.bfloat16):\n    loss = criterion(model(images), labels)",
+    .why = "Tensor cores do matrix products in bfloat16, float16 or TF32 many times faster than "
+           "the float32 units.",
+    .fix_torch = "torch.set_float32_matmul_precision(\"high\")\n"
+                 "with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"
+                 "    loss = criterion(model(images), labels)",
     .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\", dtype=\"bfloat16\", "
                   "memory_format=\"channels_last\")",
     .how_to_check = "gpu.tensor rises. The loader must then deliver a higher pace: run again.",

@@ -36,11 +36,11 @@ const struct dr_rule dr_rule_respawn = {
     .title = "Workers are started anew for every epoch",
     .needs = "epochs",
     .check = check,
-    .symptoms = "The first batch of every epoch comes late; between epochs worker processes end and new "
-                "ones start.",
-    .why = "Without persistent_workers, the iterator's workers live for an epoch. Starting one takes "
-           "milliseconds by fork, "
-           "and seconds by spawn or forkserver, which import torch anew and unpickle the data set.",
+    .symptoms = "The first batch of every epoch comes late; between epochs worker processes end "
+                "and new ones start.",
+    .why = "Without persistent_workers, the iterator's workers live for an epoch. Starting one "
+           "takes milliseconds by fork, and seconds by spawn or forkserver, which import torch "
+           "anew and unpickle the data set.",
     .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True)",
     .fix_stoker = "stoker.DataLoader(dataset)   # the engine's threads stay; for Python workers "
                   "persistent_workers=True",

@@ -24,8 +24,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_SERIAL;
     dr_settings_text(settings, sizeof settings, c, &plan);
     DR_SAY(out->sentence,
-           "num_workers=0: each batch takes %s in the training thread, and %s waits for it in every "
-           "step of %s",
+           "num_workers=0: each batch takes %s in the training thread, and %s waits for it in "
+           "every step of %s",
            dr_seconds_text(&batch, dr_known(f->batch_mean) ? f->batch_mean : f->wait), dr_waiter(c),
            dr_seconds_text(&step, f->step));
     DR_SAY(out->advice, "DataLoader(..., %s%s)", settings,
@@ -42,11 +42,10 @@ const struct dr_rule dr_rule_serial = {
     .title = "Batches are made in the training thread",
     .needs = "step.stall",
     .check = check,
-    .symptoms = "num_workers=0; the time in next() is the time that it takes to make a batch; nothing "
-                "is ever ready.",
+    .symptoms = "num_workers=0; the time in next() is the time that it takes to make a batch; "
+                "nothing is ever ready.",
     .why = "Without workers, next() reads, decodes and collates before it returns. Computing and "
-           "loading take turns "
-           "instead of running at the same time.",
+           "loading take turns instead of running at the same time.",
     .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True, pin_memory=True)\n"
                  "with N from the report: as many as the step needs and the CPUs allow.",
     .fix_stoker = "from stoker import DataLoader     # num_workers=\"auto\" is the default\n"

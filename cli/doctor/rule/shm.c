@@ -18,8 +18,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_OWN;
     const double want = fmax(dr_known(f->shm_needed) ? f->shm_needed : size, size) * 2;
     DR_SAY(out->sentence,
-           "/dev/shm has %s; %u workers with prefetch_factor=%u need up to %s (%s were in use): a bus "
-           "error or a hang is due",
+           "/dev/shm has %s; %u workers with prefetch_factor=%u need up to %s (%s were in use): a "
+           "bus error or a hang is due",
            dr_bytes_text(&have, size), f->loader.workers, f->loader.prefetch,
            dr_bytes_text(&need, f->shm_needed), dr_bytes_text(&used, f->shm_used_most));
     double fits = floor(size * DR_SHM_FULL / f->loader.batch_bytes / (f->loader.prefetch + 1.0));
@@ -45,13 +45,12 @@ const struct dr_rule dr_rule_shm = {
     .check = check,
     .symptoms = "\"Bus error\", \"unable to write to file </torch_...>\", or a loader that hangs; "
                 "/dev/shm is nearly full.",
-    .why = "Workers hand batches over in /dev/shm: num_workers x prefetch_factor of them, and one more "
-           "for each worker. A container has 64 MB "
-           "there unless told otherwise.",
+    .why = "Workers hand batches over in /dev/shm: num_workers x prefetch_factor of them, and one "
+           "more for each worker. A container has 64 MB there unless told otherwise.",
     .fix_torch = "docker run --shm-size=8g ..., or --ipc=host; or fewer workers, a smaller "
                  "prefetch_factor, uint8 batches; or\n"
                  "torch.multiprocessing.set_sharing_strategy(\"file_system\")",
-    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, threads of this process: nothing is "
-                  "shared through /dev/shm",
+    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, threads of this process: nothing "
+                  "is shared through /dev/shm",
     .how_to_check = "df -h /dev/shm while it trains; `stoker doctor` shows the size.",
 };

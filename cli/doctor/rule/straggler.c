@@ -42,9 +42,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "rank %d waits %.0f %% of its steps for data, the others %.0f %%: all ranks go at its pace",
            worst->rank, worst->stall_share * 100, middle * 100);
     DR_SAY(out->advice,
-           "find out what differs on rank %d: the same CPUs, disk and shard size for every rank, and a "
-           "larger "
-           "prefetch_factor to even out single slow batches",
+           "find out what differs on rank %d: the same CPUs, disk and shard size for every rank, "
+           "and a larger prefetch_factor to even out single slow batches",
            worst->rank);
     dr_say_stoker(c, out,
                   "stoker.DataLoader(..., shard=True) gives every rank the same number of samples, "
@@ -60,13 +59,12 @@ const struct dr_rule dr_rule_straggler = {
     .title = "One rank waits for data, and the others for it",
     .needs = "ranks",
     .check = check,
-    .symptoms = "One rank's stall is far above the others'; the others show a busy GPU, but it is the "
-                "collective that waits.",
-    .why = "Ranks meet in every step's all-reduce, so the slowest decides. Unequal shards, fewer CPUs "
-           "or a slower disk on one node "
-           "suffice.",
-    .fix_torch = "Equal shards (DistributedSampler), equal CPUs for every rank (numactl, cgroups), then "
-                 "the finding on that rank.",
+    .symptoms = "One rank's stall is far above the others'; the others show a busy GPU, but it is "
+                "the collective that waits.",
+    .why = "Ranks meet in every step's all-reduce, so the slowest decides. Unequal shards, fewer "
+           "CPUs or a slower disk on one node suffice.",
+    .fix_torch = "Equal shards (DistributedSampler), equal CPUs for every rank (numactl, cgroups), "
+                 "then the finding on that rank.",
     .fix_stoker = "stoker.DataLoader(dataset, shard=True)",
     .how_to_check = "The ranks' stalls in the next report lie close together.",
 };

@@ -20,8 +20,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(gap, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the training thread waits %s a step for the GPU%s%.180s; then the GPU is idle until new "
-           "kernels come (%.0f %% of the time)",
+           "the training thread waits %s a step for the GPU%s%.180s; then the GPU is idle until "
+           "new kernels come (%.0f %% of the time)",
            dr_seconds_text(&time, f->sync), f->sync_where[0] ? ", most of it at " : "", f->sync_where,
            gap * 100);
     DR_SAY(out->advice,
@@ -38,14 +38,14 @@ const struct dr_rule dr_rule_sync = {
     .title = "The training loop waits for the GPU in every step",
     .needs = "sync,gpu.busy",
     .check = check,
-    .symptoms = "loss.item(), .cpu(), nonzero(), a mask used as an index, or print(tensor) in every "
-                "step; the GPU is idle for a moment after each.",
-    .why = "Kernels are launched ahead of the GPU. A call that needs a result waits until the GPU has "
-           "done everything before it, and by then "
-           "no kernel is queued: the GPU idles while the host catches up.",
-    .fix_torch =
-        "total += loss.detach()               # on the GPU\nif step % 50 == 0: print(total.item())\n"
-        "torch.cuda.set_sync_debug_mode(\"warn\") names the lines.",
+    .symptoms = "loss.item(), .cpu(), nonzero(), a mask used as an index, or print(tensor) in "
+                "every step; the GPU is idle for a moment after each.",
+    .why = "Kernels are launched ahead of the GPU. A call that needs a result waits until the GPU "
+           "has done everything before it, and by then no kernel is queued: the GPU idles while "
+           "the host catches up.",
+    .fix_torch = "total += loss.detach()               # on the GPU\n"
+                 "if step % 50 == 0: print(total.item())\n"
+                 "torch.cuda.set_sync_debug_mode(\"warn\") names the lines.",
     .fix_stoker = "Nothing to change in the loader: its next() does not wait for the GPU.",
     .how_to_check = "The report's time in waits for the GPU falls; gpu.busy rises.",
 };

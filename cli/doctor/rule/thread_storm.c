@@ -6,6 +6,26 @@
 
 #include <string.h>
 
+/* With one thread each, workers share the CPUs without switching: what is left is the CPU time of all
+ * threads less the kernel's part of it. Threads that spin are in there, so it may be less still: down to
+ * what the main thread used. */
+static void gain(const struct dr_case *c, struct dr_finding *out, double workers)
+{
+    const struct dr_facts *f = c->facts;
+    const double cpus = fmin(workers, dr_cpus_for_workers(c));
+    const double wasted = fmax(0, f->worker_system_share - DR_STORM_KERNEL);
+    const double left = workers * f->worker_cpus * f->step * (1 - wasted) / cpus;
+    const double least = f->batch_cpu_mean / cpus, most = fmax(1, c->ceiling);
+    const double mid = fmin(most, fmax(1, f->step / fmax(f->compute, left)));
+    const double high = fmin(most, f->step / fmax(f->compute, least));
+    if (!dr_known(left) || !dr_known(c->ceiling)) {
+        DR_SAY(out->basis, "cannot be told from this run: measure it");
+        return;
+    }
+    out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
+    DR_SAY(out->basis, "CPU time of all threads without the kernel's share, on %.3g CPUs", cpus);
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -19,8 +39,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_STORM;
     DR_SAY(out->sentence,
-           "%.0f workers x %.0f threads = %.0f on %.3g CPUs%s%.100s%s; %.0f %% of their CPU time is the "
-           "kernel's",
+           "%.0f workers x %.0f threads = %.0f on %.3g CPUs%s%.100s%s; %.0f %% of their CPU time "
+           "is the kernel's",
            workers, f->worker_threads, workers * f->worker_threads, f->limits.cpus,
            f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
            dr_known(f->worker_system_share) ? f->worker_system_share * 100 : 0.0);
@@ -32,18 +52,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                   : "cv2.setNumThreads(0) if OpenCV is used, torch.set_num_threads(1)");
     dr_say_stoker(c, out, "stoker.DataLoader's own ops use no other library's threads",
                   "the same: it is the data set's Python code that starts them");
-    /* What is known of it: the switching goes away, and that is the kernel's part of the CPU time. */
-    const double saved = f->worker_system_share - 0.05;
-    if (c->trace && saved > 0 && saved < 0.9) {
-        struct dr_plan plan = c->now;
-        plan.cpu_scale *= 1 - saved;
-        out->gain = dr_gain(c->trace, &c->now, &plan, c->ceiling);
-        out->gain.low = 1;
-        out->plan.cpu_scale = plan.cpu_scale;
-        out->plan.wall_scale = plan.wall_scale;
-        DR_SAY(out->basis, "simulated without the kernel's share of the CPU time");
-    } else
-        DR_SAY(out->basis, "cannot be simulated: measure it");
+    gain(c, out, workers);
     return true;
 }
 
@@ -54,18 +63,19 @@ const struct dr_rule dr_rule_thread_storm = {
     .needs = "step.stall,threads.busy",
     .check = check,
     .symptoms = "Each worker has many threads at work, several for each CPU in all; they queue for "
-                "CPUs; much of the CPU time is "
-                "spent in the kernel.",
-    .why = "torch limits its own threads to one in a worker, but OpenCV, OpenMP, MKL and OpenBLAS make "
-           "a pool as large as "
-           "the machine in every worker. The pools fight for the CPUs and spin while they wait.",
-    .fix_torch = "def init(worker):\n    import cv2, torch\n    cv2.setNumThreads(0)\n    "
-                 "torch.set_num_threads(1)\n"
-                 "DataLoader(dataset, num_workers=N, worker_init_fn=init)\nand OMP_NUM_THREADS=1 in the "
-                 "environment.",
-    .fix_stoker =
-        "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, one a CPU;\n"
-        "for steps of your own in Python the same worker_init_fn.",
+                "CPUs; much of the CPU time is spent in the kernel.",
+    .why = "torch limits its own threads to one in a worker, but OpenCV, OpenMP, MKL and OpenBLAS "
+           "make a pool as large as the machine in every worker. The pools fight for the CPUs and "
+           "spin while they wait.",
+    .fix_torch = "def init(worker):\n"
+                 "    import cv2, torch\n"
+                 "    cv2.setNumThreads(0)\n"
+                 "    torch.set_num_threads(1)\n"
+                 "DataLoader(dataset, num_workers=N, worker_init_fn=init)\n"
+                 "and OMP_NUM_THREADS=1 in the environment.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, one a "
+                  "CPU;\n"
+                  "for steps of your own in Python the same worker_init_fn.",
     .how_to_check =
         "The report's threads per worker fall to about 3, and their waits for a CPU with them.",
 };

@@ -37,6 +37,7 @@
          */
 #define DR_STORM_THREADS   2.0 /* reasoned: threads at work per CPU, all workers together */
 #define DR_STORM_CPUS      1.3 /* reasoned: CPUs of one worker; without helper threads it cannot exceed 1 */
+#define DR_STORM_KERNEL    0.05  /* reasoned: kernel's part of the CPU time of workers that only load */
 #define DR_TINY_BATCH      0.002 /* table, D20: 1 to 2 ms of work a batch */
 #define DR_NEIGHBOUR_SHARE 0.25  /* reasoned: CPUs used by others, of those that we may use */
 #define DR_NEIGHBOUR_OURS  0.85  /* reasoned: above it we get what we may use, whoever else runs */

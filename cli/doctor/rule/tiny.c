@@ -37,8 +37,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     DR_SAY(out->sentence, "a batch takes %s to make, and %s to come from one of %u workers",
            dr_seconds_text(&batch, f->batch_mean),
            dr_seconds_text(&wait, start_costs_more ? f->respawn : f->wait), f->loader.workers);
-    DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can lie on the GPU as one "
-                        "tensor that is indexed");
+    DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can lie on the GPU as "
+                        "one tensor that is indexed");
     dr_say_stoker(c, out, "stoker.DataLoader takes a TensorDataset by whole batches, without workers",
                   "num_workers=0; a TensorDataset is taken by whole batches");
     return true;
@@ -52,9 +52,8 @@ const struct dr_rule dr_rule_tiny = {
     .check = check,
     .symptoms = "A worker needs less than 2 ms for a batch, yet next() takes longer than that; "
                 "num_workers=0 is faster.",
-    .why = "A batch from a worker is pickled, sent and unpickled, and workers have to be started. For "
-           "small tensors in memory "
-           "that is more work than making the batch.",
+    .why = "A batch from a worker is pickled, sent and unpickled, and workers have to be started. "
+           "For small tensors in memory that is more work than making the batch.",
     .fix_torch = "DataLoader(dataset, num_workers=0), a larger batch_size, or no loader at all:\n"
                  "data = data.to(device); for index in torch.randperm(len(data), "
                  "device=device).split(batch): step(data[index])",

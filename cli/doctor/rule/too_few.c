@@ -42,13 +42,12 @@ const struct dr_rule dr_rule_too_few = {
     .symptoms =
         "Workers are never idle, hardly wait for a CPU, and CPUs are unused while training waits.",
     .why = "W workers deliver one batch every (time of a batch / W). Where that is longer than the "
-           "step, the rest is "
-           "stall. Workers that mostly wait (for a network) need no CPU each, so there can be more of "
-           "them than CPUs.",
+           "step, the rest is stall. Workers that mostly wait (for a network) need no CPU each, so "
+           "there can be more of them than CPUs.",
     .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True)\nwith N from the report.",
-    .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")\nMost image pipelines need fewer "
-                  "CPUs there, since "
-                  "the engine does the work without Python.",
+    .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")\n"
+                  "Most image pipelines need fewer CPUs there, since the engine does the work "
+                  "without Python.",
     .how_to_check =
         "Run again: the stall falls as predicted. If workers now queue for CPUs, the report says ST204.",
 };
