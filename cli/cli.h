@@ -56,6 +56,11 @@ struct number_text {
     char text[32];
 };
 const char *with_commas(struct number_text *room, double value);
+/* 1536 as "1.5 KB" and so on. */
+struct bytes_text {
+    char text[32];
+};
+const char *with_unit(struct bytes_text *room, double bytes);
 
 /* A bar on standard error, redrawn a few times a second; nothing when that is no terminal. */
 struct progress {

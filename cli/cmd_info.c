@@ -96,15 +96,15 @@ static void print_images(const struct info *info)
 static void print_data(const struct info *info)
 {
     struct number_text room;
-    struct pack_size_text each_text, all_text;
+    struct bytes_text each_text, all_text;
     const double each = info->looked_at ? (double)info->bytes / (double)info->looked_at : 0;
     printf("%-12s %s\n%-12s %s\n", "data", info->data, "format", info->set->kind);
     printf("%-12s %s\n", "samples", with_commas(&room, (double)info->samples));
     if (stoker_dataset_class_count(info->set))
         printf("%-12s %u\n", "classes", stoker_dataset_class_count(info->set));
     print_fields(info);
-    printf("%-12s %s a sample, about %s in all\n", "size", pack_size(&each_text, each),
-           pack_size(&all_text, each * (double)info->samples));
+    printf("%-12s %s a sample, about %s in all\n", "size", with_unit(&each_text, each),
+           with_unit(&all_text, each * (double)info->samples));
     if (info->images)
         print_images(info);
     if (info->sounds) {

@@ -143,7 +143,7 @@ static int parse(struct pack_options *opt, int argc, char **argv)
 static void print_summary(const struct pack_options *opt, const struct pack_result *r)
 {
     struct number_text samples, bad;
-    struct pack_size_text in, out, rate;
+    struct bytes_text in, out, rate;
     if (r->nothing_to_do) {
         printf("%s: complete already, %s samples in %llu files; nothing to do\n", opt->folder,
                with_commas(&samples, (double)r->samples), (unsigned long long)r->shards);
@@ -151,12 +151,12 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
     }
     printf("packed       %s samples into %llu %s of %s in %s\n",
            with_commas(&samples, (double)r->samples), (unsigned long long)r->shards,
-           r->shards == 1 ? "file" : "files", pack_size(&out, (double)r->bytes_out), opt->folder);
+           r->shards == 1 ? "file" : "files", with_unit(&out, (double)r->bytes_out), opt->folder);
     if (r->resumed)
         printf("resumed      %s were done before\n", with_commas(&samples, (double)r->resumed));
     if (r->seconds > 0 && r->bytes_in)
-        printf("read         %s at %s/s, %.0f samples/s, %.1f s\n", pack_size(&in, (double)r->bytes_in),
-               pack_size(&rate, (double)r->bytes_in / r->seconds), (double)r->done / r->seconds,
+        printf("read         %s at %s/s, %.0f samples/s, %.1f s\n", with_unit(&in, (double)r->bytes_in),
+               with_unit(&rate, (double)r->bytes_in / r->seconds), (double)r->done / r->seconds,
                r->seconds);
     if (opt->crop_ready)
         printf("crop-ready   %s JPEG files, %.3f of their size; %s kept as they were\n",

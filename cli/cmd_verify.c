@@ -140,9 +140,9 @@ static int check_sums(struct verify *v, const struct st_location *place, struct 
 static void print_summary(const struct verify *v, const struct pack_findings *findings)
 {
     struct number_text samples, sums;
-    struct pack_size_text size;
+    struct bytes_text size;
     printf("%s: %s samples, %s; %s\n", v->data, with_commas(&samples, (double)st_dataset_count(v->set)),
-           pack_size(&size, (double)v->bytes), v->deep ? "all decoded" : "all headers read");
+           with_unit(&size, (double)v->bytes), v->deep ? "all decoded" : "all headers read");
     if (findings->files || findings->sums)
         printf("checksums: %llu %s, %s members\n", (unsigned long long)findings->files,
                findings->files == 1 ? "file" : "files", with_commas(&sums, (double)findings->sums));

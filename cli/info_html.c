@@ -8,6 +8,7 @@
 #include "cli/info.h"
 
 #include "cli/cli.h"
+#include "cli/out.h"
 
 #include "source/field_list.h"
 
@@ -16,40 +17,12 @@
 #include <string.h>
 
 static const char style[] =
-    ":root{color-scheme:light dark;--page:#f5f6f7;--card:#fff;--text:#1b2026;--quiet:#5b6672;"
-    "--line:#dfe3e8;--bar:#2f6f8f;--track:#e8ecef;--warn:#a33c12;--warn-page:#fdf1ea}\n"
-    "@media(prefers-color-scheme:dark){:root{--page:#14181c;--card:#1d2329;--text:#e6eaee;"
-    "--quiet:#9aa5b1;--line:#303841;--bar:#6db3d4;--track:#2a3139;--warn:#ffb38f;--warn-page:#33221a}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0;background:var(--page);color:var(--text);"
-    "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\n"
-    "main{max-width:1080px;margin:0 auto;padding:32px 24px 48px}\n"
-    "h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}\n"
-    "h2{font-size:17px;margin:0 0 12px}\n"
-    ".path{margin:4px 0 0;color:var(--quiet);overflow-wrap:anywhere}\n"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:20px;"
-    "margin-top:20px;min-width:0}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;"
-    "margin:24px 0 0}\n"
-    ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;"
-    "padding:14px 16px}\n"
-    ".tiles dt{color:var(--quiet);font-size:13px}\n"
-    ".tiles dd{margin:2px 0 0;font-size:21px;font-weight:600;line-height:1.3;"
-    "font-variant-numeric:tabular-nums}\n"
     ".pair{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:0 20px}\n"
-    "table{border-collapse:collapse;width:100%}\n"
-    "th,td{text-align:left;padding:6px 16px 6px 0;border-top:1px solid var(--line);"
-    "overflow-wrap:anywhere;vertical-align:top}\n"
-    "tr:first-child th,tr:first-child td{border-top:0}\n"
-    "th{font-weight:600}td{color:var(--quiet)}\n"
     ".bars{display:grid;grid-template-columns:max-content minmax(40px,1fr) max-content;gap:7px 12px;"
     "align-items:center;font-variant-numeric:tabular-nums}\n"
     ".bars span:nth-child(3n){text-align:right;color:var(--quiet)}\n"
     ".track{display:block;height:14px;background:var(--track);border-radius:3px;overflow:hidden}\n"
     ".track i{display:block;height:100%;background:var(--bar);border-radius:3px}\n"
-    ".said{margin:14px 0 0;color:var(--quiet)}\n"
-    ".warn{background:var(--warn-page);border-color:var(--warn)}.warn b{color:var(--warn)}\n"
-    ".warn{overflow-wrap:anywhere}\n"
     ".shots{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:18px 14px}\n"
     "figure{margin:0;min-width:0}\n"
     "figure span{display:flex;height:160px;align-items:center;justify-content:center;"
@@ -57,32 +30,9 @@ static const char style[] =
     "figure img{display:block;max-width:100%;max-height:160px}\n"
     "figcaption{margin-top:6px;font-size:12.5px;line-height:1.4;overflow-wrap:anywhere}\n"
     "figcaption small{display:block;color:var(--quiet);font-size:12px}\n"
-    "footer{margin-top:24px;color:var(--quiet);font-size:13px}\n"
-    "@media(max-width:640px){main{padding:20px 14px 32px}.pair{display:block}.card{padding:16px}"
-    "h1{font-size:22px}.tiles{grid-template-columns:1fr 1fr;gap:8px;margin-top:16px}"
-    ".tiles div{padding:10px 12px}.tiles dd{font-size:18px}"
-    ".shots{grid-template-columns:1fr 1fr;gap:14px 10px}}\n";
-
-/* Text of the data set's own, which may hold anything. */
-static void put_text(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '<' || c == '>' || c == '&' || c == '"' || c == '\'' || c < 32)
-            fprintf(file, "&#%u;", c < 32 ? 32 : c);
-        else
-            fputc(c, file);
-    }
-}
+    "@media(max-width:640px){.pair{display:block}.shots{grid-template-columns:1fr 1fr;gap:14px 10px}}\n";
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
-
-static void put_tile(FILE *file, const char *name, const char *value)
-{
-    fprintf(file, "<div><dt>%s</dt><dd>", name);
-    put_text(file, value);
-    fputs("</dd></div>\n", file);
-}
 
 /* "80 ms", "0.8 s", "12 min", "3.1 h". */
 static void time_text(char *out, size_t size, double seconds)
@@ -98,29 +48,29 @@ static void time_text(char *out, size_t size, double seconds)
 
 static void put_tiles(FILE *file, const struct info *info)
 {
-    struct pack_size_text size;
+    struct bytes_text size;
     struct number_text number;
     char text[64];
     const double each = info->looked_at ? (double)info->bytes / (double)info->looked_at : 0;
     const uint32_t classes = stoker_dataset_class_count(info->set);
     fputs("<dl class=tiles>\n", file);
-    put_tile(file, "samples", with_commas(&number, (double)info->samples));
+    html_tile(file, "samples", with_commas(&number, (double)info->samples));
     if (classes)
-        put_tile(file, "classes", with_commas(&number, classes));
-    put_tile(file, "in all, about", pack_size(&size, each * (double)info->samples));
-    put_tile(file, "a sample", pack_size(&size, each));
+        html_tile(file, "classes", with_commas(&number, classes));
+    html_tile(file, "in all, about", with_unit(&size, each * (double)info->samples));
+    html_tile(file, "a sample", with_unit(&size, each));
     if (info->sounds) {
         snprintf(text, sizeof text, "%.1f s", info->sound_seconds / (double)info->sounds);
-        put_tile(file, "a sound", text);
+        html_tile(file, "a sound", text);
         snprintf(text, sizeof text, "%.2f h", info_hours(info));
-        put_tile(file, "of sound in all", text);
+        html_tile(file, "of sound in all", text);
     }
     if (info->decoded) {
         const double decode = info->decode_seconds / (double)info->decoded;
         snprintf(text, sizeof text, "%.2f ms", 1e3 * decode);
-        put_tile(file, "decoding an image", text);
+        html_tile(file, "decoding an image", text);
         time_text(text, sizeof text, decode * (double)info->samples);
-        put_tile(file, "epoch on one core", text);
+        html_tile(file, "epoch on one core", text);
     }
     fputs("</dl>\n", file);
 }
@@ -138,7 +88,7 @@ static void put_fields(FILE *file, const struct info *info)
                         : snprintf(shape + used, sizeof shape - (size_t)used, "%s%lld", k ? " × " : ", ",
                                    (long long)field->shape[k]);
         fputs("<tr><th>", file);
-        put_text(file, field->name);
+        html_text(file, field->name);
         fprintf(file, "</th><td>%s%s</td></tr>\n", st_field_kind_name(field->kind), shape);
     }
     fputs("</table>\n</section>\n", file);
@@ -187,12 +137,12 @@ static void put_warnings(FILE *file, const struct info *info)
                 "<section class=\"card warn\"><b>%s of %s samples looked at %s bad.</b> The first: ",
                 with_commas(&bad, (double)info->bad), with_commas(&all, (double)info->looked_at),
                 info->bad == 1 ? "is" : "are");
-        put_text(file, info->first_bad.message);
+        html_text(file, info->first_bad.message);
         fputs("</section>\n", file);
     }
     if (note) {
         fputs("<section class=card><b>Note.</b> ", file);
-        put_text(file, note);
+        html_text(file, note);
         fputs("</section>\n", file);
     }
 }
@@ -207,7 +157,7 @@ static void put_thumbnails(FILE *file, const struct info *info)
         fprintf(file,
                 "<figure><span><img alt=\"\" src=\"data:image/jpeg;base64,%s\"></span><figcaption>",
                 shot->base64);
-        put_text(file, shot->caption ? shot->caption : "");
+        html_text(file, shot->caption ? shot->caption : "");
         fprintf(file, "<small>%u × %u</small></figcaption></figure>\n", shot->width, shot->height);
     }
     fputs("</div>\n</section>\n", file);
@@ -226,14 +176,11 @@ static const char *short_name(const char *data)
 static void put_page(FILE *file, const struct info *info)
 {
     struct number_text looked_at, samples;
-    fputs("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-          "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>",
-          file);
-    put_text(file, short_name(info->data));
-    fprintf(file, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>", style);
-    put_text(file, short_name(info->data));
+    html_begin(file, short_name(info->data), style);
+    fputs("<h1>", file);
+    html_text(file, short_name(info->data));
     fprintf(file, "</h1>\n<p class=path>%s: ", info->set->kind);
-    put_text(file, info->data);
+    html_text(file, info->data);
     fputs("</p>\n", file);
     put_tiles(file, info);
     put_warnings(file, info);

@@ -154,6 +154,16 @@ const char *with_commas(struct number_text *room, double value)
     return room->text;
 }
 
+const char *with_unit(struct bytes_text *room, double bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1000;
+    snprintf(room->text, sizeof room->text, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return room->text;
+}
+
 void progress_begin(struct progress *bar, const char *label)
 {
     bar->label = label;

@@ -15,6 +15,7 @@ enum { DR_FINDINGS_MOST = 40 };
 struct dr_finding {
     const struct dr_rule *rule;
     double weight;      /* share of the step's time that this explains: findings are ordered by it */
+    int order; /* among causes of the same loss: smaller is nearer to the first cause (rule/case.h) */
     bool blocks;        /* wrong results or a crash, whatever it gains: always shown */
     char sentence[512]; /* what is the case, with numbers */
     char advice[512];   /* what to change, with concrete values, in torch */

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cli/out.h"
 #include "cli/pack/manifest.h"
 #include "source/packs/classes.h"
 
@@ -20,14 +21,8 @@ void pack_json_text(char *out, size_t size, const char *text)
 {
     size_t used = 0;
     out[used++] = '"';
-    for (const unsigned char *c = (const unsigned char *)text; *c && used + 9 < size; c++) {
-        if (*c == '"' || *c == '\\')
-            used += (size_t)sprintf(out + used, "\\%c", *c);
-        else if (*c < 32 || *c >= 127) /* bytes as Latin-1: what is no UTF-8 must still be JSON */
-            used += (size_t)sprintf(out + used, "\\u%04x", *c);
-        else
-            out[used++] = (char)*c;
-    }
+    while (*text && used + JSON_CHARACTER + 2 < size)
+        used += json_character(out + used, &text);
     out[used++] = '"';
     out[used] = '\0';
 }

@@ -267,11 +267,6 @@ void pack_progress_begin(struct pack_progress *p, const char *what, uint64_t don
                          bool quiet);
 void pack_progress_show(struct pack_progress *p, uint64_t done, uint64_t bytes);
 void pack_progress_end(struct pack_progress *p);
-/* 1536 as "1.5 KB" and so on. */
-struct pack_size_text {
-    char text[32];
-};
-const char *pack_size(struct pack_size_text *room, double bytes);
 
 /* The extensions of sounds, with the dot; NULL at the end. */
 extern const char *const pack_sounds[];

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cli/cli.h"
 #include "cli/pack/pack.h"
 
 #include "base/clock.h"
@@ -12,16 +13,6 @@
 
 #define REDRAW_NS 100000000ull   /* on a terminal */
 #define LINE_NS   10000000000ull /* in a log */
-
-const char *pack_size(struct pack_size_text *room, double bytes)
-{
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
-    size_t unit = 0;
-    for (; bytes >= 1000 && unit + 1 < sizeof units / sizeof *units; unit++)
-        bytes /= 1000;
-    snprintf(room->text, sizeof room->text, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-    return room->text;
-}
 
 void pack_progress_begin(struct pack_progress *p, const char *what, uint64_t done, uint64_t total,
                          bool quiet)
@@ -47,14 +38,14 @@ void pack_progress_show(struct pack_progress *p, uint64_t done, uint64_t bytes)
     const double rate = (double)(done - p->began_at) / seconds;
     const double left = rate > 0 ? (double)(p->total - done) / rate : 0;
     const double share = p->total ? (double)done / (double)p->total : 1;
-    struct pack_size_text size;
+    struct bytes_text size;
     char bar[WIDTH + 1];
     memset(bar, '.', WIDTH);
     memset(bar, '#', (size_t)(WIDTH * share));
     bar[WIDTH] = '\0';
     fprintf(stderr, "%s%s [%s] %llu/%llu  %.0f samples/s  %s  %d:%02d left%s", p->terminal ? "\r" : "",
             p->what, bar, (unsigned long long)done, (unsigned long long)p->total, rate,
-            pack_size(&size, (double)bytes), (int)(left / 60), (int)left % 60,
+            with_unit(&size, (double)bytes), (int)(left / 60), (int)left % 60,
             p->terminal ? "\033[K" : "\n");
     fflush(stderr);
 }

@@ -1,0 +1,42 @@
+/* cannot_tell.c - ST901: too little was seen to name a cause
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (dr_known(f->stall_share) && !dr_below(f->confidence_steps, DR_STEPS_LEAST))
+        return false;
+    out->order = DR_ORDER_OWN;
+    if (!dr_known(f->stall_share))
+        DR_SAY(out->sentence,
+               "no step of a training loop was seen, so nothing can be said of its waits");
+    else
+        DR_SAY(out->sentence, "only %.0f steps were measured after the warm-up; at least %d are needed",
+               f->confidence_steps, DR_STEPS_LEAST);
+    DR_SAY(out->advice, "%s",
+           dr_known(f->stall_share)
+               ? "run longer: a hundred steps or more"
+               : "run a program that iterates a DataLoader, by `stoker run -- python ...`, without "
+                 "python -I, -S or -E, and without STOKER_OFF");
+    DR_SAY(out->basis, "nothing was measured");
+    return true;
+}
+
+const struct dr_rule dr_rule_cannot_tell = {
+    .code = "ST901",
+    .name = "cannot-tell",
+    .title = "Too little was seen to name a cause",
+    .needs = "",
+    .check = check,
+    .symptoms = "Too few steps, no loader was seen, or the signals that would tell one cause from "
+                "another were not to be had.",
+    .why = "A cause is named only where the numbers show it. A process that does not load the "
+           "watch (python -I, another language), a run of a few steps, or a container without "
+           "/proc counters leaves too little.",
+    .fix_torch = "Run longer, and give what the report lists under COULD NOT SEE, each with its remedy.",
+    .fix_stoker = "The same. Stoker's loader tells its stages itself.",
+    .how_to_check = "`stoker doctor` lists the signals that this machine can give.",
+};

@@ -1,0 +1,40 @@
+/* clocks.c - ST305: power or temperature holds the GPU's clock down
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (dr_starved(c) || !(f->gpu_limited >= DR_LIMITED) || !(f->gpu_clock < DR_CLOCK_LOW) ||
+        !dr_above(f->gpu_clock, 0))
+        return false;
+    out->weight = 1 - f->gpu_clock;
+    out->order = DR_ORDER_OWN;
+    DR_SAY(out->sentence,
+           "power or temperature limits the GPU %.0f %% of the time: its clock is %.0f %% of the "
+           "highest, at %.0f W",
+           f->gpu_limited * 100, f->gpu_clock * 100, f->gpu_watts);
+    DR_SAY(out->advice, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE says which: a higher power "
+                        "limit (nvidia-smi -pl), or better cooling");
+    out->gain = (struct dr_range){1, 1 / f->gpu_clock, 1 / f->gpu_clock};
+    DR_SAY(out->basis, "ratio of the clocks: at most");
+    return true;
+}
+
+const struct dr_rule dr_rule_clocks = {
+    .code = "ST305",
+    .name = "throttled-gpu",
+    .title = "Power or temperature holds the GPU's clock down",
+    .needs = "gpu.limited,gpu.clock",
+    .check = check,
+    .symptoms = "The driver reports a power cap or thermal slow-down for most of the run, and the "
+                "clock is well below the highest.",
+    .why = "A GPU that gets too hot or reaches its power limit lowers its clock. A power limit set "
+           "below the card's own, dust and a neighbour's exhaust are usual reasons.",
+    .fix_torch =
+        "Nothing in the program: nvidia-smi -q -d PERFORMANCE, then cooling or nvidia-smi -pl WATTS.",
+    .fix_stoker = "The same.",
+    .how_to_check = "gpu.limited falls and gpu.clock rises under the same load.",
+};

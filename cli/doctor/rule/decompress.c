@@ -1,0 +1,33 @@
+/* decompress.c - ST228: decompression takes much of the workers' time
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    if (!dr_heavy_stage(c, out, DR_STAGE_DECOMPRESS, DR_STAGE_DECOMPRESS_HEAVY, ""))
+        return false;
+    dr_gain_by_stage(c, out, DR_STAGE_DECOMPRESS, (struct dr_range){0.5, 0.2, 0});
+    DR_SAY(out->advice, "store arrays uncompressed (np.save instead of np.savez_compressed, HDF5 "
+                        "without gzip), or with lz4 or zstd");
+    dr_say_stoker(c, out, "stoker pack SRC DST --format npy, or tar with --compress zstd",
+                  "stoker pack SRC DST --format npy, or tar with --compress zstd");
+    return true;
+}
+
+const struct dr_rule dr_rule_decompress = {
+    .code = "ST228",
+    .name = "slow-decompression",
+    .title = "Decompression takes much of the workers' time",
+    .needs = "step.stall,batch.stages",
+    .check = check,
+    .symptoms = "A third of a worker's time or more goes into zlib, gzip, bz2 or lzma: .npz files, "
+                "HDF5 filters, .gz streams.",
+    .why = "zlib unpacks a few hundred MB a second on one CPU, bz2 and lzma a tenth of that. lz4 "
+           "and zstd are several times faster at a similar size, and a fast disk needs neither.",
+    .fix_torch = "np.save(path, array) and np.load(path, mmap_mode=\"r\"); h5py without "
+                 "compression=\"gzip\"; zstd where size matters.",
+    .fix_stoker = "stoker pack SRC DST --format npy\nstoker pack SRC DST --compress zstd",
+    .how_to_check = "The share of decompression falls; bytes read a second rise instead.",
+};

@@ -1,0 +1,66 @@
+/* disk.c - ST207: workers wait for the disk to deliver bytes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!dr_storage_limits(c))
+        return false;
+    struct dr_text read, rate, await;
+    out->weight =
+        f->stall_share * (dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] : 1);
+    out->order = DR_ORDER_DISK;
+    DR_SAY(out->sentence,
+           "%.0f %% of a batch's time (%s) is waiting for reads: %s/s from %.60s, %s a request, "
+           "disk busy %.0f %%",
+           dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] * 100
+                                                   : f->worker_disk * 100,
+           dr_seconds_text(&read, f->stage[DR_STAGE_READ]),
+           dr_bytes_text(&rate, dr_known(f->disk_read) ? f->disk_read : f->read_storage),
+           f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
+           dr_seconds_text(&await, f->disk_await), dr_known(f->disk_busy) ? f->disk_busy * 100 : 0.0);
+    const bool fits = f->data_bytes < f->memory_available_least;
+    const bool room = !(f->disk_busy >= DR_DISK_BUSY);
+    const struct dr_plan plan = dr_plan_best(c, dr_most_workers(c));
+    char settings[192];
+    dr_settings_text(settings, sizeof settings, c, &plan);
+    if (room && plan.workers > f->loader.workers) { /* the device could answer more at once */
+        dr_gain_by_plan(c, out, &plan);
+        DR_SAY(out->advice,
+               "more reads at a time, which the disk has room for: %s; better: data on a local SSD%s",
+               settings, fits ? ", or read once into memory before training" : "");
+    } else {
+        dr_gain_by_stage(c, out, DR_STAGE_READ,
+                         fits ? (struct dr_range){0.5, 0.05, 0} : (struct dr_range){0.75, 0.5, 0});
+        DR_SAY(out->advice, "%s",
+               fits ? "the data fit in memory: read all files once before training (cat FILES > "
+                      "/dev/null), or use a faster disk"
+                    : "fewer bytes (smaller images, a denser format), a faster or a second disk, a "
+                      "local copy");
+    }
+    dr_say_stoker(
+        c, out, "stoker pack SRC DST --resize N writes fewer bytes, in large sequential files",
+        "stoker pack SRC DST --resize N writes fewer bytes; the engine reads ahead within max_memory");
+    return true;
+}
+
+const struct dr_rule dr_rule_disk = {
+    .code = "ST207",
+    .name = "slow-disk",
+    .title = "Workers wait for the disk",
+    .needs = "step.stall,batch.stages",
+    .check = check,
+    .symptoms = "Workers are blocked in reads; little comes from the page cache; the disk is busy "
+                "nearly all of the time or each request takes long.",
+    .why = "A disk delivers so many bytes a second, however many workers ask. Once it is the "
+           "limit, more workers make longer queues.",
+    .fix_torch = "Store fewer bytes (resize once, recompress), copy the data to a local SSD, or "
+                 "use a machine whose memory holds them: the page cache then serves later epochs.",
+    .fix_stoker = "stoker pack SRC DST --resize 512 --quality 90\n"
+                  "stoker.open(\"DST/*.tar\", fields=(\"jpg\", \"cls\"))",
+    .how_to_check = "`stoker bench DATA` shows what the disk delivers; compare with bytes a sample "
+                    "times samples a second.",
+};

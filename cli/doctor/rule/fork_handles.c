@@ -1,0 +1,47 @@
+/* fork_handles.c - ST221: the data set was forked with files open in it
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+#include <string.h>
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    const char *how = f->loader.start_method;
+    if (!dr_has_processes(c) || !f->loader.handles[0] || (how[0] && strcmp(how, "fork") != 0))
+        return false;
+    out->blocks = true;
+    out->order = DR_ORDER_OWN;
+    DR_SAY(out->sentence,
+           "the data set holds %.200s, and %u workers were forked with it: they share one file "
+           "position and one library state",
+           f->loader.handles, f->loader.workers);
+    DR_SAY(out->advice, "open it in the worker: keep the path in __init__, open at the first "
+                        "__getitem__ (or in worker_init_fn)");
+    dr_say_stoker(c, out, "stoker.open reads HDF5, LMDB and zip itself, with one handle for all threads",
+                  "open it in the worker; stoker.open reads HDF5, LMDB and zip itself");
+    DR_SAY(out->basis, "avoids wrong data and crashes");
+    return true;
+}
+
+const struct dr_rule dr_rule_fork_handles = {
+    .code = "ST221",
+    .name = "fork-handles",
+    .title = "Workers were forked with files open in the data set",
+    .needs = "",
+    .check = check,
+    .symptoms = "The data set keeps an h5py, LMDB, zip, SQLite or plain file object that was "
+                "opened before the workers started; now and then wrong samples, \"can't "
+                "decompress\", or a crash in a worker.",
+    .why = "fork copies the descriptor but not the file position behind it: workers that seek and "
+           "read at the same time read one another's bytes. LMDB and HDF5 forbid the use of a "
+           "handle across fork altogether.",
+    .fix_torch = "def __getitem__(self, i):\n"
+                 "    if self.file is None:            # once in each worker\n"
+                 "        self.file = h5py.File(self.path, \"r\")\n"
+                 "    return self.file[\"images\"][i]",
+    .fix_stoker = "stoker.open(\"train.h5\", ...)   # no Python handle, no fork",
+    .how_to_check = "The report no longer lists open handles; the same samples come out in every run.",
+};

@@ -1,0 +1,219 @@
+/* judge.c - from facts to a verdict: all rules, the first cause first, what contradicts it left out
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/judge.h"
+
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A finding, and those that it makes wrong or empty: their signs follow from it, or their advice would
+ * make it worse. */
+static const struct {
+    const char *code, *removes;
+} arbitration[] = {
+    {"ST211",
+     "ST202 ST203 ST204 ST205 ST206 ST207 ST208 ST209 ST210 ST212 ST213 ST214 ST215 ST220 ST222 "
+     "ST223 ST224 ST226 ST227 ST228"}, /* it is over by itself */
+    {"ST220",
+     "ST203 ST204 ST212 ST213 ST214 ST215"}, /* what workers cost where there is no work for them */
+    {"ST202", "ST215"},
+    {"ST205", "ST203 ST204 ST213 ST223"}, /* all of them queue because of the quota */
+    {"ST206", "ST203 ST204 ST213 ST223"},
+    {"ST223", "ST203 ST204 ST213"},
+    {"ST224", "ST202 ST203"},
+    {"ST210", "ST207 ST208"},
+    {"ST208", "ST207"},
+    {"ST209", "ST203 ST207 ST208"}, /* its plan holds the workers that it needs */
+    {"ST207", "ST203"},
+    {"ST203", "ST204"},
+    {"ST301", "ST303"}, /* whose advice it gives already */
+};
+
+static struct dr_finding *find(struct dr_verdict *out, const char *code)
+{
+    for (uint32_t i = 0; i < out->findings; i++)
+        if (!strcmp(out->finding[i].rule->code, code))
+            return &out->finding[i];
+    return NULL;
+}
+
+static void drop(struct dr_verdict *out, struct dr_finding *finding)
+{
+    const size_t at = (size_t)(finding - out->finding);
+    memmove(finding, finding + 1, (out->findings - at - 1) * sizeof *finding);
+    out->findings--;
+}
+
+static void arbitrate(struct dr_verdict *out)
+{
+    for (size_t i = 0; i < sizeof arbitration / sizeof *arbitration; i++) {
+        if (!find(out, arbitration[i].code))
+            continue;
+        for (uint32_t j = out->findings; j-- > 0;)
+            if (strstr(arbitration[i].removes, out->finding[j].rule->code))
+                drop(out, &out->finding[j]);
+    }
+    /* A remark on the pattern of waits needs a finding that it can point at. */
+    struct dr_finding *remark = find(out, "ST213");
+    if (remark && out->findings == 1)
+        drop(out, remark);
+}
+
+/* The loss by which findings are compared: causes of the stall share one. */
+static double loss_of(const struct dr_finding *finding, double stall)
+{
+    return finding->order < DR_ORDER_OWN ? stall : finding->weight;
+}
+
+static bool comes_before(const struct dr_finding *a, const struct dr_finding *b, double stall)
+{
+    if (a->blocks != b->blocks)
+        return a->blocks;
+    const double x = loss_of(a, stall), y = loss_of(b, stall);
+    if (x != y)
+        return x > y;
+    if (a->order != b->order)
+        return a->order < b->order;
+    return a->weight > b->weight;
+}
+
+static void sort_findings(struct dr_verdict *out, double stall)
+{
+    for (uint32_t i = 1; i < out->findings; i++) {
+        const struct dr_finding moving = out->finding[i];
+        uint32_t to = i;
+        for (; to > 0 && comes_before(&moving, &out->finding[to - 1], stall); to--)
+            out->finding[to] = out->finding[to - 1];
+        out->finding[to] = moving;
+    }
+}
+
+static void apply(struct dr_verdict *out, const struct dr_case *c)
+{
+    char lacking[64];
+    for (size_t i = 0; dr_rules[i]; i++) {
+        const struct dr_rule *rule = dr_rules[i];
+        if (out->findings == DR_FINDINGS_MOST || !dr_concerns(rule, c->facts))
+            continue;
+        struct dr_finding *finding = &out->finding[out->findings];
+        memset(finding, 0, sizeof *finding);
+        finding->rule = rule;
+        finding->gain = (struct dr_range){NAN, NAN, NAN};
+        finding->plan = c->now;
+        finding->plan.workers = UINT32_MAX;
+        finding->plan.cpu_scale = finding->plan.wall_scale = finding->plan.step_scale = 1;
+        if (rule->check(c, finding)) {
+            if (isnan(finding->weight))
+                finding->weight = 0;
+            out->findings++;
+        } else if (dr_lacks(rule, c->facts, lacking, sizeof lacking)) {
+            if (out->unjudged_count < sizeof out->unjudged / sizeof *out->unjudged)
+                out->unjudged[out->unjudged_count++] = rule;
+        } else if (strcmp(rule->code, "ST201") && strcmp(rule->code, "ST901") &&
+                   out->cleared_count < sizeof out->cleared / sizeof *out->cleared)
+            out->cleared[out->cleared_count++] = rule;
+    }
+}
+
+/* Data-bound, and no rule says why: that is said, instead of a guess. */
+static void unexplained(struct dr_verdict *out, const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    struct dr_finding *finding = &out->finding[out->findings++];
+    memset(finding, 0, sizeof *finding);
+    finding->rule = dr_rule_find("ST901");
+    finding->weight = f->stall_share;
+    finding->order = DR_ORDER_LATER;
+    finding->gain = (struct dr_range){NAN, NAN, NAN};
+    finding->plan = c->now;
+    finding->plan.workers = UINT32_MAX;
+    const enum dr_stage stage = dr_heaviest_stage(c);
+    if (dr_known(f->stage_share[stage]))
+        DR_SAY(finding->sentence,
+               "no known cause explains the waits; most of a batch's time (%.0f %%) is %s",
+               f->stage_share[stage] * 100, dr_stage_word(stage));
+    else
+        DR_SAY(finding->sentence, "the waits are real, but how batches are made was not seen");
+    DR_SAY(finding->advice, "look at what the data set does there, or give the signals listed below");
+    DR_SAY(finding->basis, "no cause, no prediction");
+}
+
+static const char *confidence(const struct dr_facts *f)
+{
+    const double width = f->stall_share_high - f->stall_share_low, steps = f->confidence_steps;
+    if (steps >= DR_STEPS_HIGH && width <= DR_WIDTH_HIGH)
+        return "high";
+    return steps >= DR_STEPS_MEDIUM && !(width > DR_WIDTH_MEDIUM) ? "medium" : "low";
+}
+
+static void say(struct dr_verdict *out, const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    const struct dr_finding *start = find(out, find(out, "ST220") ? "ST220" : "ST214");
+    if (out->kind == DR_CANNOT_TELL)
+        DR_SAY(out->sentence, "cannot tell: %.400s",
+               out->findings ? out->finding[0].sentence : "nothing was recorded");
+    else if (out->kind == DR_COMPUTE_BOUND && find(out, "ST211"))
+        DR_SAY(out->sentence,
+               "compute-bound after the first epoch: %s waits %.0f %% of a step for data from then on",
+               dr_waiter(c), f->later_epochs_stall_share * 100);
+    else if (out->kind == DR_COMPUTE_BOUND)
+        DR_SAY(out->sentence,
+               "compute-bound: %s waits only %.1f %% of a step for data; the loader keeps up",
+               dr_waiter(c), f->stall_share * 100);
+    else if (dr_starved(c))
+        DR_SAY(out->sentence, "data-bound: %s waits %.0f %% of every step for the next batch",
+               dr_waiter(c), f->stall_share * 100);
+    else
+        DR_SAY(out->sentence, "data-bound: %.0f %% of every epoch is spent on starting workers",
+               start ? start->weight * 100 : 0.0);
+}
+
+void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
+{
+    memset(out, 0, sizeof *out);
+    struct dr_trace trace;
+    struct dr_case c = {.facts = facts, .ceiling = NAN};
+    const struct dr_settings *loader = &facts->loader;
+    c.now = (struct dr_plan){.workers = loader->workers,
+                             .prefetch = loader->prefetch,
+                             .in_order = loader->in_order,
+                             .persistent = loader->persistent,
+                             .shared_samples = loader->native,
+                             .cpus = facts->limits.cpus,
+                             .wall_scale = 1,
+                             .cpu_scale = 1,
+                             .step_scale = 1};
+    if (dr_trace_of(&trace, &c.now, facts))
+        c.trace = &trace;
+    if (dr_above(facts->compute, 0) && dr_above(facts->step, 0))
+        c.ceiling = fmax(1, facts->step / facts->compute);
+    out->ceiling = c.ceiling;
+    out->all = (struct dr_range){NAN, NAN, NAN};
+    out->confidence = confidence(facts);
+
+    apply(out, &c);
+    arbitrate(out);
+    const bool over = find(out, "ST211") != NULL, blind = find(out, "ST901") != NULL;
+    if (blind)
+        out->kind = DR_CANNOT_TELL;
+    else if (over)
+        out->kind = DR_COMPUTE_BOUND;
+    else
+        out->kind = dr_starved(&c) || find(out, "ST214") || find(out, "ST220") ? DR_DATA_BOUND
+                                                                               : DR_COMPUTE_BOUND;
+    bool explained = false;
+    for (uint32_t i = 0; i < out->findings; i++)
+        explained |=
+            out->finding[i].order < DR_ORDER_LATER || out->finding[i].weight >= 0.5 * facts->stall_share;
+    if (out->kind == DR_DATA_BOUND && !explained)
+        unexplained(out, &c);
+    sort_findings(out, dr_known(facts->stall_share) ? facts->stall_share : 0);
+    say(out, &c);
+    if (out->kind != DR_CANNOT_TELL)
+        dr_limit_text(out->limiter, sizeof out->limiter, &c, NULL);
+    dr_outlook(out, &c);
+}

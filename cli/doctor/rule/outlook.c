@@ -1,0 +1,107 @@
+/* outlook.c - what the findings gain together, and what will be the limit then
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/judge.h"
+
+static void data_limit_text(char *out, size_t size, const struct dr_case *c, double workers)
+{
+    const struct dr_facts *f = c->facts;
+    const enum dr_stage stage = dr_heaviest_stage(c);
+    char what[96];
+    if (dr_known(f->stage_share[stage]))
+        DR_SAY(what, "%s (%.0f %% of a batch's time)", dr_stage_word(stage),
+               f->stage_share[stage] * 100);
+    else
+        DR_SAY(what, "making batches");
+    const double waiting = dr_waiting_share(c);
+    if (workers < 1)
+        (void)snprintf(out, size, "%s in the training thread", what);
+    else if (dr_above(waiting, DR_WAITING))
+        (void)snprintf(out, size, "%s in %.0f %s, which mostly wait", what, workers, dr_makers(c));
+    else if (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c))
+        (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c),
+                       f->limits.cpus);
+    else
+        (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c));
+}
+
+void dr_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
+{
+    struct dr_text time;
+    bool data = dr_starved(c);
+    double workers = c->facts->loader.workers;
+    if (plan) {
+        struct dr_outcome outcome;
+        dr_simulate(&outcome, c->trace, plan);
+        if (!dr_known(outcome.wait_share))
+            return;
+        data = outcome.wait_share >= DR_STALL_MATTERS;
+        workers = plan->workers;
+    }
+    if (data)
+        data_limit_text(out, size, c, workers);
+    else
+        (void)snprintf(out, size, "computation (%s a step)", dr_seconds_text(&time, c->facts->compute));
+}
+
+/* Adds what a finding changes: of each setting the first change counts, stages count together. */
+static struct dr_plan add(struct dr_plan plan, const struct dr_plan *now, const struct dr_plan *change)
+{
+    if (change->workers != UINT32_MAX) {
+        if (plan.workers == now->workers)
+            plan.workers = change->workers;
+        if (plan.prefetch == now->prefetch)
+            plan.prefetch = change->prefetch;
+        plan.in_order &= change->in_order;
+        plan.persistent |= change->persistent;
+    }
+    plan.cpu_scale *= change->cpu_scale;
+    plan.wall_scale *= change->wall_scale;
+    return plan;
+}
+
+static bool is_in_plan(const struct dr_finding *finding)
+{
+    return finding->order < DR_ORDER_OWN &&
+           (finding->plan.workers != UINT32_MAX || finding->plan.cpu_scale != 1 ||
+            finding->plan.wall_scale != 1);
+}
+
+void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
+{
+    double factor = 1, alone = 1;
+    bool planned = false;
+    struct dr_plan all = c->now;
+    for (uint32_t i = 0; i < out->findings; i++) {
+        struct dr_finding *finding = &out->finding[i];
+        if (!dr_known(finding->gain.mid))
+            continue;
+        if (!is_in_plan(finding) || !c->trace) {
+            if (finding->order >= DR_ORDER_OWN)
+                factor *= finding->gain.mid;
+            else
+                alone = fmax(alone, finding->gain.mid);
+            continue;
+        }
+        all = add(all, &c->now, &finding->plan);
+        planned = true;
+        if (i == 0)
+            dr_limit_text(finding->next, sizeof finding->next, c, &all);
+    }
+    if (planned) {
+        out->all = dr_gain(c->trace, &c->now, &all, c->ceiling);
+        dr_limit_text(out->limit_after, sizeof out->limit_after, c, &all);
+    } else if (alone > 1 || factor > 1)
+        out->all = (struct dr_range){1, 1, 1};
+    if (!dr_known(out->all.mid))
+        return;
+    /* Causes without a plan share the same ceiling; what is not the loader's has none. */
+    const double most = dr_known(c->ceiling) ? c->ceiling : INFINITY;
+    out->all.low = out->all.low * factor;
+    out->all.mid = fmin(fmax(out->all.mid, alone), most) * factor;
+    out->all.high = fmax(fmin(fmax(out->all.high, alone), most) * factor, out->all.mid);
+    out->all.low = fmin(out->all.low, out->all.mid);
+    if (!out->limit_after[0] && dr_above(out->all.mid, 0.97 * most))
+        (void)snprintf(out->limit_after, sizeof out->limit_after, "computation");
+}

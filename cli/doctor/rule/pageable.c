@@ -1,0 +1,52 @@
+/* pageable.c - ST216: copies to the GPU come from pageable memory
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    const double share = f->copy / f->step;
+    if (!f->has_gpu || !(f->copies_pageable_share >= DR_PAGEABLE) || !(share >= DR_COPY_MATTERS))
+        return false;
+    struct dr_text time, size;
+    out->weight = fmin(share, 0.95);
+    out->order = DR_ORDER_OWN;
+    DR_SAY(out->sentence,
+           "%.0f %% of the copies to the GPU are from pageable memory; the training thread stands "
+           "still %s a step for %s",
+           f->copies_pageable_share * 100, dr_seconds_text(&time, f->copy),
+           dr_bytes_text(&size, f->copy_bytes));
+    DR_SAY(out->advice, "%s.to(device, non_blocking=True)",
+           f->loader.pin_memory
+               ? "pin what the collate_fn returns (own classes need a pin_memory() method), and "
+               : "DataLoader(..., pin_memory=True) and ");
+    dr_say_stoker(
+        c, out, "stoker.DataLoader(..., device=\"cuda\") hands out batches that are on the GPU already",
+        "device=\"cuda\" hands out batches that are on the GPU already");
+    dr_gain_by_share(out, out->weight, NAN, "the copies' time, measured: all of it overlapped");
+    out->gain.low = 1 + (out->gain.mid - 1) * 0.5; /* the copy still takes some of the GPU's time */
+    return true;
+}
+
+const struct dr_rule dr_rule_pageable = {
+    .code = "ST216",
+    .name = "pageable-copies",
+    .title = "Copies to the GPU come from pageable memory",
+    .needs = "copy.pageable",
+    .check = check,
+    .symptoms = "Batches are not pinned; .to(device) takes a visible part of the step, and kernels "
+                "start after it.",
+    .why = "The GPU can only read pinned memory by itself. From pageable memory the driver copies "
+           "in pieces through a buffer of its own, and the host waits; non_blocking has no effect "
+           "then.",
+    .fix_torch =
+        "DataLoader(dataset, pin_memory=True)\n"
+        "images = images.to(device, non_blocking=True)\n"
+        "Do not call .pin_memory() in the training loop: that copy is on the critical path too.",
+    .fix_stoker =
+        "stoker.DataLoader(dataset, device=\"cuda\")   # or pin_memory=True: pinned without a copy",
+    .how_to_check =
+        "The report's share of pageable copies is 0, and the time of copies in a step near 0.",
+};

@@ -1,0 +1,49 @@
+/* pcie.c - ST217: the link to the GPU is full
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    const double by_counter = f->gpu_pcie_in / f->limits.pcie_limit;
+    const double by_bytes = f->copy_bytes / f->step / f->limits.pcie_limit;
+    const double used = dr_known(by_counter) ? by_counter : by_bytes;
+    if (!f->has_gpu || !(used >= DR_PCIE_FULL))
+        return false;
+    struct dr_text rate, limit, size;
+    out->weight =
+        fmin(dr_known(f->copy) ? fmax(f->copy / f->step, f->stall_share) : f->stall_share, 0.95);
+    if (!(out->weight >= DR_STALL_MATTERS))
+        return false;
+    out->order = DR_ORDER_OWN;
+    DR_SAY(out->sentence, "%s a step go to the GPU: %s/s of the %s/s that its link can carry",
+           dr_bytes_text(&size, f->copy_bytes), dr_bytes_text(&rate, used * f->limits.pcie_limit),
+           dr_bytes_text(&limit, f->limits.pcie_limit));
+    DR_SAY(out->advice, "send uint8 and convert on the GPU: images.to(device).float().div_(255) "
+                        "after the copy, a quarter of the bytes");
+    dr_say_stoker(c, out,
+                  "stoker.DataLoader(..., device=\"cuda\") sends uint8 rows; the GPU resizes, "
+                  "normalises and casts",
+                  "device=\"cuda\" sends uint8 rows; the GPU resizes, normalises and casts");
+    dr_gain_by_share(out, out->weight * 0.75, NAN, "a quarter of the bytes, where they are float32 now");
+    return true;
+}
+
+const struct dr_rule dr_rule_pcie = {
+    .code = "ST217",
+    .name = "pcie",
+    .title = "The link to the GPU is full",
+    .needs = "gpu.pcie_in",
+    .check = check,
+    .symptoms = "Bytes to the GPU a second are near what its link can carry.",
+    .why = "Float images are four times the bytes of the uint8 they were made from. A link that "
+           "runs at a lower generation or width than it could (a wrong slot, power saving) is full "
+           "sooner.",
+    .fix_torch = "Keep images uint8 in the loader; on the GPU: images = images.to(device, "
+                 "non_blocking=True).float() / 255\n"
+                 "`nvidia-smi -q -d PCIE` shows the link's generation and width.",
+    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\", dtype=\"bfloat16\")",
+    .how_to_check = "gpu.pcie_in falls to a quarter; `stoker doctor` shows the link.",
+};

@@ -1,0 +1,55 @@
+/* serial.c - ST202: batches are made in the training thread, between two steps
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!dr_starved(c) || f->loader.workers != 0 || f->loader.native)
+        return false;
+    struct dr_plan plan = dr_plan_best(c, dr_most_workers(c));
+    if (plan.workers == 0) {
+        if (c->trace) /* the simulator found none better: tiny batches, or no CPU to spare */
+            return false;
+        plan.workers = 1;
+    }
+    dr_gain_by_plan(c, out, &plan);
+    if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+        return false;
+    struct dr_text batch, step;
+    char settings[192];
+    out->weight = f->stall_share;
+    out->order = DR_ORDER_SERIAL;
+    dr_settings_text(settings, sizeof settings, c, &plan);
+    DR_SAY(out->sentence,
+           "num_workers=0: each batch takes %s in the training thread, and %s waits for it in "
+           "every step of %s",
+           dr_seconds_text(&batch, dr_known(f->batch_mean) ? f->batch_mean : f->wait), dr_waiter(c),
+           dr_seconds_text(&step, f->step));
+    DR_SAY(out->advice, "DataLoader(..., %s%s)", settings,
+           f->has_gpu && !f->loader.pin_memory ? ", pin_memory=True" : "");
+    dr_say_stoker(c, out,
+                  "stoker.DataLoader in the place of torch's: num_workers=\"auto\" is its default",
+                  "leave num_workers at its default, \"auto\"");
+    return true;
+}
+
+const struct dr_rule dr_rule_serial = {
+    .code = "ST202",
+    .name = "serial-loading",
+    .title = "Batches are made in the training thread",
+    .needs = "step.stall",
+    .check = check,
+    .symptoms = "num_workers=0; the time in next() is the time that it takes to make a batch; "
+                "nothing is ever ready.",
+    .why = "Without workers, next() reads, decodes and collates before it returns. Computing and "
+           "loading take turns instead of running at the same time.",
+    .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True, pin_memory=True)\n"
+                 "with N from the report: as many as the step needs and the CPUs allow.",
+    .fix_stoker = "from stoker import DataLoader     # num_workers=\"auto\" is the default\n"
+                  "or, without an edit: python -m stoker train.py",
+    .how_to_check =
+        "Run again: readiness rises from 0 and the stall falls to what the report predicted.",
+};

@@ -1,0 +1,56 @@
+/* shm.c - ST218: /dev/shm is too small for the batches under way
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    const double size = dr_known(f->shm_size) ? f->shm_size : f->limits.shm;
+    if (!dr_has_processes(c) || !dr_above(size, 0))
+        return false;
+    const bool full = f->shm_used_most >= DR_SHM_FULL * size, lacking = f->shm_needed > size;
+    if (!full && !lacking)
+        return false;
+    struct dr_text have, need, used, ask;
+    out->blocks = true;
+    out->order = DR_ORDER_OWN;
+    const double want = fmax(dr_known(f->shm_needed) ? f->shm_needed : size, size) * 2;
+    DR_SAY(out->sentence,
+           "/dev/shm has %s; %u workers with prefetch_factor=%u need up to %s (%s were in use): a "
+           "bus error or a hang is due",
+           dr_bytes_text(&have, size), f->loader.workers, f->loader.prefetch,
+           dr_bytes_text(&need, f->shm_needed), dr_bytes_text(&used, f->shm_used_most));
+    double fits = floor(size * DR_SHM_FULL / f->loader.batch_bytes / (f->loader.prefetch + 1.0));
+    if (dr_known(fits) && fits >= 1 && fits < f->loader.workers)
+        DR_SAY(out->advice, "docker run --shm-size=%.0fg (or --ipc=host); until then num_workers=%.0f",
+               ceil(want / 1073741824.0), fits);
+    else
+        DR_SAY(
+            out->advice,
+            "docker run --shm-size=%.0fg (or --ipc=host; Kubernetes: an emptyDir of medium Memory, %s)",
+            ceil(want / 1073741824.0), dr_bytes_text(&ask, want));
+    dr_say_stoker(c, out, "Stoker's engine makes batches in threads of one process: no /dev/shm",
+                  "data sets in Python use /dev/shm as torch's do; those that the engine runs do not");
+    DR_SAY(out->basis, "avoids a crash");
+    return true;
+}
+
+const struct dr_rule dr_rule_shm = {
+    .code = "ST218",
+    .name = "shm-too-small",
+    .title = "/dev/shm is too small for the batches under way",
+    .needs = "shm.used",
+    .check = check,
+    .symptoms = "\"Bus error\", \"unable to write to file </torch_...>\", or a loader that hangs; "
+                "/dev/shm is nearly full.",
+    .why = "Workers hand batches over in /dev/shm: num_workers x prefetch_factor of them, and one "
+           "more for each worker. A container has 64 MB there unless told otherwise.",
+    .fix_torch = "docker run --shm-size=8g ..., or --ipc=host; or fewer workers, a smaller "
+                 "prefetch_factor, uint8 batches; or\n"
+                 "torch.multiprocessing.set_sharing_strategy(\"file_system\")",
+    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, threads of this process: nothing "
+                  "is shared through /dev/shm",
+    .how_to_check = "df -h /dev/shm while it trains; `stoker doctor` shows the size.",
+};

@@ -1,0 +1,81 @@
+/* thread_storm.c - ST206: libraries in the workers start threads of their own
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+#include <string.h>
+
+/* With one thread each, workers share the CPUs without switching: what is left is the CPU time of all
+ * threads less the kernel's part of it. Threads that spin are in there, so it may be less still: down to
+ * what the main thread used. */
+static void gain(const struct dr_case *c, struct dr_finding *out, double workers)
+{
+    const struct dr_facts *f = c->facts;
+    const double cpus = fmin(workers, dr_cpus_for_workers(c));
+    const double wasted = fmax(0, f->worker_system_share - DR_STORM_KERNEL);
+    const double left = workers * f->worker_cpus * f->step * (1 - wasted) / cpus;
+    const double least = f->batch_cpu_mean / cpus, most = fmax(1, c->ceiling);
+    const double mid = fmin(most, fmax(1, f->step / fmax(f->compute, left)));
+    const double high = fmin(most, f->step / fmax(f->compute, least));
+    if (!dr_known(left) || !dr_known(c->ceiling)) {
+        DR_SAY(out->basis, "cannot be told from this run: measure it");
+        return;
+    }
+    out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
+    DR_SAY(out->basis, "CPU time of all threads without the kernel's share, on %.3g CPUs", cpus);
+}
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!dr_starved(c) || !dr_has_processes(c) || !(f->worker_busy_threads >= DR_STORM_BUSY))
+        return false;
+    const double workers = dr_known(f->workers_seen) ? fmax(f->workers_seen, 1) : f->loader.workers;
+    const double at_work = workers * f->worker_busy_threads;
+    if (!(at_work > DR_STORM_THREADS * f->limits.cpus) ||
+        !(f->worker_run_queue >= DR_QUEUE_HIGH || f->worker_cpus >= DR_STORM_CPUS))
+        return false;
+    out->weight = f->stall_share;
+    out->order = DR_ORDER_STORM;
+    DR_SAY(out->sentence,
+           "%.0f workers x %.0f threads = %.0f on %.3g CPUs%s%.100s%s; %.0f %% of their CPU time "
+           "is the kernel's",
+           workers, f->worker_threads, workers * f->worker_threads, f->limits.cpus,
+           f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
+           dr_known(f->worker_system_share) ? f->worker_system_share * 100 : 0.0);
+    const bool opencv = strstr(f->storm_names, "cv") || strstr(f->storm_names, "CV");
+    DR_SAY(out->advice,
+           "in worker_init_fn: %s; before Python starts: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "
+           "OPENBLAS_NUM_THREADS=1",
+           opencv ? "cv2.setNumThreads(0)"
+                  : "cv2.setNumThreads(0) if OpenCV is used, torch.set_num_threads(1)");
+    dr_say_stoker(c, out, "stoker.DataLoader's own ops use no other library's threads",
+                  "the same: it is the data set's Python code that starts them");
+    gain(c, out, workers);
+    return true;
+}
+
+const struct dr_rule dr_rule_thread_storm = {
+    .code = "ST206",
+    .name = "thread-storm",
+    .title = "Workers start more threads than there are CPUs",
+    .needs = "step.stall,threads.busy",
+    .check = check,
+    .symptoms = "Each worker has many threads at work, several for each CPU in all; they queue for "
+                "CPUs; much of the CPU time is spent in the kernel.",
+    .why = "torch limits its own threads to one in a worker, but OpenCV, OpenMP, MKL and OpenBLAS "
+           "make a pool as large as the machine in every worker. The pools fight for the CPUs and "
+           "spin while they wait.",
+    .fix_torch = "def init(worker):\n"
+                 "    import cv2, torch\n"
+                 "    cv2.setNumThreads(0)\n"
+                 "    torch.set_num_threads(1)\n"
+                 "DataLoader(dataset, num_workers=N, worker_init_fn=init)\n"
+                 "and OMP_NUM_THREADS=1 in the environment.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, one a "
+                  "CPU;\n"
+                  "for steps of your own in Python the same worker_init_fn.",
+    .how_to_check =
+        "The report's threads per worker fall to about 3, and their waits for a CPU with them.",
+};

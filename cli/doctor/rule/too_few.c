@@ -1,0 +1,53 @@
+/* too_few.c - ST203: workers are busy all the time, and there are CPUs for more of them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/rule/case.h"
+
+static bool check(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!dr_starved(c) || f->loader.workers == 0 || dr_above(f->worker_idle, 0.5))
+        return false;
+    const uint32_t most = dr_most_workers(c);
+    if (most <= f->loader.workers)
+        return false;
+    const struct dr_plan plan = dr_plan_best(c, most);
+    if (plan.workers <= f->loader.workers)
+        return false;
+    dr_gain_by_plan(c, out, &plan);
+    if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+        return false;
+    struct dr_text batch, pace, step;
+    char settings[192];
+    out->weight = f->stall_share;
+    out->order = !c->trace || dr_fixes(c, out->gain) ? DR_ORDER_TOO_FEW : DR_ORDER_LATER;
+    dr_settings_text(settings, sizeof settings, c, &plan);
+    DR_SAY(
+        out->sentence, "%u %s need %s for a batch, so one is ready every %s; a step needs one every %s",
+        f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
+        dr_seconds_text(&pace, f->batch_mean / f->loader.workers), dr_seconds_text(&step, f->compute));
+    DR_SAY(out->advice, "%s (%.3g CPUs may be used, %.2g are)", settings, f->limits.cpus, f->cpus_used);
+    dr_say_stoker(c, out, "stoker.DataLoader takes the CPUs there are (num_workers=\"auto\")",
+                  "num_workers=\"auto\" takes the CPUs there are");
+    return true;
+}
+
+const struct dr_rule dr_rule_too_few = {
+    .code = "ST203",
+    .name = "too-few-workers",
+    .title = "Too few workers for the pace of the training",
+    .needs = "step.stall,batch.seconds",
+    .check = check,
+    .symptoms =
+        "Workers are never idle, hardly wait for a CPU, and CPUs are unused while training waits.",
+    .why = "W workers deliver one batch every (time of a batch / W). Where that is longer than the "
+           "step, the rest is stall. Workers that mostly wait (for a network) need no CPU each, so "
+           "there can be more of them than CPUs.",
+    .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True)\nwith N from the report.",
+    .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")\n"
+                  "Most image pipelines need fewer CPUs there, since the engine does the work "
+                  "without Python.",
+    .how_to_check =
+        "Run again: the stall falls as predicted. If workers now queue for CPUs, the report says ST204.",
+};

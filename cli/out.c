@@ -1,0 +1,107 @@
+/* out.c - text that may hold anything, into JSON and into pages; what the program's pages share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/out.h"
+
+#include "cli/cli.h"
+
+#include <string.h>
+
+size_t json_character(char *out, const char **at)
+{
+    const unsigned char c = (unsigned char)**at;
+    const size_t size = utf8_size(*at);
+    char text[JSON_CHARACTER + 1];
+    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) { /* U+0080 to U+009F are controls */
+        memcpy(out, *at, size);
+        *at += size;
+        return size;
+    }
+    int used;
+    if (c == '"' || c == '\\')
+        used = snprintf(text, sizeof text, "\\%c", c);
+    else if (size > 1) /* one of those controls: its second byte is its number */
+        used = snprintf(text, sizeof text, "\\u%04x", (unsigned char)(*at)[1]);
+    else
+        used = snprintf(text, sizeof text, c < 32 || c >= 127 || c == '<' ? "\\u%04x" : "%c", c);
+    memcpy(out, text, (size_t)used);
+    *at += size ? size : 1;
+    return (size_t)used;
+}
+
+void json_text(FILE *to, const char *text)
+{
+    char out[JSON_CHARACTER];
+    fputc('"', to);
+    while (*text)
+        fwrite(out, 1, json_character(out, &text), to);
+    fputc('"', to);
+}
+
+void html_text(FILE *to, const char *text)
+{
+    while (*text) {
+        const unsigned char c = (unsigned char)*text;
+        const size_t size = utf8_size(text);
+        if (!size)
+            fputs("\xef\xbf\xbd", to); /* U+FFFD: no character */
+        else if (c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text[1] < 0xa0))
+            fputc(' ', to);
+        else if (strchr("<>&\"'", c))
+            fprintf(to, "&#%u;", c);
+        else
+            fwrite(text, 1, size, to);
+        text += size ? size : 1;
+    }
+}
+
+static const char page_style[] =
+    ":root{color-scheme:light dark;--page:#f5f6f7;--card:#fff;--text:#1b2026;--quiet:#5b6672;"
+    "--line:#dfe3e8;--bar:#2f6f8f;--track:#e8ecef;--warn:#a33c12;--warn-page:#fdf1ea}\n"
+    "@media(prefers-color-scheme:dark){:root{--page:#14181c;--card:#1d2329;--text:#e6eaee;"
+    "--quiet:#9aa5b1;--line:#303841;--bar:#6db3d4;--track:#2a3139;--warn:#ffb38f;--warn-page:#33221a}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--page);color:var(--text);"
+    "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\n"
+    "main{max-width:1080px;margin:0 auto;padding:32px 24px 48px}\n"
+    "h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}\n"
+    "h2{font-size:17px;margin:0 0 12px}\n"
+    ".path{margin:4px 0 0;color:var(--quiet);overflow-wrap:anywhere}\n"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:20px;"
+    "margin-top:20px;min-width:0}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;"
+    "margin:24px 0 0}\n"
+    ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;"
+    "padding:14px 16px}\n"
+    ".tiles dt{color:var(--quiet);font-size:13px}\n"
+    ".tiles dd{margin:2px 0 0;font-size:21px;font-weight:600;line-height:1.3;"
+    "font-variant-numeric:tabular-nums}\n"
+    "table{border-collapse:collapse;width:100%}\n"
+    "th,td{text-align:left;padding:6px 16px 6px 0;border-top:1px solid var(--line);"
+    "overflow-wrap:anywhere;vertical-align:top}\n"
+    "tr:first-child th,tr:first-child td{border-top:0}\n"
+    "th{font-weight:600}td{color:var(--quiet)}\n"
+    ".said{margin:14px 0 0;color:var(--quiet)}\n"
+    ".warn{background:var(--warn-page);border-color:var(--warn)}.warn b{color:var(--warn)}\n"
+    ".warn{overflow-wrap:anywhere}\n"
+    "footer{margin-top:24px;color:var(--quiet);font-size:13px}\n"
+    "@media(max-width:640px){main{padding:20px 14px 32px}.card{padding:16px}h1{font-size:22px}"
+    ".tiles{grid-template-columns:1fr 1fr;gap:8px;margin-top:16px}"
+    ".tiles div{padding:10px 12px}.tiles dd{font-size:18px}}\n";
+
+void html_begin(FILE *to, const char *title, const char *style)
+{
+    fputs("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+          "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>",
+          to);
+    html_text(to, title);
+    fprintf(to, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n", page_style, style);
+}
+
+void html_tile(FILE *to, const char *name, const char *value)
+{
+    fprintf(to, "<div><dt>%s</dt><dd>", name);
+    html_text(to, value);
+    fputs("</dd></div>\n", to);
+}
