@@ -1,0 +1,261 @@
+/* html.c - report.html: one page about a run, without a network; the verdict, and the order of the parts
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/report/html.h"
+
+#include "cli/out.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char dr_page_style_source[], dr_page_script_source[]; /* page.css and page.js */
+
+/* ---- shared ------------------------------------------------------------------------------------ */
+
+void dr_section_begin(const struct dr_page *page, const char *id, const char *title, const char *lead)
+{
+    fprintf(page->to, "<section class=card id=%s tabindex=-1>\n<h2>%s</h2>\n", id, title);
+    if (*lead)
+        fprintf(page->to, "<p class=lead>%s</p>\n", lead);
+}
+
+void dr_section_end(const struct dr_page *page) { fputs("</section>\n", page->to); }
+
+void dr_html_none(const struct dr_page *page, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fputs("<p class=none>", page->to);
+    html_text(page->to, text);
+    fputs("</p>\n", page->to);
+}
+
+const char *dr_why_missing(const struct dr_run *run, const char *signal, const char *otherwise)
+{
+    const char *dot = strchr(signal, '.');
+    const size_t family = dot ? (size_t)(dot - signal) : strlen(signal);
+    for (int wide = 0; wide < 2; wide++) /* the signal itself, else one of its family */
+        for (uint32_t i = 0; i < run->missing_count; i++)
+            if (wide ? !strncmp(run->missing[i].signal, signal, family)
+                     : !strcmp(run->missing[i].signal, signal))
+                return run->missing[i].why;
+    return otherwise;
+}
+
+void dr_tile_put(const struct dr_page *page, const char *name, double value, const char *unit)
+{
+    struct dr_text text;
+    html_tile(page->to, name, dr_unit_text(&text, value, unit));
+}
+
+/* ---- the verdict ------------------------------------------------------------------------------- */
+
+static void put_tiles(const struct dr_page *page)
+{
+    const struct dr_facts *f = page->facts;
+    FILE *to = page->to;
+    struct dr_text low, high;
+    char stall[160];
+    struct dr_text share;
+    fputs("<dl class=tiles>\n", to);
+    dr_tile_put(page, "a step", f->step, "s");
+    dr_tile_put(page, "samples a second", f->samples_per_second, "");
+    if (dr_known(f->stall_share_low) && dr_known(f->stall_share_high))
+        snprintf(stall, sizeof stall, "%s (%s to %s)", dr_share_text(&share, f->stall_share),
+                 dr_share_text(&low, f->stall_share_low), dr_share_text(&high, f->stall_share_high));
+    else
+        snprintf(stall, sizeof stall, "%s", dr_share_text(&share, f->stall_share));
+    html_tile(to, f->has_gpu ? "GPU waits for data" : "training waits for data", stall);
+    dr_tile_put(page, "batch was ready", f->readiness, "share");
+    if (f->has_gpu)
+        dr_tile_put(page, "SM active", f->gpu_sm, "share");
+    dr_tile_put(page, "CPUs used", f->cpus_used, "");
+    fputs("</dl>\n", to);
+}
+
+/* A rung: from 1x to `gain`, on a scale that ends at `most`. */
+static void put_rung(FILE *to, const char *code, const char *name, const struct dr_range *gain,
+                     double most, const char *color)
+{
+    const double scale = 100 / (most - 0.0);
+    fputs("<span class=rung-name>", to);
+    if (code)
+        fprintf(to, "<b>%s</b> ", code);
+    html_text(to, name);
+    fputs("</span><span class=rung>", to);
+    if (isfinite(gain->mid)) {
+        const double from = fmin(1, gain->mid), until = fmax(1, gain->mid);
+        fprintf(to, "<i class=base style=\"width:%.2f%%\"></i>", scale * from);
+        fprintf(to, "<i style=\"left:%.2f%%;width:%.2f%%;background:var(--c-%s)\"></i>", scale * from,
+                fmax(scale * (until - from), 0.3), color);
+        if (isfinite(gain->low) && isfinite(gain->high) && gain->high > gain->low)
+            fprintf(to, "<i class=whisker style=\"left:%.2f%%;width:%.2f%%\"></i>", scale * gain->low,
+                    scale * (fmin(gain->high, most) - gain->low));
+        fputs("</span><span class=rung-gain>", to);
+        if (isfinite(gain->low) && isfinite(gain->high) && gain->high > gain->low)
+            fprintf(to, "<b>%.2fx</b> (%.2f to %.2f)</span>\n", gain->mid, gain->low, gain->high);
+        else
+            fprintf(to, "<b>%.2fx</b></span>\n", gain->mid);
+    } else {
+        fputs("</span><span class=rung-gain>n/a</span>\n", to);
+    }
+}
+
+static void put_ladder(const struct dr_page *page)
+{
+    const struct dr_verdict *v = page->verdict;
+    const struct dr_range now = {1, 1, 1}, ceiling = {v->ceiling, v->ceiling, v->ceiling};
+    double most = isfinite(v->ceiling) ? v->ceiling : 1;
+    if (isfinite(v->all.high))
+        most = fmax(most, v->all.high);
+    for (uint32_t i = 0; i < v->findings; i++)
+        if (isfinite(v->finding[i].gain.high))
+            most = fmax(most, v->finding[i].gain.high);
+    if (!isfinite(v->ceiling) && most <= 1) {
+        dr_html_none(
+            page,
+            "What could be gained is not known: the run was too short, or its steps were not seen.");
+        return;
+    }
+    most *= 1.02;
+    fputs("<h3>Gain ladder</h3>\n<div class=ladder>\n", page->to);
+    put_rung(page->to, NULL, "now", &now, most, "compute");
+    for (uint32_t i = 0; i < v->findings; i++)
+        put_rung(page->to, v->finding[i].rule->code, v->finding[i].rule->title, &v->finding[i].gain,
+                 most, "gain");
+    if (isfinite(v->all.mid))
+        put_rung(page->to, NULL, "all of these", &v->all, most, "gain");
+    put_rung(page->to, NULL, "a perfect loader: the ceiling", &ceiling, most, "ceiling");
+    fputs("</div>\n<p class=note>Times faster than now, each change on its own; the thin line is the "
+          "interval.",
+          page->to);
+    if (*v->limit_after) {
+        fputs(" After all of these the limit is: ", page->to);
+        html_text(page->to, v->limit_after);
+        fputs(".", page->to);
+    }
+    fputs("</p>\n", page->to);
+}
+
+static void put_advice(FILE *to, const char *name, const char *text)
+{
+    if (!*text)
+        return;
+    fprintf(to, "<div class=advice><span>%s</span><code>", name);
+    html_text(to, text);
+    fputs("</code><button class=copy type=button>copy</button></div>\n", to);
+}
+
+static void put_finding(FILE *to, const struct dr_finding *f)
+{
+    fprintf(to, "<li class=\"finding%s\"><p><b class=code>%s</b> ", f->blocks ? " blocks" : "",
+            f->rule->code);
+    html_text(to, f->sentence);
+    fputs("</p>\n", to);
+    put_advice(to, "torch", f->advice);
+    put_advice(to, "Stoker", f->advice_stoker);
+    fputs("<p class=note>", to);
+    if (isfinite(f->gain.mid))
+        fprintf(to, "Expected: <b>%.2fx</b>, %.2f to %.2f; ", f->gain.mid, f->gain.low, f->gain.high);
+    else
+        fputs(f->blocks ? "This is about correct results, not about speed; " : "Gain not known; ", to);
+    html_text(to, *f->basis ? f->basis : "by rule");
+    if (*f->next) {
+        fputs(". The next limit: ", to);
+        html_text(to, f->next);
+    }
+    fprintf(to, ". More: <code>stoker explain %s</code></p></li>\n", f->rule->code);
+}
+
+static const char *tone_of(enum dr_verdict_kind kind)
+{
+    return kind == DR_DATA_BOUND ? "bad" : kind == DR_COMPUTE_BOUND ? "good" : "unsure";
+}
+
+void dr_html_verdict(const struct dr_page *page)
+{
+    const struct dr_verdict *v = page->verdict;
+    const struct dr_facts *f = page->facts;
+    FILE *to = page->to;
+    struct dr_text steps;
+    fprintf(to, "<header class=\"verdict %s\" id=verdict tabindex=-1>\n<p class=kind>%s</p>\n<h1>",
+            tone_of(v->kind), dr_kind_name(v->kind));
+    html_text(to, *v->sentence ? v->sentence : dr_kind_name(v->kind));
+    fputs("</h1>\n", to);
+    if (*v->limiter) {
+        fputs("<p class=limiter>The limit: ", to);
+        html_text(to, v->limiter);
+        fputs("</p>\n", to);
+    }
+    fprintf(to, "<p class=path>Confidence %s, by %s steps after the warm-up.</p>\n</header>\n",
+            v->confidence ? v->confidence : "unknown", dr_plain_text(&steps, f->step_count));
+    put_tiles(page);
+    dr_section_begin(page, "do", v->findings ? "Do this" : "Nothing to change",
+                     v->findings ? "The first cause first." : "");
+    put_ladder(page);
+    if (v->findings)
+        fputs("<ol class=findings>\n", to);
+    for (uint32_t i = 0; i < v->findings; i++)
+        put_finding(to, &v->finding[i]);
+    if (v->findings)
+        fputs("</ol>\n", to);
+    dr_section_end(page);
+}
+
+/* ---- the page ---------------------------------------------------------------------------------- */
+
+static void put_nav(FILE *to)
+{
+    static const char *const parts[][2] = {
+        {"verdict", "Verdict"},   {"do", "Do this"},  {"steps", "Steps"},
+        {"pipeline", "Pipeline"}, {"queue", "Queue"}, {"workers", "Workers"},
+        {"machine", "Machine"},   {"gpu", "GPU"},     {"what-if", "What if"},
+        {"settings", "Settings"}, {"ranks", "Ranks"}, {"evidence", "Evidence"},
+    };
+    fputs("<nav aria-label=\"Parts of this page\">", to);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        fprintf(to, "<a href=\"#%s\">%s</a>", parts[i][0], parts[i][1]);
+    fputs("<button id=theme type=button title=\"light or dark (t)\">light / dark</button></nav>\n", to);
+}
+
+static void put_heading(const struct dr_page *page)
+{
+    FILE *to = page->to;
+    fputs("<p class=\"path command\">", to);
+    for (char *const *argument = page->facts->run->argv; argument && *argument; argument++) {
+        if (argument != page->facts->run->argv)
+            fputc(' ', to);
+        html_text(to, *argument);
+    }
+    fputs("</p>\n", to);
+}
+
+int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts)
+{
+    const struct dr_page page = {to, verdict, facts};
+    html_begin(to, "Stoker: why the GPU waits", dr_page_style_source);
+    put_nav(to);
+    put_heading(&page);
+    dr_html_verdict(&page);
+    dr_html_steps(&page);
+    dr_html_pipeline(&page);
+    dr_html_queue(&page);
+    dr_html_workers(&page);
+    dr_html_resources(&page);
+    dr_html_gpu(&page);
+    dr_html_what_if(&page);
+    dr_html_settings(&page);
+    dr_html_ranks(&page);
+    dr_html_evidence(&page);
+    fprintf(to,
+            "<footer>Stoker %s. Every number stands in run.json beside this page. Keys: j and k go from "
+            "part to part, arrows move along a chart, t changes light and dark.</footer>\n"
+            "<div id=tip role=status hidden></div>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n",
+            stoker_version(), dr_page_script_source);
+    return ferror(to) ? STOKER_EIO : STOKER_OK;
+}
