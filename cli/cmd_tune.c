@@ -54,9 +54,8 @@ static int probe(struct tune *t, struct dr_probe_result *out, const char *settin
 static void settings_text(char *out, size_t room, const struct dr_plan *plan)
 {
     if (plan->workers)
-        snprintf(out, room, "num_workers=%u;prefetch_factor=%u;persistent_workers=%s;in_order=%s",
-                 plan->workers, plan->prefetch, plan->persistent ? "True" : "False",
-                 plan->in_order ? "True" : "False");
+        snprintf(out, room, "num_workers=%u;prefetch_factor=%u;persistent_workers=%s%s", plan->workers, plan->prefetch,
+                 plan->persistent ? "True" : "False", plan->in_order ? "" : ";in_order=False");
     else
         snprintf(out, room, "num_workers=0");
 }

@@ -5,7 +5,7 @@ One file is what a Python process takes as its sitecustomize; the parts share it
 import sys
 from pathlib import Path
 
-PARTS = ("watch.py", "stages.py", "workers.py", "loaders.py", "steps.py", "own.py", "start.py")
+PARTS = ("watch.py", "stages.py", "workers.py", "loaders.py", "steps.py", "own.py", "probe.py", "start.py")
 
 
 def assembled() -> str:

@@ -1,92 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of `stoker tune`: a training program with other loader settings, replayed batches, or the loader alone.
+# Runs of `stoker tune`: other loader settings, replayed batches, or the loader alone. Part of watch.py.
+#
+# STOKER_PROBE is a list of "key=value" with ";" between:
+#   at=FILE:LINE    the DataLoader call that is meant; without it, every one
+#   mode=time       train as usual
+#   mode=replay     after `skip` batches end the workers and hand out the last batches again and again: the speed of
+#                   training with a loader that is always ready
+#   mode=loader     take batches as fast as they come, without training
+#   skip=N          batches before the measured ones
+#   seconds=S       the process ends after so long; nothing that the program would do at its end (checkpoints) is done
+#   stoker=1        Stoker's DataLoader in the place of torch's
+#   num_workers=, prefetch_factor=, pin_memory=, persistent_workers=, in_order=   settings of that loader
+# What was measured is written to STOKER_RUN/probe-PID: "BATCHES SECONDS".
 
-Beside watch.py, which imports it when STOKER_PROBE is set and torch's DataLoader has been imported. STOKER_PROBE is a list of
-"key=value" with ";" between:
-
-    at=FILE:LINE    the DataLoader call that is meant, as the watch has named it
-    mode=time       train as usual
-    mode=replay     after `skip` batches end the workers and hand out the last batches again and again: the speed of
-                    training with a loader that is always ready
-    mode=loader     take batches as fast as they come, without training
-    skip=N          batches before the measured ones
-    steps=N, seconds=S   the process ends when so many batches have been measured, or after so long; nothing that the
-                    program would do at its end (checkpoints) is done
-    num_workers=, prefetch_factor=, pin_memory=, persistent_workers=, in_order=   settings of that loader
-    install=1       Stoker's DataLoader in torch's place
-
-What was measured is written to STOKER_RUN/probe-PID: "BATCHES SECONDS".
-"""
-
-import atexit
-import inspect
-import os
-import sys
-import time
-
-KEPT = 4  # batches replayed, one after the other
+_KEPT = 4  # batches replayed, one after the other
+_WORDS = {"True": True, "False": False, "None": None}
 
 
-def _asked():
-    pairs = (part.partition("=") for part in os.environ.get("STOKER_PROBE", "").split(";") if part)
-    return {key: value for key, _, value in pairs}
-
-
-def _value(text):
-    if text in ("True", "False", "None"):
-        return {"True": True, "False": False, "None": None}[text]
-    return int(text)
-
-
-class Probe:
-    def __init__(self, asked, place):
+class _Probe:
+    def __init__(self, asked: dict) -> None:
         self.mode = asked.get("mode", "time")
         self.at = asked.get("at", "")
         self.skip = int(asked.get("skip", "0"))
-        self.steps = int(asked.get("steps", "0"))
         self.seconds = float(asked.get("seconds", "0"))
+        self.stoker = asked.get("stoker") == "1"
         names = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "in_order")
-        self.settings = {name: _value(asked[name]) for name in names if name in asked}
-        self._place = place  # "FILE:LINE" of the DataLoader call that is on the stack
-        self._taken = 0
-        self._began = None
+        given = {name: asked[name] for name in names if name in asked}
+        self.settings = {name: _WORDS[text] if text in _WORDS else int(text) for name, text in given.items()}
+        self.taken = 0
+        self.began = None
 
-    def meant(self, place):
-        return not self.at or place == self.at
+    def meant(self, site) -> bool:
+        return not self.at or f"{site[0]}:{site[1]}" == self.at
 
-    def changed(self, signature, args, kwargs):
+    def changed(self, original, loader, args, kwargs) -> dict:
         """The arguments of DataLoader() with our settings in their places."""
-        given = signature.bind_partial(None, *args, **kwargs)
-        arguments = {**given.arguments, **self.settings}
-        if arguments.get("num_workers", 0) == 0:
-            for name in ("prefetch_factor", "persistent_workers", "timeout"):
-                arguments.pop(name, None)
-        arguments.pop("self", None)
-        return arguments
+        given = inspect.signature(original).bind_partial(loader, *args, **kwargs).arguments
+        given.pop(next(iter(given)))
+        given.update(given.pop("kwargs", {}))
+        given.update(self.settings)
+        if given.get("num_workers") == 0:
+            for name in ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"):
+                given.pop(name, None)
+        return given
 
-    def count(self):
+    def count(self) -> None:
         """One more batch; the process ends when there are enough."""
-        self._taken += 1
-        if self._taken <= self.skip:
+        self.taken += 1
+        if self.taken <= self.skip:
             return
-        now = time.monotonic()
-        if self._began is None:
-            self._began = now
-            return
-        enough = self.steps and self._taken - self.skip > self.steps
-        if enough or (self.seconds and now - self._began > self.seconds):
+        if self.began is None:
+            self.began = time.monotonic()
+        elif self.seconds and time.monotonic() - self.began > self.seconds:
             self.end()
 
-    def write(self):
-        if self._began is None or self._taken <= self.skip + 1:
+    def write(self) -> None:
+        """Also at the end of a program that ended by itself."""
+        if self.began is None or self.taken <= self.skip + 1:
             return
-        took = time.monotonic() - self._began
-        with open(os.path.join(os.environ["STOKER_RUN"], f"probe-{os.getpid()}"), "w") as file:
-            file.write(f"{self._taken - self.skip - 1} {took:.6f}\n")
-        self._began = None
+        took = time.monotonic() - self.began
+        with open(os.path.join(_RUN, f"probe-{os.getpid()}"), "w") as file:
+            file.write(f"{self.taken - self.skip - 1} {took:.6f}\n")
+        self.began = None
 
-    def end(self):
+    def end(self) -> None:
         self.write()
+        _at_exit()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -95,89 +74,94 @@ class Probe:
         os._exit(0)
 
 
-class Taken:
+class _Taken:
     """In the place of a loader's iterator."""
 
-    def __init__(self, probe, iterator):
-        self._probe = probe
-        self._inner = iterator
-        self._kept = []
-        self._next = 0
+    def __init__(self, probe: _Probe, iterator) -> None:
+        self._probe, self._inner, self._kept, self._next = probe, iterator, [], 0
 
     def __iter__(self):
         return self
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._inner)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str):
         return getattr(self._inner, name)
 
     def __next__(self):
         probe = self._probe
-        if probe.mode == "loader":
-            while True:
-                try:
-                    next(self._inner)
-                except StopIteration:
-                    if probe._taken == 0:
-                        raise
+        while probe.mode == "loader":
+            try:
+                next(self._inner)
+            except StopIteration:
+                if probe.taken > probe.skip + 1:
                     probe.end()  # the data ended: what was seen is all there is
-                probe.count()
-        if probe.mode == "replay" and len(self._kept) == KEPT and probe._taken >= probe.skip:
+                raise
+            probe.count()
+        if probe.mode == "replay" and len(self._kept) == _KEPT and probe.taken >= probe.skip:
             return self._again()
         batch = next(self._inner)
         probe.count()
         if probe.mode == "replay":
-            self._kept = [*self._kept[1 - KEPT :], batch]
+            self._kept = [*self._kept[1 - _KEPT :], batch]
         return batch
 
     def _again(self):
         """A batch that was there before; the workers end, so that they take no CPU from the training."""
-        if self._inner is not None:
-            stop = getattr(self._inner, "_shutdown_workers", None)
-            self._inner = None
-            if stop is not None:
-                stop()
+        inner, self._inner = self._inner, None
+        if hasattr(inner, "_shutdown_workers"):
+            inner._shutdown_workers()
+        del inner
         self._probe.count()
         self._next += 1
-        return self._kept[self._next % KEPT]
+        return self._kept[self._next % _KEPT]
 
 
-def install(dataloader, place):
-    """Patches torch.utils.data.dataloader. `place()` gives "FILE:LINE" of the call of DataLoader that is on the stack."""
-    asked = _asked()
+def _probe_init(probe: _Probe):
+    def make(original):
+        def __init__(self, *args, **kwargs):
+            frame = _outside(sys._getframe(1))
+            site = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+            if type(self) is not sys.modules["torch.utils.data.dataloader"].DataLoader or not probe.meant(site):
+                return original(self, *args, **kwargs)
+            if not probe.stoker:
+                return original(self, **probe.changed(original, self, args, kwargs))
+            import stoker
+
+            _replace(stoker, "DataLoader.__iter__", _probe_iter(probe))
+            self.__class__ = stoker.DataLoader
+            return stoker.DataLoader.__init__(self, **probe.changed(original, self, args, kwargs))
+
+        return functools.update_wrapper(__init__, original)
+
+    return make
+
+
+def _probe_iter(probe: _Probe):
+    def make(original):
+        def __iter__(self):
+            iterator = original(self)
+            site = _made_at[id(self)][1] if id(self) in _made_at else ("", 0)
+            return _Taken(probe, iterator) if probe.meant(site) else iterator
+
+        return functools.update_wrapper(__iter__, original)
+
+    return make
+
+
+def _patch_probe() -> None:
+    """Not guarded: a run that cannot be probed is to say why."""
+    parts = (part.partition("=") for part in os.environ.get("STOKER_PROBE", "").split(";") if part)
+    asked = {key: value for key, _, value in parts}
     if not asked:
         return
-    probe = Probe(asked, place)
-    atexit.register(probe.write)  # the program may end before it was stopped
-    if asked.get("install") == "1":
-        import stoker
+    global inspect
+    import atexit
+    import inspect
 
-        stoker.install()
-        classes = (stoker.DataLoader,)
-    else:
-        classes = (dataloader.DataLoader,)
-    for loader_class in classes:
-        _patch(loader_class, probe)
-
-
-def _patch(loader_class, probe):
-    make, iterate = loader_class.__init__, loader_class.__iter__
-    signature = inspect.signature(make)
-
-    def __init__(self, *args, **kwargs):
-        where = probe._place()
-        self.__dict__["_stoker_probe_at"] = where
-        if probe.settings and probe.meant(where):
-            return make(self, **probe.changed(signature, args, kwargs))
-        return make(self, *args, **kwargs)
-
-    def __iter__(self):
-        iterator = iterate(self)
-        if probe.meant(self.__dict__.get("_stoker_probe_at", "")):
-            return Taken(probe, iterator)
-        return iterator
-
-    loader_class.__init__ = __init__
-    loader_class.__iter__ = __iter__
+    probe = _Probe(asked)
+    atexit.register(probe.write)
+    loader = sys.modules["torch.utils.data.dataloader"].DataLoader
+    for name, make in (("__init__", _probe_init(probe)), ("__iter__", _probe_iter(probe))):
+        setattr(loader, name, make(getattr(loader, name)))

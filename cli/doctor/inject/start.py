@@ -93,11 +93,16 @@ def _patch_loader():
         _replace(owner, path, make)
 
 
+def _patch_loader_and_probe() -> None:
+    _patch_loader()
+    _patch_probe()
+
+
 class _Finder:
     """Waits for the modules to be imported; gone once they are."""
 
     def __init__(self) -> None:
-        self.wanted = {"torch": _patch_torch, "torch.utils.data.dataloader": _patch_loader}
+        self.wanted = {"torch": _patch_torch, "torch.utils.data.dataloader": _patch_loader_and_probe}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.wanted:
