@@ -54,8 +54,9 @@ static int probe(struct tune *t, struct dr_probe_result *out, const char *settin
 static void settings_text(char *out, size_t room, const struct dr_plan *plan)
 {
     if (plan->workers)
-        snprintf(out, room, "num_workers=%u;prefetch_factor=%u;persistent_workers=%s%s", plan->workers, plan->prefetch,
-                 plan->persistent ? "True" : "False", plan->in_order ? "" : ";in_order=False");
+        snprintf(out, room, "num_workers=%u;prefetch_factor=%u;persistent_workers=%s%s", plan->workers,
+                 plan->prefetch, plan->persistent ? "True" : "False",
+                 plan->in_order ? "" : ";in_order=False");
     else
         snprintf(out, room, "num_workers=0");
 }
@@ -194,39 +195,66 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A B A B A B: what drifts on the machine falls on both. */
-static int confirm(struct tune *t, double *gain, double *noise, struct stoker_error *err)
+/* What alternating runs of one side gave. */
+struct side {
+    char settings[192];
+    double rate[ROUNDS];
+    uint32_t rounds;
+    double middle, spread; /* batches a second; half the range, as a share of it */
+};
+
+static void weigh(struct side *side)
 {
-    double rate[2][ROUNDS];
-    char settings[2][160];
+    const uint32_t n = side->rounds;
+    qsort(side->rate, n, sizeof side->rate[0], by_value);
+    side->middle = n % 2 ? side->rate[n / 2] : (side->rate[n / 2 - 1] + side->rate[n / 2]) / 2;
+    side->spread = (side->rate[n - 1] - side->rate[0]) / 2 / side->middle;
+}
+
+/* A B C A B C: what drifts on the machine falls on all. C is Stoker's loader, where the program's Python
+ * has it. */
+static int confirm(struct tune *t, struct side side[3], struct stoker_error *err)
+{
     char then[128];
     const uint32_t rounds = t->quick ? 2 : ROUNDS;
     settings_text(then, sizeof then, &t->then);
-    snprintf(settings[0], sizeof settings[0], "mode=time");
-    snprintf(settings[1], sizeof settings[1], "mode=time;%s", then);
+    snprintf(side[0].settings, sizeof side[0].settings, "mode=time");
+    snprintf(side[1].settings, sizeof side[1].settings, "mode=time;%s", then);
+    snprintf(side[2].settings, sizeof side[2].settings, "mode=time;stoker=1;num_workers=%u",
+             t->then.workers);
     fprintf(stderr, " 4/4 confirm   ");
     for (uint32_t round = 0; round < rounds; round++)
-        for (int side = 0; side < 2; side++) {
+        for (int k = 0; k < 3; k++) {
             struct dr_probe_result result;
-            if (probe(t, &result, settings[side], t->seconds, err))
+            if (k == 2 && (side[2].rounds < round || t->facts.loader.stoker))
+                continue; /* it did not work before, or is what the program has */
+            if (!probe(t, &result, side[k].settings, t->seconds, err))
+                side[k].rate[side[k].rounds++] = result.rate;
+            else if (k < 2)
                 return err->code;
-            rate[side][round] = result.rate;
-            fprintf(stderr, "%c ", "AB"[side]);
+            fprintf(stderr, "%c ", "ABC"[k]);
         }
-    double middle[2];
-    *noise = 0;
-    for (int side = 0; side < 2; side++) {
-        qsort(rate[side], rounds, sizeof rate[side][0], by_value);
-        middle[side] = rounds % 2 ? rate[side][rounds / 2]
-                                  : (rate[side][rounds / 2 - 1] + rate[side][rounds / 2]) / 2;
-        *noise = fmax(*noise, (rate[side][rounds - 1] - rate[side][0]) / 2 / middle[side]);
-    }
-    *gain = middle[1] / middle[0];
-    fprintf(
-        stderr,
-        ": before %.1f, after %.1f batches/s: %.2f times (predicted %.2f; runs differ by +-%.0f %%)\n",
-        middle[0], middle[1], *gain, t->predicted, 100 * *noise);
+    fputc('\n', stderr);
+    for (int k = 0; k < 3; k++)
+        if (side[k].rounds == rounds)
+            weigh(&side[k]);
+    fprintf(stderr,
+            "               before %.1f, after %.1f batches/s: %.2f times (predicted %.2f; runs differ "
+            "by +-%.0f %%)\n",
+            side[0].middle, side[1].middle, side[1].middle / side[0].middle, t->predicted,
+            100 * fmax(side[0].spread, side[1].spread));
+    if (side[2].rounds == rounds)
+        fprintf(stderr,
+                "               Stoker's DataLoader, as many workers: %.1f batches/s: %.2f times\n",
+                side[2].middle, side[2].middle / side[0].middle);
     return 0;
+}
+
+/* Whether `side` is faster than the first by more than the noise of both. */
+static bool faster(const struct side *side, const struct side *first)
+{
+    return side->rounds && side->middle / first->middle >= LEAST_GAIN &&
+           side->middle / first->middle - 1 > fmax(side->spread, first->spread);
 }
 
 /* ---- the patch ----------------------------------------------------------------------------------- */
@@ -253,48 +281,6 @@ static uint32_t settings_of(const struct tune *t, struct dr_setting *out)
     return count;
 }
 
-static char *read_whole(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    long length;
-    if (!file)
-        return NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) >= 0 && length < 16 << 20 &&
-        fseek(file, 0, SEEK_SET) == 0 && (text = malloc((size_t)length + 1))) {
-        *size = fread(text, 1, (size_t)length, file);
-        text[*size] = '\0';
-    }
-    fclose(file);
-    return text;
-}
-
-/* Beside the file and then in its place, so that no half of a program is ever there. */
-static int rewrite(const char *path, const char *text, size_t size, const struct dr_patch *patch,
-                   struct stoker_error *err)
-{
-    char temporary[PATH_MAX];
-    struct stat known;
-    if (snprintf(temporary, sizeof temporary, "%s.stoker-%d", path, (int)getpid()) >=
-        (int)sizeof temporary)
-        return st_fail(err, STOKER_EINVAL, "%s: the name is too long", path);
-    FILE *file = fopen(temporary, "wxe");
-    if (!file)
-        return st_fail_errno(err, errno, "cannot write %s", temporary);
-    const size_t length = strlen(patch->call);
-    bool good = fwrite(text, 1, patch->begin, file) == patch->begin &&
-                fwrite(patch->call, 1, length, file) == length &&
-                fwrite(text + patch->end, 1, size - patch->end, file) == size - patch->end &&
-                stat(path, &known) == 0 && fchmod(fileno(file), known.st_mode & 07777) == 0;
-    good = fclose(file) == 0 && good && rename(temporary, path) == 0;
-    const int why = errno;
-    if (!good) {
-        unlink(temporary);
-        return st_fail_errno(err, why, "cannot write %s", path);
-    }
-    return 0;
-}
-
 static void print_lines(const char *mark, const char *text, size_t size)
 {
     while (size) {
@@ -317,7 +303,7 @@ static int patch(struct tune *t)
     const struct dr_settings *loader = &t->facts.loader;
     const uint32_t count = settings_of(t, settings);
     size_t size = 0;
-    char *text = loader->line > 0 ? read_whole(loader->file, &size) : NULL;
+    char *text = loader->line > 0 ? dr_patch_read(loader->file, &size) : NULL;
     if (!text || dr_patch_call(&change, text, size, loader->line, settings, count, &err)) {
         printf("change the DataLoader call%s%s to", loader->line > 0 ? " at " : "",
                loader->line > 0 ? t->at : "");
@@ -331,7 +317,7 @@ static int patch(struct tune *t)
     print_lines("-", text + change.begin, change.end - change.begin);
     print_lines("+", change.call, strlen(change.call));
     int code = EXIT_OK;
-    if (t->apply && rewrite(loader->file, text, size, &change, &err))
+    if (t->apply && dr_patch_write(loader->file, text, size, &change, &err))
         code = fail(EXIT_FAILED, "%s", err.message);
     else if (t->apply)
         printf("written to %s\n", loader->file);
@@ -354,7 +340,7 @@ static int tune(struct tune *t)
 {
     struct stoker_error err;
     char why[256];
-    double gain = 1, noise = 0;
+    struct side side[3] = {0};
     fprintf(stderr,
             "stoker: runs the command several times, %.0f s each, and ends it early: it writes no "
             "checkpoint at its end,\n"
@@ -378,15 +364,23 @@ static int tune(struct tune *t)
     if (t->predicted < LEAST_GAIN)
         return nothing_to_do(t, "no setting of it is better by more than the noise. 'stoker run' says "
                                 "which stage is the limit");
-    if (confirm(t, &gain, &noise, &err))
+    if (confirm(t, side, &err))
         return fail(EXIT_FAILED, "%s", err.message);
-    if (gain < LEAST_GAIN || gain - 1 < noise) {
+    const bool better = faster(&side[1], &side[0]), stoker = faster(&side[2], &side[0]);
+    if (stoker)
+        printf(
+            "%.2f times: the import alone, 'from stoker import DataLoader' in the place of torch's%s\n",
+            side[2].middle / side[0].middle, better ? "; or torch's loader with other settings:" : "");
+    if (!better && !stoker) {
         snprintf(
             why, sizeof why,
             "measured, the best setting found is %.2f times as fast, with runs that differ by +-%.0f %%",
-            gain, 100 * noise);
+            side[1].middle / side[0].middle, 100 * fmax(side[0].spread, side[1].spread));
         return nothing_to_do(t, why);
     }
+    if (!better)
+        return EXIT_OK;
+    printf("%.2f times:\n", side[1].middle / side[0].middle);
     return patch(t);
 }
 

@@ -26,4 +26,11 @@ struct dr_patch {
 int dr_patch_call(struct dr_patch *out, const char *text, size_t size, int line,
                   const struct dr_setting *settings, uint32_t count, struct stoker_error *err);
 
+/* A whole file of text, which the caller frees; NULL: it cannot be read, or is too large for a program.
+ */
+char *dr_patch_read(const char *path, size_t *size);
+/* Writes `text` with the change in it over the file it was read from. */
+int dr_patch_write(const char *path, const char *text, size_t size, const struct dr_patch *patch,
+                   struct stoker_error *err);
+
 #endif
