@@ -97,6 +97,7 @@ static bool near(double value, double expected)
 static int judge(int rank)
 {
     memset(&err, 0, sizeof err);
+    dr_facts_free(&facts);
     const int rc = dr_facts_of(&facts, &made.run, rank, &err);
     if (rc)
         note("%s", err.message);
