@@ -126,6 +126,12 @@ bool dr_is_maker(const struct dr_part *part, const struct dr_process *process)
     return !dr_known(loader) || loader == part->intervals.loader;
 }
 
+bool dr_is_measured(const struct dr_part *part, const struct dr_event *event)
+{
+    return event->loader == part->intervals.loader && event->start_ns >= part->from_ns &&
+           event->start_ns <= part->to_ns;
+}
+
 /* What watching costs, of the CPU time that the run used. */
 static void facts_overhead(struct dr_part *part)
 {

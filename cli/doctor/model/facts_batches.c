@@ -28,12 +28,6 @@ static int compare_made(const void *a, const void *b)
     return (one->start_ns > other->start_ns) - (one->start_ns < other->start_ns);
 }
 
-static bool is_measured(const struct dr_part *part, const struct dr_event *event)
-{
-    return event->loader == part->intervals.loader && event->start_ns >= part->from_ns &&
-           event->start_ns <= part->to_ns;
-}
-
 /* DR_READ to DR_PUT are the stages, in the same order. */
 static void tally_event(struct tally *tally, const struct dr_event *event, const struct dr_event *batch)
 {
@@ -76,7 +70,7 @@ static int tally_all(struct dr_part *part, struct tally *tally)
         const struct dr_event *batch = NULL;
         for (uint64_t n = 0; dr_is_maker(part, process) && n < process->event_count; n++) {
             const struct dr_event *event = &process->events[n];
-            if (event->kind < DR_FETCH || !is_measured(part, event))
+            if (event->kind < DR_FETCH || !dr_is_measured(part, event))
                 continue;
             if (event->kind == DR_FETCH)
                 batch = event;
@@ -107,7 +101,7 @@ static void pinning(struct dr_part *part)
     struct dr_sum seconds = {0}, kib = {0};
     for (uint64_t k = 0; k < part->trainer->event_count; k++) {
         const struct dr_event *event = &part->trainer->events[k];
-        if (event->kind == DR_PIN && is_measured(part, event)) {
+        if (event->kind == DR_PIN && dr_is_measured(part, event)) {
             dr_sum_add(&seconds, (double)event->dur_ns / 1e9);
             dr_sum_add(&kib, event->a);
         }

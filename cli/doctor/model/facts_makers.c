@@ -19,7 +19,7 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
     uint64_t from = 0, to = 0, made = 0;
     for (uint64_t k = 0; k < process->event_count; k++) {
         const struct dr_event *event = &process->events[k];
-        if (event->kind != DR_FETCH || event->start_ns < part->from_ns || event->start_ns > part->to_ns)
+        if (event->kind != DR_FETCH || !dr_is_measured(part, event))
             continue;
         from = from ? from : event->start_ns;
         to = event->start_ns + event->dur_ns;

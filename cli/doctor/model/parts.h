@@ -55,6 +55,8 @@ struct dr_part {
 
 /* Whether this process makes batches for the loader: one of its workers, or the training process. */
 bool dr_is_maker(const struct dr_part *part, const struct dr_process *process);
+/* Whether an event is of the training loader and of the time in which steps were measured. */
+bool dr_is_measured(const struct dr_part *part, const struct dr_event *event);
 
 /* One for each purpose; each fills in its own facts. */
 int dr_facts_steps(struct dr_part *part);
