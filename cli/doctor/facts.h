@@ -78,6 +78,7 @@ struct dr_facts {
     double compute;               /* step - stall: the floor with a perfect loader */
     double copy, sync, optimizer; /* mean seconds in a step */
     double samples_per_second;
+    double accumulation; /* calls of next() for one step of the optimizer; NaN: no optimizer was seen */
 
     /* the queue */
     double readiness; /* share of calls that found their batch ready */
@@ -104,13 +105,13 @@ struct dr_facts {
     double workers_seen;
     double worker_on_cpu, worker_run_queue, worker_blocked,
         worker_disk;    /* shares of a worker's time, all its threads' CPU
-                           capped at the main thread's */
+                           capped at the main thread's; blocked: while it made a batch, without idle */
     double worker_idle; /* share of time in which a worker waited for something to do */
     double worker_threads, worker_busy_threads,
         worker_cpus;              /* threads of one; busy ones; CPUs used by one, all threads */
     double worker_system_share;   /* kernel time of its CPU time */
     double worker_private_growth; /* bytes/s, all workers together, by a line through the second half */
-    double worker_private, worker_rss;
+    double worker_private, worker_rss; /* of one worker, mean */
     char storm_names[128]; /* names of the threads that make worker_threads large */
 
     /* CPUs */

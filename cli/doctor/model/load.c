@@ -229,8 +229,7 @@ int dr_run_open(struct dr_run **out, const char *directory, struct stoker_error 
         free(loaded);
         return st_fail(err, STOKER_EINVAL, "%s: the name is too long", directory);
     }
-    for (double *limit = &run->limits.cpus; limit <= &run->limits.pcie_limit; limit++)
-        *limit = NAN;
+    memset(&run->limits, 0xFF, offsetof(struct dr_limits, gpu_name)); /* NaN */
     run->machine.signals = DR_MACHINE_COUNT;
     run->own_cpu_seconds = NAN;
     const int rc = read_all(loaded, err);

@@ -1,0 +1,105 @@
+/* facts_ranks.c - training processes side by side: who waits for data while the others wait for it
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/model/parts.h"
+
+#include "base/err.h"
+
+enum { RANKS = 1024 };
+
+struct rank {
+    const struct dr_process *process;
+    struct dr_intervals intervals;
+    uint32_t at, last; /* of the walk through all; steps in which it was the last */
+};
+
+static uint64_t key_of(const struct dr_interval *interval)
+{
+    return (uint64_t)interval->epoch << 32 | interval->step.batch;
+}
+
+/* Moves to the batch with this key; false: this rank has not seen it. */
+static bool walk_to(struct rank *rank, uint64_t key)
+{
+    while (rank->at < rank->intervals.count && key_of(&rank->intervals.all[rank->at]) < key)
+        rank->at++;
+    return rank->at < rank->intervals.count && key_of(&rank->intervals.all[rank->at]) == key;
+}
+
+/* In how many steps each was the last to have its batch, and so to let the others go on. */
+static double count_last(struct rank *ranks, uint32_t count)
+{
+    double steps = 0;
+    for (uint32_t k = 0; k < ranks[0].intervals.count; k++) {
+        const uint64_t key = key_of(&ranks[0].intervals.all[k]);
+        uint32_t last = 0, seen = 0;
+        uint64_t latest = 0;
+        for (uint32_t n = 0; n < count && walk_to(&ranks[n], key); n++, seen++) {
+            const uint64_t taken = ranks[n].intervals.all[ranks[n].at].taken_ns;
+            if (taken > latest)
+                latest = taken, last = n;
+        }
+        if (seen < count)
+            continue;
+        ranks[last].last++;
+        steps++;
+    }
+    return steps;
+}
+
+static void one_rank(struct dr_rank_facts *out, const struct rank *rank, double steps)
+{
+    double count = 0, all = 0, stall = 0, wait = 0;
+    bool gpu = false;
+    const struct dr_intervals *intervals = &rank->intervals;
+    for (uint32_t k = 0; k < intervals->count; k++)
+        gpu |= intervals->all[k].stall_known;
+    for (uint32_t k = intervals->first_stepped; k < intervals->count; k++) {
+        const struct dr_interval *interval = &intervals->all[k];
+        if (!dr_is_ordinary(interval) || (gpu && !interval->stall_known))
+            continue;
+        count++;
+        all += interval->step.seconds;
+        wait += interval->step.wait;
+        stall += fmin(interval->step.stall, interval->step.seconds);
+    }
+    *out = (struct dr_rank_facts){.rank = rank->process->rank,
+                                  .step = dr_share(all, count),
+                                  .stall_share = dr_share(stall, all),
+                                  .wait_share = dr_share(wait, all)};
+    out->wait_before_others = dr_share(rank->last, steps);
+}
+
+int dr_facts_ranks(struct dr_part *part)
+{
+    const struct dr_run *run = part->run;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < run->processes; k++)
+        count += run->process[k].role == DR_TRAINER && run->process[k].rank >= 0 &&
+                 run->process[k].event_count;
+    if (count < 2)
+        return STOKER_OK;
+    count = count < RANKS ? count : RANKS;
+    struct rank *ranks = dr_blocks_new(part->blocks, count, sizeof *ranks);
+    struct dr_rank_facts *out = dr_blocks_new(part->blocks, count, sizeof *out);
+    if (!ranks || !out)
+        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u ranks", count);
+    bool whole = true; /* where events were lost, epochs cannot be counted alike */
+    for (uint32_t k = 0, n = 0; k < run->processes && n < count; k++) {
+        const struct dr_process *process = &run->process[k];
+        if (process->role != DR_TRAINER || process->rank < 0 || !process->event_count)
+            continue;
+        ranks[n].process = process;
+        whole &= !process->events_lost;
+        const int rc = dr_intervals_of(&ranks[n++].intervals, process, part->blocks, part->err);
+        if (rc)
+            return rc;
+    }
+    const double steps = whole ? count_last(ranks, count) : NAN;
+    for (uint32_t k = 0; k < count; k++)
+        one_rank(&out[k], &ranks[k], steps);
+    part->facts->ranks = out;
+    part->facts->rank_count = count;
+    return STOKER_OK;
+}

@@ -1,0 +1,38 @@
+/* numbers.h - statistics of series and of tables
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_DOCTOR_NUMBERS_H
+#define ST_DOCTOR_NUMBERS_H
+
+#include "cli/doctor/run.h"
+
+/* Unknown values (NaN) are left out of everything here; of none the answer is NaN. */
+struct dr_sum {
+    double sum, most, least;
+    uint64_t count;
+};
+void dr_sum_add(struct dr_sum *sum, double value);
+double dr_sum_mean(const struct dr_sum *sum);
+
+/* Sorts the values; share 0.5 is the median. */
+double dr_percentile(double *values, uint32_t count, double share);
+/* The ratio of two sums over a series, 95 % of it by bootstrap over blocks. False: no memory. */
+bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, double *low,
+                       double *high);
+/* The lag after which a series repeats itself, by its autocorrelation; NaN: it does not. */
+double dr_period(const double *values, uint32_t count);
+/* part / whole, NaN where whole is not above 0. */
+double dr_share(double part, double whole);
+
+/* Rows of the run within a span of time: from <= row < to. */
+struct dr_rows {
+    uint32_t from, to;
+};
+struct dr_rows dr_rows_between(const struct dr_run *run, uint64_t from_ns, uint64_t to_ns);
+/* The same rows in a process's own table. */
+struct dr_rows dr_rows_of(const struct dr_process *process, struct dr_rows rows);
+double dr_column_mean(const struct dr_table *table, struct dr_rows rows, uint32_t signal);
+struct dr_sum dr_column(const struct dr_table *table, struct dr_rows rows, uint32_t signal);
+
+#endif

@@ -1,0 +1,96 @@
+/* trace.c - what a run gives the simulator: its times as they would be on CPUs of one's own, its
+ * settings
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/facts.h"
+#include "cli/doctor/simulate.h"
+
+#include <string.h>
+
+enum { LEAST = 8 };
+
+/* For what a run without workers cannot show: seconds to receive a tensor, bytes/s into shared memory,
+ * and seconds to start a worker by fork and otherwise. */
+static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
+
+static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
+
+/* next() with its batch ready; where that was seldom, the CPU time of next(). */
+static double hand_over_of(const struct dr_facts *facts)
+{
+    double sum = 0, count = 0;
+    for (uint32_t k = 0; k < facts->step_count; k++)
+        if (facts->steps[k].flags & DR_NEXT_READY)
+            sum += facts->steps[k].wait, count++;
+    if (count >= LEAST)
+        return sum / count;
+    if (facts->loader.workers && dr_known(facts->main_cpu_in_next))
+        return facts->main_cpu_in_next;
+    return RECEIVE * fmax(or_else(facts->loader.tensors, 1), 1);
+}
+
+/* CPU seconds of the training process between two calls of next(): all of its own, less what its threads
+ * do for the loader. */
+static double step_cpu_of(const struct dr_facts *facts)
+{
+    double cpu = or_else(facts->trainer_cpus, 0) * facts->step - or_else(facts->main_cpu_in_next, 0);
+    if (facts->loader.native)
+        cpu -= or_else(facts->batch_cpu_mean, 0);
+    if (facts->loader.workers)
+        cpu -= or_else(facts->pin, 0);
+    return fmax(cpu, 0);
+}
+
+/* CPUs for this training process: others on the machine have theirs, and ranks share. */
+static double cpus_of(const struct dr_facts *facts)
+{
+    const struct dr_limits *limits = &facts->limits;
+    double cpus = limits->cpus;
+    if (dr_known(limits->cpus_machine) && limits->cpus >= limits->cpus_machine)
+        cpus -= or_else(facts->cpus_busy_others, 0);
+    if (facts->rank_count > 1)
+        cpus /= facts->rank_count;
+    return dr_known(cpus) ? fmax(cpus, 1) : NAN;
+}
+
+bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_facts *facts)
+{
+    const struct dr_settings *loader = &facts->loader;
+    memset(trace, 0, sizeof *trace);
+    *now = (struct dr_plan){.workers = loader->workers,
+                            .prefetch = loader->prefetch ? loader->prefetch : 2,
+                            .in_order = loader->in_order,
+                            .persistent = loader->persistent || loader->native || !loader->workers,
+                            .shared_samples = loader->native,
+                            .cpus = cpus_of(facts),
+                            .wall_scale = 1,
+                            .cpu_scale = 1,
+                            .step_scale = 1};
+    if (facts->batch_count < LEAST || facts->step_count < LEAST || !facts->batch_seconds ||
+        !facts->steps)
+        return false;
+    trace->wall = facts->batch_seconds;
+    trace->cpu = facts->batch_cpu;
+    trace->batches = facts->batch_count;
+    trace->step_of = facts->steps;
+    trace->steps = facts->step_count;
+    const double busy = 1 - or_else(facts->worker_idle, 0);
+    if (loader->workers && !loader->native && dr_known(facts->worker_run_queue) && busy > 0)
+        trace->queued_share = fmin(facts->worker_run_queue / busy, 1);
+    trace->step_cpu = step_cpu_of(facts);
+    trace->hand_over = hand_over_of(facts);
+    trace->pin = loader->pin_memory ? or_else(facts->pin, 0) : 0;
+    if (loader->workers)
+        trace->put = or_else(facts->stage_cpu[DR_STAGE_PUT], 0);
+    else
+        trace->put = or_else(loader->batch_bytes, 0) / INTO_SHARED;
+    if (dr_above(facts->respawn, 0) && loader->workers)
+        trace->start_worker = /* what is not in iter() itself is in the first batch's wait */
+            fmax(facts->respawn, or_else(facts->epoch_start - facts->batch_mean, 0)) / loader->workers;
+    else
+        trace->start_worker =
+            !loader->start_method[0] || !strcmp(loader->start_method, "fork") ? FORK : SPAWN;
+    trace->epoch_batches = dr_above(loader->batches, 0) ? (uint32_t)fmin(loader->batches, 4e9) : 0;
+    return true;
+}

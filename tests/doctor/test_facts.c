@@ -1,0 +1,493 @@
+/* test_facts.c - runs made in memory whose facts are known beforehand
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/facts.h"
+#include "cli/doctor/simulate.h"
+#include "tap.h"
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+enum { EVENTS = 20000, TICKS = 400, PROCESSES = 6 };
+
+/* A run that is written down event by event. */
+static struct {
+    struct dr_run run;
+    struct dr_process process[PROCESSES];
+    struct dr_event events[PROCESSES][EVENTS];
+    struct dr_text_pair said[PROCESSES][16];
+    double machine[TICKS * DR_MACHINE_COUNT], values[PROCESSES][TICKS * DR_PROCESS_COUNT];
+    uint64_t tick_ns[TICKS];
+    uint64_t now; /* of the training process */
+} made;
+static struct dr_facts facts;
+static struct stoker_error err;
+
+static struct dr_process *new_process(enum dr_role role, int rank, int worker)
+{
+    const uint32_t at = made.run.processes++;
+    struct dr_process *process = &made.process[at];
+    *process = (struct dr_process){.pid = 100 + (int)at,
+                                   .role = role,
+                                   .rank = rank,
+                                   .worker = worker,
+                                   .trainer = role == DR_WORKER ? 0 : -1,
+                                   .events = made.events[at],
+                                   .said = made.said[at]};
+    process->table.signals = DR_PROCESS_COUNT;
+    return process;
+}
+
+static struct dr_process *begin(void)
+{
+    dr_facts_free(&facts);
+    memset(&made, 0, sizeof made);
+    made.run.process = made.process;
+    made.run.machine.signals = DR_MACHINE_COUNT;
+    made.run.own_cpu_seconds = NAN;
+    snprintf(made.run.directory, sizeof made.run.directory, "made-up");
+    made.now = 1000 * MS;
+    return new_process(DR_TRAINER, -1, -1);
+}
+
+static void say(struct dr_process *process, const char *key, const char *value)
+{
+    made.said[process - made.process][process->said_count++] = (struct dr_text_pair){key, value};
+}
+
+static void event(struct dr_process *process, uint16_t kind, uint64_t start, uint64_t dur,
+                  uint32_t batch, uint16_t loader, uint32_t a, uint32_t b)
+{
+    made.events[process - made.process][process->event_count++] =
+        (struct dr_event){start, dur, batch, kind, loader, a, b};
+}
+
+/* next() of a loader that takes `wait`. */
+static void call(struct dr_process *process, uint16_t loader, uint32_t batch, uint64_t wait,
+                 uint32_t flags)
+{
+    event(process, DR_NEXT, made.now, wait, batch, loader, flags & DR_NEXT_READY ? 1 : 0,
+          flags | 500 << 8);
+    made.now += wait;
+}
+
+static void step(struct dr_process *process, uint32_t batch, uint64_t wait, uint64_t work)
+{
+    call(process, 0, batch, wait,
+         DR_NEXT_TRAINING | (batch ? 0 : DR_NEXT_FIRST) | (wait < 5 * MS ? DR_NEXT_READY : 0));
+    event(process, DR_STEP, made.now + work / 2, work / 4, 0, 0, 0, 0);
+    made.now += work;
+}
+
+static void end_epoch(struct dr_process *process)
+{
+    event(process, DR_EPOCH, made.now, MS, 0, 0, 0, 0);
+    made.now += MS;
+}
+
+static bool near(double value, double expected)
+{
+    const bool holds = fabs(value - expected) <= 1e-6 * fabs(expected) + 1e-9;
+    if (!holds)
+        note("%.9g where %.9g was expected", value, expected);
+    return holds;
+}
+
+static int judge(int rank)
+{
+    memset(&err, 0, sizeof err);
+    const int rc = dr_facts_of(&facts, &made.run, rank, &err);
+    if (rc)
+        note("%s", err.message);
+    return rc;
+}
+
+static void test_plain(void)
+{
+    struct dr_process *trainer = begin();
+    say(trainer, "loader.0.workers", "2");
+    say(trainer, "loader.0.prefetch", "2");
+    say(trainer, "loader.0.batch_size", "32");
+    say(trainer, "loader.0.batches", "200");
+    for (uint32_t k = 0; k < 200; k++)
+        step(trainer, k, k < 10 ? 90 * MS : 30 * MS, 70 * MS);
+    end_epoch(trainer);
+    ok(!judge(-1), "200 steps");
+    ok(facts.step_count == 190 && facts.warm_up_steps == 10,
+       "5 %% of them, and the first, are warm-up (%u, %u)", facts.step_count, facts.warm_up_steps);
+    ok(near(facts.step, 0.1) && near(facts.step_p50, 0.1) && near(facts.step_p99, 0.1), "the step");
+    ok(near(facts.wait_share, 0.3) && near(facts.stall_share, 0.3) && !facts.has_gpu,
+       "the wait is the stall");
+    ok(near(facts.stall_share_low, 0.3) && near(facts.stall_share_high, 0.3), "its interval");
+    ok(near(facts.compute, 0.07) && near(facts.optimizer, 0.0175), "the floor, the optimizer");
+    ok(near(facts.samples_per_second, 320) && near(facts.accumulation, 1), "samples a second");
+    ok(facts.warm_up_stall_share > 0.5, "the warm-up waits more (%.2f)", facts.warm_up_stall_share);
+    ok(facts.readiness == 0 && facts.behind_share == 0 && facts.ready_mean == 0, "no batch was ready");
+    ok(near(facts.main_cpu_in_next, 500e-6), "CPU time of next()");
+    ok(facts.epochs == 1 && isnan(facts.epoch_start) && isnan(facts.later_epochs_stall_share),
+       "one epoch");
+    ok(facts.outlier_share == 0 && isnan(facts.outlier_period) && isnan(facts.wait_period),
+       "nothing odd");
+    ok(isnan(facts.batch_mean) && isnan(facts.gpu_busy) && isnan(facts.cpus_used) &&
+           isnan(facts.hit_ratio) && isnan(facts.worker_on_cpu) && isnan(facts.overhead_share) &&
+           isnan(facts.shm_needed),
+       "what was not seen is unknown");
+    ok(facts.loader.workers == 2 && facts.loader.batches == 200 && facts.loader.in_order,
+       "the settings");
+    struct dr_trace trace;
+    struct dr_plan plan;
+    ok(!dr_trace_of(&trace, &plan, &facts), "without batches nothing can be simulated");
+}
+
+static void test_evaluation(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 400; k++) {
+        step(trainer, k, 10 * MS, 90 * MS);
+        if (k % 50 == 49) { /* another loader, without gradients */
+            event(trainer, DR_ITER, made.now, 10 * MS, 0, 7, 2, 0);
+            made.now += 10 * MS;
+            for (uint32_t n = 0; n < 20; n++) {
+                call(trainer, 7, n, 100 * MS, n ? 0 : DR_NEXT_FIRST);
+                made.now += 50 * MS;
+            }
+        }
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && near(facts.step, 0.1) && near(facts.wait_share, 0.1),
+       "evaluation is not of the steps");
+    ok(facts.outlier_eval > 0.9 && near(facts.outlier_period, 50),
+       "but an outlier every 50 (%.2f, %.1f)", facts.outlier_eval, facts.outlier_period);
+    ok(facts.outlier_share > 0.3 && facts.outlier_share < 0.5, "of 3 s in 8 (%.2f)",
+       facts.outlier_share);
+}
+
+/* The same loader serves for both: only calls with gradients are of training. */
+static void test_evaluation_by_the_same_loader(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t epoch = 0; epoch < 3; epoch++) {
+        for (uint32_t k = 0; k < 60; k++)
+            step(trainer, k, 10 * MS, 90 * MS);
+        end_epoch(trainer);
+        for (uint32_t k = 0; k < 60; k++) {
+            call(trainer, 0, k, 200 * MS, k ? 0 : DR_NEXT_FIRST);
+            made.now += MS;
+        }
+        end_epoch(trainer);
+    }
+    ok(!judge(-1) && near(facts.step, 0.1) && near(facts.wait_share, 0.1),
+       "evaluation by the same loader");
+}
+
+static void test_two_loaders(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) { /* the other one is called more often, but not trained from */
+        call(trainer, 3, k, 500 * MS, 0);
+        call(trainer, 3, k + 1000, 500 * MS, 0);
+    }
+    for (uint32_t k = 0; k < 100; k++)
+        step(trainer, k, 20 * MS, 80 * MS);
+    end_epoch(trainer);
+    ok(!judge(-1) && near(facts.wait_share, 0.2),
+       "the loader is the one that the optimizer steps after");
+    trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) { /* both feed each step */
+        call(trainer, 1, k, 5 * MS, DR_NEXT_TRAINING | (k ? 0 : DR_NEXT_FIRST));
+        step(trainer, k, 20 * MS, 75 * MS);
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && facts.step_count > 80 && near(facts.step_p50, 0.1),
+       "two loaders that feed one step");
+}
+
+static void test_accumulation(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 400; k++) {
+        call(trainer, 0, k, 10 * MS, DR_NEXT_TRAINING | (k ? 0 : DR_NEXT_FIRST));
+        made.now += 30 * MS;
+        if (k % 4 == 3) {
+            event(trainer, DR_STEP, made.now, 10 * MS, 0, 0, 0, 0);
+            made.now += 10 * MS;
+        }
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && fabs(facts.step - 0.0425) < 1e-4 && fabs(facts.accumulation - 4) < 0.1,
+       "gradients of 4 batches (%.4f s, %.2f)", facts.step, facts.accumulation);
+    ok(facts.outlier_share == 0, "the optimizer's step is no outlier");
+}
+
+static void test_without_optimizer(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 50; k++) {
+        call(trainer, 2, k, 60 * MS, k ? 0 : DR_NEXT_FIRST);
+        made.now += 40 * MS;
+    }
+    ok(!judge(-1) && near(facts.step, 0.1) && near(facts.stall_share, 0.6) && isnan(facts.accumulation),
+       "without an optimizer a step is from next() to next()");
+}
+
+static void test_few(void)
+{
+    struct dr_process *trainer = begin();
+    ok(judge(-1) == STOKER_ENOTFOUND && strstr(err.message, "only 0 steps"), "no events at all");
+    step(trainer, 0, MS, MS);
+    step(trainer, 1, MS, MS);
+    ok(judge(-1) == STOKER_ENOTFOUND && strstr(err.message, "only 0 steps of training"), "two steps");
+    for (uint32_t k = 2; k < 8; k++)
+        step(trainer, k, MS, MS);
+    ok(!judge(-1) && facts.confidence_steps >= 3 && facts.confidence_steps < 8,
+       "few steps say that they are few");
+    ok(isnan(facts.stall_share_low), "and have no interval");
+    ok(judge(5) == STOKER_ENOTFOUND && strstr(err.message, "rank 5"), "a rank that is not there");
+    trainer->role = DR_OTHER;
+    ok(judge(-1) == STOKER_ENOTFOUND && strstr(err.message, "DataLoader"), "no training process");
+}
+
+static void test_lost_events(void)
+{
+    struct dr_process *trainer = begin();
+    trainer->events_lost = 100000;
+    for (uint32_t k = 500; k < 600; k++)
+        step(trainer, k, 25 * MS, 75 * MS);
+    ok(!judge(-1) && facts.step_count == 99 && facts.warm_up_steps == 0,
+       "an overwritten beginning is warm-up enough");
+    ok(near(facts.stall_share, 0.25) && isnan(facts.warm_up_stall_share) &&
+           isnan(facts.first_epoch_stall_share) && near(facts.later_epochs_stall_share, 0.25),
+       "and what it was is unknown");
+}
+
+static void test_epochs(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t epoch = 0; epoch < 4; epoch++) {
+        event(trainer, DR_ITER, made.now, 400 * MS, 0, 0, 4, 0);
+        made.now += 400 * MS;
+        step(trainer, 0, 600 * MS, 90 * MS);
+        for (uint32_t k = 1; k < 40; k++)
+            step(trainer, k, epoch ? 10 * MS : 60 * MS, 90 * MS);
+        end_epoch(trainer);
+        event(trainer, DR_SAVE, made.now, 2000 * MS, 0, 0, 0, 0);
+        made.now += 2000 * MS;
+    }
+    ok(!judge(-1) && facts.epochs == 4 && near(facts.epoch_start, 1) && near(facts.respawn, 0.4),
+       "the start of an epoch (%.2f s, of which %.2f s are of workers)", facts.epoch_start,
+       facts.respawn);
+    ok(near(facts.first_epoch_stall_share, 0.4) && near(facts.later_epochs_stall_share, 0.1),
+       "a cold first one");
+    ok(facts.step < 0.13 && facts.step_p99 < 0.151, "neither starts nor ends are of the steps");
+    ok(facts.outlier_save > 0.99 && near(facts.outlier_period, 40), "saving after each (%.2f, %.1f)",
+       facts.outlier_save, facts.outlier_period);
+}
+
+static void test_outliers(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 300; k++) {
+        step(trainer, k, 10 * MS, 90 * MS);
+        if (k % 25 == 24) {
+            event(trainer, DR_SAVE, made.now, 800 * MS, 0, 0, 0, 0);
+            made.now += 800 * MS;
+        }
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && near(facts.outlier_period, 25) && facts.outlier_save > 0.99 &&
+           facts.outlier_eval == 0,
+       "checkpoints every 25 steps");
+    ok(fabs(facts.outlier_share - 0.8 / 3.3) < 0.02, "their share (%.3f)", facts.outlier_share);
+    trainer = begin();
+    for (uint32_t k = 0; k < 300; k++) { /* the host runs ahead, and waits for the GPU every 10 steps */
+        step(trainer, k, MS, 5 * MS);
+        if (k % 10 == 9) {
+            event(trainer, DR_SYNC, made.now, 500 * MS, 0, 0, 3, 0);
+            made.now += 500 * MS;
+        }
+    }
+    end_epoch(trainer);
+    say(trainer, "sync.3.where", "train.py:12 item()");
+    ok(!judge(-1) && facts.outlier_share == 0, "waiting for the GPU is no outlier");
+    ok(!strcmp(facts.sync_where, "train.py:12 item()") && facts.sync_where_share > 0.8,
+       "but a place that costs");
+    trainer = begin();
+    for (uint32_t k = 0; k < 300; k++)
+        step(trainer, k, k % 8 ? MS : 80 * MS, 20 * MS);
+    ok(!judge(-1) && facts.wait_period == 8 && facts.outlier_share == 0,
+       "waits that come every 8 steps");
+    ok(fabs(facts.readiness - 0.875) < 0.01, "readiness (%.3f)", facts.readiness);
+}
+
+static void test_stalls(void)
+{
+    struct dr_process *trainer = begin();
+    say(trainer, "cuda.memory_peak", "30");
+    say(trainer, "cuda.memory_total", "100");
+    for (uint32_t k = 0; k < 100; k++) { /* the GPU has work queued: half of the wait is not its own */
+        const uint64_t start = made.now;
+        step(trainer, k, 40 * MS, 60 * MS);
+        event(trainer, DR_COPY, made.now - 50 * MS, MS, 0, 0, 1024, k % 4 ? DR_COPY_PINNED : 0);
+        if (k >= 3) /* it is known three steps later */
+            event(trainer, DR_STALL, start - 300 * MS, 20 * MS, k - 3, 0, 0, 0);
+    }
+    end_epoch(trainer);
+    ok(!judge(-1) && facts.has_gpu && near(facts.stall_share, 0.2) && near(facts.wait_share, 0.4) &&
+           near(facts.compute, 0.08),
+       "the GPU's own idle time, and for steps without it the usual part");
+    ok(near(facts.copy_bytes, 1024 * 1024) && fabs(facts.copies_pageable_share - 0.25) < 0.02 &&
+           facts.copies_blocking_share == 1,
+       "copies");
+    ok(near(facts.gpu_memory_peak_share, 0.3), "GPU memory");
+}
+
+static void make_table(struct dr_process *process, uint32_t first, uint32_t ticks)
+{
+    double *values = made.values[process - made.process];
+    for (uint32_t k = 0; k < ticks * DR_PROCESS_COUNT; k++)
+        values[k] = NAN;
+    process->first_tick = first;
+    process->table = (struct dr_table){ticks, DR_PROCESS_COUNT, values};
+}
+
+static void set(struct dr_process *process, uint32_t signal, double early, double late)
+{
+    double *values = made.values[process - made.process];
+    for (uint32_t k = 0; k < process->table.ticks; k++)
+        values[k * DR_PROCESS_COUNT + signal] = k < process->table.ticks / 2 ? early : late;
+}
+
+/* Two workers that make a batch in 150 ms, and the machine around them. */
+static void make_workers(struct dr_process *trainer)
+{
+    say(trainer, "loader.0.workers", "2");
+    say(trainer, "loader.0.prefetch", "2");
+    say(trainer, "loader.0.batch_size", "10");
+    say(trainer, "loader.0.samples", "1000");
+    say(trainer, "loader.0.batch_bytes", "1000000");
+    for (int worker = 0; worker < 2; worker++) {
+        struct dr_process *process = new_process(DR_WORKER, -1, worker);
+        say(process, "worker.loader", "0");
+        for (uint32_t k = 0; k < 100; k++) {
+            const uint64_t start = 1000 * MS + (k * 200 + (uint64_t)worker * 100) * MS;
+            const uint32_t batch = 2 * k + (uint32_t)worker;
+            event(process, DR_FETCH, start, 150 * MS, batch, 0, 10, 90000);
+            event(process, DR_READ, start, 30 * MS, batch, 0, 10, 1000);
+            event(process, DR_DECODE, start, 90 * MS, batch, 0, 10, 80000);
+            event(process, DR_OPENED, start, 0, batch, 0, 10, 1000);
+            event(process, DR_SLOWEST, start, 75 * MS, batch, 0, 3, 0);
+            event(process, DR_PUT, start + 150 * MS, 2 * MS, batch, 0, 0, 1000);
+            event(process, DR_FETCH, start, 900 * MS, batch, 5, 10, 90000); /* another loader's */
+        }
+        make_table(process, 5, TICKS - 100);
+        set(process, DR_P_MAIN_ON_CPU, 0.5, 0.5);
+        set(process, DR_P_MAIN_RUN_QUEUE, 0.15, 0.15);
+        set(process, DR_P_READ_ASKED, 1e6, 1e6);
+        set(process, DR_P_READ_STORAGE, 25e4, 25e4);
+        set(process, DR_P_ON_CPU, 1.5, 1.5);
+        set(process, DR_P_SYSTEM, 0.3, 0.3);
+        set(process, DR_P_RSS, 1e9, 1e9);
+        for (uint32_t k = 0; k < process->table.ticks; k++) /* 10 MB/s, sampled once a second */
+            made.values[process - made.process][k * DR_PROCESS_COUNT + DR_P_PRIVATE] =
+                k % 10 ? NAN : 1e8 + 1e6 * k;
+    }
+}
+
+static void test_workers(void)
+{
+    struct dr_process *trainer = begin();
+    make_workers(trainer);
+    for (uint32_t k = 0; k < 200; k++)
+        step(trainer, k, 30 * MS, 70 * MS);
+    end_epoch(trainer);
+    for (uint32_t k = 0; k < TICKS; k++) {
+        made.tick_ns[k] = 500 * MS + k * 100 * MS;
+        for (uint32_t n = 0; n < DR_MACHINE_COUNT; n++)
+            made.machine[k * DR_MACHINE_COUNT + n] = NAN;
+        made.machine[k * DR_MACHINE_COUNT + DR_CPU_OURS] = k < 5 || k > 300 ? 100 : 3;
+        made.machine[k * DR_MACHINE_COUNT + DR_CPU_BUSY] = 5;
+        made.machine[k * DR_MACHINE_COUNT + DR_SHM_USED] = k;
+    }
+    made.run.tick_ns = made.tick_ns;
+    made.run.machine = (struct dr_table){TICKS, DR_MACHINE_COUNT, made.machine};
+    made.run.limits.cpus = 8;
+    made.run.limits.cpus_machine = 16;
+    static const struct dr_threads threads[] = {{"python", 1, 1}, {"openblas", 15, 2}};
+    made.process[2].threads = threads, made.process[2].thread_names = 2;
+    ok(!judge(-1) && facts.workers_seen == 2, "two workers");
+    ok(near(facts.batch_mean, 0.15) && near(facts.batch_cpu_mean, 0.09) && facts.batch_cv < 1e-6 &&
+           facts.batch_count >= 185 && facts.batch_count < 200,
+       "their batches, of this loader and of the measured time (%u)", facts.batch_count);
+    ok(near(facts.stage[DR_STAGE_READ], 0.03) && near(facts.stage_share[DR_STAGE_DECODE], 0.6) &&
+           near(facts.stage[DR_STAGE_OTHER], 0.03) && near(facts.stage_cpu[DR_STAGE_OTHER], 0.009) &&
+           near(facts.put, 0.002),
+       "the stages");
+    ok(near(facts.opens_per_sample, 1) && near(facts.bytes_per_open, 102400) &&
+           near(facts.slowest_share, 0.5) && near(facts.data_bytes, 102400000),
+       "files and the slowest sample");
+    ok(near(facts.worker_on_cpu, 0.5) && near(facts.worker_run_queue, 0.15) &&
+           fabs(facts.worker_idle - 0.25) < 0.02 && fabs(facts.worker_blocked - 0.1) < 0.02,
+       "on the CPU, in the run queue, idle, blocked (%.3f, %.3f)", facts.worker_idle,
+       facts.worker_blocked);
+    ok(near(facts.worker_private_growth, 2e7) && near(facts.worker_rss, 1e9) &&
+           near(facts.worker_cpus, 1.5) && near(facts.worker_system_share, 0.2),
+       "memory that grows by 10 MB/s in each (%g)", facts.worker_private_growth);
+    ok(near(facts.read_asked, 2e6) && near(facts.hit_ratio, 0.75), "reads of both together");
+    ok(near(facts.cpus_used, 3) && near(facts.cpus_busy_others, 2) && isnan(facts.psi_io),
+       "CPUs in that time");
+    ok(facts.shm_used_most == TICKS - 1 && near(facts.shm_needed, 6e6) && near(facts.rss_all, 2e9),
+       "memory");
+    ok(!strcmp(facts.storm_names, "openblas x 15"), "threads by name: %s", facts.storm_names);
+    struct dr_trace trace;
+    struct dr_plan plan;
+    ok(dr_trace_of(&trace, &plan, &facts) && plan.workers == 2 && plan.prefetch == 2 && plan.cpus == 8 &&
+           near(trace.queued_share, facts.worker_run_queue / (1 - facts.worker_idle)),
+       "all that the simulator needs");
+    struct dr_outcome outcome;
+    dr_simulate(&outcome, &trace, &plan);
+    ok(outcome.step.mid > 0.0699 && outcome.step.mid < 0.075,
+       "without the run queue the step is the training's own (%.4f)", outcome.step.mid);
+}
+
+static void test_ranks(void)
+{
+    begin();
+    made.run.processes = 0;
+    for (int rank = 0; rank < 3; rank++) {
+        struct dr_process *trainer = new_process(DR_TRAINER, rank, -1);
+        made.now = 1000 * MS;
+        for (uint32_t k = 0; k < 100; k++)
+            step(trainer, k, rank == 1 ? 30 * MS : 2 * MS, rank == 1 ? 70 * MS : 98 * MS);
+        end_epoch(trainer);
+    }
+    ok(!judge(2) && facts.rank_count == 3 && facts.trainer->rank == 2 && near(facts.wait_share, 0.02),
+       "the rank that is asked for");
+    ok(near(facts.ranks[1].stall_share, 0.3) && near(facts.ranks[0].stall_share, 0.02) &&
+           near(facts.ranks[1].step, 0.1),
+       "all ranks");
+    ok(facts.ranks[1].wait_before_others == 1 && facts.ranks[0].wait_before_others == 0,
+       "the one that the others wait for");
+}
+
+int main(void)
+{
+    test_plain();
+    test_evaluation();
+    test_evaluation_by_the_same_loader();
+    test_two_loaders();
+    test_accumulation();
+    test_without_optimizer();
+    test_few();
+    test_lost_events();
+    test_epochs();
+    test_outliers();
+    test_stalls();
+    test_workers();
+    test_ranks();
+    for (int k = 0; k < DR_STAGES; k++)
+        if (!dr_stage_names[k] || !*dr_stage_names[k])
+            ok(false, "stage %d has no name", k);
+    dr_facts_free(&facts);
+    return done_testing();
+}
