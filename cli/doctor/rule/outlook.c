@@ -19,7 +19,8 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, dou
         (void)snprintf(out, size, "%s in the training thread", what);
     else if (dr_above(waiting, DR_WAITING))
         (void)snprintf(out, size, "%s in %.0f %s, which mostly wait", what, workers, dr_makers(c));
-    else if (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c))
+    else if (dr_known(f->limits.cpus) &&
+             (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c)))
         (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c),
                        f->limits.cpus);
     else
