@@ -133,24 +133,6 @@ static void healthy(struct dr_facts *f)
     f->outlier_share = 0.002;
 }
 
-/* Until the model has its own. */
-__attribute__((weak)) bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now,
-                                       const struct dr_facts *f)
-{
-    if (!f->batch_count || !f->step_count)
-        return false;
-    *trace = (struct dr_trace){.wall = f->batch_seconds,
-                               .cpu = f->batch_cpu,
-                               .batches = f->batch_count,
-                               .queued_share = dr_known(f->worker_run_queue) ? f->worker_run_queue : 0,
-                               .step_of = f->steps,
-                               .steps = f->step_count,
-                               .step_cpu = 0.8 * f->compute,
-                               .hand_over = f->loader.workers ? f->main_cpu_in_next : 0};
-    (void)now;
-    return true;
-}
-
 /* ---- cases --------------------------------------------------------------------------------------- */
 
 /* Waits of which making batches is not the reason: this share of the step. */
@@ -312,6 +294,8 @@ static void fires_ST220(struct dr_facts *f)
     run_of(f, 4, 0.0005, 0.97, 0.002);
     starve(f, 0.5);
     f->main_cpu_in_next = 0.002;
+    f->pin = 0.00005;
+    f->loader.batch_bytes = f->pin_bytes = 50e3;
 }
 static void misses_ST220(struct dr_facts *f) { run_of(f, 4, 0.2, 0.97, 0.1); }
 static void fires_ST221(struct dr_facts *f)
