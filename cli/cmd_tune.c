@@ -43,7 +43,7 @@ struct tune {
 static int probe(struct tune *t, struct dr_probe_result *out, const char *settings, double seconds,
                  struct stoker_error *err)
 {
-    char directory[PATH_MAX], asked[1024];
+    char directory[PATH_MAX], asked[2048];
     snprintf(directory, sizeof directory, "%s/%02u", t->directory, ++t->runs);
     snprintf(asked, sizeof asked, "skip=8;seconds=%.1f;%s%s%s", seconds, settings,
              t->at[0] ? ";at=" : "", t->at);

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/html.h"
 #include "cli/doctor/report/numbers.h"
 #include "cli/doctor/report/timeline.h"

@@ -137,8 +137,7 @@ bool dr_heavy_stage(const struct dr_case *c, struct dr_finding *out, enum dr_sta
 
 /* ---- plans --------------------------------------------------------------------------------------- */
 
-/* Batches in flight that memory and /dev/shm have room for. */
-static uint64_t most_batches(const struct dr_case *c)
+uint64_t dr_room_for_batches(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
     const double in_flight = (f->loader.native ? 1.0 : f->loader.workers) * (f->loader.prefetch + 1.0);
@@ -157,7 +156,7 @@ struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers)
     const struct dr_facts *f = c->facts;
     struct dr_plan plan = c->now;
     if (c->trace)
-        plan = dr_best_plan(c->trace, &c->now, most_workers, most_batches(c));
+        plan = dr_best_plan(c->trace, &c->now, most_workers, dr_room_for_batches(c));
     else { /* as many as the mean needs, and one in ten more */
         double workers = ceil(1.1 * f->batch_mean / f->compute);
         workers = workers >= 1 ? fmin(workers, most_workers) : 1;

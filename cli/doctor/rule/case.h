@@ -70,6 +70,8 @@ bool dr_heavy_stage(const struct dr_case *c, struct dr_finding *out, enum dr_sta
 
 /* The best settings with at most so many workers, within memory and /dev/shm. */
 struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers);
+/* Batches in flight that memory and /dev/shm have room for. */
+uint64_t dr_room_for_batches(const struct dr_case *c);
 /* "num_workers=11, prefetch_factor=4, persistent_workers=True": what differs from now. */
 void dr_settings_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
 /* The line on Stoker: `change` for a loader of torch's, `own` for one of Stoker's already. */

@@ -10,12 +10,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (dr_starved(c) || !(f->gpu_limited >= DR_LIMITED) || !(f->gpu_clock < DR_CLOCK_LOW) ||
         !dr_above(f->gpu_clock, 0))
         return false;
+    struct dr_text watts;
     out->weight = 1 - f->gpu_clock;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
            "power or temperature limits the GPU %.0f %% of the time: its clock is %.0f %% of the "
-           "highest, at %.0f W",
-           f->gpu_limited * 100, f->gpu_clock * 100, f->gpu_watts);
+           "highest, at %s W",
+           f->gpu_limited * 100, f->gpu_clock * 100, dr_plain_text(&watts, f->gpu_watts));
     DR_SAY(out->advice, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE says which: a higher power "
                         "limit (nvidia-smi -pl), or better cooling");
     out->gain = (struct dr_range){1, 1 / f->gpu_clock, 1 / f->gpu_clock};

@@ -15,7 +15,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                puts = put_share >= DR_PUT_HEAVY;
     if (!pins && !unpickles && !puts)
         return false;
-    struct dr_text time, size;
+    struct dr_text time, size, count;
     out->weight = pins        ? f->stall_share
                   : unpickles ? fmin(main_share, f->stall_share)
                               : f->stall_share * put_share;
@@ -31,9 +31,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     } else if (unpickles) {
         DR_SAY(out->sentence,
                "the training thread itself works %s in each next(), receiving and unpickling a "
-               "batch of %s in %.0f tensors",
+               "batch of %s in %s tensors",
                dr_seconds_text(&time, f->main_cpu_in_next), dr_bytes_text(&size, f->loader.batch_bytes),
-               f->loader.tensors);
+               dr_plain_text(&count, f->loader.tensors));
         DR_SAY(out->advice, "%sno lists of Python objects in a batch: collate_fn returns tensors",
                tensors);
     } else {

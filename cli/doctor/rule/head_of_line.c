@@ -4,6 +4,15 @@
  */
 #include "cli/doctor/rule/case.h"
 
+/* The prefetch that is wanted, as far as memory has room for it; never less than now. */
+static uint32_t deepest(const struct dr_case *c, uint32_t wanted)
+{
+    const uint64_t room = dr_room_for_batches(c) / c->now.workers;
+    if (room < (uint64_t)wanted + 1)
+        wanted = room > 1 ? (uint32_t)room - 1 : 1;
+    return wanted > c->now.prefetch ? wanted : c->now.prefetch;
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -11,11 +20,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         !(f->behind_share >= DR_BEHIND) || !(f->batch_cv >= DR_BATCH_VARIES))
         return false;
     struct dr_plan deeper = c->now, loose = c->now;
-    if (deeper.prefetch < 8)
-        deeper.prefetch = 8;
+    deeper.prefetch = deepest(c, 8);
     loose.in_order = false;
-    if (loose.prefetch < 4)
-        loose.prefetch = 4;
+    loose.prefetch = deepest(c, 4);
     if (c->trace) {
         struct dr_finding other = *out;
         dr_gain_by_plan(c, out, &deeper);

@@ -4,12 +4,16 @@
  */
 #include "cli/doctor/rule/judge.h"
 
-static void data_limit_text(char *out, size_t size, const struct dr_case *c, double workers)
+/* `plan`: settings to come, of whose stages only the names are sure; NULL: now. */
+static void data_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
 {
     const struct dr_facts *f = c->facts;
     const enum dr_stage stage = dr_heaviest_stage(c);
+    const double workers = plan ? plan->workers : f->loader.workers;
     char what[96];
-    if (dr_known(f->stage_share[stage]))
+    if (plan && plan->cpu_scale == 1 && plan->wall_scale == 1 && dr_known(f->stage_share[stage]))
+        DR_SAY(what, "%s", dr_stage_word(stage));
+    else if (!plan && dr_known(f->stage_share[stage]))
         DR_SAY(what, "%s (%.0f %% of a batch's time)", dr_stage_word(stage),
                f->stage_share[stage] * 100);
     else
@@ -19,7 +23,8 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, dou
         (void)snprintf(out, size, "%s in the training thread", what);
     else if (dr_above(waiting, DR_WAITING))
         (void)snprintf(out, size, "%s in %.0f %s, which mostly wait", what, workers, dr_makers(c));
-    else if (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c))
+    else if (dr_known(f->limits.cpus) &&
+             (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c)))
         (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c),
                        f->limits.cpus);
     else
@@ -30,17 +35,15 @@ void dr_limit_text(char *out, size_t size, const struct dr_case *c, const struct
 {
     struct dr_text time;
     bool data = dr_starved(c);
-    double workers = c->facts->loader.workers;
     if (plan) {
         struct dr_outcome outcome;
         dr_simulate(&outcome, c->trace, plan);
         if (!dr_known(outcome.wait_share))
             return;
         data = outcome.wait_share >= DR_STALL_MATTERS;
-        workers = plan->workers;
     }
     if (data)
-        data_limit_text(out, size, c, workers);
+        data_limit_text(out, size, c, plan);
     else
         (void)snprintf(out, size, "computation (%s a step)", dr_seconds_text(&time, c->facts->compute));
 }
@@ -89,6 +92,9 @@ void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
         if (i == 0)
             dr_limit_text(finding->next, sizeof finding->next, c, &all);
     }
+    if (out->findings > 1 && !out->finding[0].next[0] && out->finding[1].order < DR_ORDER_REMARK)
+        DR_SAY(out->finding[0].next, "that of %s: %s", out->finding[1].rule->code,
+               out->finding[1].rule->title);
     if (planned) {
         out->all = dr_gain(c->trace, &c->now, &all, c->ceiling);
         dr_limit_text(out->limit_after, sizeof out->limit_after, c, &all);

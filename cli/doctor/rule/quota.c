@@ -4,35 +4,55 @@
  */
 #include "cli/doctor/rule/case.h"
 
+/* The best settings with so many CPUs. */
+static struct dr_plan plan_with(const struct dr_case *c, double cpus)
+{
+    struct dr_facts facts = *c->facts;
+    struct dr_case other = *c;
+    facts.limits.cpus = other.now.cpus = cpus;
+    other.facts = &facts;
+    struct dr_plan plan = dr_plan_best(&other, dr_most_workers(&other));
+    if (plan.workers == 0 && c->now.workers > 0)
+        plan.workers = 1;
+    return plan;
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     if (!dr_starved(c) || !(f->throttled_share > DR_THROTTLED) || !dr_known(f->limits.cpus_quota) ||
         f->limits.cpus_quota >= f->limits.cpus_affinity)
         return false;
-    const uint32_t most = dr_most_workers(c);
-    struct dr_plan plan = dr_plan_best(c, most);
-    if (plan.workers > most)
-        plan.workers = most;
-    dr_gain_by_plan(c, out, &plan);
+    const double quota = f->limits.cpus_quota;
+    const double wanted = fmin(f->limits.cpus_affinity, ceil(f->batch_cpu_mean / f->compute) + 1);
+    struct dr_plan within = plan_with(c, quota),
+                   beyond = plan_with(c, dr_above(wanted, quota) ? wanted : quota);
+    dr_gain_by_plan(c, out, &within);
+    struct dr_finding raised = *out;
+    dr_gain_by_plan(c, &raised, &beyond);
     out->weight = f->stall_share;
     out->order = DR_ORDER_QUOTA;
-    struct dr_text need;
+    struct dr_text machine;
     DR_SAY(out->sentence,
            "the cgroup allows %.3g CPUs and keeps the run off them %.0f %% of the time; "
-           "os.cpu_count() says %.0f",
-           f->limits.cpus_quota, f->throttled_share * 100, f->limits.cpus_machine);
-    const double wanted = f->batch_cpu_mean / f->compute + 1;
+           "os.cpu_count() says %s",
+           quota, f->throttled_share * 100, dr_plain_text(&machine, f->limits.cpus_machine));
     char settings[192];
-    dr_settings_text(settings, sizeof settings, c, &plan);
-    if (dr_known(wanted))
-        DR_SAY(need.text, "%.0f", ceil(wanted));
-    else
-        DR_SAY(need.text, "more");
-    DR_SAY(out->advice,
-           "raise the quota (docker --cpus, Kubernetes limits.cpu) to %s CPUs; within this one: "
-           "%s, and OMP_NUM_THREADS=1",
-           need.text, settings);
+    dr_settings_text(settings, sizeof settings, c, &within);
+    if (out->gain.mid >= DR_GAIN_WORTH) /* the quota is enough, it is used up by too many */
+        DR_SAY(out->advice, "%s, and OMP_NUM_THREADS=1; or raise the quota", settings);
+    else {
+        if (c->trace) {
+            out->gain = raised.gain;
+            DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", beyond.cpus, quota);
+        }
+        out->plan = beyond;
+        char more[192];
+        dr_settings_text(more, sizeof more, c, &beyond);
+        DR_SAY(out->advice,
+               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s",
+               beyond.cpus, more);
+    }
     dr_say_stoker(c, out, "stoker.DataLoader counts CPUs by the quota, and needs fewer of them",
                   "num_workers=\"auto\" counts CPUs by the quota");
     return true;

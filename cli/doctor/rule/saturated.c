@@ -7,8 +7,8 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || f->loader.workers == 0 || !(f->worker_run_queue >= DR_QUEUE_HIGH) ||
-        !dr_known(f->limits.cpus))
+    const bool queue = f->worker_run_queue >= DR_QUEUE_HIGH, full = f->worker_on_cpu >= DR_WORKER_FULL;
+    if (!dr_starved(c) || f->loader.workers == 0 || (!queue && !full) || !dr_known(f->limits.cpus))
         return false;
     const uint32_t most = dr_most_workers(c);
     const bool many = f->loader.workers > DR_OVERSUBSCRIBED * fmax(1, f->limits.cpus);
@@ -18,23 +18,36 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (plan.workers == 0 || plan.workers > most)
         plan.workers = most;
     dr_gain_by_plan(c, out, &plan);
+    const enum dr_stage stage = dr_heaviest_stage(c);
+    const bool fewer = plan.workers < f->loader.workers && !dr_below(out->gain.mid, 1);
+    if (!fewer) {
+        out->plan.workers = UINT32_MAX;
+        out->gain = (struct dr_range){NAN, NAN, NAN};
+        /* Where the stage is a finding of its own, that says what it gains. */
+        if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) &&
+            f->stage_share[stage] > DR_STAGE_HEAVY)
+            DR_SAY(out->basis, "see the finding on the %s", dr_stage_word(stage));
+        else
+            dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
+    }
     out->weight = f->stall_share;
     out->order = many ? DR_ORDER_TOO_MANY : DR_ORDER_LATER;
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &plan);
-    const enum dr_stage stage = dr_heaviest_stage(c);
+    struct dr_text on, waits, share;
     DR_SAY(out->sentence,
-           "%u %s on %.3g CPUs: each waits %.0f %% of the time for a CPU, and most of the work is "
-           "%s (%.0f %%)",
-           f->loader.workers, dr_makers(c), f->limits.cpus, f->worker_run_queue * 100,
-           dr_stage_word(stage), dr_known(f->stage_share[stage]) ? f->stage_share[stage] * 100 : 0.0);
-    if (plan.workers < f->loader.workers)
+           "%u %s on %.3g CPUs: each works %s of the time and waits %s for a CPU; the largest part of "
+           "the work is %s (%s)",
+           f->loader.workers, dr_makers(c), f->limits.cpus, dr_share_text(&on, f->worker_on_cpu),
+           dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
+           dr_share_text(&share, f->stage_share[stage]));
+    if (fewer)
         DR_SAY(out->advice,
-               "%s: more only get in one another's way; then make %s cheaper, or use more CPUs",
+               "%s: more only get in one another's way; then make the %s cheaper, or use more CPUs",
                settings, dr_stage_word(stage));
     else
-        DR_SAY(out->advice, "no setting helps: make %s cheaper, move it to the GPU, or use more CPUs",
-               dr_stage_word(stage));
+        DR_SAY(out->advice, "no setting helps: make the %s cheaper%s, or use more CPUs",
+               dr_stage_word(stage), f->has_gpu ? ", move it to the GPU" : "");
     dr_say_stoker(
         c, out,
         "stoker.DataLoader does usual image pipelines in a fraction of the CPU time (its explain() "

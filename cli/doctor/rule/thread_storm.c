@@ -38,12 +38,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = f->stall_share;
     out->order = DR_ORDER_STORM;
+    struct dr_text each, all, kernel;
     DR_SAY(out->sentence,
-           "%.0f workers x %.0f threads = %.0f on %.3g CPUs%s%.100s%s; %.0f %% of their CPU time "
-           "is the kernel's",
-           workers, f->worker_threads, workers * f->worker_threads, f->limits.cpus,
+           "%.0f workers x %s threads = %s on %.3g CPUs%s%.100s%s; %s of their CPU time is the kernel's",
+           workers, dr_plain_text(&each, f->worker_threads),
+           dr_plain_text(&all, workers * f->worker_threads), f->limits.cpus,
            f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
-           dr_known(f->worker_system_share) ? f->worker_system_share * 100 : 0.0);
+           dr_share_text(&kernel, f->worker_system_share));
     const bool opencv = strstr(f->storm_names, "cv") || strstr(f->storm_names, "CV");
     DR_SAY(out->advice,
            "in worker_init_fn: %s; before Python starts: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "
@@ -73,8 +74,8 @@ const struct dr_rule dr_rule_thread_storm = {
                  "    torch.set_num_threads(1)\n"
                  "DataLoader(dataset, num_workers=N, worker_init_fn=init)\n"
                  "and OMP_NUM_THREADS=1 in the environment.",
-    .fix_stoker = "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, one a "
-                  "CPU;\n"
+    .fix_stoker = "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, "
+                  "one a CPU;\n"
                   "for steps of your own in Python the same worker_init_fn.",
     .how_to_check =
         "The report's threads per worker fall to about 3, and their waits for a CPU with them.",

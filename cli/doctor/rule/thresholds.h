@@ -26,6 +26,7 @@
 /* ---- workers and CPUs -------------------------------------------------------------------------------
  */
 #define DR_QUEUE_HIGH     0.10 /* table, D4: share of a worker's time waiting for a CPU */
+#define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU, less the hand-over (table, D3 and D4) */
 #define DR_TRAINING_LIGHT 0.30 /* reasoned: a training process below this needs no CPU of its own */
 #define DR_OVERSUBSCRIBED                                                                               \
     1.5                      /* reasoned: workers per CPU beyond which the number itself is the fault   \

@@ -27,7 +27,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         out->sentence, "%u %s need %s for a batch, so one is ready every %s; a step needs one every %s",
         f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
         dr_seconds_text(&pace, f->batch_mean / f->loader.workers), dr_seconds_text(&step, f->compute));
-    DR_SAY(out->advice, "%s (%.3g CPUs may be used, %.2g are)", settings, f->limits.cpus, f->cpus_used);
+    struct dr_text cpus, used;
+    DR_SAY(out->advice, "%s (%s CPUs may be used, %s are)", settings,
+           dr_plain_text(&cpus, f->limits.cpus), dr_plain_text(&used, f->cpus_used));
     dr_say_stoker(c, out, "stoker.DataLoader takes the CPUs there are (num_workers=\"auto\")",
                   "num_workers=\"auto\" takes the CPUs there are");
     return true;
