@@ -58,11 +58,11 @@ void dr_html_pipeline(const struct dr_page *page)
              f->loader.native ? "threads"
              : makers > 1     ? "workers"
                               : "worker");
-    put_pipe(to, name, "stall", makers * size / f->batch_mean, demand, false);
+    put_pipe(to, name, "worker", makers * size / f->batch_mean, demand, false);
     for (int i = 0; i < DR_STAGES; i++)
         put_pipe(to, dr_stage_names[i], dr_stage_names[i], makers * size / f->stage[i], demand, true);
-    put_pipe(to, "pinning", "copy", size / f->pin, demand, false);
-    put_pipe(to, "next() itself", "sync", size / f->main_cpu_in_next, demand, false);
+    put_pipe(to, "pinning", "b", size / f->pin, demand, false);
+    put_pipe(to, "next() itself", "c", size / f->main_cpu_in_next, demand, false);
     put_pipe(to, f->has_gpu ? "training, GPU" : "training", "compute", demand, demand, false);
     fprintf(to,
             "</div>\n<p class=note>Got: %s samples/s. A stage's own bar is what the workers would "
