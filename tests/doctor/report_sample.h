@@ -96,7 +96,7 @@ static inline double sample_train(struct sample *s, int workers, double batch, d
     for (uint32_t i = 0; i < SAMPLE_BATCHES; i++) {
         const double slow = sample_random(s) < 0.02 ? 1.8 : 1;
         s->made[i] = batch * slow * (0.85 + 0.3 * sample_random(s));
-        s->cpu[i] = s->made[i] * 0.7;
+        s->cpu[i] = s->made[i] * 0.94;
     }
     for (uint32_t i = 0, sent = 0; i < SAMPLE_BATCHES; i++) {
         struct dr_step *step = &s->steps[i];
@@ -168,7 +168,7 @@ static inline void sample_machine(struct sample *s, uint32_t ticks, double stall
         row[DR_CPU_BUSY] = 13 + wave;
         row[DR_CPU_OURS] = 11.2 + 0.8 * wave;
         row[DR_CPU_SYSTEM] = 2.1 + wave;
-        row[DR_CPU_THROTTLED] = 0.2 + 0.1 * wave;
+        row[DR_CPU_THROTTLED] = 0.02 * wave;
         row[DR_PSI_CPU] = 0.4 + 0.2 * wave;
         row[DR_PSI_IO] = t < 400 ? 0.3 * wave : 0.01 * wave;
         row[DR_MEMORY_AVAILABLE] = 80e9 - 4e6 * t;
@@ -279,7 +279,7 @@ static inline void sample_facts(struct sample *s, int workers, double batch)
     f->batch_mean = batch * 1.016;
     f->batch_cv = 0.14;
     f->batch_p99 = batch * 1.9;
-    f->batch_cpu_mean = batch * 0.7;
+    f->batch_cpu_mean = batch * 0.94;
     const double share[DR_STAGES] = {0.06, 0, 0, 0.68, 0.15, 0.05, 0.002, 0.06};
     for (int i = 0; i < DR_STAGES; i++) {
         f->stage_share[i] = share[i];
@@ -291,13 +291,13 @@ static inline void sample_facts(struct sample *s, int workers, double batch)
     f->main_cpu_in_next = 0.0009;
     f->slowest_share = 0.03;
     f->workers_seen = workers;
-    f->worker_on_cpu = 0.69;
-    f->worker_run_queue = 0.31;
+    f->worker_on_cpu = 0.94;
+    f->worker_run_queue = 0.04;
     f->worker_blocked = 0.01;
     f->worker_threads = 19;
     f->worker_busy_threads = 14;
     f->cpus_used = 11.6;
-    f->throttled_share = 0.24;
+    f->throttled_share = 0.01;
     f->hit_ratio = 0.97;
     f->disk_read = 38e6;
     f->shm_size = 8e9;
@@ -489,7 +489,7 @@ static inline void sample_open(struct sample *s, enum sample_kind kind)
         s->ranks[i] = (struct dr_rank_facts){i, s->facts.step, s->facts.stall_share * (i == 2 ? 1 : 0.2),
                                              s->facts.wait_share, i == 2 ? 0.8 : 0.07};
     s->facts.ranks = s->ranks;
-    s->facts.rank_count = kind == SAMPLE_RICH ? 4 : 0;
+    s->facts.rank_count = kind == SAMPLE_FAST ? 4 : 0;
     if (kind == SAMPLE_FAST) {
         s->verdict.kind = DR_COMPUTE_BOUND;
         s->verdict.confidence = "high";

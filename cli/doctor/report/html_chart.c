@@ -84,6 +84,8 @@ static double top_of(const struct dr_chart *chart)
     }
     if (isfinite(chart->limit))
         most = fmax(most, chart->limit * 1.05);
+    if (!strcmp(chart->unit, "share") && most > 0.5 && most <= 1)
+        return 1;
     return round_up(most * 1.06);
 }
 
@@ -193,7 +195,11 @@ static void put_axis(FILE *to, const struct dr_chart *chart)
     fputs("<div class=axis>", to);
     for (int i = 0; i < 3; i++) {
         const double at = chart->begin + (chart->end - chart->begin) * i / 2;
-        fprintf(to, minutes ? "<span>%.1f min</span>" : "<span>%.1f s</span>", minutes ? at / 60 : at);
+        if (!(at > 0))
+            fputs("<span>0</span>", to);
+        else
+            fprintf(to, minutes ? "<span>%.1f min</span>" : "<span>%.1f s</span>",
+                    minutes ? at / 60 : at);
     }
     fputs("</div>", to);
 }

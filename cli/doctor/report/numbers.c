@@ -184,7 +184,7 @@ double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64
     return dr_mean_between(&process->table, signal, begin > first ? begin - first : 0, end - first);
 }
 
-double dr_percentile(const double *sorted, uint64_t count, double share)
+double dr_sorted_at(const double *sorted, uint64_t count, double share)
 {
     if (!count)
         return NAN;

@@ -26,7 +26,7 @@ double dr_mean_of(const double *values, uint64_t begin, uint64_t end);
 /* The same for a process, by the run's ticks. */
 double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64_t begin, uint64_t end);
 /* The value below which this share of `count` sorted numbers lies. */
-double dr_percentile(const double *sorted, uint64_t count, double share);
+double dr_sorted_at(const double *sorted, uint64_t count, double share);
 /* A copy, sorted; NULL when out of memory or there is nothing. The caller frees it. */
 double *dr_sorted(const double *values, uint64_t count);
 

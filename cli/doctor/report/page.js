@@ -123,7 +123,8 @@ if (grid) {
       if (label) label.textContent = plain(grid.values[d][at[d]]);
     });
     const [low, mid, high, wait, ready] = outcome;
-    put("step", mid == null ? "n/a" : seconds(mid) + (high > low ? ` (${seconds(low)} to ${seconds(high)})` : ""));
+    put("step", seconds(mid));
+    put("range", high > low ? `${seconds(low)} to ${seconds(high)}` : "");
     put("rate", mid == null || grid.batch_size == null ? "n/a" : plain(Math.round(grid.batch_size / mid)));
     put("gain", mid == null ? "n/a" : (now[1] / mid).toFixed(2) + "x");
     put("wait", share(wait));
