@@ -38,8 +38,10 @@ static const struct dr_rule sample_rules[] = {
     {"ST227", "slow-decode", "Decoding takes most of the workers' time", "", NULL, "", "", "", "", ""},
     {"ST207", "disk-bandwidth", "The disk is at its limit", "disk.read", NULL, "", "", "", "", ""},
     {"ST216", "pageable-copies", "Copies to the GPU from pageable memory", "", NULL, "", "", "", "", ""},
-    {"ST302", "sync-points", "The program waits for the GPU in every step", "", NULL, "", "", "", "", ""},
-    {"ST222", "numa", "Workers run on another node than the GPU's", "gpu_node", NULL, "", "", "", "", ""},
+    {"ST302", "sync-points", "The program waits for the GPU in every step", "", NULL, "", "", "", "",
+     ""},
+    {"ST222", "numa", "Workers run on another node than the GPU's", "gpu_node", NULL, "", "", "", "",
+     ""},
 };
 
 static const char sample_hostile[] = "</script><b>\"'\\ \x01\x1b[31m\xff\xfe\xc3(& \xe2\x80\xa8\xc2\x85";
@@ -53,8 +55,8 @@ static inline double sample_random(struct sample *s)
 
 static inline uint64_t sample_ns(double seconds) { return SAMPLE_START + (uint64_t)(seconds * 1e9); }
 
-static inline void sample_event(struct sample *s, int process, uint16_t kind, double start, double seconds,
-                                uint32_t batch, uint32_t a, uint32_t b)
+static inline void sample_event(struct sample *s, int process, uint16_t kind, double start,
+                                double seconds, uint32_t batch, uint32_t a, uint32_t b)
 {
     struct dr_process *p = &s->process[process];
     enum { MOST = 20000 };
@@ -89,7 +91,8 @@ static inline void sample_make_batch(struct sample *s, int process, double start
 /* torch's loader with `workers` workers and 2 batches ahead, feeding steps of `compute` seconds. */
 static inline double sample_train(struct sample *s, int workers, double batch, double compute)
 {
-    double *ready = calloc(SAMPLE_BATCHES, sizeof *ready), *asked = calloc(SAMPLE_BATCHES, sizeof *asked);
+    double *ready = calloc(SAMPLE_BATCHES, sizeof *ready),
+           *asked = calloc(SAMPLE_BATCHES, sizeof *asked);
     double free_at[SAMPLE_WORKERS] = {0}, now = 2;
     if (!ready || !asked)
         abort();
@@ -148,7 +151,8 @@ static inline double sample_train(struct sample *s, int workers, double batch, d
     return now;
 }
 
-static inline struct dr_table sample_table(struct sample *s, int number, uint32_t ticks, uint32_t signals)
+static inline struct dr_table sample_table(struct sample *s, int number, uint32_t ticks,
+                                           uint32_t signals)
 {
     double *values = malloc((size_t)ticks * signals * sizeof *values);
     if (!values)
@@ -327,8 +331,8 @@ static inline void sample_loader(struct dr_settings *l, int workers)
     l->objects = NAN;
 }
 
-static inline struct dr_finding *sample_finding(struct dr_verdict *v, int rule, double weight, double gain,
-                                                const char *sentence, const char *advice)
+static inline struct dr_finding *sample_finding(struct dr_verdict *v, int rule, double weight,
+                                                double gain, const char *sentence, const char *advice)
 {
     struct dr_finding *f = &v->finding[v->findings++];
     f->rule = &sample_rules[rule];
@@ -359,7 +363,8 @@ static inline void sample_data_bound(struct sample *s)
                        "num_workers=11, prefetch_factor=4, persistent_workers=True");
     f->plan = (struct dr_plan){11, 4, true, true, false, 12, 1, 1, 1};
     snprintf(f->advice_stoker, sizeof f->advice_stoker, "stoker.DataLoader(ds, batch_size=256, ...)");
-    sample_finding(v, 2, 0.15, 1.6, "decode is 68 % of the workers' time; inputs are 2.1 times too large",
+    sample_finding(v, 2, 0.15, 1.6,
+                   "decode is 68 % of the workers' time; inputs are 2.1 times too large",
                    "decode at half the size (draft mode), or stoker pack --resize 256");
     v->ceiling = s->facts.step / s->facts.compute;
     v->all = (struct dr_range){v->ceiling * 0.9, v->ceiling * 0.95, v->ceiling};
@@ -373,8 +378,8 @@ static inline void sample_data_bound(struct sample *s)
 static inline void sample_start(struct sample *s)
 {
     static char *const argv[] = {"python", "train.py", "--epochs", "3", NULL};
-    static const struct dr_missing missing[] = {
-        {"gpu_node", "the GPU's NUMA node is not known here", "run outside the container, or mount /sys"}};
+    static const struct dr_missing missing[] = {{"gpu_node", "the GPU's NUMA node is not known here",
+                                                 "run outside the container, or mount /sys"}};
     memset(s, 0, sizeof *s);
     s->random = 42;
     s->run.argv = argv;
@@ -428,14 +433,17 @@ static inline void sample_limits(struct sample *s)
 static inline void sample_spoil(struct sample *s)
 {
     static char *const argv[] = {(char *)(uintptr_t)sample_hostile, "\"]}", NULL};
-    static const struct dr_text_pair said[] = {{sample_hostile, sample_hostile}, {"torch", sample_hostile}};
+    static const struct dr_text_pair said[] = {{sample_hostile, sample_hostile},
+                                               {"torch", sample_hostile}};
     static const struct dr_missing missing[] = {{sample_hostile, sample_hostile, sample_hostile}};
-    char *const texts[] = {s->run.process[1].name,    s->facts.loader.dataset, s->facts.loader.file,
-                           s->facts.loader.transform, s->facts.storm_names,    s->facts.sync_where,
-                           s->facts.limits.gpu_name,  s->verdict.limiter,      s->verdict.finding[0].advice};
+    char *const texts[] = {
+        s->run.process[1].name,    s->facts.loader.dataset, s->facts.loader.file,
+        s->facts.loader.transform, s->facts.storm_names,    s->facts.sync_where,
+        s->facts.limits.gpu_name,  s->verdict.limiter,      s->verdict.finding[0].advice};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         strcpy(texts[i], sample_hostile);
-    snprintf(s->facts.loader.source, sizeof s->facts.loader.source, "DataLoader((%s, num_workers=", sample_hostile);
+    snprintf(s->facts.loader.source, sizeof s->facts.loader.source,
+             "DataLoader((%s, num_workers=", sample_hostile);
     snprintf(s->verdict.sentence, sizeof s->verdict.sentence, "data-bound: %s", sample_hostile);
     snprintf(s->run.directory, sizeof s->run.directory, "/%s/%0200d", sample_hostile, 7);
     s->run.argv = argv;

@@ -38,8 +38,8 @@ void dr_html_none(const struct dr_page *page, const char *format, ...)
 const char *dr_why_missing(const struct dr_run *run, const char *signal, const char *otherwise)
 {
     const char *dot = strchr(signal, '.');
-    const size_t family = dot ? (size_t)(dot - signal) : strlen(signal);
-    for (int wide = 0; wide < 2; wide++) /* the signal itself, else one of its family */
+    const size_t family = dot ? (size_t)(dot - signal) + 1 : 0;
+    for (int wide = 0; wide < (family ? 2 : 1); wide++) /* the signal itself, else one of its family */
         for (uint32_t i = 0; i < run->missing_count; i++)
             if (wide ? !strncmp(run->missing[i].signal, signal, family)
                      : !strcmp(run->missing[i].signal, signal))
