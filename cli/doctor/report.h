@@ -24,4 +24,19 @@ int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
 /* For Perfetto and Chrome (trace.json): batches as flows from worker to step. */
 int dr_write_trace(FILE *to, const struct dr_facts *facts);
 
+/* ---- from a directory to a verdict (report/judged.c) --------------------------------------------- */
+
+struct dr_judged {
+    struct dr_run *run;
+    struct dr_facts facts;
+    struct dr_verdict verdict;
+};
+/* The directory of a run: `word` is its number under .stoker, its path, or NULL for the newest. */
+int dr_find_run(char out[4096], const char *word, struct stoker_error *err);
+/* Reads and judges it. The caller closes it, also after a failure. */
+int dr_judged_open(struct dr_judged **out, const char *word, struct stoker_error *err);
+void dr_judged_close(struct dr_judged *judged);
+/* How to print to this file: its width, and whether colours and more than ASCII are wanted there. */
+struct dr_style dr_style_for(FILE *to);
+
 #endif

@@ -38,8 +38,10 @@ static const struct dr_rule sample_rules[] = {
     {"ST227", "slow-decode", "Decoding takes most of the workers' time", "", NULL, "", "", "", "", ""},
     {"ST207", "disk-bandwidth", "The disk is at its limit", "disk.read", NULL, "", "", "", "", ""},
     {"ST216", "pageable-copies", "Copies to the GPU from pageable memory", "", NULL, "", "", "", "", ""},
-    {"ST302", "sync-points", "The program waits for the GPU in every step", "", NULL, "", "", "", "", ""},
-    {"ST222", "numa", "Workers run on another node than the GPU's", "gpu_node", NULL, "", "", "", "", ""},
+    {"ST302", "sync-points", "The program waits for the GPU in every step", "", NULL, "", "", "", "",
+     ""},
+    {"ST222", "numa", "Workers run on another node than the GPU's", "gpu_node", NULL, "", "", "", "",
+     ""},
 };
 
 static const char sample_hostile[] = "</script><b>\"'\\ \x01\x1b[31m\xff\xfe\xc3(& \xe2\x80\xa8\xc2\x85";
@@ -53,8 +55,8 @@ static inline double sample_random(struct sample *s)
 
 static inline uint64_t sample_ns(double seconds) { return SAMPLE_START + (uint64_t)(seconds * 1e9); }
 
-static inline void sample_event(struct sample *s, int process, uint16_t kind, double start, double seconds,
-                                uint32_t batch, uint32_t a, uint32_t b)
+static inline void sample_event(struct sample *s, int process, uint16_t kind, double start,
+                                double seconds, uint32_t batch, uint32_t a, uint32_t b)
 {
     struct dr_process *p = &s->process[process];
     enum { MOST = 20000 };
@@ -89,14 +91,15 @@ static inline void sample_make_batch(struct sample *s, int process, double start
 /* torch's loader with `workers` workers and 2 batches ahead, feeding steps of `compute` seconds. */
 static inline double sample_train(struct sample *s, int workers, double batch, double compute)
 {
-    double *ready = calloc(SAMPLE_BATCHES, sizeof *ready), *asked = calloc(SAMPLE_BATCHES, sizeof *asked);
+    double *ready = calloc(SAMPLE_BATCHES, sizeof *ready),
+           *asked = calloc(SAMPLE_BATCHES, sizeof *asked);
     double free_at[SAMPLE_WORKERS] = {0}, now = 2;
     if (!ready || !asked)
         abort();
     for (uint32_t i = 0; i < SAMPLE_BATCHES; i++) {
         const double slow = sample_random(s) < 0.02 ? 1.8 : 1;
         s->made[i] = batch * slow * (0.85 + 0.3 * sample_random(s));
-        s->cpu[i] = s->made[i] * 0.7;
+        s->cpu[i] = s->made[i] * 0.94;
     }
     for (uint32_t i = 0, sent = 0; i < SAMPLE_BATCHES; i++) {
         struct dr_step *step = &s->steps[i];
@@ -148,7 +151,8 @@ static inline double sample_train(struct sample *s, int workers, double batch, d
     return now;
 }
 
-static inline struct dr_table sample_table(struct sample *s, int number, uint32_t ticks, uint32_t signals)
+static inline struct dr_table sample_table(struct sample *s, int number, uint32_t ticks,
+                                           uint32_t signals)
 {
     double *values = malloc((size_t)ticks * signals * sizeof *values);
     if (!values)
@@ -168,7 +172,7 @@ static inline void sample_machine(struct sample *s, uint32_t ticks, double stall
         row[DR_CPU_BUSY] = 13 + wave;
         row[DR_CPU_OURS] = 11.2 + 0.8 * wave;
         row[DR_CPU_SYSTEM] = 2.1 + wave;
-        row[DR_CPU_THROTTLED] = 0.2 + 0.1 * wave;
+        row[DR_CPU_THROTTLED] = 0.02 * wave;
         row[DR_PSI_CPU] = 0.4 + 0.2 * wave;
         row[DR_PSI_IO] = t < 400 ? 0.3 * wave : 0.01 * wave;
         row[DR_MEMORY_AVAILABLE] = 80e9 - 4e6 * t;
@@ -279,7 +283,7 @@ static inline void sample_facts(struct sample *s, int workers, double batch)
     f->batch_mean = batch * 1.016;
     f->batch_cv = 0.14;
     f->batch_p99 = batch * 1.9;
-    f->batch_cpu_mean = batch * 0.7;
+    f->batch_cpu_mean = batch * 0.94;
     const double share[DR_STAGES] = {0.06, 0, 0, 0.68, 0.15, 0.05, 0.002, 0.06};
     for (int i = 0; i < DR_STAGES; i++) {
         f->stage_share[i] = share[i];
@@ -291,13 +295,13 @@ static inline void sample_facts(struct sample *s, int workers, double batch)
     f->main_cpu_in_next = 0.0009;
     f->slowest_share = 0.03;
     f->workers_seen = workers;
-    f->worker_on_cpu = 0.69;
-    f->worker_run_queue = 0.31;
+    f->worker_on_cpu = 0.94;
+    f->worker_run_queue = 0.04;
     f->worker_blocked = 0.01;
     f->worker_threads = 19;
     f->worker_busy_threads = 14;
     f->cpus_used = 11.6;
-    f->throttled_share = 0.24;
+    f->throttled_share = 0.01;
     f->hit_ratio = 0.97;
     f->disk_read = 38e6;
     f->shm_size = 8e9;
@@ -327,8 +331,8 @@ static inline void sample_loader(struct dr_settings *l, int workers)
     l->objects = NAN;
 }
 
-static inline struct dr_finding *sample_finding(struct dr_verdict *v, int rule, double weight, double gain,
-                                                const char *sentence, const char *advice)
+static inline struct dr_finding *sample_finding(struct dr_verdict *v, int rule, double weight,
+                                                double gain, const char *sentence, const char *advice)
 {
     struct dr_finding *f = &v->finding[v->findings++];
     f->rule = &sample_rules[rule];
@@ -359,7 +363,8 @@ static inline void sample_data_bound(struct sample *s)
                        "num_workers=11, prefetch_factor=4, persistent_workers=True");
     f->plan = (struct dr_plan){11, 4, true, true, false, 12, 1, 1, 1};
     snprintf(f->advice_stoker, sizeof f->advice_stoker, "stoker.DataLoader(ds, batch_size=256, ...)");
-    sample_finding(v, 2, 0.15, 1.6, "decode is 68 % of the workers' time; inputs are 2.1 times too large",
+    sample_finding(v, 2, 0.15, 1.6,
+                   "decode is 68 % of the workers' time; inputs are 2.1 times too large",
                    "decode at half the size (draft mode), or stoker pack --resize 256");
     v->ceiling = s->facts.step / s->facts.compute;
     v->all = (struct dr_range){v->ceiling * 0.9, v->ceiling * 0.95, v->ceiling};
@@ -373,8 +378,8 @@ static inline void sample_data_bound(struct sample *s)
 static inline void sample_start(struct sample *s)
 {
     static char *const argv[] = {"python", "train.py", "--epochs", "3", NULL};
-    static const struct dr_missing missing[] = {
-        {"gpu_node", "the GPU's NUMA node is not known here", "run outside the container, or mount /sys"}};
+    static const struct dr_missing missing[] = {{"gpu_node", "the GPU's NUMA node is not known here",
+                                                 "run outside the container, or mount /sys"}};
     memset(s, 0, sizeof *s);
     s->random = 42;
     s->run.argv = argv;
@@ -428,14 +433,17 @@ static inline void sample_limits(struct sample *s)
 static inline void sample_spoil(struct sample *s)
 {
     static char *const argv[] = {(char *)(uintptr_t)sample_hostile, "\"]}", NULL};
-    static const struct dr_text_pair said[] = {{sample_hostile, sample_hostile}, {"torch", sample_hostile}};
+    static const struct dr_text_pair said[] = {{sample_hostile, sample_hostile},
+                                               {"torch", sample_hostile}};
     static const struct dr_missing missing[] = {{sample_hostile, sample_hostile, sample_hostile}};
-    char *const texts[] = {s->run.process[1].name,    s->facts.loader.dataset, s->facts.loader.file,
-                           s->facts.loader.transform, s->facts.storm_names,    s->facts.sync_where,
-                           s->facts.limits.gpu_name,  s->verdict.limiter,      s->verdict.finding[0].advice};
+    char *const texts[] = {
+        s->run.process[1].name,    s->facts.loader.dataset, s->facts.loader.file,
+        s->facts.loader.transform, s->facts.storm_names,    s->facts.sync_where,
+        s->facts.limits.gpu_name,  s->verdict.limiter,      s->verdict.finding[0].advice};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         strcpy(texts[i], sample_hostile);
-    snprintf(s->facts.loader.source, sizeof s->facts.loader.source, "DataLoader((%s, num_workers=", sample_hostile);
+    snprintf(s->facts.loader.source, sizeof s->facts.loader.source,
+             "DataLoader((%s, num_workers=", sample_hostile);
     snprintf(s->verdict.sentence, sizeof s->verdict.sentence, "data-bound: %s", sample_hostile);
     snprintf(s->run.directory, sizeof s->run.directory, "/%s/%0200d", sample_hostile, 7);
     s->run.argv = argv;
@@ -489,7 +497,7 @@ static inline void sample_open(struct sample *s, enum sample_kind kind)
         s->ranks[i] = (struct dr_rank_facts){i, s->facts.step, s->facts.stall_share * (i == 2 ? 1 : 0.2),
                                              s->facts.wait_share, i == 2 ? 0.8 : 0.07};
     s->facts.ranks = s->ranks;
-    s->facts.rank_count = kind == SAMPLE_RICH ? 4 : 0;
+    s->facts.rank_count = kind == SAMPLE_FAST ? 4 : 0;
     if (kind == SAMPLE_FAST) {
         s->verdict.kind = DR_COMPUTE_BOUND;
         s->verdict.confidence = "high";

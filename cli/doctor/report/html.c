@@ -38,8 +38,8 @@ void dr_html_none(const struct dr_page *page, const char *format, ...)
 const char *dr_why_missing(const struct dr_run *run, const char *signal, const char *otherwise)
 {
     const char *dot = strchr(signal, '.');
-    const size_t family = dot ? (size_t)(dot - signal) : strlen(signal);
-    for (int wide = 0; wide < 2; wide++) /* the signal itself, else one of its family */
+    const size_t family = dot ? (size_t)(dot - signal) + 1 : 0;
+    for (int wide = 0; wide < (family ? 2 : 1); wide++) /* the signal itself, else one of its family */
         for (uint32_t i = 0; i < run->missing_count; i++)
             if (wide ? !strncmp(run->missing[i].signal, signal, family)
                      : !strcmp(run->missing[i].signal, signal))
@@ -60,17 +60,16 @@ static void put_tiles(const struct dr_page *page)
     const struct dr_facts *f = page->facts;
     FILE *to = page->to;
     struct dr_text low, high;
-    char stall[160];
     struct dr_text share;
     fputs("<dl class=tiles>\n", to);
     dr_tile_put(page, "a step", f->step, "s");
     dr_tile_put(page, "samples a second", f->samples_per_second, "");
+    fprintf(to, "<div><dt>%s</dt><dd>%s", f->has_gpu ? "GPU waits for data" : "training waits for data",
+            dr_share_text(&share, f->stall_share));
     if (dr_known(f->stall_share_low) && dr_known(f->stall_share_high))
-        snprintf(stall, sizeof stall, "%s (%s to %s)", dr_share_text(&share, f->stall_share),
-                 dr_share_text(&low, f->stall_share_low), dr_share_text(&high, f->stall_share_high));
-    else
-        snprintf(stall, sizeof stall, "%s", dr_share_text(&share, f->stall_share));
-    html_tile(to, f->has_gpu ? "GPU waits for data" : "training waits for data", stall);
+        fprintf(to, "<small>95 %% interval %s to %s</small>", dr_share_text(&low, f->stall_share_low),
+                dr_share_text(&high, f->stall_share_high));
+    fputs("</dd></div>\n", to);
     dr_tile_put(page, "batch was ready", f->readiness, "share");
     if (f->has_gpu)
         dr_tile_put(page, "SM active", f->gpu_sm, "share");
@@ -183,8 +182,9 @@ void dr_html_verdict(const struct dr_page *page)
     const struct dr_facts *f = page->facts;
     FILE *to = page->to;
     struct dr_text steps;
-    fprintf(to, "<header class=\"verdict %s\" id=verdict tabindex=-1>\n<p class=kind>%s</p>\n<h1>",
-            tone_of(v->kind), dr_kind_name(v->kind));
+    fprintf(to,
+            "<header class=\"verdict %s\" id=verdict tabindex=-1>\n<p class=kind>verdict %s</p>\n<h1>",
+            tone_of(v->kind), dr_verdict_code(v));
     html_text(to, *v->sentence ? v->sentence : dr_kind_name(v->kind));
     fputs("</h1>\n", to);
     if (*v->limiter) {

@@ -4,6 +4,7 @@
  */
 #include "cli/doctor/report/html.h"
 #include "cli/doctor/report/json.h"
+#include "cli/doctor/report/numbers.h"
 
 #include "cli/out.h"
 
@@ -83,7 +84,9 @@ static double top_of(const struct dr_chart *chart)
     }
     if (isfinite(chart->limit))
         most = fmax(most, chart->limit * 1.05);
-    return round_up(most);
+    if (!strcmp(chart->unit, "share") && most > 0.5 && most <= 1)
+        return 1;
+    return round_up(most * 1.06);
 }
 
 static double across(const struct dr_chart *chart, uint32_t point)
@@ -156,6 +159,17 @@ static void put_head(FILE *to, const struct dr_chart *chart)
     fputs("<figcaption><b>", to);
     html_text(to, chart->title);
     fputs("</b>", to);
+    if (chart->lines == 1) { /* the title says what it is: room for numbers */
+        const struct dr_line *line = &chart->line[0];
+        struct dr_text mean, most;
+        double highest = NAN;
+        for (uint32_t i = 0; i < chart->points; i++)
+            highest = fmax(highest, line->values[i]);
+        fprintf(to, " <span class=key>mean <b>%s</b>, most <b>%s</b></span></figcaption>",
+                dr_unit_text(&mean, dr_mean_of(line->values, 0, chart->points), chart->unit),
+                dr_unit_text(&most, highest, chart->unit));
+        return;
+    }
     for (uint32_t i = 0; i < chart->lines; i++) {
         fprintf(to, " <span class=key><i style=\"background:var(--c-%s)\"></i>", chart->line[i].color);
         html_text(to, chart->line[i].name);
@@ -174,13 +188,20 @@ static void put_marks(FILE *to, const struct dr_chart *chart)
     }
 }
 
+/* All in the unit of the last. */
 static void put_axis(FILE *to, const struct dr_chart *chart)
 {
-    struct dr_text first, middle, last;
-    fprintf(to, "<div class=axis><span>%s</span><span>%s</span><span>%s</span></div>",
-            dr_seconds_text(&first, chart->begin),
-            dr_seconds_text(&middle, (chart->begin + chart->end) / 2),
-            dr_seconds_text(&last, chart->end));
+    const bool minutes = chart->end >= 120;
+    fputs("<div class=axis>", to);
+    for (int i = 0; i < 3; i++) {
+        const double at = chart->begin + (chart->end - chart->begin) * i / 2;
+        if (!(at > 0))
+            fputs("<span>0</span>", to);
+        else
+            fprintf(to, minutes ? "<span>%.1f min</span>" : "<span>%.1f s</span>",
+                    minutes ? at / 60 : at);
+    }
+    fputs("</div>", to);
 }
 
 static void put_chart(FILE *to, const struct dr_chart *chart)

@@ -107,7 +107,11 @@ static void put_cpus(const struct dr_page *page)
     struct dr_chart *chart = over_time(run, "CPUs at work", "cpus");
     add_role(chart, run, "training", "compute", DR_TRAINER, DR_P_ON_CPU);
     add_role(chart, run, "workers", "worker", DR_WORKER, DR_P_ON_CPU);
-    add_role(chart, run, "other processes of the run", "other", DR_OTHER, DR_P_ON_CPU);
+    for (uint32_t i = 0; i < run->processes; i++)
+        if (run->process[i].role == DR_OTHER) {
+            add_role(chart, run, "other processes of the run", "other", DR_OTHER, DR_P_ON_CPU);
+            break;
+        }
     if (chart) {
         chart->stacked = true;
         chart->limit = f->limits.cpus;
@@ -131,9 +135,9 @@ static void put_memory(const struct dr_page *page)
 {
     const struct dr_run *run = page->facts->run;
     struct dr_chart *chart = over_time(run, "Memory", "bytes");
-    add_signal(chart, run, "available", "read", DR_MEMORY_AVAILABLE, 1);
-    add_signal(chart, run, "page cache", "decode", DR_MEMORY_CACHE, 1);
-    add_role(chart, run, "workers' own", "worker", DR_WORKER, DR_P_PRIVATE);
+    add_signal(chart, run, "available", "ready", DR_MEMORY_AVAILABLE, 1);
+    add_signal(chart, run, "page cache", "c", DR_MEMORY_CACHE, 1);
+    add_role(chart, run, "workers' own", "b", DR_WORKER, DR_P_PRIVATE);
     dr_chart_put(page, chart,
                  dr_why_missing(run, "memory.available", "it could not be read on this machine"));
     chart = over_time(run, "/dev/shm in use", "bytes");
@@ -201,15 +205,15 @@ void dr_html_gpu(const struct dr_page *page)
     struct dr_chart *chart = over_time(run, "How busy it is", "share");
     add_signal(chart, run, "SM active", "compute", DR_GPU_SM, 1);
     add_signal(chart, run, "NVML utilisation", "other", DR_GPU_BUSY, 1);
-    add_signal(chart, run, "tensor cores", "transform", DR_GPU_TENSOR, 1);
-    add_signal(chart, run, "memory bandwidth", "collate", DR_GPU_DRAM, 1);
+    add_signal(chart, run, "tensor cores", "b", DR_GPU_TENSOR, 1);
+    add_signal(chart, run, "memory bandwidth", "c", DR_GPU_DRAM, 1);
     if (chart)
         chart->top = 1;
     fputs("<div class=charts>\n", page->to);
     dr_chart_put(page, chart, "");
     put_signal(page, "To the GPU over PCIe", DR_GPU_PCIE_IN, "copy");
-    put_signal(page, "Power", DR_GPU_WATTS, "decode");
-    put_signal(page, "Clock, of the highest", DR_GPU_CLOCK, "optimizer");
+    put_signal(page, "Power", DR_GPU_WATTS, "ready");
+    put_signal(page, "Clock, of the highest", DR_GPU_CLOCK, "ready");
     fputs("</div>\n", page->to);
     if (f->gpu_busy - f->gpu_sm > 0.25) {
         struct dr_text busy, sm;

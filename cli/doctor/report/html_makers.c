@@ -59,11 +59,11 @@ void dr_html_pipeline(const struct dr_page *page)
              f->loader.native ? "threads"
              : makers > 1     ? "workers"
                               : "worker");
-    put_pipe(to, name, "stall", makers * size / f->batch_mean, demand, false);
+    put_pipe(to, name, "worker", makers * size / f->batch_mean, demand, false);
     for (int i = 0; i < DR_STAGES; i++)
         put_pipe(to, dr_stage_names[i], dr_stage_names[i], makers * size / f->stage[i], demand, true);
-    put_pipe(to, "pinning", "copy", size / f->pin, demand, false);
-    put_pipe(to, "next() itself", "sync", size / f->main_cpu_in_next, demand, false);
+    put_pipe(to, "pinning", "b", size / f->pin, demand, false);
+    put_pipe(to, "next() itself", "c", size / f->main_cpu_in_next, demand, false);
     put_pipe(to, f->has_gpu ? "training, GPU" : "training", "compute", demand, demand, false);
     fprintf(to,
             "</div>\n<p class=note>Got: %s samples/s. A stage's own bar is what the workers would "
@@ -215,8 +215,8 @@ static void put_distribution(const struct dr_page *page)
         dr_html_none(page, "How long batches take is not known: none was seen while it was made.");
         return;
     }
-    const double p50 = dr_percentile(sorted, f->batch_count, 0.5),
-                 p99 = dr_percentile(sorted, f->batch_count, 0.99);
+    const double p50 = dr_sorted_at(sorted, f->batch_count, 0.5),
+                 p99 = dr_sorted_at(sorted, f->batch_count, 0.99);
     const double end = fmax(p99 * 1.3, sorted[0] + 1e-6);
     for (uint32_t i = 0; i < f->batch_count; i++) {
         const double place = f->batch_seconds[i] / end * BATCH_BARS;

@@ -229,7 +229,7 @@ void dr_html_queue(const struct dr_page *page)
         if (f->loader.workers && f->loader.workers < 1000 && f->loader.prefetch < 1000 &&
             !f->loader.native) {
             chart->limit = (double)f->loader.workers * f->loader.prefetch;
-            chart->limit_name = "room for";
+            chart->limit_name = "workers x prefetch";
         }
         dr_chart_put(page, chart, "the number of ready batches cannot be told for this loader");
         put_ready_histogram(page);

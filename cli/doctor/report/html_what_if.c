@@ -86,9 +86,14 @@ static void choose_values(struct grid *grid, const struct dr_page *page, const s
     if (!now->shared_samples) /* Stoker's threads share a batch: none waits for another */
         add_value(grid, ORDER, 0);
     find_now(grid, ORDER, now->in_order);
-    add_value(grid, CPUS, cpus);
-    add_value(grid, CPUS, 2 * cpus);
-    find_now(grid, CPUS, cpus);
+    if (isfinite(now->cpus)) {
+        add_value(grid, CPUS, now->cpus);
+        add_value(grid, CPUS, 2 * now->cpus);
+        find_now(grid, CPUS, now->cpus);
+    } else {
+        grid->value[CPUS][0] = NAN;
+        grid->count[CPUS] = 1;
+    }
     add_value(grid, CACHE, 1);
     add_value(grid, CACHE, waiting_without_reads(page->facts));
     find_now(grid, CACHE, 1);
@@ -219,7 +224,9 @@ static void put_result(const struct dr_page *page, const struct grid *grid)
     struct dr_text text;
     FILE *to = page->to;
     fputs("<dl class=tiles id=outcome aria-live=polite>\n", to);
-    fprintf(to, "<div><dt>a step</dt><dd data-out=step>%s</dd></div>\n",
+    fprintf(to,
+            "<div><dt>a step</dt><dd><span data-out=step>%s</span><small "
+            "data-out=range></small></dd></div>\n",
             dr_seconds_text(&text, o->step.mid));
     fprintf(to, "<div><dt>samples a second</dt><dd data-out=rate>%s</dd></div>\n",
             dr_plain_text(&text, page->facts->loader.batch_size / o->step.mid));

@@ -6,7 +6,7 @@ const all = (what, within = document) => [...within.querySelectorAll(what)];
 const tip = document.getElementById("tip");
 
 // ---- numbers as words.c writes them
-const seconds = s => s == null ? "n/a" : Math.abs(s) < 1e-3 ? (1e6 * s).toFixed(0) + " us"
+const seconds = s => s == null ? "n/a" : s === 0 ? "0 s" : Math.abs(s) < 1e-3 ? (1e6 * s).toFixed(0) + " us"
   : Math.abs(s) < 0.01 ? (1e3 * s).toFixed(1) + " ms" : Math.abs(s) < 1 ? (1e3 * s).toFixed(0) + " ms"
   : Math.abs(s) < 120 ? s.toFixed(Math.abs(s) < 10 ? 2 : 1) + " s" : (s / 60).toFixed(1) + " min";
 const share = v => v == null ? "n/a" : (100 * v).toFixed(v > 0 && v < 0.0995 ? 1 : 0) + " %";
@@ -123,7 +123,8 @@ if (grid) {
       if (label) label.textContent = plain(grid.values[d][at[d]]);
     });
     const [low, mid, high, wait, ready] = outcome;
-    put("step", mid == null ? "n/a" : seconds(mid) + (high > low ? ` (${seconds(low)} to ${seconds(high)})` : ""));
+    put("step", seconds(mid));
+    put("range", high > low ? `${seconds(low)} to ${seconds(high)}` : "");
     put("rate", mid == null || grid.batch_size == null ? "n/a" : plain(Math.round(grid.batch_size / mid)));
     put("gain", mid == null ? "n/a" : (now[1] / mid).toFixed(2) + "x");
     put("wait", share(wait));

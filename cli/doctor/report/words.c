@@ -55,7 +55,9 @@ const char *dr_seconds_text(struct dr_text *room, double seconds)
     const double size = fabs(seconds);
     if (!isfinite(seconds))
         return unknown(room);
-    if (size < 1e-3)
+    if (size == 0)
+        snprintf(room->text, sizeof room->text, "0 s");
+    else if (size < 1e-3)
         snprintf(room->text, sizeof room->text, "%.0f us", 1e6 * seconds);
     else if (size < 1)
         snprintf(room->text, sizeof room->text, size < 0.01 ? "%.1f ms" : "%.0f ms", 1e3 * seconds);
