@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
-#include "cli/doctor/find.h"
 #include "cli/doctor/top/frame.h"
 #include "cli/doctor/top/live.h"
 
@@ -160,7 +159,7 @@ static int find(struct top *top)
 {
     struct stoker_error err;
     uint64_t pid;
-    if (dr_find_run(top->directory, sizeof top->directory, top->what, &err) == 0)
+    if (dr_find_run(top->directory, top->what, &err) == 0)
         return EXIT_OK;
     if (!top->what || !parse_count(top->what, 1, INT32_MAX, &pid))
         return fail(EXIT_FAILED, "%s", err.message);

@@ -184,17 +184,6 @@ double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64
     return dr_mean_between(&process->table, signal, begin > first ? begin - first : 0, end - first);
 }
 
-<<<<<<< HEAD
-=======
-double dr_sorted_at(const double *sorted, uint64_t count, double share)
-{
-    if (!count)
-        return NAN;
-    const uint64_t at = (uint64_t)(share * (double)(count - 1) + 0.5);
-    return sorted[at < count ? at : count - 1];
-}
-
->>>>>>> w-report
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
