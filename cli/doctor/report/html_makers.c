@@ -5,7 +5,6 @@
  */
 #include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/html.h"
-#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/numbers.h"
 #include "cli/doctor/report/timeline.h"
 
