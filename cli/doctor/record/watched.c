@@ -34,7 +34,7 @@ struct stranger {
 
 struct dr_tree {
     char root[PATH_MAX];
-    int self;
+    int self, ignored;
     DIR *proc;
     int loadavg; /* its last number is the newest process: nothing to look for while that stays */
     char newest[32];
@@ -168,7 +168,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
         if (pid <= 0)
             continue;
         note_pid(tree, pid);
-        if (!was_known(tree, pid) && pid != tree->self)
+        if (!was_known(tree, pid) && pid != tree->self && pid != tree->ignored)
             note_stranger(tree, pid);
     }
     int *const spare = tree->known;
@@ -279,14 +279,15 @@ static void say_what_is_absent(const struct dr_tree *tree, struct dr_absent *abs
         dr_absent_add(absent, "private", "/proc/PID/smaps_rollup cannot be read", "Linux 4.14 or later");
 }
 
-int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, struct dr_absent *absent,
-                 struct stoker_error *err)
+int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,
+                 struct dr_absent *absent, struct stoker_error *err)
 {
     struct dr_tree *tree = st_calloc(1, sizeof *tree);
     if (!tree)
         return st_fail(err, STOKER_ENOMEM, "no memory to watch processes");
     char proc[PATH_MAX + 8];
     tree->self = self;
+    tree->ignored = ignored;
     tree->next_id = 1;
     snprintf(tree->root, sizeof tree->root, "%s", root);
     snprintf(proc, sizeof proc, "%s/proc", tree->root);

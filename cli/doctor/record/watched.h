@@ -14,9 +14,10 @@
 enum { DR_WATCHED_MOST = 256 };
 
 struct dr_tree;
-/* Watches `command` and what descends from it. `self`: the process to which orphans come. */
-int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, struct dr_absent *absent,
-                 struct stoker_error *err);
+/* Watches `command` and what descends from it. `self`: the process to which orphans come;
+ * `ignored`: a child of it that does not belong to the command, or 0. */
+int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,
+                 struct dr_absent *absent, struct stoker_error *err);
 /* Looks for new processes and samples all; rates are over the time since the call before. */
 void dr_tree_sample(struct dr_tree *tree, uint64_t now_ns);
 /* Valid until the next sample. */

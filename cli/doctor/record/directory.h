@@ -1,0 +1,26 @@
+/* directory.h - a run's directory: made, filled with what a run begins with
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_DOCTOR_DIRECTORY_H
+#define ST_DOCTOR_DIRECTORY_H
+
+#include "stoker/stoker.h"
+
+#include <limits.h>
+
+struct dr_directory {
+    char shown[PATH_MAX]; /* as the user wrote it, or ".stoker/0007" */
+    char path[PATH_MAX];  /* absolute */
+};
+
+/* Makes `wanted`, which must not exist or be empty, or with NULL the next .stoker/NNNN; with the command
+ * line, the folders that watched processes write to, and what is injected into them. */
+int dr_directory_make(struct dr_directory *out, const char *wanted, char *const *argv,
+                      struct stoker_error *err);
+/* Removes what dr_directory_make has made, and nothing else. */
+void dr_directory_undo(const struct dr_directory *directory);
+/* Sets STOKER_RUN and PYTHONPATH for the command. */
+int dr_directory_environment(const struct dr_directory *directory, struct stoker_error *err);
+
+#endif

@@ -1,0 +1,175 @@
+/* recorder.c - samples a command: its processes, the machine, into RUN/samples
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/doctor/record/recorder.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/doctor/record/samples.h"
+#include "cli/doctor/record/watched.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PERIOD_NS      UINT64_C(100000000)
+#define PERIOD_MOST_NS UINT64_C(1000000000)
+enum { OWN_SHARE = 100 /* a tick may cost one part in so many of the time */, PROBES_MOST = 32 };
+
+struct dr_recorder {
+    struct dr_samples *samples;
+    struct dr_tree *tree;
+    struct dr_limits limits, written;
+    struct dr_absent absent;
+    uint32_t absent_written;
+    void *state[PROBES_MOST]; /* NULL: this probe has nothing */
+    uint64_t before_ns, flushed_ns;
+    double cost; /* CPU seconds of a tick, smoothed */
+    double sum[DR_MACHINE_COUNT];
+    uint32_t summed[DR_MACHINE_COUNT];
+};
+
+static double own_seconds(void)
+{
+    struct rusage used;
+    if (getrusage(RUSAGE_SELF, &used))
+        return NAN;
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static void write_absent(struct dr_recorder *recorder)
+{
+    for (; recorder->absent_written < recorder->absent.count; recorder->absent_written++)
+        dr_samples_missing(recorder->samples, &recorder->absent.missing[recorder->absent_written]);
+}
+
+static void write_limits(struct dr_recorder *recorder)
+{
+    recorder->limits.cpu_node = dr_tree_node(recorder->tree);
+    if (!memcmp(&recorder->limits, &recorder->written, sizeof recorder->limits))
+        return;
+    recorder->written = recorder->limits;
+    dr_samples_limits(recorder->samples, &recorder->limits);
+}
+
+static void flush(struct dr_recorder *recorder, uint64_t now_ns)
+{
+    recorder->flushed_ns = now_ns;
+    write_absent(recorder);
+    write_limits(recorder);
+    dr_samples_flush(recorder->samples, own_seconds(),
+                     NULL); /* what fails now is tried again next time */
+}
+
+uint64_t dr_recorder_tick(struct dr_recorder *recorder)
+{
+    struct timespec cpu[2];
+    double machine[DR_MACHINE_COUNT];
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[0]);
+    const uint64_t now = st_now_ns();
+    struct dr_tick tick = {now, recorder->before_ns, machine};
+    for (int k = 0; k < DR_MACHINE_COUNT; k++)
+        machine[k] = NAN;
+    dr_tree_sample(recorder->tree, now);
+    const struct dr_watched *watched = dr_tree_now(recorder->tree);
+    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
+        if (recorder->state[k])
+            dr_probes[k]->sample(recorder->state[k], &tick, watched);
+    dr_samples_tick(recorder->samples, &tick, watched);
+    for (int k = 0; k < DR_MACHINE_COUNT; k++)
+        if (!isnan(machine[k])) {
+            recorder->sum[k] += machine[k];
+            recorder->summed[k]++;
+        }
+    recorder->before_ns = now;
+    if (now - recorder->flushed_ns >= UINT64_C(1000000000))
+        flush(recorder, now);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[1]);
+    const double cost =
+        (double)(cpu[1].tv_sec - cpu[0].tv_sec) + (double)(cpu[1].tv_nsec - cpu[0].tv_nsec) / 1e9;
+    recorder->cost += (cost - recorder->cost) / 16;
+    const double wanted = recorder->cost * 1e9 * OWN_SHARE;
+    uint64_t period = wanted > (double)PERIOD_MOST_NS ? PERIOD_MOST_NS : (uint64_t)wanted;
+    return now + (period > PERIOD_NS ? period : PERIOD_NS);
+}
+
+double dr_recorder_mean(struct dr_recorder *recorder, enum dr_machine_signal signal)
+{
+    const double mean =
+        recorder->summed[signal] ? recorder->sum[signal] / recorder->summed[signal] : NAN;
+    recorder->sum[signal] = recorder->summed[signal] = 0;
+    return mean;
+}
+
+const struct dr_limits *dr_recorder_limits(const struct dr_recorder *recorder)
+{
+    return &recorder->limits;
+}
+
+uint32_t dr_recorder_processes(const struct dr_recorder *recorder)
+{
+    return dr_tree_now(recorder->tree)->processes;
+}
+
+static void open_probes(struct dr_recorder *recorder)
+{
+    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++) {
+        void *state = st_calloc(1, dr_probes[k]->state_size);
+        if (state && !dr_probes[k]->open(state, "", &recorder->limits, &recorder->absent)) {
+            dr_probes[k]->close(state);
+            free(state);
+            state = NULL;
+        }
+        recorder->state[k] = state;
+    }
+}
+
+int dr_recorder_open(struct dr_recorder **out, const char *directory, int command, int ignored,
+                     struct stoker_error *err)
+{
+    struct dr_recorder *recorder = st_calloc(1, sizeof *recorder);
+    if (!recorder)
+        return st_fail(err, STOKER_ENOMEM, "no memory to record a run");
+    for (size_t at = 0; at < offsetof(struct dr_limits, gpu_name); at += sizeof(double))
+        memcpy((char *)&recorder->limits + at, &(double){NAN}, sizeof(double));
+    recorder->before_ns = recorder->flushed_ns = st_now_ns();
+    int rc = dr_samples_open(&recorder->samples, directory, recorder->before_ns, time(NULL), err);
+    if (!rc)
+        rc = dr_tree_open(&recorder->tree, "", command, getpid(), ignored, &recorder->absent, err);
+    if (rc) {
+        dr_recorder_close(recorder);
+        return rc;
+    }
+    open_probes(recorder);
+    flush(recorder, recorder->before_ns);
+    *out = recorder;
+    return STOKER_OK;
+}
+
+int dr_recorder_finish(struct dr_recorder *recorder, int exit_code, struct stoker_error *err)
+{
+    write_absent(recorder);
+    write_limits(recorder);
+    return dr_samples_finish(recorder->samples, st_now_ns(), exit_code, own_seconds(), err);
+}
+
+void dr_recorder_close(struct dr_recorder *recorder)
+{
+    if (!recorder)
+        return;
+    for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
+        if (recorder->state[k]) {
+            dr_probes[k]->close(recorder->state[k]);
+            free(recorder->state[k]);
+        }
+    dr_tree_close(recorder->tree);
+    dr_samples_close(recorder->samples);
+    dr_absent_free(&recorder->absent);
+    free(recorder);
+}
