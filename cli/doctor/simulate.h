@@ -32,6 +32,8 @@ struct dr_trace {
                    is made in the training thread does without */
     double start_worker;    /* seconds to start one worker */
     uint32_t epoch_batches; /* 0: one long epoch */
+    double all_threads;     /* CPU time of all threads of a maker for each second of `cpu`, which is of the
+                               thread that makes the batch; below 1: there are no others */
 };
 
 struct dr_plan {

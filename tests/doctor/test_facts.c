@@ -443,7 +443,8 @@ static void test_workers(void)
     struct dr_trace trace;
     struct dr_plan plan;
     ok(dr_trace_of(&trace, &plan, &facts) && plan.workers == 2 && plan.prefetch == 2 && plan.cpus == 8 &&
-           near(trace.queued_share, facts.worker_run_queue / (1 - facts.worker_idle)),
+           near(trace.queued_share, facts.worker_run_queue / (1 - facts.worker_idle)) &&
+           near(trace.all_threads, 3),
        "all that the simulator needs");
     struct dr_outcome outcome;
     dr_simulate(&outcome, &trace, &plan);

@@ -132,6 +132,9 @@ static void test_cpus(void)
     plan.workers = 4;
     plan.cpus = 8;
     ok(near(seconds(&trace, plan), 0.040, 0.01), "a worker of 4 threads uses 4 CPUs");
+    trace = constant(0.080, 0.080, 0.001);
+    trace.all_threads = 4;
+    ok(near(seconds(&trace, plan), 0.040, 0.01), "... also where only one of them is timed");
     trace = constant(0.010, 0.010, 0.040);
     trace.step_cpu = 0.160;
     plan.workers = 1;

@@ -42,6 +42,7 @@ class Trace(ctypes.Structure):
         ("put", ctypes.c_double),
         ("start_worker", ctypes.c_double),
         ("epoch_batches", ctypes.c_uint32),
+        ("all_threads", ctypes.c_double),
     ]
 
 

@@ -14,10 +14,10 @@
 const char *const dr_stage_names[DR_STAGES] = {"read",      "network", "decompress", "decode",
                                                "transform", "collate", "put",        "other"};
 
-/* Every number begins as unknown: bytes of 0xFF are NaN. */
+/* Every number begins as unknown. */
 #define FORGET(out, first, last)                                                                        \
-    memset((char *)(out) + offsetof(struct dr_facts, first), 0xFF,                                      \
-           offsetof(struct dr_facts, last) + sizeof(double) - offsetof(struct dr_facts, first))
+    dr_forget((char *)(out) + offsetof(struct dr_facts, first),                                         \
+              offsetof(struct dr_facts, last) + sizeof(double) - offsetof(struct dr_facts, first))
 static void forget_all(struct dr_facts *out)
 {
     memset(out, 0, sizeof *out);

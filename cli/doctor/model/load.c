@@ -6,6 +6,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/doctor/model/numbers.h"
+#include "cli/doctor/record/samples.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +18,6 @@
 #include <sys/stat.h>
 
 enum { MOST_PROCESSES = 65536 };
-
-/* record/samples.h: what was seen from outside. */
-int dr_samples_read(struct dr_run *run, const char *directory, struct stoker_error *err)
-    __attribute__((weak));
 
 struct loaded {
     struct dr_run run; /* first: dr_run_close is given this */
@@ -46,7 +44,7 @@ static int read_samples(struct loaded *loaded, struct stoker_error *err)
     struct dr_run *run = &loaded->run;
     struct path path;
     struct stat status;
-    if (!dr_samples_read || (stat(path_of(&path, run, "samples", -1), &status) && errno == ENOENT))
+    if (stat(path_of(&path, run, "samples", -1), &status) && errno == ENOENT)
         return STOKER_OK;
     const int rc = dr_samples_read(run, run->directory, err);
     if (run->memory && !dr_blocks_own(&loaded->blocks, run->memory))
@@ -163,6 +161,15 @@ static enum dr_role role_of(const struct dr_process *process)
     return did(process, DR_NEXT) ? DR_TRAINER : did(process, DR_FETCH) ? DR_WORKER : DR_OTHER;
 }
 
+/* Those that were seen from outside come in the order in which they were; of the others it is that of
+ * their files in the directory, which means nothing. */
+static int compare_processes(const void *a, const void *b)
+{
+    const struct dr_process *one = a, *other = b;
+    const int order = (one->first_tick > other->first_tick) - (one->first_tick < other->first_tick);
+    return order ? order : (one->pid > other->pid) - (one->pid < other->pid);
+}
+
 /* Who is who: roles, ranks, whose worker. */
 static void join(struct dr_run *run)
 {
@@ -207,9 +214,11 @@ static int read_all(struct loaded *loaded, struct stoker_error *err)
     rc = read_folder(loaded, &room, "process", dr_read_said, err);
     if (!rc)
         rc = read_folder(loaded, &room, "events", dr_read_events, err);
-    if (!rc)
-        join(run);
-    return rc;
+    if (rc)
+        return rc;
+    qsort(run->process, run->processes, sizeof *run->process, compare_processes);
+    join(run);
+    return STOKER_OK;
 }
 
 int dr_run_open(struct dr_run **out, const char *directory, struct stoker_error *err)
@@ -229,7 +238,7 @@ int dr_run_open(struct dr_run **out, const char *directory, struct stoker_error 
         free(loaded);
         return st_fail(err, STOKER_EINVAL, "%s: the name is too long", directory);
     }
-    memset(&run->limits, 0xFF, offsetof(struct dr_limits, gpu_name)); /* NaN */
+    dr_forget(&run->limits, offsetof(struct dr_limits, gpu_name));
     run->machine.signals = DR_MACHINE_COUNT;
     run->own_cpu_seconds = NAN;
     const int rc = read_all(loaded, err);

@@ -15,6 +15,8 @@
 #define MOST_RECORDS (UINT64_C(1) << 24)
 #define LONGEST_NS   (UINT64_C(1) << 60)
 
+enum { UNDER_WAY = 8 }; /* one, and more where another CPU sees the count earlier than the records */
+
 /* All of it, or false. */
 static bool read_at(int file, void *to, uint64_t size, uint64_t offset)
 {
@@ -74,11 +76,11 @@ static int read_ring(int file, const char *path, struct dr_blocks *blocks, struc
                        (unsigned long long)(to - from));
     if (!copy_ring(file, events, from, to, capacity) || !read_at(file, &header, sizeof header, 0))
         return st_fail(err, STOKER_EIO, "%s became shorter while it was read", path);
-    /* The writer may have continued meanwhile, and be in the middle of the record after the last, which
-     * lies where the oldest did. */
+    /* The writer may have continued meanwhile, and be in the middle of records after the last that it
+     * has counted, which lie where the oldest did. */
     uint64_t skipped = 0;
-    if (header.written >= capacity && header.written - capacity + 1 > from)
-        skipped = header.written - capacity + 1 - from;
+    if (header.written >= capacity && header.written - capacity + UNDER_WAY > from)
+        skipped = header.written - capacity + UNDER_WAY - from;
     if (skipped > to - from)
         skipped = to - from;
     uint64_t kept = 0;

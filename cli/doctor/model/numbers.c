@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     DRAWN = 400,          /* replicas of a bootstrap */
@@ -29,6 +30,12 @@ void dr_sum_add(struct dr_sum *sum, double value)
 
 double dr_sum_mean(const struct dr_sum *sum) { return sum->count ? sum->sum / (double)sum->count : NAN; }
 
+void dr_forget(void *doubles, size_t size)
+{
+    for (size_t at = 0; at + sizeof(double) <= size; at += sizeof(double))
+        memcpy((char *)doubles + at, &(double){NAN}, sizeof(double));
+}
+
 double dr_share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 static int compare_doubles(const void *a, const void *b)
@@ -37,7 +44,7 @@ static int compare_doubles(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-double dr_percentile(double *values, uint32_t count, double share)
+double dr_quantile(double *values, uint32_t count, double share)
 {
     if (!count)
         return NAN;
@@ -74,8 +81,8 @@ bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, 
         ratio[k] = b > 0 ? a / b : 0;
     }
     free(sums);
-    *low = dr_percentile(ratio, DRAWN, 0.025);
-    *high = dr_percentile(ratio, DRAWN, 0.975);
+    *low = dr_quantile(ratio, DRAWN, 0.025);
+    *high = dr_quantile(ratio, DRAWN, 0.975);
     return true;
 }
 

@@ -16,12 +16,14 @@ void dr_sum_add(struct dr_sum *sum, double value);
 double dr_sum_mean(const struct dr_sum *sum);
 
 /* Sorts the values; share 0.5 is the median. */
-double dr_percentile(double *values, uint32_t count, double share);
+double dr_quantile(double *values, uint32_t count, double share);
 /* The ratio of two sums over a series, 95 % of it by bootstrap over blocks. False: no memory. */
 bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, double *low,
                        double *high);
 /* The lag after which a series repeats itself, by its autocorrelation; NaN: it does not. */
 double dr_period(const double *values, uint32_t count);
+/* Makes `size` bytes of doubles unknown. */
+void dr_forget(void *doubles, size_t size);
 /* part / whole, NaN where whole is not above 0. */
 double dr_share(double part, double whole);
 

@@ -51,7 +51,7 @@ static void tape_set(struct tape *tape, uint32_t at, const struct dr_trace *trac
     const double cpu = sane(trace->cpu ? trace->cpu[batch] : 0);
     const double wall = sane(trace->wall[batch]);
     tape->wall[at] = fmax(wall * (1 - fmin(sane(trace->queued_share), 1)), fmin(cpu, wall));
-    tape->cpu[at] = cpu;
+    tape->cpu[at] = sane(cpu * fmax(trace->all_threads, 1));
     if (trace->step)
         tape->step[at] = sane(trace->step[step]);
     else

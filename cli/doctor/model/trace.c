@@ -14,6 +14,8 @@ enum { LEAST = 8 };
  * and seconds to start a worker by fork and otherwise. */
 static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
 
+static const double LEAST_ON_CPU = 0.02; /* below, what other threads use is noise */
+
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
 
 /* next() with its batch ready; where that was seldom, the CPU time of next(). */
@@ -78,6 +80,8 @@ bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_fa
     const double busy = 1 - or_else(facts->worker_idle, 0);
     if (loader->workers && !loader->native && dr_known(facts->worker_run_queue) && busy > 0)
         trace->queued_share = fmin(facts->worker_run_queue / busy, 1);
+    if (loader->workers && !loader->native && facts->worker_on_cpu > LEAST_ON_CPU)
+        trace->all_threads = or_else(facts->worker_cpus / facts->worker_on_cpu, 1);
     trace->step_cpu = step_cpu_of(facts);
     trace->hand_over = hand_over_of(facts);
     trace->pin = loader->pin_memory ? or_else(facts->pin, 0) : 0;
