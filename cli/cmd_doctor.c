@@ -14,9 +14,9 @@ static void print_text(const struct dr_checks *checks)
     struct shown_text room;
     for (uint32_t k = 0; k < checks->count; k++) {
         const struct dr_check *check = &checks->check[k];
-        printf("%-8s %-12s %s\n", dr_grade_names[check->grade], check->topic, shown(&room, check->text));
+        printf("%-8s %-13s %s\n", dr_grade_names[check->grade], check->topic, shown(&room, check->text));
         if (check->remedy[0])
-            printf("%-8s %-12s -> %s\n", "", "", shown(&room, check->remedy));
+            printf("%-8s %-13s -> %s\n", "", "", shown(&room, check->remedy));
     }
 }
 
