@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,49 +104,10 @@ static void watch(const struct run_options *options, const struct dr_directory *
 
 /* ---- the report ------------------------------------------------------------------------------- */
 
-static struct dr_style style_of_terminal(void)
-{
-    struct winsize size = {0};
-    struct dr_style style = {.width = 100};
-    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-    const bool terminal = isatty(STDERR_FILENO);
-    const char *lang = getenv("LC_ALL");
-    if (!lang || !*lang)
-        lang = getenv("LC_CTYPE");
-    if (!lang || !*lang)
-        lang = getenv("LANG");
-    if (terminal && !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-        style.width = size.ws_col;
-    style.color = terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
-    style.ascii = !lang || !(strcasestr(lang, "utf-8") || strcasestr(lang, "utf8"));
-    return style;
-}
-
-/* Where nothing was recorded to judge by: a struct in which all bits of the numbers are set, which is
- * NaN. */
-static void nothing_known(struct dr_facts *facts, const struct dr_run *run)
-{
-    memset(facts, 0xff, sizeof *facts);
-    facts->run = run;
-    facts->trainer = NULL;
-    facts->limits = run->limits;
-    memset(&facts->loader, 0, sizeof facts->loader);
-    facts->has_gpu = false;
-    facts->steps = NULL;
-    facts->batch_seconds = facts->batch_cpu = NULL;
-    facts->step_count = facts->warm_up_steps = facts->batch_count = facts->rank_count = 0;
-    facts->ranks = NULL;
-    facts->memory = NULL;
-    facts->confidence_steps = 0;
-    facts->storm_names[0] = facts->sync_where[0] = '\0';
-}
-
 struct report {
     struct dr_run *run;
     struct dr_facts facts;
     struct dr_verdict verdict;
-    bool has_facts;
-    struct stoker_error why; /* there are none */
 };
 
 static int write_html(FILE *to, const struct report *report)
@@ -180,9 +140,7 @@ static bool write_report(const struct dr_directory *directory, const char *name,
 static void print_report(const struct run_options *options, const struct dr_directory *directory,
                          struct report *report)
 {
-    const struct dr_style style = style_of_terminal();
-    if (!report->has_facts)
-        fprintf(stderr, "stoker: cannot tell what the command waited for: %s\n", report->why.message);
+    const struct dr_style style = dr_style_for(stderr);
     dr_print_verdict(stderr, &style, &report->verdict, &report->facts);
     const bool json = write_report(directory, "run.json", write_json, report);
     const bool html = write_report(directory, "report.html", write_html, report);
@@ -206,13 +164,11 @@ static void report_run(const struct run_options *options, const struct dr_direct
     if (dr_run_open(&report->run, directory->path, &err)) {
         fail(0, "the run was not understood: %s", err.message);
     } else {
-        report->has_facts = !dr_facts_of(&report->facts, report->run, -1, &report->why);
-        if (!report->has_facts)
-            nothing_known(&report->facts, report->run);
+        /* Where nothing was seen to judge by, nothing is known, and the verdict says what would help. */
+        dr_facts_of(&report->facts, report->run, -1, NULL);
         dr_judge(&report->verdict, &report->facts);
         print_report(options, directory, report);
-        if (report->has_facts)
-            dr_facts_free(&report->facts);
+        dr_facts_free(&report->facts);
         dr_run_close(report->run);
     }
     free(report);

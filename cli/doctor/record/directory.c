@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 /* cli/doctor/inject */
-extern const char dr_inject_source[] __attribute__((weak));
-extern const size_t dr_inject_size __attribute__((weak));
+extern const char dr_inject_source[];
+extern const size_t dr_inject_size;
 
 enum { RUNS_MOST = 9999 };
 
@@ -133,7 +133,7 @@ static int fill(const struct dr_directory *directory, char *const *argv, struct 
         rc = make_folder(directory, folders[k], err);
     if (!rc)
         rc = write_command(directory, argv, err);
-    if (!rc && dr_inject_source && &dr_inject_size)
+    if (!rc)
         rc = write_file(directory, "inject/sitecustomize.py", dr_inject_source, dr_inject_size, err);
     return rc;
 }

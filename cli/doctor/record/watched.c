@@ -4,7 +4,6 @@
  */
 #include "cli/doctor/record/watched.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/doctor/probe/files.h"
@@ -17,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #define SECOND UINT64_C(1000000000)
 enum {
@@ -54,6 +54,14 @@ struct dr_tree {
     int8_t node_of[CPUS];
     double node_used[NODES];
 };
+
+/* CPU time of this thread: what watching costs, however busy the machine is. */
+static uint64_t spent_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
 
 static void add_process(struct dr_tree *tree, int pid)
 {
@@ -160,7 +168,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
         !strcmp(newest, tree->newest))
         return;
     snprintf(tree->newest, sizeof tree->newest, "%s", newest ? newest : "");
-    const uint64_t began = st_now_ns();
+    const uint64_t began = spent_ns();
     tree->now_count = tree->strangers = 0;
     rewinddir(tree->proc);
     for (const struct dirent *entry; (entry = readdir(tree->proc));) {
@@ -181,7 +189,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
     if (tree->known_count)
         qsort(tree->known, tree->known_count, sizeof *tree->known, compare);
     adopt(tree);
-    uint64_t pause = (st_now_ns() - began) * SCAN_SHARE;
+    uint64_t pause = (spent_ns() - began) * SCAN_SHARE;
     if (pause > SCAN_MOST_SECONDS * SECOND)
         pause = SCAN_MOST_SECONDS * SECOND;
     tree->scan_after_ns = now_ns + pause;
@@ -197,11 +205,11 @@ static void count_private(struct dr_tree *tree, uint64_t now_ns)
         struct dr_process_watched *process = tree->inside[at];
         if (process->private_ns && now_ns - process->private_ns < SECOND)
             continue;
-        const uint64_t began = st_now_ns();
+        const uint64_t began = spent_ns();
         dr_process_private(process, now_ns);
         tree->private_after_ns =
             (tree->private_after_ns + SECOND < now_ns ? now_ns : tree->private_after_ns) +
-            (st_now_ns() - began) * PRIVATE_SHARE;
+            (spent_ns() - began) * PRIVATE_SHARE;
         process->row[DR_P_PRIVATE] = process->last_private;
     }
 }

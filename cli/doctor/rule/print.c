@@ -270,6 +270,26 @@ static void cleared(const struct page *page, const struct dr_verdict *verdict)
     wrap(page, LABEL, 18, text);
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+/* Signals that are missing one after the other for the same reason are one paragraph. Gives back the next. */
+static uint32_t print_missing(const struct page *page, const struct dr_run *run, uint32_t first)
+{
+    const struct dr_missing *missing = &run->missing[first];
+    char names[512] = "";
+    uint32_t next = first;
+    for (; next < run->missing_count && same_text(run->missing[next].why, missing->why) &&
+           same_text(run->missing[next].remedy, missing->remedy);
+         next++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", run->missing[next].signal);
+    }
+    const bool helps = missing->remedy && missing->remedy[0];
+    paragraph(page, LABEL, "%s: %s%s%s", names, missing->why ? missing->why : "unknown",
+              helps ? ". Remedy: " : "", helps ? missing->remedy : "");
+    return next;
+}
+
 static void not_seen(const struct page *page, const struct dr_verdict *verdict,
                      const struct dr_facts *facts)
 {
@@ -290,11 +310,8 @@ static void not_seen(const struct page *page, const struct dr_verdict *verdict,
     fputs(" COULD NOT SEE    ", page->to);
     ink(page, PLAIN);
     wrap(page, LABEL, 18, text[0] ? text : "some signals");
-    for (uint32_t i = 0; run && i < run->missing_count; i++)
-        paragraph(page, LABEL, "%s: %s%s%s", run->missing[i].signal,
-                  run->missing[i].why ? run->missing[i].why : "unknown",
-                  run->missing[i].remedy && run->missing[i].remedy[0] ? ". Remedy: " : "",
-                  run->missing[i].remedy ? run->missing[i].remedy : "");
+    for (uint32_t i = 0; run && i < run->missing_count;)
+        i = print_missing(page, run, i);
 }
 
 void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_verdict *verdict,

@@ -1,0 +1,133 @@
+/* The command's processes: found among others, sampled, threads by name; on made-up files and on real
+ * ones. */
+#include "base/clock.h"
+#include "base/fake_root.h"
+#include "cli/doctor/record/watched.h"
+#include "tap.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static void process(int pid, int parent, char state, long on_ms, long queue_ms)
+{
+    char path[96], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(text, sizeof text,
+             "%d (odd) name) %c %d 1 1 0 -1 0 5 0 7 0 3 1 0 0 20 0 1 0 900 4096 100 "
+             "1 1 1 1 1 1 0 0 0 0 0 0 17 3 0 0 0\n",
+             pid, state, parent);
+    put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", pid, pid);
+    snprintf(text, sizeof text, "%ld000000 %ld000000 12\n", on_ms, queue_ms);
+    put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, pid);
+    put(path, "main\n");
+    snprintf(path, sizeof path, "/proc/%d/io", pid);
+    snprintf(text, sizeof text, "rchar: %ld\nsyscr: 4\nread_bytes: %ld\n", 1000 * on_ms, 10 * on_ms);
+    put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
+    put(path, "00400000-7ff [rollup]\nRss: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty: 5 kB\n");
+}
+
+static void check_made_up(void)
+{
+    struct stoker_error err = {0};
+    struct dr_absent absent = {0};
+    struct dr_tree *tree = NULL;
+    process(50, 1, 'S', 0, 0);
+    process(100, 10, 'S', 100, 0); /* the command, started by 10 */
+    process(90, 110, 'S', 0, 0);   /* comes before its parent in /proc */
+    process(110, 100, 'S', 0, 0);
+    process(120, 10, 'S', 0, 0); /* an orphan that came to 10 */
+    process(130, 10, 'S', 0, 0); /* that one is ignored */
+    process(140, 100, 'Z', 0, 0);
+    ok(!dr_tree_open(&tree, root, 100, 10, 130, &absent, &err), "a tree");
+    dr_tree_sample(tree, SECOND);
+    const struct dr_watched *now = dr_tree_now(tree);
+    bool found[200] = {false};
+    for (uint32_t k = 0; k < now->processes; k++)
+        found[now->process[k].pid] = true;
+    ok(now->processes == 4 && found[100] && found[110] && found[90] && found[120],
+       "children, their children, orphans; no strangers, no dead (%u)", now->processes);
+    ok(!strcmp(now->process[0].name, "odd) name"), "a name with a bracket in it");
+    process(100, 10, 'D', 600, 250);
+    dr_tree_sample(tree, 2 * SECOND);
+    const struct dr_process *command = &now->process[0];
+    const struct dr_table *row = &command->table;
+    ok(command->pid == 100 && fabs(dr_at(row, 0, DR_P_ON_CPU) - 0.5) < 1e-6 &&
+           fabs(dr_at(row, 0, DR_P_RUN_QUEUE) - 0.25) < 1e-6 && dr_at(row, 0, DR_P_MAIN_DISK) == 1,
+       "half of a second on a CPU, a quarter waiting for one, in state D");
+    ok(dr_at(row, 0, DR_P_READ_ASKED) == 500000 && dr_at(row, 0, DR_P_READ_STORAGE) == 5000 &&
+           dr_at(row, 0, DR_P_PRIVATE) == 8 * 1024 &&
+           dr_at(row, 0, DR_P_RSS) == 100.0 * (double)sysconf(_SC_PAGESIZE),
+       "reads and memory");
+    ok(command->thread_names == 1 && !strcmp(command->threads[0].name, "main") &&
+           fabs(command->threads[0].cpu_seconds - 0.6) < 1e-6,
+       "CPU seconds by thread name, from the beginning");
+    process(110, 100, 'Z', 0, 0);
+    dr_tree_sample(tree, 3 * SECOND);
+    ok(now->processes == 3 && now->id[0] < now->id[1] && now->id[1] < now->id[2],
+       "one that ended is gone");
+    dr_tree_close(tree);
+    dr_absent_free(&absent);
+}
+
+static void *spin(void *unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "spinner");
+    for (volatile unsigned k = 0;; k++)
+        ;
+    return NULL;
+}
+
+static void check_real(void)
+{
+    struct stoker_error err = {0};
+    struct dr_absent absent = {0};
+    struct dr_tree *tree = NULL;
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, spin, NULL);
+        for (;;)
+            pause();
+    }
+    if (dr_tree_open(&tree, "", child, getpid(), 0, &absent, &err))
+        return;
+    bool named = false, ran = false;
+    for (int k = 0; k < 100 && !(named && ran); k++) {
+        usleep(50000);
+        dr_tree_sample(tree, st_now_ns());
+        const struct dr_watched *now = dr_tree_now(tree);
+        for (uint32_t at = 0; now->processes == 1 && at < now->process[0].thread_names; at++)
+            named |= !strcmp(now->process[0].threads[at].name, "spinner") &&
+                     now->process[0].threads[at].cpu_seconds > 0;
+        ran |= now->processes == 1 && dr_at(&now->process[0].table, 0, DR_P_ON_CPU) > 0.01 &&
+               dr_at(&now->process[0].table, 0, DR_P_THREADS) == 2;
+    }
+    ok(named && ran, "a thread that spins is seen by its name");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    dr_tree_sample(tree, st_now_ns());
+    ok(dr_tree_now(tree)->processes == 0, "and its end");
+    dr_tree_close(tree);
+    dr_absent_free(&absent);
+}
+
+int main(void)
+{
+    if (!mkdtemp(root))
+        return 1;
+    check_made_up();
+    if (emulated())
+        skip("a thread that spins is seen by its name", "the emulator's own threads are seen");
+    else
+        check_real();
+    return done_testing() | remove_root();
+}
