@@ -232,12 +232,14 @@ def _end_job(job, done: bool):
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
     index = job.slow_index
     me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
+    rest = dur  # where some samples stand for all, no more than there was
     for place in range(6):
         calls = job.calls[place]
         if calls:
             scale = job.samples / job.timed if job.timed and place != COLLATE - READ else 1.0
             used = job.cpus[place] * job.ns[place] // (job.measured[place] or 1)
-            part = int(scale * job.ns[place])
+            part = min(int(scale * job.ns[place]), rest)
+            rest -= part
             me.write(READ + place, start, part, batch, loader, round(scale * calls), max(0, int(scale * used) // 1000))
     if job.opened:
         scale = job.samples / job.timed if job.timed else 1.0
