@@ -13,16 +13,31 @@ def _native_begin(original):
     return functools.update_wrapper(_begin, original)
 
 
+def _native_iterate(original):
+    def iterate(self):
+        iterator = original(self)
+        _whose(self, iterator)
+        return iterator
+
+    return functools.update_wrapper(iterate, original)
+
+
 @_guarded
-def _watch_native(iterator, start):
+def _whose(native, iterator):
+    """The loader need not outlive its iterator: it is looked for while it calls."""
     for reference, _ in list(_made_at.values()):
         loader = reference()
-        if loader is not None and getattr(loader, "_native", None) is iterator._native:
-            known = _known(loader)
-            _process().write(ITER, start, _clock() - start, _UNKNOWN, known.number)
-            engine, take = iterator._engine, iterator._next
-            iterator._next = functools.partial(_native_next, take, engine, known, [0])
-            return
+        if loader is not None and getattr(loader, "_native", None) is native:
+            _process()
+            iterator._stoker_watch = _known(loader)
+
+
+@_guarded
+def _watch_native(iterator, start):
+    known = getattr(iterator, "_stoker_watch", None)
+    if known is not None:
+        _process().write(ITER, start, _clock() - start, _UNKNOWN, known.number)
+        iterator._next = functools.partial(_native_next, iterator._next, iterator._engine, known, [0])
 
 
 def _native_next(take, engine, known, count):
@@ -122,6 +137,7 @@ def attach():
     _prepare()
     base = getattr(sys.modules.get("stoker.dataloader"), "_Base", None)
     for module, path, make in (
+        ("stoker._native", "Native.iterate", _native_iterate),
         ("stoker._epoch", "EpochIterator._begin", _native_begin),
         ("stoker.dataloader", "DataLoader._get_iterator", _new_iterator),
         ("stoker._python_epoch", "SingleIterator._next_data", _next),

@@ -22,6 +22,11 @@ _wrapped: dict = {}  # id of a function -> (function, wrapper)
 _swaps: list = []  # (namespace, name, function, wrapper): put in place while batches are made
 _swapped = 0  # jobs that have asked for it
 _modules_seen = 0
+_modules_known: set = set()
+_plan: dict = {}  # module -> what of it is timed
+for _kind, _text in _STAGES.items():
+    for _entry in _text.split():
+        _plan.setdefault(_entry.partition(":")[0], []).extend((_kind, p) for p in _entry.partition(":")[2].split(","))
 _swap_lock = _thread.RLock()
 
 
@@ -103,6 +108,7 @@ def _plain_open(function):
         which = function if job is None or not job.active else timed
         return which(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
+    open._stoker_watched = True
     return functools.update_wrapper(open, function)
 
 
@@ -112,18 +118,19 @@ def _look_for_stages(dataset) -> None:
     global _modules_seen
     if len(sys.modules) != _modules_seen:
         with _swap_lock:
-            _put_functions(False)
+            new = [name for name in list(sys.modules) if name not in _modules_known]
             _modules_seen = len(sys.modules)
-            for kind, text in _STAGES.items():
-                for entry in text.split():
-                    module, _, names = entry.partition(":")
-                    for path in names.split(",") if module in sys.modules else ():
-                        _wrap(kind, sys.modules[module], path)
-            if id(builtins.open) not in _wrapped:
+            _modules_known.update(new)
+            for name in new:
+                for kind, path in _plan.get(name, ()):
+                    _wrap(kind, sys.modules.get(name), path)
+            if id(builtins.open) not in _wrapped and not hasattr(builtins.open, "_stoker_watched"):
                 _wrapped[id(builtins.open)] = (builtins.open, _plain_open(builtins.open))
                 _Raw.readinto, _Raw.readall = _stage(READ, io.FileIO.readinto), _stage(READ, io.FileIO.readall)
-            _swaps[:] = _places_of_functions()
-            _put_functions(_swapped > 0)
+            places = _places_of_functions(new)
+            _swaps.extend(places)
+            if _swapped:
+                _put_functions(True, places)
     for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
         if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
             kind = type(value)
@@ -142,15 +149,14 @@ def _wrap(kind: int, owner, path: str) -> None:
         _wrapped.setdefault(id(function), (function, _stage(kind, function)))
 
 
-def _places_of_functions() -> list:
+def _places_of_functions(modules: list) -> list:
     """Where functions to be timed are found: in their modules, and under names in the program's own."""
     out = []
-    homes = {entry.partition(":")[0] for text in _STAGES.values() for entry in text.split()} | {"builtins", "io"}
-    for name, module in list(sys.modules.items()):
-        names = getattr(module, "__dict__", {})
-        file = names.get("__file__") or ""
-        own = isinstance(file, str) and file and "-packages" + os.sep not in file and not file.startswith(os.path.dirname(os.__file__))
-        if (name in homes or own or name == "__main__") and file != __file__:
+    for name in modules:
+        names = getattr(sys.modules.get(name), "__dict__", {})
+        file = names.get("__file__")
+        own = isinstance(file, str) and "-packages" + os.sep not in file and not file.startswith(_LIBRARY)
+        if name in _plan or name in ("__main__", "builtins", "io") or own and file != __file__:
             for key, value in list(names.items()):
                 found = _wrapped.get(id(value))
                 if found is not None and found[0] is value:
@@ -169,8 +175,8 @@ def _wrap_method(kind: int, owner: type, name: str) -> None:
             pass  # a class in C
 
 
-def _put_functions(timed: bool) -> None:
-    for namespace, name, function, wrapper in _swaps:
+def _put_functions(timed: bool, places: list) -> None:
+    for namespace, name, function, wrapper in places:
         if namespace.get(name) is (function if timed else wrapper):
             namespace[name] = wrapper if timed else function
 
@@ -180,7 +186,7 @@ def _swap(step: int) -> None:
     with _swap_lock:
         before, _swapped = _swapped, _swapped + step
         if not before or not _swapped:
-            _put_functions(_swapped > 0)
+            _put_functions(_swapped > 0, _swaps)
 
 
 @_guarded
@@ -226,16 +232,18 @@ def _end_job(job, done: bool):
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
     index = job.slow_index
     me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
+    rest = dur  # where some samples stand for all, no more than there was
     for place in range(6):
         calls = job.calls[place]
         if calls:
             scale = job.samples / job.timed if job.timed and place != COLLATE - READ else 1.0
             used = job.cpus[place] * job.ns[place] // (job.measured[place] or 1)
-            part = int(scale * job.ns[place])
-            me.write(READ + place, start, part, batch, loader, int(scale * calls), max(0, int(scale * used) // 1000))
+            part = min(int(scale * job.ns[place]), rest)
+            rest -= part
+            me.write(READ + place, start, part, batch, loader, round(scale * calls), max(0, int(scale * used) // 1000))
     if job.opened:
         scale = job.samples / job.timed if job.timed else 1.0
-        me.write(OPENED, start, 0, batch, loader, int(scale * job.opened), int(scale * job.bytes) >> 10)
+        me.write(OPENED, start, 0, batch, loader, round(scale * job.opened), int(scale * job.bytes) >> 10)
     if job.slow:
         known = isinstance(index, int) and 0 <= index < _UNKNOWN
         me.write(SLOWEST, start, job.slow, batch, loader, index if known else _UNKNOWN)

@@ -21,6 +21,7 @@ import os
 import sys
 import time
 
+_LIBRARY = os.path.dirname(os.__file__)  # Python's own
 _RUN = os.environ.get("STOKER_RUN", "")
 _HEADER, _CHUNK = 4096, 2048  # bytes; records whose room on the disk is made sure of at a time
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring
@@ -223,7 +224,7 @@ def _after_fork() -> None:
     _local.starting, _me, _spent = inherited.starting, None, 0
     if _swapped:
         _swapped = 0
-        _put_functions(False)
+        _put_functions(False, _swaps)
     _stalls.forget()
     if _collected in gc.callbacks:
         gc.callbacks.remove(_collected)

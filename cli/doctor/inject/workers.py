@@ -62,7 +62,7 @@ def _time_putting(queue, loader: int) -> None:
         def dumps(cls, obj, protocol=None):
             start, cpu = _clock(), _cpu_clock()
             out = pickler.dumps(obj, protocol)
-            if type(obj) is tuple and len(obj) == 2 and type(obj[0]) is int:
+            if type(obj) is tuple and len(obj) == 2 and type(obj[0]) is int and not hasattr(obj[1], "worker_id"):
                 under_way[:] = start, cpu, obj[0]
             return out
 

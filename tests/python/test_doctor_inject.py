@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `stoker run` puts into Python processes: it sees loaders, workers and steps, and changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+
+import pytest
+from watching import (
+    COLLATE,
+    DECODE,
+    DECOMPRESS,
+    EPOCH,
+    FETCH,
+    FIRST,
+    ITER,
+    NETWORK,
+    NEXT,
+    OPENED,
+    PUT,
+    READ,
+    SLOWEST,
+    STEP,
+    TRAINING,
+    TRANSFORM,
+    Process,
+    Run,
+    environment,
+    prepare,
+    run_in,
+)
+
+@pytest.fixture()
+def prepared(tmp_path):
+    return prepare(tmp_path / "run")
+
+
+@pytest.fixture()
+def watch(tmp_path, prepared):
+    def watched(code: str, *args: object, **more: str) -> Run:
+        script = tmp_path / "program.py"
+        script.write_text(textwrap.dedent(code))
+        return Run(prepared, run_in(prepared, script, *args, **more))
+
+    return watched
+
+
+TRAIN = """
+import hashlib, random, sys, zlib
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+class Data(Dataset):
+    def __init__(self):
+        self.unpack = zlib.decompress       # pickled by its name for workers that are not forked
+        self.names = ["name"] * 500
+        self.file = None
+
+    def __len__(self):
+        return 44
+
+    def __getitem__(self, index):
+        with open(__file__, "rb") as file:
+            size = len(file.read())
+        self.unpack(zlib.compress(b"1" * 4000))
+        zlib.decompress(zlib.compress(b"1" * 4000))
+        return torch.rand(3) + random.random() + np.random.rand(), index, size
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        info = get_worker_info()
+        for number in range(22 if info else 44):
+            yield torch.rand(3), number, 0
+
+if __name__ == "__main__":
+    workers, method, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    torch.manual_seed(3); random.seed(4); np.random.seed(5)
+    few = DataLoader(Data(), 20)
+    print([batch[0].sum().item() for batch in few])
+    loader = DataLoader(
+        Stream() if kind == "iterable" else Data(),
+        batch_size=8, shuffle=None if kind == "iterable" else True,
+        num_workers=workers, persistent_workers=kind == "persistent",
+        multiprocessing_context=method if workers else None)
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(2):
+        for values, index, size in loader:
+            optimizer.zero_grad()
+            loss = model(values.float()).sum()
+            loss.backward()
+            optimizer.step()
+            print(index.tolist(), size.tolist(), values.tolist(), loss.item())
+    with torch.no_grad():
+        next(iter(few))
+    state = (random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().numpy().tobytes())
+    print(hashlib.sha256(repr(state).encode()).hexdigest())
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "method", "kind"),
+    [
+        (0, "-", "map"),
+        (2, "fork", "map"),
+        (2, "spawn", "persistent"),
+        (2, "forkserver", "map"),
+        (2, "fork", "iterable"),
+    ],
+)
+def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, workers, method, kind):
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN)
+    plain = run_in(None, script, workers, method, kind)
+    run = Run(prepared, run_in(prepared, script, workers, method, kind))
+    assert run.out.stdout == plain.stdout
+    assert run.out.returncode == plain.returncode == 7, run.out.stderr
+    assert run.out.stderr == plain.stderr
+    batches = 6
+    trainer = run.trainer
+    assert not any("watch.error" in each.said for each in run.process)
+    assert [event.batch for event in trainer.of(NEXT, 1)] == list(range(batches)) * 2
+    flags = [event.b & 0xFF for event in trainer.of(NEXT, 1)]
+    assert [bool(flag & FIRST) for flag in flags] == ([True] + [False] * (batches - 1)) * 2
+    assert all(flag & TRAINING for flag in flags) and not trainer.of(NEXT)[-1].b & TRAINING
+    assert len(trainer.of(EPOCH, 1)) == 2
+    assert len(trainer.of(STEP)) == 2 * batches
+    started = [event.a for event in trainer.of(ITER, 1)]
+    assert started == ([0, 0] if not workers else [2, 0] if kind == "persistent" else [2, 2])
+    assert len(run.workers) == sum(started)
+    made = run.made(FETCH, 1)
+    assert sorted(event.batch for event in made) == sorted(list(range(batches)) * 2)
+    assert sum(event.a for event in made) == 88 and all(event.dur > 0 for event in made)
+    assert len(run.made(COLLATE, 1)) == 2 * batches
+    assert len(run.made(PUT, 1)) == (2 * batches if workers else 0)
+    for each in run.workers:
+        assert each.said["parent"] == str(trainer.pid) and each.said["worker.loader"] == "1"
+        assert each.said["worker.id"] in ("0", "1")
+    if kind != "iterable":
+        assert sum(event.a for event in run.made(OPENED, 1)) == 88
+        for stage in (READ, DECOMPRESS):
+            assert {event.batch for event in run.made(stage, 1)} == set(range(batches))
+        slowest = run.made(SLOWEST, 1)
+        assert len(slowest) == 2 * batches and all(event.a < 44 for event in slowest)
+    for event in made:
+        parts = [e for e in run.made(READ, 1) + run.made(COLLATE, 1) if (e.batch, e.start) == (event.batch, event.start)]
+        assert sum(part.dur for part in parts) <= event.dur
+    said = trainer.said
+    assert said["loader.1.workers"] == str(workers) and said["loader.1.batch_size"] == "8"
+    assert said["loader.1.file"] == str(script)
+    assert said["loader.1.source"].startswith("loader = DataLoader(\\n") and said["loader.1.source"].endswith("None)")
+    assert (said["loader.0.batches"], said["loader.0.objects"]) == ("3", "500")
+    assert said["loader.1.iterable"] == str(int(kind == "iterable"))
+    assert (said["loader.1.batch_bytes"], said["loader.1.tensors"]) == (str(8 * (12 + 8 + 8)), "3")
+    if workers:
+        assert said["loader.1.start_method"] == method
+
+
+def test_stages_and_handles(watch, even_tree):
+    run = watch(
+        """
+        import gzip, http.server, io, sys, threading, time, urllib.request
+        from torchvision.io import read_image
+        import numpy as np, torch, torchvision
+        from PIL import Image
+        from torchvision import transforms as T
+        from torch.utils.data import DataLoader, Dataset
+
+        class Slow:
+            def __call__(self, image):
+                time.sleep(0.002)
+                return image
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                time.sleep(0.003)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"x" * 1000)
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        packed = gzip.compress(bytes(300000))
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, a=np.zeros(50000))
+
+        class Mine(Dataset):
+            def __init__(self):
+                self.handle = open(__file__, "rb")
+                self.transform = Slow()
+            def __len__(self):
+                return 4
+            def __getitem__(self, index):
+                urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/").read()
+                assert len(gzip.GzipFile(fileobj=io.BytesIO(packed)).read()) == 300000
+                np.load(io.BytesIO(buffer.getvalue()))["a"]
+                read_image(sys.argv[2])
+                with open(__file__) as text:
+                    text.readlines()
+                return self.transform(index)
+
+        folder = torchvision.datasets.ImageFolder(sys.argv[1], T.Compose([T.Resize(32), T.ToTensor()]))
+        for batch in DataLoader(folder, 5, collate_fn=lambda rows: rows): pass
+        for batch in DataLoader(Mine(), 2): pass
+        print(open is io.open, type(open(__file__, "rb")).__name__, urllib.request.urlopen.__module__)
+        """,
+        even_tree,
+        next(iter(sorted(even_tree.rglob("*.jpg")))),
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    assert run.out.stdout == "True BufferedReader urllib.request\n"
+    trainer = run.trainer
+    for kind in (READ, DECODE, TRANSFORM, COLLATE, OPENED):
+        assert {event.batch for event in trainer.of(kind)} == {0, 1, 2, 3}, kind
+    assert sum(event.a for event in trainer.of(OPENED)) == 20
+    assert sum(event.b for event in trainer.of(OPENED)) == sum(
+        sum(os.stat(path).st_size for path in batch) >> 10
+        for batch in [sorted(even_tree.rglob("*.*"))[n : n + 5] for n in range(0, 20, 5)]
+    )
+    for kind in (READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM):
+        assert {event.batch for event in trainer.of(kind, 1)} == {0, 1}, kind
+    assert all(event.dur > 2 * 3_000_000 for event in trainer.of(NETWORK, 1))
+    assert all(event.dur > 2 * 2_000_000 and event.b < event.dur // 1000 for event in trainer.of(TRANSFORM, 1))
+    assert trainer.said["loader.0.transform"] == "Compose(Resize, ToTensor)"
+    assert "dataset.handle is an open file" in trainer.said["loader.1.handles"]
+    assert "loader.0.handles" not in trainer.said
+
+
+def test_stokers_loader(watch, even_tree):
+    run = watch(
+        """
+        import sys, time, torch, stoker
+        from stoker import transforms as T
+
+        class Data(torch.utils.data.Dataset):
+            def __len__(self):
+                return 40
+            def __getitem__(self, index):
+                time.sleep(0.001)
+                return torch.rand(3, 64, 64), index
+
+        if __name__ == "__main__":
+            images = stoker.datasets.ImageFolder(sys.argv[1], T.Compose([T.CenterCrop(32), T.ToTensor()]))
+            for batch in stoker.DataLoader(images, batch_size=5, num_workers=2): pass
+            for batch in stoker.DataLoader(Data(), batch_size=8, num_workers=2): pass
+            for batch in stoker.DataLoader(Data(), batch_size=8, num_workers=2, multiprocessing_context="spawn"): pass
+            for batch in stoker.DataLoader(Data(), batch_size=8): pass
+        """,
+        even_tree,
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    trainer = run.trainer
+    assert "watch.error" not in trainer.said
+    assert [trainer.said[f"loader.{n}.native"] for n in range(4)] == ["1", "0", "0", "0"]
+    assert [event.batch for event in trainer.of(NEXT)] == [0, 1, 2, 3]
+    for kind in (FETCH, READ, DECODE, TRANSFORM):
+        assert len(trainer.of(kind)) == 4
+    assert int(trainer.said["loader.0.batch_bytes"]) > 5 * 3 * 32 * 32
+    for loader in (1, 2, 3):
+        assert [event.batch for event in trainer.of(NEXT, loader)] == list(range(5))
+        made = run.made(FETCH, loader)
+        assert sorted(event.batch for event in made) == list(range(5))
+        assert all(event.a == 8 and event.dur > 8_000_000 for event in made)
+        assert len(run.made(COLLATE, loader)) == len(run.made(SLOWEST, loader)) == 5
+        assert len(run.made(PUT, loader)) == (0 if loader == 3 else 5)
+    assert Counter(each.said["worker.loader"] for each in run.workers) == {"1": 2, "2": 2}
+
+
+def test_ranks(tmp_path, prepared):
+    script = tmp_path / "ranks.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import torch, torch.distributed as dist
+            from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+            dist.init_process_group("gloo")
+            data = TensorDataset(torch.rand(64, 3))
+            for batch in DataLoader(data, 4, sampler=DistributedSampler(data)): pass
+            dist.destroy_process_group()
+            """
+        )
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
+    out = subprocess.run(command, env=environment(prepared), capture_output=True, text=True, timeout=240, check=False)
+    run = Run(prepared, out)
+    assert out.returncode == 0, out.stderr
+    assert sorted((each.said["rank"], each.said["local_rank"]) for each in run.trainers) == [("0", "0"), ("1", "1")]
+    for each in run.trainers:
+        assert each.said["world_size"] == "2" and len(each.of(NEXT)) == 8 and each.said["loader.0.shuffle"] == "1"
+
+
+def test_frameworks(watch):
+    run = watch(
+        """
+        import logging, sys, tempfile, warnings
+        sys.modules["torchaudio"] = None    # it may refuse this torch, and transformers would import it
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+        warnings.simplefilter("ignore")
+        logging.disable(logging.ERROR)
+        class Data(Dataset):
+            def __len__(self):
+                return 24
+            def __getitem__(self, index):
+                return {"x": torch.ones(3), "labels": torch.ones(1)}
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(3, 1)
+            def forward(self, x, labels=None):
+                out = self.layer(x)
+                return {"loss": (out - labels).square().mean(), "logits": out}
+        import lightning
+        class Lit(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = Net()
+            def training_step(self, batch, number):
+                return self.net(**batch)["loss"]
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+        here = tempfile.mkdtemp()
+        lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                          enable_progress_bar=False, enable_model_summary=False, default_root_dir=here).fit(
+            Lit(), DataLoader(Data(), 4, num_workers=1))
+        from accelerate import Accelerator
+        accelerator = Accelerator(cpu=True)
+        net = Net()
+        net, optimizer, loader = accelerator.prepare(
+            net, torch.optim.SGD(net.parameters(), lr=0.1), DataLoader(Data(), batch_size=3, num_workers=1))
+        for batch in loader:
+            accelerator.backward(net(**batch)["loss"]); optimizer.step()
+        from transformers import Trainer, TrainingArguments
+        arguments = TrainingArguments(here, num_train_epochs=1, per_device_train_batch_size=2, report_to=[], use_cpu=True,
+                                      disable_tqdm=True, save_strategy="no", dataloader_num_workers=1)
+        Trainer(Net(), arguments, train_dataset=Data()).train()
+        """,
+    )
+    assert run.out.returncode == 0, run.out.stderr[-3000:]
+    trainer = run.trainer
+    assert "watch.error" not in trainer.said
+    by_size = {trainer.said[f"loader.{n}.batch_size"]: n for n in range(8) if f"loader.{n}.batch_size" in trainer.said}
+    for size, batches in (("4", 6), ("3", 8), ("2", 12)):
+        number = by_size[size]
+        assert len(trainer.of(NEXT, number)) >= batches
+        assert len(run.made(FETCH, number)) >= batches
+        assert trainer.said[f"loader.{number}.file"].endswith("program.py")
+    assert "DataLoader(Data(), 4" in trainer.said[f"loader.{by_size['4']}.source"]
+    assert "DataLoader(Data(), batch_size=3" in trainer.said[f"loader.{by_size['3']}.source"]
+    assert len(trainer.of(STEP)) == 26
+
+
+def test_a_program_without_torch_is_left_alone(tmp_path, prepared):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import sys\nsys.flavour = 'sweet'\n")
+    script = tmp_path / "plain.py"
+    script.write_text(
+        "import os, sys, sitecustomize\n"
+        "print(getattr(sys, 'flavour', None), sitecustomize.__file__, [type(f).__name__ for f in sys.meta_path])\n"
+        "print(os.environ.get('PYTHONPATH'))\n"
+    )
+    out = run_in(prepared, script, path=str(own))
+    assert out.stdout.startswith(f"sweet {own}/sitecustomize.py ['_Finder', ")
+    assert f"{prepared}/inject" in out.stdout and not out.stderr
+    off = run_in(prepared, script, path=str(own), STOKER_OFF="1")
+    assert off.stdout.startswith(f"sweet {own}/sitecustomize.py [") and "_Finder" not in off.stdout
+    elsewhere = {**environment(prepared, str(own))}
+    del elsewhere["STOKER_RUN"]
+    unset = subprocess.run(
+        [sys.executable, str(script)], env=elsewhere, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "_Finder" not in unset.stdout and unset.stdout.startswith("sweet")
+    script.write_text("print('fine')")
+    for option in ("-I", "-S", "-E"):
+        out = run_in(prepared, script, options=[option])
+        assert (out.stdout, out.stderr, out.returncode) == ("fine\n", "", 0)
+    (own / "sitecustomize.py").write_text("raise ValueError('mine')\n")
+    with_it, without = run_in(prepared, script, path=str(own)), run_in(None, script, path=str(own))
+    assert with_it.stdout == without.stdout and with_it.returncode == without.returncode
+    assert with_it.stderr == without.stderr and "ValueError: mine" in with_it.stderr
+    assert sorted(os.listdir(prepared)) == ["inject"]
+
+
+SMALL = """
+import os, sys, signal
+import torch
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __len__(self):
+        return 40
+    def __getitem__(self, index):
+        {body}
+        return torch.ones(2) * index
+if __name__ == "__main__":
+    {before}
+    for batch in DataLoader(Data(), 4, num_workers={workers}):
+        print(batch.tolist())
+"""
+
+
+def test_a_fault_of_the_watch_does_not_reach_the_program(tmp_path, prepared, watch):
+    broken = "import sys; sys.modules['_stoker_watch']._queue_of = lambda iterator: iterator.nothing"
+    run = watch(SMALL.format(body="pass", before=broken, workers=0))
+    assert run.out.returncode == 0 and not run.out.stderr and len(run.out.stdout.splitlines()) == 10
+    assert run.trainer.said["watch.error"].startswith("AttributeError")
+    assert not run.trainer.of(NEXT)
+    script = tmp_path / "program.py"
+    nowhere = run_in(prepared, script, STOKER_RUN="/dev/null/run")
+    assert nowhere.stdout == run.out.stdout and nowhere.returncode == 0 and not nowhere.stderr
+
+
+def test_what_user_code_raises_is_raised(tmp_path, prepared, watch):
+    code = SMALL.format(body="if index == 9: raise KeyError('nine')", before="pass", workers=0)
+    run = watch(code)
+    plain = run_in(None, tmp_path / "program.py")
+    assert (run.out.stdout, run.out.returncode) == (plain.stdout, plain.returncode) and plain.returncode == 1
+    assert run.out.stderr.endswith("KeyError: 'nine'\n")
+    assert [event.batch for event in run.trainer.of(FETCH)] == [0, 1]
+
+
+def test_a_worker_that_is_killed(tmp_path, prepared, watch):
+    run = watch(SMALL.format(body="if index == 30: os.kill(os.getpid(), signal.SIGKILL)", before="pass", workers=2))
+    assert run.out.returncode == 1 and "Error" in run.out.stderr  # torch has several ways to say it
+    assert run.out.stdout.startswith("[[0.0, 0.0], [1.0, 1.0]")
+    assert len(run.workers) == 2 and all(each.of(FETCH) for each in run.workers)
+
+
+def test_other_children_write_nothing(watch):
+    run = watch(
+        """
+        import os, subprocess, sys, torch
+        from torch.utils.data import DataLoader
+        for batch in DataLoader(list(range(8)), 4): pass
+        if not (child := os.fork()):
+            torch.ones(3).sum().item()
+            os._exit(0)
+        os.waitpid(child, 0)
+        subprocess.run([sys.executable, "-c", "import torch; torch.save(1, '/dev/null')"], check=True)
+        """
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    assert len(run.process) == 1 and len(os.listdir(run.folder / "process")) == 1
+    assert "watch.error" not in run.trainer.said
+
+
+def test_events_are_there_while_it_runs(tmp_path, prepared):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import time, torch\nfrom torch.utils.data import DataLoader\n"
+        "while True:\n    for batch in DataLoader(list(range(100)), 1): time.sleep(0.001)\n"
+    )
+    child = subprocess.Popen([sys.executable, str(script)], env=environment(prepared))
+    try:
+        deadline, seen = time.monotonic() + 120, 0
+        while time.monotonic() < deadline and seen < 1500:
+            time.sleep(0.1)
+            if (prepared / "events" / str(child.pid)).exists():
+                with contextlib.suppress(struct.error, AssertionError):
+                    process = Process(prepared, str(child.pid))
+                    seen = len(process.of(NEXT))
+        assert seen >= 1500 and child.poll() is None
+        assert all(event.start and event.dur for event in process.of(NEXT))
+        assert process.said["loader.0.batches"] == "100" and "loader.1.batches" not in process.said
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+
+def test_it_costs_little(watch):
+    """Batches of one millisecond. By its own account, and by the fastest of many batches with it and without it."""
+    run = watch(
+        """
+        import sys, time, torch
+        from torch.utils.data import DataLoader, Dataset
+        class Data(Dataset):
+            def __len__(self):
+                return 3200
+            def __getitem__(self, index):
+                end = time.perf_counter_ns() + 125_000
+                while time.perf_counter_ns() < end: pass
+                return index
+        def fastest(on):
+            sys.modules["_stoker_watch"]._on = on
+            least = float("inf")
+            batches = iter(DataLoader(Data(), 8))
+            last = time.perf_counter_ns()
+            for batch in batches:
+                now = time.perf_counter_ns()
+                least, last = min(least, now - last), now
+            return least
+        with_it, without = zip(*[(fastest(True), fastest(False)) for _ in range(3)])
+        print(min(with_it), min(without))
+        """
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    with_it, without = map(int, run.out.stdout.split())
+    trainer = run.trainer
+    whole = sum(event.dur for event in trainer.of(NEXT))
+    print(f"with {with_it} ns, without {without} ns, by its own account {trainer.spent / whole:.2%}")
+    assert with_it < 1.06 * without
+    assert trainer.spent < 0.06 * whole
