@@ -206,10 +206,10 @@ static int mark_interrupted(struct dr_intervals *out, struct dr_blocks *blocks, 
         return st_fail(err, STOKER_ENOMEM, "no memory for %u steps", out->count);
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].eval_calls;
-    const double usual_eval = dr_quantile(calls, out->count, 0.5);
+    const double usual_eval = dr_percentile(calls, out->count, 0.5);
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].other_calls;
-    const double usual = dr_quantile(calls, out->count, 0.5);
+    const double usual = dr_percentile(calls, out->count, 0.5);
     for (uint32_t k = 0; k < out->count; k++)
         out->all[k].interrupted =
             out->all[k].eval_calls > usual_eval || out->all[k].other_calls >= usual + 3;
