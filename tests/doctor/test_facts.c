@@ -232,6 +232,18 @@ static void test_without_optimizer(void)
        "without an optimizer a step is from next() to next()");
 }
 
+/* Two threads call next() at the same time: the second call begins before the first has returned. */
+static void test_overlapping_calls(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) {
+        event(trainer, DR_NEXT, made.now, 150 * MS, k, 0, 0, DR_NEXT_TRAINING | (k ? 0 : DR_NEXT_FIRST));
+        made.now += 100 * MS;
+    }
+    ok(!judge(-1) && near(facts.step, 0.1) && near(facts.stall_share, 1),
+       "no step waits longer than it lasts");
+}
+
 static void test_few(void)
 {
     struct dr_process *trainer = begin();
@@ -480,6 +492,7 @@ int main(void)
     test_two_loaders();
     test_accumulation();
     test_without_optimizer();
+    test_overlapping_calls();
     test_few();
     test_lost_events();
     test_epochs();

@@ -74,6 +74,10 @@ static void close_interval(struct dr_interval *interval, uint64_t ns)
     interval->closed = true;
     interval->end_ns = ns;
     interval->step.seconds = (double)(ns - interval->step.start_ns) / 1e9;
+    /* Calls by several threads at once overlap. */
+    interval->step.wait = fmin(interval->step.wait, interval->step.seconds);
+    if (!interval->stall_known)
+        interval->step.stall = interval->step.wait;
 }
 
 /* The loop was left before the loader's end: nobody knows when. */
