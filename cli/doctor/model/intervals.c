@@ -126,16 +126,27 @@ static void other_call(struct reading *reading, const struct dr_event *event)
     interval->eval_to_ns = event->start_ns + event->dur_ns;
 }
 
-static void stalled(struct reading *reading, const struct dr_event *event)
+/* The call is known by its start; by its batch's number alone it might be the one of another epoch. */
+static struct dr_interval *stalled_call(const struct reading *reading, const struct dr_event *event)
 {
+    struct dr_interval *by_batch = NULL;
     for (uint32_t back = 0; back < reading->out->count && back < LOOK_BACK; back++) {
         struct dr_interval *interval = &reading->out->all[reading->out->count - 1 - back];
-        if (interval->step.batch != event->batch || interval->stall_known)
-            continue;
-        interval->stall_known = true;
-        interval->step.stall = (double)event->dur_ns / 1e9;
-        return;
+        if (interval->step.start_ns == event->start_ns)
+            return interval;
+        if (!by_batch && interval->step.batch == event->batch && !interval->stall_known)
+            by_batch = interval;
     }
+    return by_batch;
+}
+
+static void stalled(struct reading *reading, const struct dr_event *event)
+{
+    struct dr_interval *interval = stalled_call(reading, event);
+    if (!interval || interval->stall_known)
+        return;
+    interval->stall_known = true;
+    interval->step.stall = (double)event->dur_ns / 1e9;
 }
 
 /* Something else that the training process did. */
