@@ -232,6 +232,18 @@ static void test_without_optimizer(void)
        "without an optimizer a step is from next() to next()");
 }
 
+/* Two threads call next() at the same time: the second call begins before the first has returned. */
+static void test_overlapping_calls(void)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 100; k++) {
+        event(trainer, DR_NEXT, made.now, 150 * MS, k, 0, 0, DR_NEXT_TRAINING | (k ? 0 : DR_NEXT_FIRST));
+        made.now += 100 * MS;
+    }
+    ok(!judge(-1) && near(facts.step, 0.1) && near(facts.stall_share, 1),
+       "no step waits longer than it lasts");
+}
+
 static void test_few(void)
 {
     struct dr_process *trainer = begin();
@@ -341,6 +353,22 @@ static void test_stalls(void)
            facts.copies_blocking_share == 1,
        "copies");
     ok(near(facts.gpu_memory_peak_share, 0.3), "GPU memory");
+    trainer = begin();
+    uint64_t started[100]; /* epochs of two batches, whose stalls are known when the next has begun */
+    for (uint32_t k = 0; k < 100; k++) {
+        started[k] = made.now;
+        step(trainer, k % 2, 40 * MS, 60 * MS);
+        if (k >= 3)
+            event(trainer, DR_STALL, started[k - 3], ((k - 3) % 4 < 2 ? 10 : 30) * MS, (k - 3) % 2, 0, 0,
+                  0);
+        if (k % 2)
+            end_epoch(trainer);
+    }
+    bool right = !judge(-1);
+    for (uint32_t k = 0; right && k + 2 < facts.step_count; k++)
+        right =
+            near(facts.steps[k].stall, (facts.steps[k].start_ns / MS - 1000) / 201 % 2 ? 0.03 : 0.01);
+    ok(right, "stalls are of the call in which they began");
 }
 
 static void make_table(struct dr_process *process, uint32_t first, uint32_t ticks)
@@ -480,6 +508,7 @@ int main(void)
     test_two_loaders();
     test_accumulation();
     test_without_optimizer();
+    test_overlapping_calls();
     test_few();
     test_lost_events();
     test_epochs();

@@ -136,7 +136,7 @@ int dr_facts_batches(struct dr_part *part)
     facts->batch_cpu_mean = cpu_sum / count;
     facts->batch_cv = dr_share(sqrt(fmax(squares / count - facts->batch_mean * facts->batch_mean, 0)),
                                facts->batch_mean);
-    facts->batch_p99 = dr_quantile(sorted, count, 0.99);
+    facts->batch_p99 = dr_percentile(sorted, count, 0.99);
     facts->slowest_share = dr_sum_mean(&tally.slowest);
     if (tally.opened) {
         facts->opens_per_sample = dr_share(tally.opens, tally.samples);

@@ -80,10 +80,10 @@ int dr_facts_outliers(struct dr_part *part)
     for (uint32_t k = part->first; k < intervals->count; k++)
         if (dr_is_ordinary(&intervals->all[k]))
             own[count++] = own_seconds(&intervals->all[k]);
-    struct outliers out = {.usual = dr_quantile(own, count, 0.5)};
+    struct outliers out = {.usual = dr_percentile(own, count, 0.5)};
     for (uint32_t k = 0; k < count; k++)
         own[k] = fabs(own[k] - out.usual);
-    const double deviation = 1.4826 * dr_quantile(own, count, 0.5);
+    const double deviation = 1.4826 * dr_percentile(own, count, 0.5);
     out.limit = out.usual + fmax(MANY_DEVIATIONS * deviation, LEAST_EXCESS * facts->step_p50);
     for (uint32_t k = part->first; k < intervals->count; k++)
         look_at(&out, intervals, k);

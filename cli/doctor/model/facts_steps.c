@@ -150,7 +150,7 @@ int dr_facts_steps(struct dr_part *part)
         one[k] = facts->steps[k].stall, other[k] = facts->steps[k].seconds;
     if (!dr_ratio_interval(one, other, count, &facts->stall_share_low, &facts->stall_share_high))
         return st_fail(part->err, STOKER_ENOMEM, "no memory for %u steps", count);
-    facts->step_p50 = dr_quantile(other, count, 0.5);
-    facts->step_p99 = dr_quantile(other, count, 0.99);
+    facts->step_p50 = dr_percentile(other, count, 0.5);
+    facts->step_p99 = dr_percentile(other, count, 0.99);
     return STOKER_OK;
 }

@@ -74,6 +74,10 @@ static void close_interval(struct dr_interval *interval, uint64_t ns)
     interval->closed = true;
     interval->end_ns = ns;
     interval->step.seconds = (double)(ns - interval->step.start_ns) / 1e9;
+    /* Calls by several threads at once overlap. */
+    interval->step.wait = fmin(interval->step.wait, interval->step.seconds);
+    if (!interval->stall_known)
+        interval->step.stall = interval->step.wait;
 }
 
 /* The loop was left before the loader's end: nobody knows when. */
@@ -122,16 +126,27 @@ static void other_call(struct reading *reading, const struct dr_event *event)
     interval->eval_to_ns = event->start_ns + event->dur_ns;
 }
 
-static void stalled(struct reading *reading, const struct dr_event *event)
+/* The call is known by its start; by its batch's number alone it might be the one of another epoch. */
+static struct dr_interval *stalled_call(const struct reading *reading, const struct dr_event *event)
 {
+    struct dr_interval *by_batch = NULL;
     for (uint32_t back = 0; back < reading->out->count && back < LOOK_BACK; back++) {
         struct dr_interval *interval = &reading->out->all[reading->out->count - 1 - back];
-        if (interval->step.batch != event->batch || interval->stall_known)
-            continue;
-        interval->stall_known = true;
-        interval->step.stall = (double)event->dur_ns / 1e9;
-        return;
+        if (interval->step.start_ns == event->start_ns)
+            return interval;
+        if (!by_batch && interval->step.batch == event->batch && !interval->stall_known)
+            by_batch = interval;
     }
+    return by_batch;
+}
+
+static void stalled(struct reading *reading, const struct dr_event *event)
+{
+    struct dr_interval *interval = stalled_call(reading, event);
+    if (!interval || interval->stall_known)
+        return;
+    interval->stall_known = true;
+    interval->step.stall = (double)event->dur_ns / 1e9;
 }
 
 /* Something else that the training process did. */
@@ -206,10 +221,10 @@ static int mark_interrupted(struct dr_intervals *out, struct dr_blocks *blocks, 
         return st_fail(err, STOKER_ENOMEM, "no memory for %u steps", out->count);
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].eval_calls;
-    const double usual_eval = dr_quantile(calls, out->count, 0.5);
+    const double usual_eval = dr_percentile(calls, out->count, 0.5);
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].other_calls;
-    const double usual = dr_quantile(calls, out->count, 0.5);
+    const double usual = dr_percentile(calls, out->count, 0.5);
     for (uint32_t k = 0; k < out->count; k++)
         out->all[k].interrupted =
             out->all[k].eval_calls > usual_eval || out->all[k].other_calls >= usual + 3;

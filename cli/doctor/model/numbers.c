@@ -44,7 +44,7 @@ static int compare_doubles(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-double dr_quantile(double *values, uint32_t count, double share)
+double dr_percentile(double *values, uint32_t count, double share)
 {
     if (!count)
         return NAN;
@@ -81,8 +81,8 @@ bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, 
         ratio[k] = b > 0 ? a / b : 0;
     }
     free(sums);
-    *low = dr_quantile(ratio, DRAWN, 0.025);
-    *high = dr_quantile(ratio, DRAWN, 0.975);
+    *low = dr_percentile(ratio, DRAWN, 0.025);
+    *high = dr_percentile(ratio, DRAWN, 0.975);
     return true;
 }
 

@@ -16,7 +16,7 @@ void dr_sum_add(struct dr_sum *sum, double value);
 double dr_sum_mean(const struct dr_sum *sum);
 
 /* Sorts the values; share 0.5 is the median. */
-double dr_quantile(double *values, uint32_t count, double share);
+double dr_percentile(double *values, uint32_t count, double share);
 /* The ratio of two sums over a series, 95 % of it by bootstrap over blocks. False: no memory. */
 bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, double *low,
                        double *high);

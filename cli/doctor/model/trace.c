@@ -44,13 +44,14 @@ static double step_cpu_of(const struct dr_facts *facts)
     return fmax(cpu, 0);
 }
 
-/* CPUs for this training process: others on the machine have theirs, and ranks share. */
+/* CPUs for this training process: others on the machine have theirs, but not what this run has had;
+ * ranks share. */
 static double cpus_of(const struct dr_facts *facts)
 {
     const struct dr_limits *limits = &facts->limits;
     double cpus = limits->cpus;
     if (dr_known(limits->cpus_machine) && limits->cpus >= limits->cpus_machine)
-        cpus -= or_else(facts->cpus_busy_others, 0);
+        cpus = fmax(cpus - or_else(facts->cpus_busy_others, 0), or_else(facts->cpus_used, 0));
     if (facts->rank_count > 1)
         cpus /= facts->rank_count;
     return dr_known(cpus) ? fmax(cpus, 1) : NAN;
