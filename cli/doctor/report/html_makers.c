@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/html.h"
+#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/numbers.h"
 #include "cli/doctor/report/timeline.h"
 
@@ -210,13 +210,14 @@ static void put_distribution(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
     double counts[BATCH_BARS] = {0};
-    double *sorted = f->batch_seconds ? dr_sorted(f->batch_seconds, f->batch_count) : NULL;
+    double *sorted = f->batch_seconds && f->batch_count ? calloc(f->batch_count, sizeof *sorted) : NULL;
     if (!sorted) {
         dr_html_none(page, "How long batches take is not known: none was seen while it was made.");
         return;
     }
-    const double p50 = dr_percentile(sorted, f->batch_count, 0.5),
-                 p99 = dr_percentile(sorted, f->batch_count, 0.99);
+    memcpy(sorted, f->batch_seconds, f->batch_count * sizeof *sorted);
+    const double p50 = dr_quantile(sorted, f->batch_count, 0.5),
+                 p99 = dr_quantile(sorted, f->batch_count, 0.99);
     const double end = fmax(p99 * 1.3, sorted[0] + 1e-6);
     for (uint32_t i = 0; i < f->batch_count; i++) {
         const double place = f->batch_seconds[i] / end * BATCH_BARS;
