@@ -93,7 +93,11 @@ static const char page_style[] =
 void html_begin(FILE *to, const char *title, const char *style)
 {
     fputs("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-          "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>",
+          "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
+          /* whatever a name may hold, the browser asks nobody for anything */
+          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data:; "
+          "style-src "
+          "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
           to);
     html_text(to, title);
     fprintf(to, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n", page_style, style);

@@ -64,7 +64,7 @@ debian_packages() {
         need openssl "certificates for that" has openssl
         # 96 MB to fetch and 311 MB installed. Others than Debian have no such package: that test is passed over.
         if grep -q '^ID=debian$' /etc/os-release; then
-            need chromium-headless-shell "shows the page of stoker info" has_chromium
+            need chromium-headless-shell "shows the pages of stoker info and report" has_chromium
         fi
         if [ "$(uname -m)" = aarch64 ]; then
             need gcc-x86-64-linux-gnu "builds them" has x86_64-linux-gnu-gcc

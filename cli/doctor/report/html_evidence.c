@@ -130,11 +130,25 @@ static void put_rules(const struct dr_page *page)
     for (uint32_t i = 0; i < v->cleared_count; i++)
         put_rule(to, v->cleared[i], "no", "good-text", "looked at: not the problem");
     for (uint32_t i = 0; i < v->unjudged_count; i++) {
-        snprintf(needs, sizeof needs, "could not be judged; needs %s",
-                 *v->unjudged[i]->needs ? v->unjudged[i]->needs : "more data");
+        size_t used = (size_t)snprintf(needs, sizeof needs, "could not be judged; needs %s",
+                                       *v->unjudged[i]->needs ? "" : "more data");
+        for (const char *c = v->unjudged[i]->needs; *c && used + 3 < sizeof needs; c++) {
+            needs[used++] = *c;
+            if (*c == ',' && c[1] != ' ')
+                needs[used++] = ' ';
+        }
+        needs[used] = '\0';
         put_rule(to, v->unjudged[i], "?", "unsure-text", needs);
     }
     fputs("</table></div>\n", to);
+}
+
+static const char *or_empty(const char *text) { return text ? text : ""; }
+
+static bool same_reason(const struct dr_missing *a, const struct dr_missing *b)
+{
+    return !strcmp(or_empty(a->why), or_empty(b->why)) &&
+           !strcmp(or_empty(a->remedy), or_empty(b->remedy));
 }
 
 static void put_missing(const struct dr_page *page)
@@ -149,12 +163,18 @@ static void put_missing(const struct dr_page *page)
     fputs("<div class=scroll><table><tr><th>signal</th><th>why it is missing</th><th>remedy</th></tr>\n",
           to);
     for (uint32_t i = 0; i < run->missing_count; i++) {
+        const struct dr_missing *first = &run->missing[i];
         fputs("<tr><td><code>", to);
-        html_text(to, run->missing[i].signal);
+        html_text(to, first->signal);
+        /* those that follow for the same reason share its row */
+        for (; i + 1 < run->missing_count && same_reason(first, &run->missing[i + 1]); i++) {
+            fputs(", ", to);
+            html_text(to, run->missing[i + 1].signal);
+        }
         fputs("</code></td><td>", to);
-        html_text(to, run->missing[i].why ? run->missing[i].why : "");
+        html_text(to, or_empty(first->why));
         fputs("</td><td>", to);
-        html_text(to, run->missing[i].remedy ? run->missing[i].remedy : "");
+        html_text(to, or_empty(first->remedy));
         fputs("</td></tr>\n", to);
     }
     fputs("</table></div>\n", to);

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/html.h"
+#include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/numbers.h"
 #include "cli/doctor/report/timeline.h"
 
@@ -13,7 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GANTT_STEPS = 20, GANTT_ROWS = 24, GANTT_MADE = 2000, BATCH_BARS = 40, SLOWEST_SHOWN = 5 };
+enum {
+    GANTT_STEPS = 20,
+    GANTT_ROWS = 24,
+    GANTT_MADE = 2000,
+    GANTT_TRACKS = 512,
+    BATCH_BARS = 40,
+    SLOWEST_SHOWN = 5
+};
 
 /* ---- capacity ---------------------------------------------------------------------------------- */
 
@@ -131,17 +138,25 @@ static void put_made_box(const struct gantt *g, uint32_t row, const struct dr_ma
     }
 }
 
-/* The row of each batch: a row for each track of each process, as far as there is room. Returns rows. */
-static uint32_t give_rows(const struct dr_made *made, uint64_t count, uint32_t *rows)
+/* The row of each batch: one for each track of each maker. A worker that is started anew for an epoch
+ * keeps the row of its number. Returns the number of rows; batches beyond the last have that number. */
+static uint32_t give_rows(const struct dr_run *run, const struct dr_made *made, uint64_t count,
+                          uint32_t *rows)
 {
+    uint64_t keys[GANTT_TRACKS];
     uint32_t used = 1;
-    uint32_t known[DR_LANES];
     for (uint64_t i = 0; i < count; i++) {
-        if (!i || made[i].process != made[i - 1].process)
-            memset(known, 0, sizeof known);
-        if (!known[made[i].lane])
-            known[made[i].lane] = used++;
-        rows[i] = known[made[i].lane];
+        const struct dr_process *process = &run->process[made[i].process];
+        const bool numbered = process->role == DR_WORKER && process->worker >= 0;
+        const uint64_t maker =
+            numbered ? (uint64_t)process->worker : UINT32_MAX + (uint64_t)made[i].process;
+        const uint64_t key = maker * DR_LANES + made[i].lane;
+        uint32_t row = 1;
+        while (row < used && keys[row] != key)
+            row++;
+        if (row == used && used < GANTT_TRACKS)
+            keys[used++] = key;
+        rows[i] = row;
     }
     return used;
 }
@@ -175,7 +190,8 @@ static void put_gantt(const struct dr_page *page, const struct dr_made *made, ui
         dr_html_none(page, "Out of memory for the chart of workers.");
         return;
     }
-    const uint32_t all = give_rows(made, count, rows), shown = all < GANTT_ROWS ? all : GANTT_ROWS;
+    const uint32_t all = give_rows(page->facts->run, made, count, rows),
+                   shown = all < GANTT_ROWS ? all : GANTT_ROWS;
     const struct gantt g = {to, from, until};
     fprintf(to, "<h3>%u steps, %s</h3>\n<p class=legend>", steps,
             dr_seconds_text(&text, (double)(until - from) / 1e9));
@@ -210,11 +226,12 @@ static void put_distribution(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
     double counts[BATCH_BARS] = {0};
-    double *sorted = f->batch_seconds ? dr_sorted(f->batch_seconds, f->batch_count) : NULL;
+    double *sorted = f->batch_seconds && f->batch_count ? calloc(f->batch_count, sizeof *sorted) : NULL;
     if (!sorted) {
         dr_html_none(page, "How long batches take is not known: none was seen while it was made.");
         return;
     }
+    memcpy(sorted, f->batch_seconds, f->batch_count * sizeof *sorted);
     const double p50 = dr_quantile(sorted, f->batch_count, 0.5),
                  p99 = dr_quantile(sorted, f->batch_count, 0.99);
     const double end = fmax(p99 * 1.3, sorted[0] + 1e-6);

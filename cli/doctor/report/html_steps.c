@@ -33,7 +33,9 @@ static void put_stack(const struct dr_page *page, const char *name, const struct
                     dr_seconds_text(&text, parts[i].seconds));
     fputs("</div><p class=legend>", to);
     for (size_t i = 0; i < count; i++)
-        if (isfinite(parts[i].seconds) && parts[i].seconds >= 0)
+        if (parts[i].seconds == 0)
+            continue; /* nothing of it was seen */
+        else if (isfinite(parts[i].seconds))
             fprintf(to,
                     "<span class=key><i style=\"background:var(--c-%s)\"></i>%s <b>%s</b> %s</span> ",
                     parts[i].color, parts[i].name, dr_seconds_text(&text, parts[i].seconds),
@@ -200,7 +202,7 @@ static void put_ready_histogram(const struct dr_page *page)
     if (!(known > 0))
         return;
     char middle[24], end[24];
-    const uint32_t bars = last < 3 ? 4 : last + 1;
+    const uint32_t bars = last < 4 ? 5 : (last + 1) | 1; /* odd: one of them is the middle */
     snprintf(middle, sizeof middle, "%u", (bars - 1) / 2);
     snprintf(end, sizeof end, bars == READY_BARS ? "%u or more" : "%u", bars - 1);
     const char *const labels[3] = {"0 ready", middle, end};

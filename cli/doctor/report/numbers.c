@@ -4,7 +4,8 @@
  */
 #include "cli/doctor/report/numbers.h"
 
-#include <stdlib.h>
+#include "cli/doctor/model/numbers.h"
+
 #include <string.h>
 
 #define FACT(name, unit, meaning)                                                                       \
@@ -33,6 +34,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(sync, "s", "waiting for the GPU, host time a step"),
     FACT(optimizer, "s", "optimizer.step(), host time a step"),
     FACT(samples_per_second, "1/s", "samples a second"),
+    FACT(accumulation, "", "calls of next() for one step of the optimizer"),
     FACT(readiness, "share", "calls of next() that found their batch ready"),
     FACT(ready_mean, "", "batches ready at next(), mean"),
     FACT(behind_share, "share", "calls that waited while later batches were ready"),
@@ -152,28 +154,18 @@ uint64_t dr_part_begin(uint64_t rows, uint32_t parts, uint32_t part)
 
 double dr_mean_between(const struct dr_table *table, uint32_t signal, uint64_t begin, uint64_t end)
 {
-    double sum = 0;
-    uint64_t known = 0;
-    for (uint64_t i = begin; i < end && i < table->ticks; i++) {
-        const double value = dr_at(table, (uint32_t)i, signal);
-        if (isfinite(value)) {
-            sum += value;
-            known++;
-        }
-    }
-    return known ? sum / (double)known : NAN;
+    const uint64_t last = end < table->ticks ? end : table->ticks;
+    if (begin >= last)
+        return NAN;
+    return dr_column_mean(table, (struct dr_rows){(uint32_t)begin, (uint32_t)last}, signal);
 }
 
 double dr_mean_of(const double *values, uint64_t begin, uint64_t end)
 {
-    double sum = 0;
-    uint64_t known = 0;
+    struct dr_sum sum = {0};
     for (uint64_t i = begin; i < end; i++)
-        if (isfinite(values[i])) {
-            sum += values[i];
-            known++;
-        }
-    return known ? sum / (double)known : NAN;
+        dr_sum_add(&sum, values[i]);
+    return dr_sum_mean(&sum);
 }
 
 double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64_t begin, uint64_t end)
@@ -182,20 +174,4 @@ double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64
     if (end <= first)
         return NAN;
     return dr_mean_between(&process->table, signal, begin > first ? begin - first : 0, end - first);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double *dr_sorted(const double *values, uint64_t count)
-{
-    double *copy = count && count < SIZE_MAX / sizeof *copy ? malloc(count * sizeof *copy) : NULL;
-    if (copy) {
-        memcpy(copy, values, count * sizeof *copy);
-        qsort(copy, count, sizeof *copy, ascending);
-    }
-    return copy;
 }

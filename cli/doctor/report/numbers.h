@@ -25,7 +25,5 @@ double dr_mean_between(const struct dr_table *table, uint32_t signal, uint64_t b
 double dr_mean_of(const double *values, uint64_t begin, uint64_t end);
 /* The same for a process, by the run's ticks. */
 double dr_process_mean(const struct dr_process *process, uint32_t signal, uint64_t begin, uint64_t end);
-/* A copy, sorted; NULL when out of memory or there is nothing. The caller frees it. */
-double *dr_sorted(const double *values, uint64_t count);
 
 #endif

@@ -151,8 +151,9 @@ addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
   if (e.key === "t") theme();
   if (e.key !== "j" && e.key !== "k") return;
-  const top = p => p.getBoundingClientRect().top - 60;
-  const next = e.key === "j" ? parts.find(p => top(p) > 8) : parts.filter(p => top(p) < -8).pop();
+  const focused = parts.findIndex(p => p.contains(document.activeElement));
+  const shown = parts.findLastIndex(p => p.getBoundingClientRect().top <= parseFloat(getComputedStyle(p).scrollMarginTop) + 8);
+  const next = parts[(focused < 0 ? shown : focused) + (e.key === "j" ? 1 : -1)];
   if (next) {
     next.scrollIntoView({behavior: "instant"});
     next.focus({preventScroll: true});

@@ -44,17 +44,21 @@ double dr_steps_ready(const struct dr_facts *facts, uint64_t begin, uint64_t end
     return known > 0 ? sum / known : NAN;
 }
 
-static const char *unknown(struct dr_text *room)
+/* What no format is made for: "n/a", or the bare number where it is beyond anything that is measured.
+ * NULL: neither. */
+static const char *odd_text(struct dr_text *room, double value)
 {
-    strcpy(room->text, "n/a");
+    if (isfinite(value) && fabs(value) < 1e15)
+        return NULL;
+    snprintf(room->text, sizeof room->text, isfinite(value) ? "%.3g" : "n/a", value);
     return room->text;
 }
 
 const char *dr_seconds_text(struct dr_text *room, double seconds)
 {
     const double size = fabs(seconds);
-    if (!isfinite(seconds))
-        return unknown(room);
+    if (odd_text(room, seconds))
+        return room->text;
     if (size == 0)
         snprintf(room->text, sizeof room->text, "0 s");
     else if (size < 1e-3)
@@ -71,8 +75,8 @@ const char *dr_seconds_text(struct dr_text *room, double seconds)
 
 const char *dr_share_text(struct dr_text *room, double share)
 {
-    if (!isfinite(share))
-        return unknown(room);
+    if (odd_text(room, share))
+        return room->text;
     snprintf(room->text, sizeof room->text, share > 0 && share < 0.0995 ? "%.1f %%" : "%.0f %%",
              100 * share);
     return room->text;
@@ -81,8 +85,8 @@ const char *dr_share_text(struct dr_text *room, double share)
 const char *dr_plain_text(struct dr_text *room, double value)
 {
     struct number_text number;
-    if (!isfinite(value))
-        return unknown(room);
+    if (odd_text(room, value))
+        return room->text;
     if (fabs(value) >= 100 || value == floor(value))
         snprintf(room->text, sizeof room->text, "%s", with_commas(&number, value));
     else
@@ -93,8 +97,8 @@ const char *dr_plain_text(struct dr_text *room, double value)
 const char *dr_unit_text(struct dr_text *room, double value, const char *unit)
 {
     struct bytes_text bytes;
-    if (!isfinite(value))
-        return unknown(room);
+    if (odd_text(room, value))
+        return room->text;
     if (!strcmp(unit, "share"))
         return dr_share_text(room, value);
     if (!strcmp(unit, "s"))
