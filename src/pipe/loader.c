@@ -97,7 +97,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     atomic_store(&loader->stopping, false);
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
-    loader->tuning.returned_ns = 0;
+    loader->tuning.returned_ns = loader->tuning.late_ns = 0;
     st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
     st_engines_wake(loader);
@@ -172,8 +172,7 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
     if ((*out = due_slot(loader)))
         return 0;
     const struct timespec until = time_limit(loader);
-    loader->tuning.late = true;
-    st_tuning_hurry(loader);
+    st_tuning_late(loader);
     while (!(*out = due_slot(loader))) {
         int rc = 0;
         if (loader->interrupted) {
@@ -231,7 +230,6 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     const uint64_t began = st_now_ns();
     pthread_mutex_lock(&loader->lock);
     loader->failed_samples = 0; /* who goes on leaves that batch behind */
-    loader->tuning.late = false;
     if (!loader->epoch.running)
         rc = st_fail(err, STOKER_EINVAL, "no epoch is under way: call stoker_loader_start first");
     else if (loader->delivered == loader->epoch.batches)
@@ -239,7 +237,9 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
     if (*out)
-        depth = st_tuning_delivered(loader, began, (*out)->count);
+        depth = st_tuning_delivered(loader, (*out)->count);
+    else if (rc != STOKER_ETIMEOUT) /* who asks again goes on waiting */
+        loader->tuning.late_ns = 0;
     loader->count.wait_ns += st_now_ns() - began;
     pthread_mutex_unlock(&loader->lock);
     /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */

@@ -85,7 +85,7 @@ struct st_tuning {
     struct st_tune tune;
     pthread_cond_t rest; /* workers that are not needed wait here */
     bool hurry;          /* all are, until there is nothing left to begin */
-    bool late;           /* the batch that is due was not ready when it was asked for */
+    uint64_t late_ns;    /* since when the consumer waits for the batch that is due; 0: it does not */
     double cpus;         /* that are this process's share */
     uint64_t returned_ns; /* when the last batch of this epoch was handed out; 0: it is the first */
     double usual;         /* seconds from batch to batch, lately */
@@ -111,11 +111,13 @@ static inline uint32_t st_tuned(const struct st_tuning *tuning, enum st_lever_na
 
 /* Sets a lever, whatever it was moved to. The reader is told by the caller, without the lock: st_reader_limit. */
 void st_tuning_set(struct stoker_loader *loader, enum st_lever_name name, uint32_t value);
-/* An epoch begins, or the consumer waits: every worker helps until enough batches are under way. */
+/* An epoch begins: every worker helps until enough batches are under way. */
 void st_tuning_hurry(struct stoker_loader *loader);
-/* A batch was asked for at `asked_ns` and is handed out now. Not 0: how far the reader is to read ahead from now on,
- * which the caller tells it without the lock (st_reader_limit). */
-uint32_t st_tuning_delivered(struct stoker_loader *loader, uint64_t asked_ns, uint32_t samples);
+/* The batch that is due is asked for and is not ready: the same. */
+void st_tuning_late(struct stoker_loader *loader);
+/* It is handed out. Not 0: how far the reader is to read ahead from now on, which the caller tells it without the lock
+ * (st_reader_limit). */
+uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples);
 /* Whether the worker is not needed now. */
 bool st_tuning_rests(const struct st_worker *worker);
 void st_tuning_stats(const struct stoker_loader *loader, struct stoker_stats *out);

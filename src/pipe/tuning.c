@@ -83,6 +83,13 @@ void st_tuning_hurry(struct stoker_loader *loader)
         pthread_cond_broadcast(&tuning->rest);
 }
 
+void st_tuning_late(struct stoker_loader *loader)
+{
+    if (!loader->tuning.late_ns)
+        loader->tuning.late_ns = st_now_ns();
+    st_tuning_hurry(loader);
+}
+
 static uint64_t cpu_ns(void)
 {
     struct timespec t;
@@ -129,13 +136,13 @@ static struct st_tune_seen end_window(struct stoker_loader *loader, uint64_t now
     return seen;
 }
 
-uint32_t st_tuning_delivered(struct stoker_loader *loader, uint64_t asked_ns, uint32_t samples)
+uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
 {
     struct st_tuning *tuning = &loader->tuning;
     const uint64_t now = st_now_ns(), before = tuning->returned_ns;
-    const double waited = tuning->late ? (double)(now - asked_ns) / 1e9 : 0;
+    const double waited = tuning->late_ns ? (double)(now - tuning->late_ns) / 1e9 : 0;
     tuning->returned_ns = now;
-    tuning->late = false;
+    tuning->late_ns = 0;
     if (!before || !loader->worker_count) /* the first of an epoch is always waited for */
         return 0;
     const double took = (double)(now - before) / 1e9, own = took - waited;
