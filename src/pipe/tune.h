@@ -89,6 +89,7 @@ struct st_tuning {
     double cpus;         /* that are this process's share */
     uint64_t returned_ns; /* when the last batch of this epoch was handed out; 0: it is the first */
     double usual;         /* seconds from batch to batch, lately */
+    bool paused;          /* the consumer has just done something else */
     double window_seconds; /* at least */
     struct {              /* the window under way */
         double seconds, late, samples;

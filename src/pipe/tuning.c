@@ -146,7 +146,10 @@ uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
     if (!before || !loader->worker_count) /* the first of an epoch is always waited for */
         return 0;
     const double took = (double)(now - before) / 1e9, own = took - waited;
-    if (own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0)
+    const bool long_one = own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0;
+    const bool pause = long_one && !tuning->paused; /* two in a row are its new speed */
+    tuning->paused = pause;
+    if (pause)
         return 0;
     if (!tuning->window.began_ns)
         begin_window(loader, now);

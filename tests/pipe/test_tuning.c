@@ -1,6 +1,7 @@
 /* A loader whose workers, batches kept ready and depth of reading ahead are moved while it runs: the same bytes, in the
  * same order, within its memory; and workers that rest come back when they are needed. */
 #include "pipe/harness.h"
+#include "source/reader/ring.h"
 
 #include <unistd.h>
 
@@ -205,6 +206,38 @@ static void by_itself(void)
     st_loader_close(loader);
 }
 
+/* A store whose reads take long, and a depth too small for it. */
+static int late_store(uint64_t sample, struct stoker_error *err)
+{
+    (void)sample;
+    (void)err;
+    usleep(4000);
+    return 0;
+}
+
+static void reads_ahead(void)
+{
+    struct harness_calls late = {items, COUNT, late_store};
+    struct stoker_loader *loader = harness_open_calls(&late, 2, STOKER_ON_ERROR_RAISE, 2);
+    struct stoker_stats stats = {.size = sizeof stats};
+    const struct stoker_batch *batch;
+    const uint64_t until = st_now_ns() + PATIENCE_S * 1000000000ull;
+    pthread_mutex_lock(&loader->lock);
+    st_tune_lever(&loader->tuning.tune, ST_TUNE_DEPTH, 4, 4, 32);
+    loader->tuning.window_seconds = 0.01;
+    pthread_mutex_unlock(&loader->lock);
+    st_reader_limit(loader->reader, 4);
+    do {
+        st_loader_start(loader, NULL, 0, NULL);
+        while (st_loader_next(loader, &batch, NULL) == 0)
+            st_batch_release(batch, NULL);
+        st_loader_stats(loader, &stats);
+    } while (stats.tuned_read_ahead <= 8 && st_now_ns() < until);
+    ok(stats.tuned_read_ahead > 8 && loader->reader->limit == stats.tuned_read_ahead,
+       "a store that sleeps: a depth of 4 becomes %u (%s)", stats.tuned_read_ahead, stats.tuning_last);
+    st_loader_close(loader);
+}
+
 int main(void)
 {
     items = test_items(COUNT);
@@ -214,6 +247,7 @@ int main(void)
     within_memory();
     rest();
     by_itself();
+    reads_ahead();
     test_items_free(items, COUNT);
     return done_testing();
 }
