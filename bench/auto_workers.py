@@ -7,7 +7,7 @@
 Scenes: `warm`, files in the page cache; `busy`, the same with a training thread that computes half of the time;
 `cold`, files taken out of the page cache before each turn; `http`, a tar file by URL, each request 10 ms late;
 `step`, files in the page cache and a consumer that sleeps after each batch for three times as long as all CPUs
-take to make one, and does not in the second half of each turn (of 24 s at least: the tuner has to notice): a line
+take to make one (0.2 s at most), and does not in the second half of each turn (of 24 s at least: the tuner has to notice): a line
 for each half. There auto's prefetch is left to it too.
 Each contestant is a process of its own, pinned to the CPUs in question, whose loader stays open; they take turns,
 in another order each round. A ratio is the median of the ratios of the rounds. Prints a JSON line for each case,
@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from late_server import late_server
 
 BATCH, LATE_MS, PICTURES, COPIES = 64, 10, 250, 8
-STEP_SECONDS = 24.0
+STEP_SECONDS, PAUSE_MOST = 24.0, 0.2
 
 
 # ---- a contestant: opens its loader once, and then runs whenever a line says for how long ------------------
@@ -165,7 +165,7 @@ def case(scene: str, cpus: int, data: str, files: list[Path], args: argparse.Nam
         for name in order:
             contestants[name].turn(args.seconds / 2, counts=False)
         if scene == "step":
-            pause = 3 * BATCH / contestants[str(cpus)].turn(args.seconds, counts=False)
+            pause = min(3 * BATCH / contestants[str(cpus)].turn(args.seconds, counts=False), PAUSE_MOST)
         for _ in range(args.rounds):
             rng.shuffle(order)
             for name in order:
