@@ -342,9 +342,14 @@ struct stoker_loader_options {
     int32_t workers;                   /* threads that decode; 0: the calling thread; -1 (default): auto, the
                                           CPUs that this process may use (affinity, cgroup quota), divided by
                                           LOCAL_WORLD_SIZE where torchrun has set it; 0 where the data set is
-                                          so small that threads would not pay */
-    uint32_t prefetch;                 /* batches kept ready ahead; default 2 */
-    uint32_t read_ahead;               /* samples being read ahead of decoding; 0 (default): auto */
+                                          so small that threads would not pay. Those that are not needed to have
+                                          every batch ready rest while the run goes on. A number that is given
+                                          is never changed */
+    uint32_t prefetch;                 /* batches kept ready ahead; 0 (default): auto, 2 at first, and more (up to
+                                          8, and a quarter of max_memory) if that keeps the consumer from waiting;
+                                          2 with a device or pin_memory */
+    uint32_t read_ahead;               /* samples being read ahead of decoding; 0 (default): auto, 64 or more, by
+                                          URL 320, and up to four times as many if that helps */
     bool drop_last;                    /* leave out a last batch that is not full (default false) */
     struct stoker_order_options order; /* default: sequential, seed 0, not distributed */
     enum stoker_dtype dtype;           /* STOKER_F32 (default) where the pipeline ends in floats */
@@ -557,6 +562,13 @@ struct stoker_stats {
     uint64_t memory_wait_ns;            /* workers waited for memory, summed over them */
     const char *reader_note;            /* why `reader`, which reads ahead, is not io_uring; NULL: it is, or need
                                            not be. As long as the loader lives */
+    /* What is left to the loader (workers -1, prefetch 0, read_ahead 0) it moves at run time, one at a time, and keeps
+     * a move only if it helps. No byte of a batch depends on it. */
+    uint32_t tuned_workers;             /* that work now; the others of `workers` rest */
+    uint32_t tuned_prefetch, tuned_read_ahead; /* batches kept ready, samples read ahead at most, now */
+    uint32_t tuning_moves, tuning_reverted;    /* so far; of them those that took one back that did not help */
+    const char *tuning_limit;           /* what held the loader back when that was looked at last; for ever */
+    char tuning_last[160];              /* the last move, in words; "": there was none */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);

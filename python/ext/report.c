@@ -79,6 +79,8 @@ static bool put_numbers(PyObject *dict, const struct stoker_stats *stats)
         NUMBER(copied_bytes), NUMBER(raw_rows),       NUMBER(resized_rows), NUMBER(pinned_bytes),
         NUMBER(engine_rows),  NUMBER(engine_failures), NUMBER(memory_allowed), NUMBER(memory_held),
         NUMBER(memory_peak),  NUMBER(read_bytes),     NUMBER(data_bytes),  NUMBER(memory_wait_ns),
+        NUMBER(tuned_workers), NUMBER(tuned_prefetch), NUMBER(tuned_read_ahead), NUMBER(tuning_moves),
+        NUMBER(tuning_reverted),
     };
 #undef NUMBER
 
@@ -106,6 +108,8 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
         put(dict, "source_note", sentence(stats.source_note)) &&
         put(dict, "engine_note", sentence(stats.engine_note)) &&
         put(dict, "reader_note", sentence(stats.reader_note)) &&
+        put(dict, "tuning_limit", sentence(stats.tuning_limit)) &&
+        put(dict, "tuning_last", sentence(stats.tuning_last)) &&
         put(dict, "per_worker", worker_list(handle)) && put(dict, "paths", path_list(handle)))
         return dict;
     Py_XDECREF(dict);

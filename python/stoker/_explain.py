@@ -78,7 +78,21 @@ def engine_plan(loader: Any) -> Plan:
     rows.append(Row("collate", engine, "each sample is written to its place in the batch"))
     if loader.batch_transforms is not None:
         rows.append(Row("batch_transforms", "this process", "they work on whole batches"))
-    return Plan([*rows, _copy_row(loader)])
+    return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
+
+
+def _tuning_rows(loader: Any) -> list[Row]:
+    """What the engine's threads are set to, and by whom."""
+    native = loader._native
+    if not native.threads():
+        return []
+    now = native.stats()["tuning"]
+    asked = {"num_workers": loader._asked[2], "prefetch_factor": loader._asked[3], "read_ahead": loader.read_ahead}
+    given = [name for name, value in asked.items() if value not in (None, 0, "auto")]
+    active = f"{now['workers']} of {native.threads()} threads active"
+    setting = f"{active}, {now['prefetch']} batches kept ready, up to {now['read_ahead']} read ahead"
+    why = f"last move: {now['last']}" if now["last"] else "not moved so far"
+    return [Row("settings", setting, why, f"leave out {', '.join(given)}" if given else "")]
 
 
 def _copy_row(loader: Any) -> Row:

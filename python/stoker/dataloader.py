@@ -71,10 +71,13 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes
         as threads the CPUs this process may use (affinity and cgroup quota), all of them, divided by the
         ranks on this machine under torchrun (LOCAL_WORLD_SIZE), or none for data so small that threads
-        would not pay; and no processes (torch's default). 0 works in the calling thread.
+        would not pay; and no processes (torch's default). 0 works in the calling thread. Of "auto" threads
+        those rest that are not needed to have every batch ready; a number is never changed.
     timeout: seconds to wait for a batch; 0 waits for ever.
     generator: for order="torch" it draws the order, as in torch; otherwise its seed is the default seed.
-    prefetch_factor: batches kept ready ahead (2): in all by threads, by each worker process.
+    prefetch_factor: batches kept ready ahead: in all by threads, by each worker process. By default 2; threads keep up
+        to 8 where that is what keeps next() from waiting, and max_memory has room for it (not with device or
+        pin_memory). stats()["tuning"] says what it came to.
     persistent_workers: threads stay for the next epoch unless this is False, processes if it is True.
     in_order: whether batches of worker processes come in order; those of threads always do.
     pin_memory: batches are made in pinned memory where there is a GPU, so that
@@ -138,7 +141,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         workers decode at once and fewer batches are kept ready, and the batches are the same. Batches,
         also those you keep, may take a half of it. By default a quarter of what the cgroup allows (or the
         machine has available), divided by LOCAL_WORLD_SIZE. stats()["memory"] says what it came to.
-    read_ahead, pixel_limit: bounds on samples being read, and on pixels of an image.
+    read_ahead, pixel_limit: bounds on samples being read (by default 64 or more, by URL 320, moved up to four
+        times that where it helps), and on pixels of an image.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> len(loader)
@@ -303,7 +307,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         share = self._share or Share(0, 1, False)
         options = {
             "workers": -1 if num_workers == "auto" else num_workers,
-            "prefetch": max(1, prefetch_factor or 2),
+            "prefetch": prefetch_factor or 0,
             "read_ahead": self.read_ahead,
             "drop_last": self.drop_last,
             "rank": share.rank,
@@ -513,7 +517,9 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     def stats(self) -> dict[str, Any]:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
-        workers) and its share, waiting, memory, the first batch, and what a device was given. "notes" are
+        workers) and its share, waiting, memory, the first batch, and what a device was given. "tuning" says how
+        many workers work, batches are kept ready and samples read ahead now, how often that was moved, what
+        limits the loader, and the last move in words. "notes" are
         sentences on what is slower than it could be, and why. Of a data set written in Python: batches,
         samples that failed, and how long next() took in all and for the first batch."""
         if self._native is None:

@@ -18,7 +18,6 @@ struct stoker_loader_options stoker_loader_defaults(void)
         .size = sizeof(struct stoker_loader_options),
         .batch_size = 1,
         .workers = -1,
-        .prefetch = 2,
         .dtype = STOKER_F32,
         .error_limit = UINT64_MAX,
         .pillow = 13,

@@ -224,7 +224,7 @@ static double workers_rate(const struct stoker_loader *loader)
         for (int stage = 0; stage < STOKER_STAGE_SLOT; stage++)
             ns += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
     }
-    return ns ? (double)samples / (double)ns * loader->worker_count * 1e9 : 0;
+    return ns ? (double)samples / (double)ns * st_tuned(&loader->tuning, ST_TUNE_WORKERS) * 1e9 : 0;
 }
 
 /* What of the rows that are left is this thread's share. */
@@ -262,7 +262,7 @@ static bool is_well_ahead(const struct stoker_loader *loader)
     uint32_t ready = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         ready += slot->state == ST_SLOT_READY;
-    return ready && 2 * ready >= loader->opt.prefetch;
+    return ready && 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
 }
 
 void st_engines_wake(struct stoker_loader *loader)

@@ -97,6 +97,8 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     atomic_store(&loader->stopping, false);
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
+    loader->tuning.returned_ns = loader->tuning.late_ns = 0;
+    st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
     st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
@@ -170,6 +172,7 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
     if ((*out = due_slot(loader)))
         return 0;
     const struct timespec until = time_limit(loader);
+    st_tuning_late(loader);
     while (!(*out = due_slot(loader))) {
         int rc = 0;
         if (loader->interrupted) {
@@ -219,6 +222,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
 int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out, struct stoker_error *err)
 {
     struct st_slot *slot = NULL;
+    uint32_t depth = 0;
     *out = NULL;
     int rc = st_loader_check_owner(loader, err);
     if (rc)
@@ -232,10 +236,16 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         rc = STOKER_END;
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
+    if (*out)
+        depth = st_tuning_delivered(loader, (*out)->count);
+    else if (rc != STOKER_ETIMEOUT) /* who asks again goes on waiting */
+        loader->tuning.late_ns = 0;
     loader->count.wait_ns += st_now_ns() - began;
     pthread_mutex_unlock(&loader->lock);
     /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
     pthread_cond_signal(&loader->work);
+    if (depth)
+        st_reader_limit(loader->reader, depth);
     if (rc == STOKER_ECANCELED && st_interrupt_came())
         st_loader_stop(loader); /* a sample was left in the middle */
     return rc;
@@ -295,6 +305,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->copied_bytes = loader->count.copied;
     out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
     st_engines_stats(loader, out);
+    st_tuning_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->reads_in_flight_max = reader.in_flight_max;
     out->reader = reader.engine;

@@ -15,6 +15,7 @@
 #include "pipe/gate.h"
 #include "pipe/slot.h"
 #include "pipe/spec.h"
+#include "pipe/tune.h"
 #include "source/reader/reader.h"
 
 #include <pthread.h>
@@ -132,6 +133,7 @@ struct stoker_loader {
 
     struct st_gate gate;
     uint64_t batch_bytes; /* what a batch took lately, where that is known only when it is made */
+    struct st_tuning tuning; /* how many workers work, batches are kept ready, and samples read ahead */
     uint32_t worker_count, threads; /* threads: those that run */
     struct st_worker *worker;       /* at least one: with no threads it is the caller's */
     struct st_engines engines;

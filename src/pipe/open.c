@@ -14,7 +14,10 @@
 
 enum {
     WORKERS_MAX = 1024,
+    PREFETCH_FIRST = 2,        /* batches kept ready, where nobody says how many */
     READ_AHEAD_EACH = 8,       /* for each worker */
+    DEPTH_TIMES = 4,           /* reading ahead may be moved to so many times where it began, */
+    DEPTH_MOST = 2048,         /* but no further than this */
     TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
 };
@@ -31,6 +34,7 @@ static void free_loader(struct stoker_loader *loader)
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->ready);
     pthread_cond_destroy(&loader->gate.room);
+    pthread_cond_destroy(&loader->tuning.rest);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
 }
@@ -66,6 +70,7 @@ void st_loader_close(struct stoker_loader *loader)
     pthread_mutex_lock(&loader->lock);
     loader->closing = true;
     pthread_cond_broadcast(&loader->work);
+    pthread_cond_broadcast(&loader->tuning.rest);
     st_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->threads; k++)
@@ -104,7 +109,7 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
         (unsigned)opt->dtype > STOKER_BF16 || (unsigned)opt->augment_on > STOKER_PLACE_DEVICE)
         return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
     if (opt->prefetch == 0)
-        opt->prefetch = 1;
+        opt->prefetch = PREFETCH_FIRST;
     return 0;
 }
 
@@ -173,11 +178,16 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     if (depth < READ_AHEAD_EACH * loader->worker_count)
         depth = READ_AHEAD_EACH * loader->worker_count;
     depth += 2 * st_engines_tickets(loader);
+    depth = depth < 2 ? 2 : depth;
+    uint32_t most = depth;
+    if (!loader->opt.read_ahead && loader->worker_count && depth < DEPTH_MOST)
+        most = depth < DEPTH_MOST / DEPTH_TIMES ? DEPTH_TIMES * depth : DEPTH_MOST;
     const int rc = st_reader_open(&loader->reader, loader->data,
-                                  loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, depth < 2 ? 2 : depth,
-                                  err);
+                                  loader->worker_count ? ST_READER_AUTO : ST_READER_INLINE, most, err);
     if (rc)
         return rc;
+    st_reader_limit(loader->reader, depth);
+    st_tuning_plan(loader, depth, most);
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
     st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
     if (loader->engines.kind) /* they take many at once, and must find them read */
@@ -208,6 +218,7 @@ static int open_locks(struct stoker_loader *loader)
     failed |= pthread_cond_init(&loader->work, &attr);
     failed |= pthread_cond_init(&loader->ready, &attr);
     failed |= pthread_cond_init(&loader->gate.room, &attr);
+    failed |= pthread_cond_init(&loader->tuning.rest, &attr);
     pthread_condattr_destroy(&attr);
     return failed ? STOKER_ENOMEM : 0;
 }
@@ -245,6 +256,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc = st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)
         rc = st_loader_place(loader, devices, err);
+    st_tuning_plan_prefetch(loader, opt->prefetch == 0);
     if (!rc)
         rc = st_engines_open(loader, devices ? devices->engine : NULL, err);
     if (!rc)

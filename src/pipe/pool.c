@@ -80,7 +80,8 @@ bool st_pool_can_give(const struct stoker_loader *loader)
 
 uint64_t st_pool_regular(const struct stoker_loader *loader)
 {
-    return st_slot_bytes(&loader->shape) ? st_pool_memory(loader) : loader->opt.max_memory / 4;
+    const uint64_t held = st_pool_memory(loader), most = st_tuning_batches(loader);
+    return !st_slot_bytes(&loader->shape) ? loader->opt.max_memory / 4 : held > most ? held : most;
 }
 
 /* Slots whose memory a device may still read, and which it takes long to make and to give back. */
@@ -152,7 +153,7 @@ static bool has_surplus(const struct stoker_loader *loader)
     uint32_t unused = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         unused += slot->state == ST_SLOT_FREE;
-    return unused > loader->opt.prefetch + 3;
+    return unused > st_tuned(&loader->tuning, ST_TUNE_PREFETCH) + 3;
 }
 
 void st_pool_return(struct stoker_loader *loader, struct st_slot *slot)
@@ -222,7 +223,7 @@ struct st_slot *st_pool_take(struct stoker_loader *loader)
 {
     struct stoker_error err;
     const uint32_t active = slots_active(loader);
-    if (loader->taking || active > (loader->worker_count ? loader->opt.prefetch : 0))
+    if (loader->taking || active > (loader->worker_count ? st_tuned(&loader->tuning, ST_TUNE_PREFETCH) : 0))
         return NULL;
     if (active && atomic_load(&loader->gate.waiting)) /* memory is short: what is begun comes first */
         return NULL;

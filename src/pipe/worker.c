@@ -139,6 +139,8 @@ uint32_t st_tickets_left(struct stoker_loader *loader)
     if (!loader->epoch.running || loader->broken.code || loader->next_ticket == loader->epoch.tickets)
         return 0;
     const struct st_slot *slot = slot_for_ticket(loader);
+    if (!slot && !loader->taking)
+        loader->tuning.hurry = false; /* there is nothing to begin */
     return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
 }
 
@@ -183,7 +185,8 @@ static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
     if (!worker->sample_ns || worker->sample_ns >= TURN_NS)
         return 1;
     const uint32_t workers = loader->worker_count ? loader->worker_count : 1;
-    const uint64_t under_way = (uint64_t)loader->opt.batch_size * (loader->opt.prefetch + 1);
+    const uint64_t ahead = st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
+    const uint64_t under_way = loader->opt.batch_size * (ahead + 1);
     uint64_t count = TURN_NS / worker->sample_ns, share = under_way / (2 * workers);
     count = count < share ? count : share;
     count = count < TURN_MOST ? count : TURN_MOST;
@@ -234,6 +237,11 @@ void *st_worker_main(void *argument)
     st_thread_stand_back();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
+        if (st_tuning_rests(worker)) {
+            pthread_cond_signal(&loader->work); /* what woke this one was meant for one that works */
+            pthread_cond_wait(&loader->tuning.rest, &loader->lock);
+            continue;
+        }
         if (st_worker_step(worker))
             continue;
         const bool starved = loader->epoch.running && loader->next_ticket < loader->epoch.tickets;

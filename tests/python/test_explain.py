@@ -25,9 +25,12 @@ def test_the_plan_of_the_engine(tree):
         "random_apply",
         "to_tensor",
         "collate",
+        "settings",
         "copy to device",
     ]
-    assert all(row.where == "engine, 2 threads" for row in plan.rows[:-1])
+    assert all(row.where == "engine, 2 threads" for row in plan.rows[:-2])
+    assert plan.rows[-2].where == "2 of 2 threads active, 2 batches kept ready, up to 64 read ahead"
+    assert plan.rows[-2][2:] == ("not moved so far", "leave out num_workers")
     assert plan.rows[-1].remedy == "device='cuda'"
     assert plan == repr(plan) == str(plan) and plan.splitlines()[0].split() == [
         "stage", "runs", "in", "why", "what", "would", "change", "it"

@@ -562,6 +562,21 @@ def test_stats(tree):
     assert stats["memory"]["batches_bytes"] > 0
 
 
+@pytest.mark.parametrize("given, prefetch, read_ahead", [({}, 2, 64), ({"prefetch_factor": 5, "read_ahead": 70}, 5, 70)])
+def test_stats_say_what_the_engine_has_tuned(tree, given, prefetch, read_ahead):
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, evaluation(T)), 5, num_workers=2, **given)
+    list(loader)
+    assert loader.stats()["tuning"] == {
+        "workers": 2,
+        "prefetch": prefetch,
+        "read_ahead": read_ahead,
+        "moves": 0,
+        "reverted": 0,
+        "limit": "nothing was seen yet",
+        "last": "",
+    }
+
+
 def test_repr(tree):
     loader = stoker.DataLoader(
         stoker.datasets.ImageFolder(tree, evaluation(T)), 5, shuffle=True, num_workers=2

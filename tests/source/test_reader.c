@@ -146,6 +146,61 @@ static uint64_t in_order(void *context, uint64_t ticket)
     return ticket;
 }
 
+/* How far is read ahead is moved between epochs and in the midst of one. */
+static void *move_limit(void *argument)
+{
+    for (uint32_t k = 0; k < 400; k++) {
+        st_reader_limit(argument, 1 + k * 7 % 64);
+        usleep(50);
+    }
+    return NULL;
+}
+
+/* With nobody to take what is read: no more than the limit, which says so, once. */
+static void limit_holds(enum st_reader_engine engine)
+{
+    struct st_reader *reader = open_reader(engine, 64);
+    struct st_reader_stats stats;
+    st_reader_eager(reader);
+    st_reader_limit(reader, 5);
+    st_reader_start(reader, FILES, in_order, NULL, NULL);
+    bool held = false;
+    for (int k = 0; !held && k < 10000; k++) {
+        usleep(1000);
+        held = st_reader_was_held(reader);
+    }
+    st_reader_stop(reader);
+    st_reader_stats(reader, &stats);
+    (void)st_reader_was_held(reader);
+    ok(held && stats.ahead == 5 && !st_reader_was_held(reader), "%s: a limit of 5 holds the engine back, after %llu",
+       engine_names[engine], (unsigned long long)stats.ahead);
+    st_reader_close(reader);
+}
+
+static void limits(enum st_reader_engine engine)
+{
+    struct run run = {.reader = open_reader(engine, 64), .count = 3 * FILES, .step = 7};
+    struct st_reader_stats few, more;
+    pthread_t thread;
+    st_reader_eager(run.reader);
+    st_reader_limit(run.reader, 5);
+    epoch(&run, 0);
+    st_reader_stats(run.reader, &few);
+    st_reader_limit(run.reader, 1000);
+    epoch(&run, 0);
+    st_reader_stats(run.reader, &more);
+    ok(few.in_flight_max <= 5 && more.in_flight_max <= 64, "%s: a limit of 5, %llu in flight; 64, %llu",
+       engine_names[engine], (unsigned long long)few.in_flight_max, (unsigned long long)more.in_flight_max);
+    if (pthread_create(&thread, NULL, move_limit, run.reader))
+        abort();
+    epoch(&run, 0);
+    pthread_join(thread, NULL);
+    ok(run.wrong == 0 && run.refused == 0, "%s: while it is moved every byte is right", engine_names[engine]);
+    st_reader_close(run.reader);
+    if (engine != ST_READER_INLINE)
+        limit_holds(engine);
+}
+
 /* ---- who reads ---------------------------------------------------------------------------------------
  */
 
@@ -411,6 +466,7 @@ int main(void)
             same_bytes((enum st_reader_engine)engine, eager);
             not_regular((enum st_reader_engine)engine, eager);
         }
+        limits((enum st_reader_engine)engine);
         in_memory((enum st_reader_engine)engine);
         few_handles((enum st_reader_engine)engine);
         errors((enum st_reader_engine)engine);

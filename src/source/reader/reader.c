@@ -94,6 +94,24 @@ void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_accoun
     pthread_mutex_unlock(&reader->lock);
 }
 
+/* The engine is woken for so many berths at once. */
+static uint32_t wake_at(uint32_t limit) { return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8; }
+
+void st_reader_limit(struct st_reader *reader, uint32_t tickets)
+{
+    pthread_mutex_lock(&reader->lock);
+    reader->limit = tickets < reader->depth ? tickets : reader->depth;
+    reader->wake_at = wake_at(reader->limit);
+    if (reader->engine && st_ring_ready(reader))
+        reader->engine->wake(reader);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+bool st_reader_was_held(struct st_reader *reader)
+{
+    return atomic_exchange_explicit(&reader->held, false, memory_order_relaxed);
+}
+
 /* ---- epochs ------------------------------------------------------------------------------------ */
 
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
@@ -237,7 +255,8 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
     reader->spare = spare;
     reader->budget = UINT64_MAX;
     reader->depth = depth;
-    reader->wake_at = depth / 8 < 1 ? 1 : depth / 8 > WAKE_MAX ? WAKE_MAX : depth / 8;
+    reader->limit = depth;
+    reader->wake_at = wake_at(depth);
     reader->cancelled = true; /* until started */
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->quiet, NULL);

@@ -34,6 +34,10 @@ void st_reader_eager(struct st_reader *reader);
  * caller whose ticket was not read ahead reads it itself, so that any budget is enough. Default: no
  * bound. `account` (may be NULL) counts them. Before the first epoch. */
 void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
+/* From now on no more than so many tickets are read ahead: fewer than it was opened with, or as many. Any time. */
+void st_reader_limit(struct st_reader *reader, uint32_t tickets);
+/* Whether that kept the engine from reading on since this was asked last. */
+bool st_reader_was_held(struct st_reader *reader);
 /* Begins an epoch of tickets [0, count). The one before must be stopped. */
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
                     struct stoker_error *err);

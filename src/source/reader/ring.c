@@ -184,8 +184,11 @@ bool st_ring_ready(struct st_reader *reader)
     for (; reader->next < reader->count; reader->next++) {
         const uint64_t turn = atomic_load(&st_ring_berth(reader, reader->next)->turn);
         const uint64_t ticket = st_turn_ticket(turn);
-        if (st_turn_is(turn, reader->next, ST_BERTH_FREE))
-            return fits(reader);
+        if (st_turn_is(turn, reader->next, ST_BERTH_FREE)) {
+            if (reader->filled >= reader->limit)
+                atomic_store_explicit(&reader->held, true, memory_order_relaxed);
+            return reader->filled < reader->limit && fits(reader);
+        }
         if (ticket < reader->next && reader->next >= st_turn_ticket(next_turn(reader, turn)))
             return false; /* the ring is full */
         /* Callers are further on; a ticket that they left out they will read themselves. */

@@ -65,19 +65,21 @@ struct st_reader {
     const char *name;
     bool memory, remote, eager;
     pid_t owner;
-    uint32_t depth, wake_at; /* the engine is woken when so many berths have become free */
+    uint32_t depth; /* of berths */
     struct st_berth *berths;
     uint64_t count; /* tickets of this epoch */
     st_reader_plan *plan;
     void *plan_context;
 
     atomic_bool cancelled, ahead; /* ahead: the engine reads; changed under the lock */
+    atomic_bool held;             /* by the limit, since someone looked */
     _Atomic int32_t waiting;      /* how much reads wait for the store: ring.c */
     _Atomic uint64_t largest;     /* bytes of the largest sample lately */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t quiet; /* nothing is in flight any more */
     bool closing;
+    uint32_t limit, wake_at; /* of berths in use; the engine is woken when so many have become free */
     uint64_t next;       /* the next ticket for the engine */
     uint64_t beginnings; /* how often reading ahead began */
     uint32_t in_flight, filled,
