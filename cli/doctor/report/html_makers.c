@@ -232,8 +232,8 @@ static void put_distribution(const struct dr_page *page)
         return;
     }
     memcpy(sorted, f->batch_seconds, f->batch_count * sizeof *sorted);
-    const double p50 = dr_quantile(sorted, f->batch_count, 0.5),
-                 p99 = dr_quantile(sorted, f->batch_count, 0.99);
+    const double p50 = dr_percentile(sorted, f->batch_count, 0.5),
+                 p99 = dr_percentile(sorted, f->batch_count, 0.99);
     const double end = fmax(p99 * 1.3, sorted[0] + 1e-6);
     for (uint32_t i = 0; i < f->batch_count; i++) {
         const double place = f->batch_seconds[i] / end * BATCH_BARS;
