@@ -134,7 +134,8 @@ def _look_for_stages(dataset) -> None:
     for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
         if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
             kind = type(value)
-            if kind.__module__ not in ("builtins", "functools") and "Compose" not in kind.__name__:
+            home = kind.__module__.partition(".")[0]  # a module of torch.nn may be compiled as part of a model
+            if home not in ("builtins", "functools", "torch") and "Compose" not in kind.__name__:
                 _wrap_method(TRANSFORM, kind, "forward" if hasattr(kind, "forward") else "__call__")
 
 
