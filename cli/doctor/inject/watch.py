@@ -142,7 +142,7 @@ class _Process:
         self.lock = _thread.RLock()
         self.written, self.reserved, self.looked = 0, 0, _clock()
         self.collections = deque(maxlen=256)  # by the garbage collector, not written yet
-        self.collecting = self.collected = 0  # since when; ns in all
+        self.collecting = 0  # since when
         self.path = os.path.join(_RUN, "events", str(self.pid))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         size = _HEADER + 32 * capacity
@@ -219,7 +219,6 @@ def _collected(phase: str, about: dict) -> None:
         me.collecting = _clock()
     elif me.collecting:
         took = _clock() - me.collecting
-        me.collected += took
         if took > 200_000:
             me.collections.append((me.collecting, took, _UNKNOWN, 0, about.get("generation", 0)))
 
