@@ -16,7 +16,8 @@
  * data set), .dataset (class), .iterable, .shuffle, .batch_bytes, .file, .line, .source (the text of the
  * DataLoader call), .handles (open handles found in the data set, in words), .objects (Python objects in
  * its lists: what copy-on-write growth comes from), .tensors (tensors in a batch), .transform (what it
- * applies, in words); sync.N.where ("FILE:LINE what").
+ * applies, in words), .seed (by which workers that are not forked find their loader); sync.N.where
+ * ("FILE:LINE what"); watch.error (why watching this process ended early).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The watch in a program that trains on a GPU: the exposed stall, copies, waits, and that it waits for nothing itself."""
+"""The watch in a program that trains on a GPU: the exposed stall, copies, waits; and it waits for nothing itself."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, wor
         slowest = run.made(SLOWEST, 1)
         assert len(slowest) == 2 * batches and all(event.a < 44 for event in slowest)
     for event in made:
-        parts = [e for e in run.made(READ, 1) + run.made(COLLATE, 1) if (e.batch, e.start) == (event.batch, event.start)]
+        parts = [e for e in run.made(READ, 1) + run.made(COLLATE, 1) if e.start == event.start]
         assert sum(part.dur for part in parts) <= event.dur
     said = trainer.said
     assert said["loader.1.workers"] == str(workers) and said["loader.1.batch_size"] == "8"
@@ -343,8 +343,8 @@ def test_frameworks(watch):
         for batch in loader:
             accelerator.backward(net(**batch)["loss"]); optimizer.step()
         from transformers import Trainer, TrainingArguments
-        arguments = TrainingArguments(here, num_train_epochs=1, per_device_train_batch_size=2, report_to=[], use_cpu=True,
-                                      disable_tqdm=True, save_strategy="no", dataloader_num_workers=1)
+        arguments = TrainingArguments(here, num_train_epochs=1, per_device_train_batch_size=2, report_to=[],
+                                      use_cpu=True, disable_tqdm=True, save_strategy="no", dataloader_num_workers=1)
         Trainer(Net(), arguments, train_dataset=Data()).train()
         """,
     )

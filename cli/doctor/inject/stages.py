@@ -118,6 +118,7 @@ def _look_for_stages(dataset) -> None:
     global _modules_seen
     if len(sys.modules) != _modules_seen:
         with _swap_lock:
+            began = _cpu_clock()
             new = [name for name in list(sys.modules) if name not in _modules_known]
             _modules_seen = len(sys.modules)
             _modules_known.update(new)
@@ -131,10 +132,12 @@ def _look_for_stages(dataset) -> None:
             _swaps.extend(places)
             if _swapped:
                 _put_functions(True, places)
+            _charge(_cpu_clock() - began)
     for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
         if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
             kind = type(value)
-            if kind.__module__ not in ("builtins", "functools") and "Compose" not in kind.__name__:
+            home = kind.__module__.partition(".")[0]  # a module of torch.nn may be compiled as part of a model
+            if home not in ("builtins", "functools", "torch") and "Compose" not in kind.__name__:
                 _wrap_method(TRANSFORM, kind, "forward" if hasattr(kind, "forward") else "__call__")
 
 
@@ -194,12 +197,12 @@ def _begin_job(dataset):
     if _local.job is not None:
         return None
     me = _me or _process()
-    entered, collected = _clock(), me.collected
     _look_for_stages(dataset)
+    entered = _clock()
     if me.role != "worker" or not _swapped:  # in a worker they stay
         _swap(1)
     _local.job = job = _Job(_local.batch, _local.loader)
-    _charge(job.start - entered - me.collected + collected)
+    _charge(job.start - entered)
     return job
 
 

@@ -23,8 +23,9 @@ def _begin_iterator(self, args, kwargs):
         return None
     _process()
     _look_for_stages(None)  # here, so that workers that are forked need not
+    global _started_last
     _local.starting = known = _known(args[0] if args else self)
-    known.started = 0
+    known.started, _started_last = 0, known.number
     return known, _clock()
 
 
@@ -58,9 +59,7 @@ def _queue_of(iterator) -> tuple:
     """Batches that wait aside, batches in the queue, and whether the one that is wanted is aside. (-1: unknown)"""
     tasks = getattr(iterator, "_task_info", None)
     if tasks is not None:  # torch's
-        aside = 0
-        for info in tasks.values():
-            aside += len(info) == 2
+        aside = len(tasks) - iterator._tasks_outstanding
         return aside, iterator._data_queue.qsize(), len(tasks.get(iterator._rcvd_idx, ())) == 2
     exchange = getattr(iterator, "_exchange", None)
     if exchange is not None:  # Stoker's worker processes
@@ -98,6 +97,8 @@ def _end_next(call, iterator, data, failed):
     cpu = min(_cpu_clock() - cpu, 1 << 33) // 1000
     me = _process()
     if failed is not None:
+        if stall is not None:
+            _stalls.free.append(stall)
         if failed is StopIteration:
             me.write(EPOCH, start, end - start, batch, known.number)
         return
@@ -106,9 +107,7 @@ def _end_next(call, iterator, data, failed):
         aside, queued, there = queue
         ready = aside + queued
         if not there and queued:
-            after = 0
-            for info in iterator._task_info.values():
-                after += len(info) == 2
+            after = len(iterator._task_info) - iterator._tasks_outstanding
             there = after - aside < queued or not iterator._in_order  # taken from the queue: not more than were in it
         flags |= _READY if there else _BEHIND if ready else 0
     elif end - start < 300_000:
@@ -129,10 +128,8 @@ def _end_next(call, iterator, data, failed):
     _charge(_clock() - end)
 
 
-
-
 class _Stalls:
-    """The GPU's idle time in next(): an event at its beginning and one at its end, asked for later, never waited for."""
+    """The GPU's idle time in next(): an event at its beginning, one at its end, asked for later, never waited for."""
 
     def __init__(self) -> None:
         self.free: list = []
@@ -156,11 +153,12 @@ class _Stalls:
         return pair
 
     def end(self, pair, loader, batch, start) -> None:
+        if pair is None:  # no CUDA, or a graph is being captured, which a query would break
+            return
         if self.open is None:
             self.open = deque()
-        if pair is not None:
-            pair[1].record()
-            self.open.append((pair, loader, batch, start))
+        pair[1].record()
+        self.open.append((pair, loader, batch, start))
         self.collect(4)
 
     def collect(self, most: int) -> None:
@@ -176,6 +174,7 @@ class _Stalls:
 _stalls = _Stalls()
 _copies = 0  # measured in this step
 _sync_sites: dict = {}
+_started_last = 0  # the loader that an iterator was made of last
 _pin_queues: dict = {}  # id of the queue that a pinning thread reads -> loader
 
 
@@ -241,7 +240,7 @@ def _moved(before, after, start, end, name, non_blocking, args):
     global _copies
     if after.is_cuda and not before.is_cuda and _copies < _COPIES:
         _copies += 1
-        non_blocking = non_blocking or any(arg is True for arg in args[1:2])
+        non_blocking = non_blocking or any(arg is True for arg in args[1:3])
         flags = (_PINNED if before.is_pinned() else 0) | (_NON_BLOCKING if non_blocking else 0)
         _me.write(COPY, start, end - start, _UNKNOWN, 0, before.element_size() * before.numel() >> 10, flags)
     elif before.is_cuda and not after.is_cuda and not non_blocking:
@@ -277,8 +276,6 @@ def _waited(start, end, name):
             _say(f"sync.{number}.where", f"{frame.f_code.co_filename}:{frame.f_lineno} {name}")
     _me.write(SYNC, start, end - start, _UNKNOWN, 0, number)
     _charge(_clock() - end)
-
-
 
 
 _optimizers: dict = {}
@@ -322,6 +319,7 @@ def _saved(start):
 
 def _pin_loop(original):
     def loop(in_queue, *args, **kwargs):
+        _local.loader, _local.pin_queue = _started_last, id(in_queue)
         return original(_Sent(in_queue), *args, **kwargs)
 
     return functools.update_wrapper(loop, original)
@@ -348,5 +346,6 @@ def _pinning(original):
 def _pinned(start, out):
     end = _clock()
     if _me is not None:
-        _me.write(PIN, start, end - start, _local.batch, _local.loader, _weigh(out)[0] >> 10)
+        loader = _pin_queues.get(_local.pin_queue, _local.loader)
+        _me.write(PIN, start, end - start, _local.batch, loader, _weigh(out)[0] >> 10)
     _charge(_clock() - end)

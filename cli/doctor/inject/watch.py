@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """watch.py - what `stoker run` puts into the Python processes of a run, as their sitecustomize
 
+This is the first of several parts that embed.py joins into one file: they share its names.
+
 It waits for the program to import torch (or Stoker), then measures loaders, workers, steps and copies into
 RUN/events/PID (events.h) and describes them in RUN/process/PID (run.h). A process that uses no loader and no
 optimizer writes nothing. It changes no result: it draws no random number, waits for nothing, keeps no batch, prints
@@ -11,8 +13,6 @@ in _STAGES. Blind spots, which count as time in none of the stages: reads by C l
 and by mmap (LMDB, Arrow, memmap); transforms that are plain functions; threads of the data set's own. In torch.compile
 nothing is measured. CUDA copies and waits are seen at the methods of plain tensors, not in C++.
 """
-
-from __future__ import annotations
 
 import _thread
 import builtins
@@ -36,7 +36,7 @@ _SITES, _LOADERS = 64, 64  # places that wait for the GPU, and loaders, that are
 _COPIES = 32  # that are measured in a step
 _SHARE = 100  # of the time of a batch, measuring its stages may cost 1 / _SHARE
 
-# What is timed as a stage of making a batch, in modules that the program has imported: functions, and methods of classes.
+# What is timed as a stage of making a batch, in modules that the program has imported: functions and methods.
 _STAGES = {
     READ: "numpy:load,fromfile os:read,pread torch:load torchvision.io:read_file torchvision.io.image:read_file "
     "h5py._hl.dataset:Dataset.__getitem__,Dataset.read_direct tarfile:_FileInFile.read mmap:mmap.read",
@@ -52,7 +52,8 @@ _STAGES = {
     "decode_png,decode_gif,decode_webp,read_video torchvision.io.image:read_image,decode_image,decode_jpeg,decode_png,"
     "decode_gif,decode_webp torchaudio:load soundfile:read librosa:load imageio:imread imageio.v2:imread "
     "imageio.v3:imread skimage.io:imread turbojpeg:TurboJPEG.decode simplejpeg:decode_jpeg pydicom:dcmread",
-    TRANSFORM: "torchvision.transforms.transforms:Compose.__call__ torchvision.transforms.v2._container:Compose.forward "
+    TRANSFORM: "torchvision.transforms.transforms:Compose.__call__ "
+    "torchvision.transforms.v2._container:Compose.forward "
     "albumentations.core.composition:Compose.__call__ stoker._lazy_compose:Compose.__call__ "
     "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
 }  # fmt: skip
@@ -60,15 +61,16 @@ _OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # functions in C that ar
 
 _on = True  # False once something has failed
 _me = None  # this process, once it has something to say
+_said: dict = {}  # what this process has said of itself
 _spent = 0  # ns that watching has cost this process
-_clock, _cpu_clock = time.monotonic_ns, time.thread_time_ns
+_clock, _cpu_clock = getattr(time, "monotonic_ns", None), getattr(time, "thread_time_ns", None)  # Python 3.7
 
 
 class _Local(_thread._local):
     job = None  # the batch being made in this thread
     batch, loader = _UNKNOWN, 0  # the batch that next() is asked for, or a worker has been sent
     starting = None  # the loader whose workers are being started
-    pinning = stepping = 0
+    pinning = stepping = pin_queue = 0
 
 
 _local = _Local()
@@ -91,6 +93,9 @@ def _fail(error: BaseException) -> None:
 def _say(key: str, value: object) -> None:
     """A line of RUN/process/PID."""
     text = str(value).replace("\\", "\\\\").replace("\n", "\\n").replace("\r", " ")
+    if _said.get(key) == text:
+        return
+    _said[key] = text
     folder = os.path.join(_RUN, "process")
     os.makedirs(folder, exist_ok=True)
     file = os.open(os.path.join(folder, str(os.getpid())), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -137,7 +142,7 @@ class _Process:
         self.lock = _thread.RLock()
         self.written, self.reserved, self.looked = 0, 0, _clock()
         self.collections = deque(maxlen=256)  # by the garbage collector, not written yet
-        self.collecting = self.collected = 0  # since when; ns in all
+        self.collecting = 0  # since when
         self.path = os.path.join(_RUN, "events", str(self.pid))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         size = _HEADER + 32 * capacity
@@ -198,9 +203,11 @@ class _Process:
 def _process(role: str = "trainer", capacity: int = _TRAINER) -> _Process:
     global _me
     if _me is None:
-        _calibrate()
-        _me = _Process(role, capacity)
-        gc.callbacks.append(_collected)
+        with _swap_lock:
+            if _me is None:
+                _calibrate()
+                _me = _Process(role, capacity)
+                gc.callbacks.append(_collected)
     return _me
 
 
@@ -212,7 +219,6 @@ def _collected(phase: str, about: dict) -> None:
         me.collecting = _clock()
     elif me.collecting:
         took = _clock() - me.collecting
-        me.collected += took
         if took > 200_000:
             me.collections.append((me.collecting, took, _UNKNOWN, 0, about.get("generation", 0)))
 
@@ -222,6 +228,7 @@ def _after_fork() -> None:
     global _me, _spent, _local, _swap_lock, _swapped
     inherited, _local, _swap_lock = _local, _Local(), _thread.RLock()
     _local.starting, _me, _spent = inherited.starting, None, 0
+    _said.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

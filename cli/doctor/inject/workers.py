@@ -44,7 +44,8 @@ def _worker_loop(original):
             started, args = _local.starting, list(args)
             if _begin_worker(args[10], args[8], started and started.number) is not None:
                 args[2] = _Sent(args[2])
-                _time_putting(args[3], _local.loader)
+                if hasattr(args[3], "_send_bytes"):
+                    _time_putting(args[3], _local.loader)
         except Exception as error:
             _fail(error)
         return original(*args, **kwargs)
