@@ -598,6 +598,13 @@ static void test_pairs(void)
     ok(!strcmp(first(&v), "ST227") && has(&v, "ST204"),
        "at the limit of the CPUs the stage comes first (%s)", first(&v));
     healthy(&f);
+    run_of(&f, 1, 0.4, 0.02, 0.1);
+    f.cpus_busy_others = 5, f.cpus_used = 0.1, f.worker_run_queue = 0.11;
+    dr_judge(&v, &f);
+    ok(!strcmp(first(&v), "ST203"), "a neighbour that costs little hides no lack of workers (%s)",
+       first(&v));
+    note_findings(&v);
+    healthy(&f);
     fires_ST203(&f);
     f.wait_period = 2;
     dr_judge(&v, &f);

@@ -50,7 +50,8 @@ static void drop(struct dr_verdict *out, struct dr_finding *finding)
 static void arbitrate(struct dr_verdict *out)
 {
     for (size_t i = 0; i < sizeof arbitration / sizeof *arbitration; i++) {
-        if (!find(out, arbitration[i].code))
+        const struct dr_finding *cause = find(out, arbitration[i].code);
+        if (!cause || cause->order == DR_ORDER_LATER) /* what is no cure explains nothing away */
             continue;
         for (uint32_t j = out->findings; j-- > 0;)
             if (strstr(arbitration[i].removes, out->finding[j].rule->code))

@@ -33,6 +33,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                                       fmin(fmax(1, f->step / outcome.step.mid), most),
                                       fmin(fmax(1, f->step / outcome.step.low), most)};
         DR_SAY(out->basis, "simulated with %.3g CPUs to itself", cpus);
+        if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+            return false;
+        if (!dr_fixes(c, out->gain))
+            out->order = DR_ORDER_LATER;
     } else
         DR_SAY(out->basis, "too little was measured to simulate");
     return true;

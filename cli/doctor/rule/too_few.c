@@ -24,7 +24,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = !c->trace || dr_fixes(c, out->gain) ? DR_ORDER_TOO_FEW : DR_ORDER_LATER;
     dr_settings_text(settings, sizeof settings, c, &plan);
     DR_SAY(
-        out->sentence, "%u %s need %s for a batch, so one is ready every %s; a step needs one every %s",
+        out->sentence, "%u %s: a batch takes %s, so one is ready every %s; a step needs one every %s",
         f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
         dr_seconds_text(&pace, f->batch_mean / f->loader.workers), dr_seconds_text(&step, f->compute));
     struct dr_text cpus, used;
