@@ -64,7 +64,8 @@ def train(tmp_path):
 
 
 def middle(values):
-    return sorted(values)[len(values) // 2] / 1e6
+    values = sorted(values)
+    return values[len(values) // 2] / 1e6
 
 
 def test_the_stall_is_what_the_loader_costs_beyond_the_gpus_work(train):
