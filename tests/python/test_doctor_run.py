@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import signal
 import struct
 import subprocess
@@ -166,6 +168,32 @@ def test_a_signal_that_ends_the_command(tmp_path):
     assert program.returncode == 128 + signal.SIGTERM
 
 
+def test_ctrl_c_at_a_terminal(tmp_path):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(PROGRAM, [str(PROGRAM), "run", "--no-report", *python(WAITS)])
+    out = b""
+    while b"ready" not in out:
+        out += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    try:
+        while chunk := os.read(terminal, 1000):
+            out += chunk
+    except OSError:  # the other side is closed
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1, out
+    assert out.count(b"got 2") == 1
+    os.close(terminal)
+
+
+def test_signals_that_were_ignored_before(tmp_path):
+    code = "import signal; print(*(int(signal.getsignal(s)) for s in (signal.SIGCHLD, signal.SIGHUP)))"
+    ignore = lambda: [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGCHLD, signal.SIGHUP)]  # noqa: E731
+    got = run("--no-report", *python(code), cwd=tmp_path, preexec_fn=ignore)
+    assert (got.returncode, got.stdout) == (0, b"1 1\n")
+
+
 def test_stop_and_continue(tmp_path):
     program = start("--no-report", *python("print('ready', flush=True); import time; time.sleep(1)"), cwd=tmp_path,
                     start_new_session=True)
@@ -238,7 +266,39 @@ def test_a_live_run_can_be_read(tmp_path):
     assert end(folder)[1:] == (143, 1)
 
 
-def test_no_python_and_no_steps_is_said(tmp_path):
-    got = run("--", "sh", "-c", "sleep 1; exit 7", cwd=tmp_path)
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_no_python_and_no_steps_is_said(tmp_path, seconds):
+    got = run("--", "sh", "-c", f"sleep {seconds}; exit 7", cwd=tmp_path)
     assert got.returncode == 7
-    assert b"Traceback" not in got.stderr
+    assert b"cannot tell" in got.stderr and b"ST901" in got.stderr
+    folder = tmp_path / ".stoker/0001"
+    assert json.loads((folder / "run.json").read_text())["verdict"]["kind"] == "cannot tell"
+    assert (folder / "report.html").stat().st_size > 1000
+    json.loads((folder / "trace.json").read_text())
+
+
+TRAIN = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __len__(self):
+        return 320
+    def __getitem__(self, i):
+        time.sleep(0.005)
+        return torch.full((8,), float(i))
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for batch in DataLoader(Data(), batch_size=4, num_workers=1):
+    model(batch).mean().backward()
+    optimizer.step()
+print("trained")
+"""
+
+
+def test_training_that_waits_for_data(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    got = run("--every", 1, "--", sys.executable, "train.py", cwd=tmp_path, timeout=280)
+    assert (got.returncode, got.stdout) == (0, b"trained\n"), got.stderr
+    judged = json.loads((tmp_path / ".stoker/0001/run.json").read_text())
+    assert judged["verdict"]["kind"] == "data-bound", got.stderr
+    assert b"VERDICT" in got.stderr and b"stoker  " in got.stderr

@@ -130,6 +130,7 @@ static bool group_got(const struct dr_command *command, int number)
 static void become(const struct dr_command *command, char *const *argv, int told)
 {
     sigprocmask(SIG_SETMASK, &command->before, NULL);
+    sigaction(SIGCHLD, &command->children, NULL);
     execvp(argv[0], argv);
     const int why = errno;
     if (write(told, &why, sizeof why) != sizeof why)
@@ -144,6 +145,8 @@ int dr_command_start(struct dr_command *command, char *const *argv, struct stoke
     *command = (struct dr_command){.reports = -1, .exit_code = DR_NOT_EXECUTABLE};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* processes whose parents end become our children */
     sigprocmask(SIG_BLOCK, &set, &command->before);
+    /* Whoever ignores it, and starts us, would keep us from hearing of the command's end. */
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &command->children);
     start_sentinel(command); /* before the pipe is there, whose end it would keep open */
     if (pipe2(ends, O_CLOEXEC)) {
         const int why_not = errno;

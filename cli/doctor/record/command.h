@@ -19,9 +19,10 @@ enum { DR_NOT_FOUND = 127, DR_NOT_EXECUTABLE = 126 }; /* as shells exit */
 
 struct dr_command {
     pid_t pid;
-    pid_t sentinel;  /* 0: none */
-    int reports;     /* the signals that the sentinel got, a byte each */
-    sigset_t before; /* what was blocked when we began */
+    pid_t sentinel;            /* 0: none */
+    int reports;               /* the signals that the sentinel got, a byte each */
+    sigset_t before;           /* what was blocked when we began */
+    struct sigaction children; /* what became of SIGCHLD then */
     bool ended;
     int exit_code; /* 128 + signal where one ended it */
 };
