@@ -115,7 +115,7 @@ def _plain_open(function):
 def _look_for_stages(dataset) -> None:
     """Wraps what is there of _STAGES: methods for good, functions while batches are made (so that one that a data
     set holds can still be pickled by its name)."""
-    global _modules_seen
+    global _modules_seen, _spent
     if len(sys.modules) != _modules_seen:
         with _swap_lock:
             began = _cpu_clock()
@@ -132,7 +132,7 @@ def _look_for_stages(dataset) -> None:
             _swaps.extend(places)
             if _swapped:
                 _put_functions(True, places)
-            _charge(_cpu_clock() - began)
+            _spent += _cpu_clock() - began
     for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
         if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
             kind = type(value)
@@ -207,8 +207,9 @@ def _begin_job(dataset):
 
 
 def _charge(ns: int) -> None:
+    """More than a fifth of a millisecond is time in which another process had the CPU."""
     global _spent
-    _spent += ns
+    _spent += ns if ns < 200_000 else 200_000
 
 
 def _sampled(job: _Job, index, start: int) -> int:
@@ -225,7 +226,7 @@ def _sampled(job: _Job, index, start: int) -> int:
 
 @_guarded
 def _end_job(job, done: bool):
-    global _every
+    global _every, _spent
     end, cpu, me = _clock(), _cpu_clock(), _me
     _local.job = None
     if me.role != "worker":
@@ -256,7 +257,8 @@ def _end_job(job, done: bool):
         _every *= 2
     elif cost * _SHARE * 4 < dur and _every > 1:
         _every //= 2
-    _charge(_clock() - end + cost + 200 * job.samples)
+    _spent += cost + 200 * job.samples
+    _charge(_clock() - end)
 
 
 def _calibrate() -> None:
