@@ -1,14 +1,15 @@
 /* tune.c - moves workers, batches kept ready and the depth of reading ahead to what the run needs
  *
- * Seen is a window of half a second or more. Where the consumer waits, there are three causes to be told apart by what
- * the workers do meanwhile: they wait for reads (read further ahead), they are idle now and then (keep more batches
- * ready), or all of them work (the CPUs are the limit, and nothing helps). Where it never waits, workers that are not
- * needed are released, to leave the training process alone.
+ * Seen is a window of half a second or more. Where the consumer waits, there are three causes to be told
+ * apart by what the workers do meanwhile: they wait for reads (read further ahead), they are idle now
+ * and then (keep more batches ready), or all of them work (the CPUs are the limit, and nothing helps).
+ * Where it never waits, workers that are not needed are released, to leave the training process alone.
  *
- * Only one lever moves at a time. A move up is kept if the consumer waits less by more than the noise of what was
- * measured, a move down if it does not wait more; otherwise it is undone, and the lever is left alone twice as long as
- * the last time. So the moves of a run grow with the logarithm of its length. Released workers come back at once when
- * the consumer waits: that is a return to what is safe, and needs no trial.
+ * Only one lever moves at a time. A move up is kept if the consumer waits less by more than the noise of
+ * what was measured, a move down if it does not wait more; otherwise it is undone, and the lever is left
+ * alone twice as long as the last time. So the moves of a run grow with the logarithm of its length.
+ * Released workers come back at once when the consumer waits: that is a return to what is safe, and
+ * needs no trial.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,18 +19,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { /* windows */
-    SETTLE = 1,        /* are not looked at behind a move: they show two settings */
-    LEARN = 4,         /* seen before the first trial, and in each at least */
-    TRIAL_MOST = 24,   /* in one trial, where noise hides what it does */
-    MEMORY = 32,       /* older ones are forgotten by and by */
-    HOLD_FIRST = 8,    /* a lever is left alone */
-    HOLD_KEPT = 64,    /* what a trial has shown to help is not given back before */
-    HOLD_MOST = 4096,
-    WAKE_FIRST = 32,   /* between two changes of the consumer's speed that count */
-    WAKE_MOST = 1024,
-    CHANGED = 3,       /* in a row show another speed of the consumer, if it changed */
-    LATE_RUN = 2,      /* in a row with waiting bring the workers back */
+enum {                  /* windows */
+       SETTLE = 1,      /* are not looked at behind a move: they show two settings */
+       LEARN = 4,       /* seen before the first trial, and in each at least */
+       TRIAL_MOST = 24, /* in one trial, where noise hides what it does */
+       MEMORY = 32,     /* older ones are forgotten by and by */
+       HOLD_FIRST = 8,  /* a lever is left alone */
+       HOLD_KEPT = 64,  /* what a trial has shown to help is not given back before */
+       HOLD_MOST = 4096,
+       WAKE_FIRST = 32, /* between two changes of the consumer's speed that count */
+       WAKE_MOST = 1024,
+       CHANGED = 3,  /* in a row show another speed of the consumer, if it changed */
+       LATE_RUN = 2, /* in a row with waiting bring the workers back */
 };
 
 #define READY_SHARE   0.002 /* of the consumer's time: less waiting than this is none */
@@ -41,7 +42,7 @@ enum { /* windows */
 #define SYMPTOM_SHARE 0.10  /* of the workers' time: that they wait for reads; that they are idle */
 #define MEMORY_SHARE  0.05  /* or for memory */
 #define CPU_FULL      0.95
-#define CHANGE_SHARE  0.25  /* of a sample's time: the consumer's speed has changed */
+#define CHANGE_SHARE  0.25        /* of a sample's time: the consumer's speed has changed */
 #define HEADROOM      (4.0 / 3.0) /* workers kept for each that is busy on the average */
 
 static void add(struct st_tune_mean *mean, double value)
@@ -86,7 +87,8 @@ static bool is_held(const struct st_tune *tune, const struct st_tune_hold *hold)
     return tune->windows < hold->until;
 }
 
-void st_tune_lever(struct st_tune *tune, enum st_lever_name name, uint32_t least, uint32_t now, uint32_t most)
+void st_tune_lever(struct st_tune *tune, enum st_lever_name name, uint32_t least, uint32_t now,
+                   uint32_t most)
 {
     tune->lever[name] = (struct st_lever){.now = now,
                                           .least = least,
@@ -173,7 +175,8 @@ static bool judge_gain(struct st_tune *tune)
     const double error = sqrt(error_squared(before) + error_squared(seen)) / period;
     if (seen->count < LEARN)
         return false;
-    const bool last = seen->count >= TRIAL_MOST, helps = gain > GAIN_LEAST && gain > (last ? 1 : 2) * error;
+    const bool last = seen->count >= TRIAL_MOST,
+               helps = gain > GAIN_LEAST && gain > (last ? 1 : 2) * error;
     if (helps) {
         keep(tune);
     } else if (last || gain + 2 * error < GAIN_LEAST) {
@@ -226,7 +229,8 @@ static bool try_more(struct st_tune *tune, enum st_lever_name name, uint32_t to,
 /* The consumer waits. */
 static bool relieve(struct st_tune *tune, const struct st_tune_seen *seen)
 {
-    const struct st_lever *workers = &tune->lever[ST_TUNE_WORKERS], *prefetch = &tune->lever[ST_TUNE_PREFETCH],
+    const struct st_lever *workers = &tune->lever[ST_TUNE_WORKERS],
+                          *prefetch = &tune->lever[ST_TUNE_PREFETCH],
                           *depth = &tune->lever[ST_TUNE_DEPTH];
     const double all = workers->now * seen->seconds;
     const double idle = all - seen->work - seen->read - seen->memory;
@@ -239,9 +243,10 @@ static bool relieve(struct st_tune *tune, const struct st_tune_seen *seen)
         tune->limit = "the CPUs: all of this process's share are busy";
         return false;
     }
-    tune->limit = reads                          ? "reads: workers wait for the store"
-                  : idle > SYMPTOM_SHARE * all ? "unsteady times: workers are idle at times, and the consumer waits at others"
-                                                 : "the workers: all of them are busy";
+    tune->limit = reads ? "reads: workers wait for the store"
+                  : idle > SYMPTOM_SHARE * all
+                      ? "unsteady times: workers are idle at times, and the consumer waits at others"
+                      : "the workers: all of them are busy";
     if (reads && try_more(tune, ST_TUNE_DEPTH, 2 * depth->now, "workers waited for reads"))
         return true;
     const uint32_t more = prefetch->now + (prefetch->now > 1 ? prefetch->now / 2 : 1);
@@ -269,18 +274,20 @@ static bool release(struct st_tune *tune)
     tune->limit = "nothing: batches are ready before they are asked for";
     return (to <= workers->now - (workers->now + 7) / 8 &&
             try_less(tune, ST_TUNE_WORKERS, to, "every batch was ready, and workers were idle")) ||
-           try_less(tune, ST_TUNE_PREFETCH, tune->lever[ST_TUNE_PREFETCH].now * 2 / 3, "every batch was ready") ||
+           try_less(tune, ST_TUNE_PREFETCH, tune->lever[ST_TUNE_PREFETCH].now * 2 / 3,
+                    "every batch was ready") ||
            try_less(tune, ST_TUNE_DEPTH, tune->lever[ST_TUNE_DEPTH].now / 2, "every batch was ready");
 }
 
-/* Another speed of the consumer makes what was learned void: levers that did not help may help now. How often that
- * may happen is bounded too. */
+/* Another speed of the consumer makes what was learned void: levers that did not help may help now. How
+ * often that may happen is bounded too. */
 static bool woke_up(struct st_tune *tune, const struct st_tune_seen *seen)
 {
     const double own = (seen->seconds - seen->late) / seen->samples, all = seen->seconds / seen->samples;
     if (tune->consumer.usual == 0)
         tune->consumer.usual = own;
-    const double off = own - tune->consumer.usual, most = all > tune->consumer.usual ? all : tune->consumer.usual;
+    const double off = own - tune->consumer.usual,
+                 most = all > tune->consumer.usual ? all : tune->consumer.usual;
     if (fabs(off) < CHANGE_SHARE * most) {
         tune->consumer.usual += off / MEMORY;
         tune->consumer.changed = 0;
@@ -321,7 +328,8 @@ bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen)
         const bool was = tune->trial.on;
         if (was) { /* it compares two consumers now: as if it had not been */
             tune->trial.on = false;
-            move(tune, tune->trial.lever, tune->trial.from, "the consumer's speed changed during the trial");
+            move(tune, tune->trial.lever, tune->trial.from,
+                 "the consumer's speed changed during the trial");
         }
         tune->late = tune->period = tune->needed = (struct st_tune_mean){0};
         return was;

@@ -23,7 +23,8 @@ enum {
 void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves)
 {
     const uint32_t first = loader->opt.prefetch;
-    /* Of a device each batch also takes memory that is not ours to count, and pinned memory is scarce. */
+    /* Of a device each batch also takes memory that is not ours to count, and pinned memory is scarce.
+     */
     const bool may = moves && loader->opt.workers && !loader->device && !loader->shape.pinned;
     st_tune_lever(&loader->tuning.tune, ST_TUNE_PREFETCH, first, first, may ? PREFETCH_MOST : first);
 }
@@ -32,7 +33,8 @@ void st_tuning_plan(struct stoker_loader *loader, uint32_t depth, uint32_t depth
 {
     struct st_tuning *tuning = &loader->tuning;
     const uint32_t workers = loader->worker_count;
-    st_tune_lever(&tuning->tune, ST_TUNE_WORKERS, loader->opt.workers < 0 && workers ? 1 : workers, workers, workers);
+    st_tune_lever(&tuning->tune, ST_TUNE_WORKERS, loader->opt.workers < 0 && workers ? 1 : workers,
+                  workers, workers);
     st_tune_lever(&tuning->tune, ST_TUNE_DEPTH, depth, depth, depth_most);
     tuning->cpus = st_cpu_share();
     tuning->window_seconds = WINDOW_SECONDS;
@@ -93,7 +95,9 @@ void st_tuning_late(struct stoker_loader *loader)
 static uint64_t cpu_ns(void)
 {
     struct timespec t;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)
+               ? 0
+               : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static uint64_t counted(const _Atomic uint64_t *counter)
@@ -125,7 +129,8 @@ static struct st_tune_seen end_window(struct stoker_loader *loader, uint64_t now
                                 .samples = tuning->window.samples,
                                 .read_held = st_reader_was_held(loader->reader),
                                 .prefetch_room = prefetch_room(loader)};
-    const uint64_t work = tuning->window.work_ns, read = tuning->window.read_ns, memory = tuning->window.memory_ns;
+    const uint64_t work = tuning->window.work_ns, read = tuning->window.read_ns,
+                   memory = tuning->window.memory_ns;
     const uint64_t cpu = tuning->window.cpu_ns, began = tuning->window.began_ns;
     tuning->usual = seen.seconds / tuning->window.batches;
     begin_window(loader, now);

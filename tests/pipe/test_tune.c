@@ -1,4 +1,5 @@
-/* The tuner against simulated loaders: where it ends, how soon, how often it moves, and that it never leaves its bounds. */
+/* The tuner against simulated loaders: where it ends, how soon, how often it moves, and that it never
+ * leaves its bounds. */
 #include "pipe/tune.h"
 #include "tap.h"
 
@@ -36,13 +37,14 @@ static struct st_tune_seen window(const struct plant *plant, struct setting at)
     const double making = plant->cost / at.workers * (1 + plant->noise * even());
     const double own = plant->own * (1 + plant->noise * even());
     const double fetched = plant->latency / at.depth;
-    const double reading = plant->latency == 0            ? 0
+    const double reading = plant->latency == 0              ? 0
                            : fetched > 1 / plant->bandwidth ? fetched
                                                             : 1 / plant->bandwidth;
     const double made = making > reading ? making : reading;
     const double full = made / own; /* close to 1, it is chance whether a batch is ready */
     const double chance = full < 0.8 ? 0 : full > 1 ? own * 0.02 : own * 0.1 * (full - 0.8);
-    const double period = (made > own ? made : own) + plant->unsteady / at.prefetch / at.prefetch + chance;
+    const double period =
+        (made > own ? made : own) + plant->unsteady / at.prefetch / at.prefetch + chance;
     const double samples = 0.5 / period, work = samples * plant->cost;
     const bool waits = reading > making && reading > own;
     return (struct st_tune_seen){.seconds = 0.5,
@@ -74,7 +76,8 @@ static bool within(const struct st_tune *tune)
 {
     bool good = true;
     for (int k = 0; k < ST_TUNE_LEVERS; k++)
-        good = good && tune->lever[k].now >= tune->lever[k].least && tune->lever[k].now <= tune->lever[k].most;
+        good = good && tune->lever[k].now >= tune->lever[k].least &&
+               tune->lever[k].now <= tune->lever[k].most;
     return good;
 }
 
@@ -97,7 +100,8 @@ static struct outcome run(struct st_tune *tune, const struct plant *plant, uint3
         samples += k >= windows - LAST ? seen.samples : 0;
         out.slow_at = seen.samples < 0.97 * best * 0.5 ? k : out.slow_at;
         const bool moved = st_tune_window(tune, &seen);
-        out.bounded = out.bounded && within(tune) && moved == (tune->moves > moves) && tune->moves <= moves + 1 &&
+        out.bounded = out.bounded && within(tune) && moved == (tune->moves > moves) &&
+                      tune->moves <= moves + 1 &&
                       (now_at(tune).prefetch <= plant->room || now_at(tune).prefetch == 2);
         if (moved)
             out.moved_at = k;
@@ -139,11 +143,13 @@ static struct setting settles(const char *name, struct plant plant, uint32_t wor
         const double best = best_rate(&plant, workers);
         const struct outcome out = run(&tune, &plant, WINDOWS, best);
         end = now_at(&tune);
-        note("%s: %u workers, %u batches, depth %u; %u moves, %u undone; last: %s (window %u); %s", name, end.workers,
-             end.prefetch, end.depth, tune.moves, tune.reverted, tune.last, out.moved_at, tune.limit);
-        ok(out.rate > 0.97 * best, "%s%s: %.3f of the best setting's speed", name, noisy ? ", noise of 10 %" : "",
-           out.rate / best);
-        ok(tune.moves <= moves + (noisy ? 24 : 0) && out.bounded, "%u moves in %d windows, within bounds", tune.moves, WINDOWS);
+        note("%s: %u workers, %u batches, depth %u; %u moves, %u undone; last: %s (window %u); %s", name,
+             end.workers, end.prefetch, end.depth, tune.moves, tune.reverted, tune.last, out.moved_at,
+             tune.limit);
+        ok(out.rate > 0.97 * best, "%s%s: %.3f of the best setting's speed", name,
+           noisy ? ", noise of 10 %" : "", out.rate / best);
+        ok(tune.moves <= moves + (noisy ? 24 : 0) && out.bounded,
+           "%u moves in %d windows, within bounds", tune.moves, WINDOWS);
         if (!noisy)
             ok(out.slow_at < SOON, "never below 0.97 of it behind window %u", out.slow_at);
     }
@@ -156,17 +162,20 @@ static void plants(void)
     struct setting end = settles("CPUs are the limit", cpu, 8, 0);
     ok(end.workers == 8 && end.prefetch == 2 && end.depth == 64, "and nothing is moved");
 
-    const struct plant reads = {.cost = 1e-3, .latency = 0.1, .bandwidth = 4000, .own = 1e-5, .room = 8, .cpus = 8};
+    const struct plant reads = {
+        .cost = 1e-3, .latency = 0.1, .bandwidth = 4000, .own = 1e-5, .room = 8, .cpus = 8};
     end = settles("reads are the limit", reads, 8, 3);
     ok(end.depth == 512 && end.workers == 8, "it reads further ahead");
 
-    const struct plant store = {.cost = 1e-3, .latency = 0.1, .bandwidth = 640, .own = 1e-5, .room = 8, .cpus = 8};
+    const struct plant store = {
+        .cost = 1e-3, .latency = 0.1, .bandwidth = 640, .own = 1e-5, .room = 8, .cpus = 8};
     end = settles("the store's bandwidth is the limit", store, 8, 26);
     ok(end.depth == 64, "and does not where that brings nothing");
 
     const struct plant consumer = {.cost = 20e-3, .own = 10e-3, .room = 8, .cpus = 16};
     end = settles("the consumer is the limit", consumer, 16, 4);
-    ok(end.workers >= 3 && end.workers <= 4, "workers that are not needed are released: %u of 16 are left", end.workers);
+    ok(end.workers >= 3 && end.workers <= 4,
+       "workers that are not needed are released: %u of 16 are left", end.workers);
 
     const struct plant unsteady = {.cost = 20e-3, .own = 5e-3, .unsteady = 3e-3, .room = 8, .cpus = 16};
     end = settles("unsteady times", unsteady, 16, 10);
@@ -190,10 +199,11 @@ static void steps(void)
     const double best = best_rate(&plant, 16);
     plant.own = 10e-3;
     const struct outcome again = run(&tune, &plant, LAST, 0);
-    ok(slow <= 4 && busy >= 11 && fast.rate > 0.97 * best, "a consumer 5 times as fast: %u workers, then %u, %.3f of the best",
-       slow, busy, fast.rate / best);
-    ok(now_at(&tune).workers <= 4 && again.rate > 0.97 * best_rate(&plant, 16), "as slow as before: %u workers",
-       now_at(&tune).workers);
+    ok(slow <= 4 && busy >= 11 && fast.rate > 0.97 * best,
+       "a consumer 5 times as fast: %u workers, then %u, %.3f of the best", slow, busy,
+       fast.rate / best);
+    ok(now_at(&tune).workers <= 4 && again.rate > 0.97 * best_rate(&plant, 16),
+       "as slow as before: %u workers", now_at(&tune).workers);
     ok(tune.moves < 40, "%u moves", tune.moves);
 
     struct st_tune restless = tuner(16);
@@ -204,7 +214,8 @@ static void steps(void)
             st_tune_window(&restless, &seen);
         }
     }
-    ok(restless.moves < 120, "one that changes its speed every 50 windows: %u moves in %d", restless.moves, WINDOWS);
+    ok(restless.moves < 120, "one that changes its speed every 50 windows: %u moves in %d",
+       restless.moves, WINDOWS);
 }
 
 /* Whatever is seen, sense or nonsense. */
@@ -239,7 +250,8 @@ static void anything(void)
 static void fixed(void)
 {
     struct st_tune tune = {0};
-    struct plant plant = {.cost = 20e-3, .own = 10e-3, .unsteady = 3e-3, .noise = 0.1, .room = 8, .cpus = 16};
+    struct plant plant = {
+        .cost = 20e-3, .own = 10e-3, .unsteady = 3e-3, .noise = 0.1, .room = 8, .cpus = 16};
     st_tune_lever(&tune, ST_TUNE_WORKERS, 16, 16, 16);
     st_tune_lever(&tune, ST_TUNE_PREFETCH, 3, 3, 3);
     st_tune_lever(&tune, ST_TUNE_DEPTH, 100, 100, 100);

@@ -1,5 +1,6 @@
-/* A loader whose workers, batches kept ready and depth of reading ahead are moved while it runs: the same bytes, in the
- * same order, within its memory; and workers that rest come back when they are needed. */
+/* A loader whose workers, batches kept ready and depth of reading ahead are moved while it runs: the
+ * same bytes, in the same order, within its memory; and workers that rest come back when they are
+ * needed. */
 #include "pipe/harness.h"
 #include "source/reader/ring.h"
 
@@ -17,7 +18,8 @@ static int slow_store(uint64_t sample, struct stoker_error *err)
     return 0;
 }
 
-static struct stoker_loader *open_loader(bool slow, int32_t workers, uint32_t prefetch, uint64_t max_memory)
+static struct stoker_loader *open_loader(bool slow, int32_t workers, uint32_t prefetch,
+                                         uint64_t max_memory)
 {
     struct stoker_loader_options opt = harness_options(BATCH, workers);
     opt.prefetch = prefetch;
@@ -62,8 +64,9 @@ static uint32_t moved_epoch(struct mover *mover, uint64_t *digests, uint32_t mos
     atomic_store(&mover->done, false);
     if (pthread_create(&thread, NULL, move_levers, mover))
         abort();
-    const uint32_t taken =
-        st_loader_start(mover->loader, NULL, 0, NULL) ? 0 : harness_take(mover->loader, digests, most, NULL);
+    const uint32_t taken = st_loader_start(mover->loader, NULL, 0, NULL)
+                               ? 0
+                               : harness_take(mover->loader, digests, most, NULL);
     atomic_store(&mover->done, true);
     pthread_join(thread, NULL);
     return taken;
@@ -73,17 +76,21 @@ static void same_bytes(bool slow)
 {
     static uint64_t truth[BATCHES + 1], digests[BATCHES + 1];
     struct stoker_loader *alone = open_loader(slow, 0, 2, 0);
-    if (!alone || st_loader_start(alone, NULL, 0, NULL) || harness_take(alone, truth, BATCHES + 1, NULL) != BATCHES)
+    if (!alone || st_loader_start(alone, NULL, 0, NULL) ||
+        harness_take(alone, truth, BATCHES + 1, NULL) != BATCHES)
         abort();
     st_loader_close(alone);
 
     struct mover mover = {.loader = open_loader(slow, WORKERS, 2, 0), .seed = 1};
     bool same = true;
     for (uint32_t k = 0; mover.loader && k < 12; k++) { /* every fourth epoch is left in the middle */
-        const uint32_t most = k % 4 == 3 ? BATCHES / 3 : BATCHES + 1, taken = moved_epoch(&mover, digests, most);
-        same = same && taken == (most < BATCHES ? most : BATCHES) && !memcmp(digests, truth, taken * sizeof *truth);
+        const uint32_t most = k % 4 == 3 ? BATCHES / 3 : BATCHES + 1,
+                       taken = moved_epoch(&mover, digests, most);
+        same = same && taken == (most < BATCHES ? most : BATCHES) &&
+               !memcmp(digests, truth, taken * sizeof *truth);
     }
-    ok(mover.loader && same && mover.moves > 12, "%s: %u moves, and the bytes and the order of no worker at all",
+    ok(mover.loader && same && mover.moves > 12,
+       "%s: %u moves, and the bytes and the order of no worker at all",
        slow ? "a store that sleeps" : "samples in memory", mover.moves);
     st_loader_close(mover.loader);
 }
@@ -94,26 +101,31 @@ static void within_memory(void)
 {
     static uint64_t digests[BATCHES + 1];
     const uint64_t batch = BATCH * 3 * 32 * 32 * 4;
-    struct stoker_loader *loader = open_loader(false, WORKERS, 0, 32 * batch); /* a quarter: eight batches */
+    struct stoker_loader *loader =
+        open_loader(false, WORKERS, 0, 32 * batch); /* a quarter: eight batches */
     struct stoker_stats stats = {.size = sizeof stats};
     const struct st_lever *prefetch = &loader->tuning.tune.lever[ST_TUNE_PREFETCH];
-    ok(prefetch->now == 2 && prefetch->least == 2 && prefetch->most == 8, "2 to 8 batches are kept ready where nobody says");
-    ok(loader->gate.sample_limit <= 32 * batch / 4 * 3 - 8 * batch, "what one sample may take leaves room for them");
+    ok(prefetch->now == 2 && prefetch->least == 2 && prefetch->most == 8,
+       "2 to 8 batches are kept ready where nobody says");
+    ok(loader->gate.sample_limit <= 32 * batch / 4 * 3 - 8 * batch,
+       "what one sample may take leaves room for them");
     struct mover mover = {.loader = loader, .seed = 2};
     bool within = true;
     for (uint32_t k = 0; k < 6; k++) {
         within = within && moved_epoch(&mover, digests, BATCHES + 1) == BATCHES;
         st_loader_stats(loader, &stats);
-        within = within && stats.memory_peak <= stats.memory_allowed && stats.slot_bytes <= stats.memory_allowed / 2;
+        within = within && stats.memory_peak <= stats.memory_allowed &&
+                 stats.slot_bytes <= stats.memory_allowed / 2;
     }
-    ok(within, "whatever they are moved to, %.2f of %.2f MB are held at most", (double)stats.memory_peak / 1e6,
-       (double)stats.memory_allowed / 1e6);
+    ok(within, "whatever they are moved to, %.2f of %.2f MB are held at most",
+       (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6);
     st_loader_close(loader);
 
     loader = open_loader(false, WORKERS, 3, 0);
     prefetch = &loader->tuning.tune.lever[ST_TUNE_PREFETCH];
     const struct st_lever *workers = &loader->tuning.tune.lever[ST_TUNE_WORKERS];
-    ok(prefetch->least == 3 && prefetch->most == 3 && workers->least == WORKERS && workers->most == WORKERS,
+    ok(prefetch->least == 3 && prefetch->most == 3 && workers->least == WORKERS &&
+           workers->most == WORKERS,
        "numbers that the caller gave are not moved");
     st_loader_close(loader);
 }
@@ -160,7 +172,8 @@ static void rest(void)
         await_full(loader);
     }
     const uint64_t then = made_by_others(loader);
-    ok(taken == BATCHES / 2 && then == first, "workers rest while batches are ready: the others made %llu samples, before",
+    ok(taken == BATCHES / 2 && then == first,
+       "workers rest while batches are ready: the others made %llu samples, before",
        (unsigned long long)first);
     uint64_t later = then; /* a consumer that does nothing else waits before long */
     for (uint32_t k = 0; later == then && k < 1000; k++) {
@@ -175,7 +188,8 @@ static void rest(void)
 
 /* ---- by itself ------------------------------------------------------------------------------------ */
 
-/* A consumer that takes its time, in short windows: workers are released; and one that does not gets them back. */
+/* A consumer that takes its time, in short windows: workers are released; and one that does not gets
+ * them back. */
 static void by_itself(void)
 {
     struct stoker_loader *loader = open_loader(false, WORKERS, 0, 0);
@@ -196,13 +210,14 @@ static void by_itself(void)
         }
     ok(least < WORKERS && stats.tuning_moves >= 1 && strstr(stats.tuning_last, "workers 8 -> "),
        "a slow consumer: %u of %d workers (%s)", least, WORKERS, stats.tuning_last);
-    while (stats.tuned_workers < WORKERS && st_now_ns() < until && !st_loader_start(loader, NULL, 0, NULL)) {
+    while (stats.tuned_workers < WORKERS && st_now_ns() < until &&
+           !st_loader_start(loader, NULL, 0, NULL)) {
         while (st_loader_next(loader, &batch, NULL) == 0)
             st_batch_release(batch, NULL);
         st_loader_stats(loader, &stats);
     }
-    ok(stats.tuned_workers == WORKERS, "a fast one: %u again after %u moves (%s)", stats.tuned_workers, stats.tuning_moves,
-       stats.tuning_last);
+    ok(stats.tuned_workers == WORKERS, "a fast one: %u again after %u moves (%s)", stats.tuned_workers,
+       stats.tuning_moves, stats.tuning_last);
     st_loader_close(loader);
 }
 
