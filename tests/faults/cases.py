@@ -54,6 +54,7 @@ def control(name: str, program: str, advice: str, *args: str, codes: str = "", *
 
 FIXED = ("--fixed",)
 DISK = ("--disk", "{data}")
+LONG = ("--words", "900")
 
 
 def by_turns(cases: list[Case]) -> list[Case]:
@@ -68,22 +69,22 @@ FAULTS = by_turns([
     # ST203: too few
     fault("few_workers_simulator", "simulator.py", "ST203", "num_workers=6", advised=("--num-workers", "6"),
           short=("--steps", "70")),
-    fault("few_workers_text", "tokens.py", "ST203", "num_workers=2", "--num-workers", "1", "--words", "560",
-          "--step-ms", "28", advised=("--num-workers", "2", "--words", "560", "--step-ms", "28")),
+    fault("few_workers_text", "tokens.py", "ST203", "num_workers=2", "--num-workers", "1", *LONG,
+          "--step-ms", "18", advised=("--num-workers", "2", *LONG, "--step-ms", "18")),
     # ST204: the CPUs are full
-    fault("full_cpus_text", "tokens.py", "ST204", "tokenize beforehand", "--num-workers", "8", "--words", "560",
-          "--step-ms", "12", advised=("--num-workers", "8", "--words", "560", "--step-ms", "12", "--fixed")),
+    fault("full_cpus_text", "tokens.py", "ST204", "tokenize beforehand", "--num-workers", "8", *LONG,
+          "--step-ms", "8", advised=("--num-workers", "8", *LONG, "--step-ms", "8", "--fixed")),
     fault("full_cpus_features", "features.py", "ST204", "compute the features beforehand", "--num-workers", "10",
           advised=("--num-workers", "10", "--fixed")),
     # ST205: a quota, or an affinity, that the number of workers does not know of
     fault("quota_features", "features.py", "ST205", "lift the quota of half a CPU", "--num-workers", "4",
-          "--steps", "120", "--step-ms", "25", limits=("--cpu", "0.5"), lifted=True),
+          "--batch-size", "4", limits=("--cpu", "0.5"), lifted=True),
     fault("quota_text", "tokens.py", "ST205", "lift the quota of 0.6 CPUs", "--num-workers", "6",
-          "--step-ms", "20", limits=("--cpu", "0.6"), lifted=True),
-    fault("affinity_text", "tokens.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "4",
-          "--words", "560", "--step-ms", "25", limits=("--cpus", "1"), lifted=True),
+          "--step-ms", "15", limits=("--cpu", "0.6"), lifted=True),
+    fault("affinity_text", "tokens.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "4", *LONG,
+          "--step-ms", "24", limits=("--cpus", "1"), lifted=True),
     fault("affinity_images", "images.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "6",
-          "--step-ms", "15", limits=("--cpus", "1"), lifted=True),
+          "--step-ms", "10", "--steps", "200", limits=("--cpus", "1"), lifted=True),
     # ST206: threads in the workers
     fault("threads_torch", "threads_torch.py", "ST206", "torch.set_num_threads(1) in the workers", advised=FIXED),
     fault("threads_blas", "threads_blas.py", "ST206", "one BLAS thread in the workers", advised=FIXED),

@@ -31,7 +31,7 @@ ROOT = HERE.parents[1]
 WORK = ROOT / "build/faults"
 DATA = WORK / "data"
 TRACEML_VERSION = "0.4.1"
-SECONDS = 150  # of one run; one takes about eight
+SECONDS = 240  # of one run; one takes about eight
 
 
 class Skipped(Exception):
@@ -92,7 +92,8 @@ class Runner:
         evict(self.case)
         self.rate_file.unlink(missing_ok=True)
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False, env={**self.environment, **environment}
+            command, capture_output=True, text=True, timeout=SECONDS, check=False,
+            env={**self.environment, **environment},
         )
         if done.returncode == REFUSED and limits:
             raise Skipped(done.stderr.strip().splitlines()[-1])
@@ -256,7 +257,7 @@ def arguments() -> argparse.Namespace:
 def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
     WORK.mkdir(parents=True, exist_ok=True)
     DATA.mkdir(exist_ok=True)
-    results = []
+    results, here = [], machine()
     for case in chosen(args):
         try:
             result = measure(case, args)
@@ -268,7 +269,9 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
             result.error = str(error)
         results.append(result)
         print(plain_row(result), flush=True)
-    return results, machine()
+        if args.out:  # after each, since all take long
+            args.out.write_text(json.dumps({"machine": here, "results": [vars(row) for row in results]}, indent=1))
+    return results, here
 
 
 def main() -> int:
@@ -280,8 +283,6 @@ def main() -> int:
     else:
         results, here = run_all(args)
         about = [here]
-        if args.out:
-            args.out.write_text(json.dumps({"machine": here, "results": [vars(row) for row in results]}, indent=1))
     numbers = summary(results)
     print(plain_summary(numbers, bare=args.bare))
     if args.markdown:

@@ -6,7 +6,7 @@ import torch
 from common import Trainer, options
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=110, batch_size=8, num_workers=2, step_ms=15)
+args = options(steps=160, batch_size=8, num_workers=2, step_ms=10)
 RATE = 16000
 
 

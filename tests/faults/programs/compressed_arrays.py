@@ -6,7 +6,7 @@ import torch
 from common import Trainer, data_folder, options
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=100, batch_size=4, num_workers=2, step_ms=15)
+args = options(steps=130, batch_size=8, num_workers=2, step_ms=12)
 
 
 def make(folder):

@@ -7,7 +7,7 @@ from common import Trainer, data_folder, make_jpegs, options
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=110, batch_size=2, num_workers=2, step_ms=15)
+args = options(steps=130, batch_size=3, num_workers=2, step_ms=12)
 
 
 class Photos(Dataset):

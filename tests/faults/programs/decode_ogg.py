@@ -7,7 +7,7 @@ import torch
 from common import Trainer, data_folder, options
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=100, batch_size=2, num_workers=2, step_ms=15)
+args = options(steps=140, batch_size=2, num_workers=2, step_ms=12)
 RATE, SECONDS = 44100, 12
 
 

@@ -6,11 +6,11 @@ import torch
 from common import Trainer, data_folder, options
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=200, batch_size=16, num_workers=2, step_ms=10)
+args = options(steps=150, batch_size=16, num_workers=2, step_ms=12)
 
 
 def make(folder):
-    np.save(folder / "series.npy", np.random.default_rng(0).standard_normal((64, 30000), np.float32))
+    np.save(folder / "series.npy", np.random.default_rng(0).standard_normal((24, 240_000), np.float32))
 
 
 class Series(Dataset):

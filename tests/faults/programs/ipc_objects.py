@@ -22,7 +22,7 @@ class Annotations(Dataset):
 
 
 def separate(documents):
-    return [list(map(tuple, document)) for document in documents]
+    return [[(score, first, last) for score, first, last in document] for document in documents]
 
 
 def main():

@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=120, batch_size=16, step_ms=25, words=280)
+args = options(steps=120, batch_size=16, step_ms=25, words=400)
 WORDS = ["furnace", "stoker", "feeding", "coal", "steam", "engines", "unbelievably", "hot", "water"]
 
 
