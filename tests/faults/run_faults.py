@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,23 @@ def evict(case: Case) -> None:
                 os.close(fd)
 
 
+def run_group(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Runs it as a process group of its own, all of which ends when it takes too long, or when we do."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as child:
+        try:
+            out, err = child.communicate(timeout=SECONDS)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(10)  # limits.py removes its control groups
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
 class Runner:
     """Runs the program of a case in the ways there are."""
 
@@ -91,10 +109,7 @@ class Runner:
             command = [sys.executable, str(HERE / "limits.py"), *limits, "--", *command]
         evict(self.case)
         self.rate_file.unlink(missing_ok=True)
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False,
-            env={**self.environment, **environment},
-        )
+        done = run_group(command, {**self.environment, **environment})
         if done.returncode == REFUSED and limits:
             raise Skipped(done.stderr.strip().splitlines()[-1])
         return done

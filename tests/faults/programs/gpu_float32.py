@@ -5,12 +5,12 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=120, num_workers=2)
+args = options(steps=80, num_workers=2)
 
 
 class Batches(Dataset):
     def __init__(self):
-        self.batches = [torch.randn(4096, 4096).share_memory_() for _ in range(4)]
+        self.batches = [torch.randn(4096, 512).share_memory_() for _ in range(4)]
 
     def __len__(self):
         return args.steps
@@ -21,7 +21,8 @@ class Batches(Dataset):
 
 def main():
     loader = DataLoader(Batches(), batch_size=None, num_workers=args.num_workers, pin_memory=True)
-    model = torch.nn.Sequential(*(torch.nn.Linear(4096, 4096) for _ in range(12))).cuda()
+    layers = [torch.nn.Linear(4096 if i else 512, 4096) for i in range(12)]
+    model = torch.nn.Sequential(*layers).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
     trainer = Trainer(args)
     for inputs in loader:
