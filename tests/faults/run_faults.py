@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = ROOT / "build/faults"
 DATA = WORK / "data"
+TRACEML = WORK / "traceml/bin/traceml"
 TRACEML_VERSION = "0.4.1"
 SECONDS = 240  # of one run; one takes about eight
 
@@ -122,8 +123,9 @@ class Runner:
 
     def bare(self, advised: bool) -> tuple[subprocess.CompletedProcess, float | None]:
         done = self.run(self.command(advised), advised)
-        if done.returncode != 0 and (advised or not self.case.crashes):
-            raise RuntimeError(f"{self.case.name} fails by itself: {done.stderr[-1500:]}")
+        must_fail = self.case.crashes and not advised
+        if (done.returncode != 0) != must_fail:
+            raise RuntimeError(f"the program {'does not fail' if must_fail else 'fails'} by itself: {done.stderr[-1500:]}")
         return done, self.rate()
 
     def prepare(self) -> None:
@@ -138,17 +140,15 @@ class Runner:
         try:
             return done, json.loads((folder / "run.json").read_text())
         except (FileNotFoundError, json.JSONDecodeError) as error:
-            raise RuntimeError(f"{self.case.name}: no run.json ({error}): {done.stderr[-1500:]}") from error
+            raise RuntimeError(f"no run.json ({error}): {done.stderr[-1500:]}") from error
 
     def traceml(self) -> str:
         """TraceML's verdict, in its words."""
         folder = self.folder / "traceml"
         script, *args = self.script(False)
-        tool = WORK / "traceml/bin/traceml"
-        if not tool.exists():
-            raise Skipped(f"TraceML is not installed in {WORK / 'traceml'}: scripts/faults.sh --traceml does it")
-        command = [str(tool), "run", "--logs-dir", str(folder), "--run-name", "run", f"--nproc-per-node={self.case.ranks}"]
-        done = self.run([*command, script, *(["--args", *args] if args else [])], FAULTS_TRACEML="1")
+        command = [str(TRACEML), "run", "--logs-dir", str(folder), "--run-name", "run"]
+        command += [f"--nproc-per-node={self.case.ranks}", script, *(["--args", *args] if args else [])]
+        done = self.run(command, FAULTS_TRACEML="1")
         return traceml_verdict(folder / "run", done)
 
 
@@ -266,6 +266,8 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.short:
         args.rounds = 1
+    if args.traceml and not TRACEML.exists():
+        parser.error(f"there is no {TRACEML}: scripts/faults.sh --traceml fetches it")
     return args
 
 

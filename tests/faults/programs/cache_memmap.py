@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random rows of a mapped file, in several epochs, with less memory for its pages than it has."""
+"""Several epochs over the rows of a mapped file, with less memory for its pages than it has."""
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ class Rows(Dataset):
 
 
 def main():
-    loader = DataLoader(Rows(), batch_size=args.batch_size, shuffle=True, num_workers=args.num_workers,
+    loader = DataLoader(Rows(), batch_size=args.batch_size, num_workers=args.num_workers,
                         persistent_workers=args.persistent)
     trainer = Trainer(args, warm_epochs=1)
     for _ in range(args.epochs):

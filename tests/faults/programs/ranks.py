@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 WANDER = "--wander" in sys.argv
 if WANDER:
     sys.argv.remove("--wander")
-args = options(steps=110, batch_size=4, num_workers=1, step_ms=30)
+args = options(steps=110, batch_size=4, num_workers=1, step_ms=34)
 
 
 class Shard(Dataset):
