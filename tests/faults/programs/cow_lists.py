@@ -24,7 +24,8 @@ class Corpus(Dataset):
 
 
 def main():
-    loader = DataLoader(Corpus(), batch_size=args.batch_size, num_workers=args.num_workers)
+    loader = DataLoader(Corpus(), batch_size=args.batch_size, num_workers=args.num_workers,
+                        multiprocessing_context="fork")  # the default before Python 3.14
     trainer = Trainer(args)
     for lengths in loader:
         trainer.step(lengths)

@@ -34,7 +34,8 @@ class Rows(Dataset):
 
 
 def main():
-    loader = DataLoader(Rows(), batch_size=args.batch_size, shuffle=True, num_workers=args.num_workers)
+    loader = DataLoader(Rows(), batch_size=args.batch_size, shuffle=True, num_workers=args.num_workers,
+                        multiprocessing_context="fork")  # the default before Python 3.14
     trainer = Trainer(args)
     for rows in loader:
         trainer.step(rows)

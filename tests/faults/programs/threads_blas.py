@@ -23,6 +23,10 @@ def blas_threads(count):
     raise SystemExit("this NumPy has no OpenBLAS of its own: the threads cannot be planted")
 
 
+def use_all_cores(worker):
+    blas_threads(1 if args.fixed else 4)
+
+
 class Embeddings(Dataset):
     def __init__(self):
         self.table = np.random.default_rng(0).standard_normal((320, 320), np.float32)
@@ -38,7 +42,7 @@ class Embeddings(Dataset):
 def main():
     blas_threads(1)
     loader = DataLoader(Embeddings(), batch_size=args.batch_size, num_workers=args.num_workers,
-                        worker_init_fn=lambda worker: blas_threads(1 if args.fixed else 4))
+                        worker_init_fn=use_all_cores)
     trainer = Trainer(args)
     for vectors, index in loader:
         trainer.step([index, vectors])
