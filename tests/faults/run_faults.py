@@ -181,7 +181,7 @@ def judge(case: Case, found: dict) -> dict:
         "others": [finding["code"] for finding in findings[1:]],
         "right": not alarms if case.control else cause in case.codes,
         "predicted": gain,
-        "overhead": found.get("overhead"),
+        "overhead": (found.get("overhead") or {}).get("share"),
     }
 
 

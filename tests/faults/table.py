@@ -26,7 +26,7 @@ class Result:
     others: list[str] = field(default_factory=list)
     right: bool | None = None
     predicted: dict | None = None  # low, mid, high
-    overhead: float | None = None
+    overhead: float | None = None  # share of the run's time that the watch measured for itself
     changed: list[str] = field(default_factory=list)  # what the watch changed for the user
     traceml: str | None = None
     error: str | None = None
@@ -73,6 +73,7 @@ class Summary:
     errors: list[float]
     changed: int
     failed: int
+    overheads: list[float]
 
     def passed(self, gains: bool) -> bool:
         good = self.right >= RIGHT * self.faults and self.alarms == 0 and self.changed == 0 and self.failed == 0
@@ -90,6 +91,7 @@ def summary(results: list[Result]) -> Summary:
         errors=[miss for result in faults if (miss := result.miss()) is not None],
         changed=sum(bool(result.changed) for result in results),
         failed=sum(result.error is not None for result in results),
+        overheads=[result.overhead for result in results if result.overhead is not None],
     )
 
 
@@ -138,6 +140,8 @@ def plain_summary(numbers: Summary, bare: bool = False) -> str:
         f"output changed by us   {numbers.changed} (none allowed)",
         f"runs that failed       {numbers.failed}",
     ]
+    if numbers.overheads:
+        lines.append(f"overhead of the watch  {100 * statistics.median(numbers.overheads):.1f} % (median, by its own account)")
     if numbers.errors:
         median = statistics.median(numbers.errors)
         lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {percent(ERROR)})")
@@ -195,4 +199,8 @@ def summary_rows(parts: list[Summary]) -> list[str]:
             [percent(statistics.median(part.errors) if part.errors else None) for part in parts],
         ),
         row("programs whose output or exit code changed (none)", [str(part.changed) for part in parts]),
+        row(
+            "overhead of the watch by its own account, median",
+            [f"{100 * statistics.median(part.overheads):.1f} %" if part.overheads else "-" for part in parts],
+        ),
     ]
