@@ -8,6 +8,7 @@ demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
 bench: ; @scripts/bench.sh
 soak:  ; @scripts/soak.sh
+faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv
 
-.PHONY: all demo test bench soak clean
+.PHONY: all demo test bench soak faults clean

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the planted faults under `stoker run`, and measures what its advice is worth.
+
+For each case of cases.py: the program bare (A), watched, and bare with the advice applied (B), A and B by turns. Then the
+table, the share of right first causes, false alarms, and the median error of the predicted gain. Exit code 1 where the
+limits below are missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from cases import CASES, Case
+from limits import REFUSED
+from table import Result, markdown, plain_row, plain_summary, summary
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WORK = ROOT / "build/faults"
+DATA = WORK / "data"
+TRACEML = WORK / "traceml/bin/traceml"
+TRACEML_VERSION = "0.4.1"
+SECONDS = 240  # of one run; one takes about eight
+
+
+class Skipped(Exception):
+    """The machine lacks what the case needs."""
+
+
+def program(name: str) -> str:
+    """A program of this build: that of the environment that runs us."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def late_server(case: Case) -> contextlib.AbstractContextManager[str]:
+    """The server of the benchmarks, for a file of random bytes."""
+    if not case.latency_ms:
+        return contextlib.nullcontext("")
+    spec = importlib.util.spec_from_file_location("late_server", ROOT / "bench/late_server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    path = DATA / "shard.bin"
+    if not path.exists():
+        path.write_bytes(os.urandom(8 << 20))
+    return module.late_server(path, case.latency_ms)
+
+
+def evict(case: Case) -> None:
+    """Drops the case's data from the page cache; its pages are clean."""
+    for name in case.cold:
+        for path in (DATA / name).rglob("*"):
+            fd = os.open(path, os.O_RDONLY)
+            try:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(fd)
+
+
+def run_group(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Runs it as a process group of its own, all of which ends when it takes too long, or when we do."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as child:
+        try:
+            out, err = child.communicate(timeout=SECONDS)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(10)  # limits.py removes its control groups
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
+class Runner:
+    """Runs the program of a case in the ways there are."""
+
+    def __init__(self, case: Case, url: str, folder: Path):
+        self.case = case
+        self.folder = folder
+        self.rate_file = folder / "rate.json"
+        self.environment = {**os.environ, "FAULTS_DATA": str(DATA), "FAULTS_RATE": str(self.rate_file)}
+        if url:
+            self.environment["FAULTS_URL"] = url
+
+    def script(self, advised: bool) -> list[str]:
+        return [str(HERE / "programs" / self.case.program), *self.case.arguments(advised)]
+
+    def command(self, advised: bool) -> list[str]:
+        ranks = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.case.ranks}"]
+        return [sys.executable, *(ranks if self.case.ranks > 1 else []), *self.script(advised)]
+
+    def run(self, command: list[str], advised: bool = False, **environment: str) -> subprocess.CompletedProcess:
+        limits = [word.format(data=DATA) for word in self.case.limits_when(advised)]
+        if limits:
+            command = [sys.executable, str(HERE / "limits.py"), *limits, "--", *command]
+        evict(self.case)
+        self.rate_file.unlink(missing_ok=True)
+        done = run_group(command, {**self.environment, **environment})
+        if done.returncode == REFUSED and limits:
+            raise Skipped(done.stderr.strip().splitlines()[-1])
+        return done
+
+    def rate(self) -> float | None:
+        try:
+            return json.loads(self.rate_file.read_text())["steps_per_second"]
+        except FileNotFoundError:
+            return None
+
+    def bare(self, advised: bool) -> tuple[subprocess.CompletedProcess, float | None]:
+        done = self.run(self.command(advised), advised)
+        must_fail = self.case.crashes and not advised
+        if (done.returncode != 0) != must_fail:
+            raise RuntimeError(f"the program {'does not fail' if must_fail else 'fails'} by itself: {done.stderr[-1500:]}")
+        return done, self.rate()
+
+    def prepare(self) -> None:
+        """Makes the data, which must be on the disk before the page cache is emptied."""
+        if not all((DATA / name).exists() for name in self.case.cold):
+            few = [*self.command(False), "--steps", "4", "--epochs", "1"]
+            subprocess.run(few, capture_output=True, check=True, env=self.environment)
+
+    def watched(self) -> tuple[subprocess.CompletedProcess, dict]:
+        folder = self.folder / "stoker"
+        done = self.run([program("stoker"), "run", "--dir", str(folder), "--", *self.command(False)])
+        try:
+            return done, json.loads((folder / "run.json").read_text())
+        except (FileNotFoundError, json.JSONDecodeError) as error:
+            raise RuntimeError(f"no run.json ({error}): {done.stderr[-1500:]}") from error
+
+    def traceml(self) -> str:
+        """TraceML's verdict, in its words."""
+        folder = self.folder / "traceml"
+        script, *args = self.script(False)
+        command = [str(TRACEML), "run", "--logs-dir", str(folder), "--run-name", "run"]
+        command += [f"--nproc-per-node={self.case.ranks}", script, *(["--args", *args] if args else [])]
+        done = self.run(command, FAULTS_TRACEML="1")
+        return traceml_verdict(folder / "run", done)
+
+
+def traceml_verdict(folder: Path, done: subprocess.CompletedProcess) -> str:
+    for path in folder.rglob("final_summary.txt"):
+        lines = [line.strip(" |\n") for line in path.read_text().splitlines()]
+        words = [line for line in lines if line.startswith(("Verdict:", "Next:"))]
+        if words:
+            return " ".join(words)
+    return f"no verdict (exit code {done.returncode})"
+
+
+def first_cause(found: dict) -> str | None:
+    findings = found.get("findings") or []
+    return findings[0]["code"] if findings else found.get("verdict", {}).get("code")
+
+
+def is_alarm(code: str, case: Case) -> bool:
+    """Codes from ST100 to ST199 name states, not causes."""
+    return not code.startswith("ST1") and code not in case.codes
+
+
+def judge(case: Case, found: dict) -> dict:
+    findings = found.get("findings") or []
+    cause = first_cause(found)
+    alarms = [finding["code"] for finding in findings if is_alarm(finding["code"], case)]
+    gain = findings[0].get("gain") if findings else None
+    return {
+        "verdict": cause,
+        "others": [finding["code"] for finding in findings[1:]],
+        "right": not alarms if case.control else cause in case.codes,
+        "predicted": gain,
+        "overhead": (found.get("overhead") or {}).get("share"),
+    }
+
+
+def differences(case: Case, bare: subprocess.CompletedProcess, watched: subprocess.CompletedProcess) -> list[str]:
+    """What the watch changed that the user would see. How far a run gets before it fails is not its doing."""
+    found = []
+    if bare.returncode != watched.returncode:
+        found.append(f"exit code {bare.returncode} became {watched.returncode}")
+    if bare.stdout != watched.stdout and not case.crashes:
+        found.append("stdout")
+    return found
+
+
+def measure(case: Case, args: argparse.Namespace) -> Result:
+    result = Result(case.name, sorted(case.codes), case.advice, case.control, case.held_out, case.gain)
+    with late_server(case) as url, tempfile.TemporaryDirectory(dir=WORK) as folder:
+        runner = Runner(case, url, Path(folder))
+        runner.prepare()
+        for turn in range(args.rounds):
+            bare, rate = runner.bare(advised=False)
+            if rate:
+                result.before.append(rate)
+            if turn == 0 and not args.bare:
+                watched, found = runner.watched()
+                result.take(judge(case, found), differences(case, bare, watched))
+            if turn == 0 and args.traceml:
+                result.traceml = runner.traceml()
+            if not args.short:
+                _, rate = runner.bare(advised=True)
+                result.after.append(rate)
+    return result
+
+
+def chosen(args: argparse.Namespace) -> Iterator[Case]:
+    import torch
+
+    gpu = torch.cuda.is_available()
+    for case in CASES:
+        if args.short:
+            case = replace(case, args=(*case.args, *case.short))
+        if args.only and case.name not in args.only:
+            continue
+        if (args.held_out and not case.held_out) or (args.open and case.held_out):
+            continue
+        if (args.short and not case.short) or (args.gpu and not case.gpu):
+            continue
+        if case.gpu and not gpu:
+            print(f"SKIP {case.name}: there is no GPU", flush=True)
+            continue
+        yield case
+
+
+def machine() -> dict:
+    import torch
+
+    words = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip() for line in words if line.startswith("model name")), platform.machine())
+    return {
+        "date": date.today().isoformat(),
+        "cpu": f"{len(os.sched_getaffinity(0))} CPUs, {model}",
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "kernel": platform.release(),
+        "traceml": TRACEML_VERSION,
+    }
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="a few robust cases; verdicts only")
+    parser.add_argument("--only", action="append", metavar="NAME", help="this case; may be given several times")
+    parser.add_argument("--held-out", action="store_true", help="only the cases that no threshold was set by")
+    parser.add_argument("--open", action="store_true", help="only the others")
+    parser.add_argument("--gpu", action="store_true", help="only the cases that need a GPU")
+    parser.add_argument("--bare", action="store_true", help="without the doctor: is what is planted really the cause?")
+    parser.add_argument("--traceml", action="store_true", help="TraceML's verdicts beside ours")
+    parser.add_argument("--rounds", type=int, default=2, help="of A and B (2)")
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="writes the table of --out, or of --read")
+    parser.add_argument("--read", type=Path, action="append", metavar="FILE.json", help="runs nothing; results of earlier")
+    args = parser.parse_args()
+    if args.short:
+        args.rounds = 1
+    if args.traceml and not TRACEML.exists():
+        parser.error(f"there is no {TRACEML}: scripts/faults.sh --traceml fetches it")
+    return args
+
+
+def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
+    WORK.mkdir(parents=True, exist_ok=True)
+    DATA.mkdir(exist_ok=True)
+    results, here = [], machine()
+    for case in chosen(args):
+        try:
+            result = measure(case, args)
+        except Skipped as reason:
+            print(f"SKIP {case.name}: {reason}", flush=True)
+            continue
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            result = Result(case.name, sorted(case.codes), case.advice, case.control, case.held_out, case.gain)
+            result.error = str(error)
+        results.append(result)
+        print(plain_row(result), flush=True)
+        if args.out:  # after each, since all take long
+            args.out.write_text(json.dumps({"machine": here, "results": [vars(row) for row in results]}, indent=1))
+    return results, here
+
+
+def main() -> int:
+    args = arguments()
+    if args.read:
+        stored = [json.loads(path.read_text()) for path in args.read]
+        results = [Result(**row) for part in stored for row in part["results"]]
+        about = [part["machine"] for part in stored]
+    else:
+        results, here = run_all(args)
+        about = [here]
+    numbers = summary(results)
+    print(plain_summary(numbers, bare=args.bare))
+    if args.markdown:
+        args.markdown.write_text(markdown(results, about))
+    if args.bare:
+        return 0 if all(result.planted() for result in results) else 1
+    return 0 if numbers.passed(gains=not args.short) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

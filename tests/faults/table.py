@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came of one planted fault, and the tables of all: for the terminal and in Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+RIGHT = 0.90  # at least this share of first causes
+ERROR = 0.10  # at most this median error of the predicted gain
+CLEAR = 1.25  # a planted cause is worth at least this, once mended
+SAME = 0.12  # a control's advice changes no more than this
+
+
+@dataclass
+class Result:
+    name: str
+    expected: list[str]
+    advice: str
+    control: bool
+    held_out: bool
+    gain: bool
+    before: list[float] = field(default_factory=list)  # steps per second, bare
+    after: list[float] = field(default_factory=list)  # with the advice applied
+    verdict: str | None = None
+    others: list[str] = field(default_factory=list)
+    right: bool | None = None
+    predicted: dict | None = None  # low, mid, high
+    overhead: float | None = None  # share of the run's time that the watch measured for itself
+    changed: list[str] = field(default_factory=list)  # what the watch changed for the user
+    traceml: str | None = None
+    error: str | None = None
+
+    def take(self, judged: dict, changed: list[str]) -> None:
+        for name, value in judged.items():
+            setattr(self, name, value)
+        self.changed = changed
+
+    def measured(self) -> float | None:
+        if not self.before or not self.after:
+            return None
+        return statistics.median(self.after) / statistics.median(self.before)
+
+    def noise(self) -> float:
+        """How far the rates of equal runs lie apart, as a share."""
+        return max((max(rates) / min(rates) - 1 for rates in (self.before, self.after) if rates), default=0)
+
+    def miss(self) -> float | None:
+        """The error of the predicted gain, where there is one to compare."""
+        measured = self.measured()
+        if not (self.gain and not self.control and self.right and self.predicted and measured):
+            return None
+        return abs(self.predicted["mid"] - measured) / measured
+
+    def planted(self) -> bool:
+        """Whether the advice helps as much as it must, or not at all."""
+        measured = self.measured()
+        if self.error:
+            return False
+        if not self.gain:
+            return bool(self.after)
+        if self.control:
+            return measured is not None and abs(measured - 1) <= SAME
+        return measured is not None and measured >= CLEAR
+
+
+@dataclass
+class Summary:
+    faults: int
+    right: int
+    controls: int
+    alarms: int
+    errors: list[float]
+    changed: int
+    failed: int
+    overheads: list[float]
+
+    def passed(self, gains: bool) -> bool:
+        good = self.right >= RIGHT * self.faults and self.alarms == 0 and self.changed == 0 and self.failed == 0
+        return good and (not gains or not self.errors or statistics.median(self.errors) <= ERROR)
+
+
+def summary(results: list[Result]) -> Summary:
+    faults = [result for result in results if not result.control]
+    controls = [result for result in results if result.control]
+    return Summary(
+        faults=len(faults),
+        right=sum(bool(result.right) for result in faults),
+        controls=len(controls),
+        alarms=sum(result.right is False for result in controls),
+        errors=[miss for result in faults if (miss := result.miss()) is not None],
+        changed=sum(bool(result.changed) for result in results),
+        failed=sum(result.error is not None for result in results),
+        overheads=[result.overhead for result in results if result.overhead is not None],
+    )
+
+
+def times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def cells(result: Result) -> list[str]:
+    """The columns that both tables share."""
+    right = {True: "yes", False: "NO", None: "-"}[result.right]
+    predicted = result.predicted or {}
+    span = f" ({predicted['low']:.2f}-{predicted['high']:.2f})" if {"low", "high"} <= predicted.keys() else ""
+    return [
+        result.name + (" *" if result.held_out else ""),
+        "/".join(result.expected) or "healthy",
+        result.verdict or "none",
+        right,
+        times(predicted.get("mid")) + span,
+        times(result.measured()) + (" noisy" if result.noise() > 0.15 else ""),
+        percent(result.miss()),
+    ]
+
+
+def plain_row(result: Result) -> str:
+    widths = (25, 12, 7, 4, 20, 12, 6)
+    row = " ".join(text.ljust(width) for text, width in zip(cells(result), widths, strict=True))
+    notes = [f"the watch changed {what}" for what in result.changed]
+    if result.error:
+        notes.append(result.error)
+    if result.traceml:
+        notes.append(f"TraceML: {result.traceml}")
+    return "\n    ".join([row.rstrip(), *notes])
+
+
+def plain_summary(numbers: Summary, bare: bool = False) -> str:
+    if bare:
+        return f"{numbers.faults} faults and {numbers.controls} controls measured without the doctor"
+    lines = [
+        f"first cause right      {numbers.right} of {numbers.faults}"
+        f" ({percent(numbers.right / numbers.faults) if numbers.faults else '-'}; at least {percent(RIGHT)})",
+        f"false alarms           {numbers.alarms} of {numbers.controls} controls (none allowed)",
+        f"output changed by us   {numbers.changed} (none allowed)",
+        f"runs that failed       {numbers.failed}",
+    ]
+    if numbers.overheads:
+        lines.append(f"overhead of the watch  {100 * statistics.median(numbers.overheads):.1f} % (median, by its own account)")
+    if numbers.errors:
+        median = statistics.median(numbers.errors)
+        lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {percent(ERROR)})")
+    return "\n".join(lines)
+
+
+def machine_line(about: dict) -> str:
+    where = about["cpu"] + (f", {about['gpu']}" if about["gpu"] else "")
+    return f"{where}; Linux {about['kernel']}, Python {about['python']}, torch {about['torch']}; {about['date']}."
+
+
+def markdown(results: list[Result], machines: list[dict]) -> str:
+    """bench/RESULTS-doctor.md: all of it, from the stored results."""
+    traceml = any(result.traceml for result in results)
+    head = ["case", "planted", "first cause", "right", "predicted gain", "measured gain", "error"]
+    head += [f"TraceML {machines[0]['traceml']}"] if traceml else []
+    lines = [
+        "# The doctor on planted faults",
+        "",
+        "Written by `tests/faults/run_faults.py --markdown`; what each case plants and why its remedy helps is in",
+        "[tests/faults/README.md](../tests/faults/README.md). Cases with `*` were held out: no threshold was set by them.",
+        "Predicted is the gain of the first advice, with its interval; measured is the rate of the same program with the",
+        "advice applied over that without, median of interleaved runs with no doctor. `noisy` marks cases where equal",
+        "runs lay more than 15 % apart.",
+        "",
+        *(machine_line(about) for about in machines),
+        "",
+    ]
+    for title, control in (("Planted faults", False), ("Healthy controls", True)):
+        rows = [result for result in results if result.control == control]
+        lines += [f"## {title}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        for result in rows:
+            row = cells(result) + ([(result.traceml or "-").replace("|", "/")] if traceml else [])
+            lines.append(f"| {' | '.join(row)} |")
+        lines.append("")
+    lines += ["## Summary", "", "| | all | open | held out |", "|---|---|---|---|"]
+    parts = [summary(part) for part in (results, *by_openness(results))]
+    lines += summary_rows(parts)
+    return "\n".join(lines) + "\n"
+
+
+def by_openness(results: list[Result]) -> tuple[list[Result], list[Result]]:
+    return [row for row in results if not row.held_out], [row for row in results if row.held_out]
+
+
+def summary_rows(parts: list[Summary]) -> list[str]:
+    def row(name: str, texts: list[str]) -> str:
+        return f"| {name} | {' | '.join(texts)} |"
+
+    return [
+        row(f"first cause right (at least {percent(RIGHT)})", [f"{part.right} of {part.faults}" for part in parts]),
+        row("false alarms (none)", [f"{part.alarms} of {part.controls}" for part in parts]),
+        row(
+            f"median error of the predicted gain (at most {percent(ERROR)})",
+            [percent(statistics.median(part.errors) if part.errors else None) for part in parts],
+        ),
+        row("programs whose output or exit code changed (none)", [str(part.changed) for part in parts]),
+        row(
+            "overhead of the watch by its own account, median",
+            [f"{100 * statistics.median(part.overheads):.1f} %" if part.overheads else "-" for part in parts],
+        ),
+    ]

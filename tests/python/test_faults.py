@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor on planted faults, in the short form: a few programs whose cause is plain on any machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+FAULTS = Path(__file__).resolve().parents[1] / "faults"
+STOKER = Path(sys.executable).with_name("stoker")
+
+
+@pytest.fixture(scope="module")
+def harness():
+    """The harness's own modules, which lie beside its programs."""
+    sys.path.insert(0, str(FAULTS))
+    try:
+        import run_faults
+    finally:
+        sys.path.remove(str(FAULTS))
+    return run_faults
+
+
+def can_watch() -> bool:
+    return subprocess.run([STOKER, "help", "run"], capture_output=True, check=False).returncode == 0
+
+
+def test_table_of_cases(harness):
+    table = harness.CASES
+    assert len({case.name for case in table}) == len(table)
+    faults, controls = ([case for case in table if case.control == control] for control in (False, True))
+    assert len(faults) >= 26 and len(controls) >= 7
+    assert all(case.codes for case in faults)
+    for group in (faults, controls):
+        assert abs(sum(case.held_out for case in group) - len(group) / 2) <= 1
+    assert not [case.name for case in table if case.short and case.held_out]
+    assert not [case.program for case in table if not (FAULTS / "programs" / case.program).exists()]
+    described = (FAULTS / "README.md").read_text()
+    assert not [case.name for case in table if f"`{case.name}`" not in described]
+
+
+def results(harness):
+    """Twenty faults and a control, all as they should be."""
+    case = next(case for case in harness.CASES if case.name == "order_audio")
+    healthy = next(case for case in harness.CASES if case.name == "healthy_cheap")
+    found = {"verdict": {"code": "ST200"}, "findings": [{"code": "ST212", "gain": {"low": 1.9, "mid": 2.1, "high": 2.2}}]}
+    good = []
+    for _ in range(20):
+        good.append(harness.Result(case.name, sorted(case.codes), case.advice, False, False, True, [10, 11], [20, 22]))
+        good[-1].take(harness.judge(case, found), [])
+    good.append(harness.Result(healthy.name, [], healthy.advice, True, False, True, [10], [10]))
+    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": []}), [])
+    return good, case, healthy
+
+
+def test_all_right_passes(harness):
+    good, _, _ = results(harness)
+    assert good[0].measured() == 2 and good[0].miss() == pytest.approx(0.05)
+    assert harness.summary(good).passed(gains=True)
+    page = harness.markdown(good, [harness.machine()])
+    assert "| order_audio | ST212 | ST212 | yes | 2.10x (1.90-2.20) | 2.00x | 5 % |" in page
+    assert "| healthy_cheap | healthy | ST101 | yes |" in page
+
+
+def test_wrong_causes_fail(harness):
+    good, case, _ = results(harness)
+    for i in range(3):
+        assert harness.summary(good).passed(gains=True)
+        good[i].take(harness.judge(case, {"verdict": {"code": "ST203"}, "findings": [{"code": "ST203"}]}), [])
+    assert not harness.summary(good).passed(gains=True)
+
+
+def test_false_alarm_fails(harness):
+    good, _, healthy = results(harness)
+    good[-1].take(harness.judge(healthy, {"verdict": {"code": "ST101"}, "findings": [{"code": "ST203"}]}), [])
+    assert not harness.summary(good).passed(gains=True)
+
+
+def test_bad_predictions_fail(harness):
+    good, _, _ = results(harness)
+    for result in good[:11]:
+        result.predicted = {"low": 2, "mid": 2.5, "high": 3}
+    assert not harness.summary(good).passed(gains=True)
+    assert harness.summary(good).passed(gains=False)
+
+
+def test_changed_output_fails(harness):
+    good, case, _ = results(harness)
+    bare, watched = (subprocess.CompletedProcess([], 0, text, "") for text in ("25 steps", "26 steps"))
+    assert harness.differences(case, bare, bare) == []
+    good[0].changed = harness.differences(case, bare, watched)
+    assert good[0].changed == ["stdout"] and not harness.summary(good).passed(gains=True)
+
+
+@pytest.mark.parametrize("limit", [["--cpu", "0.5"], ["--cpus", "1"], ["--memory", "300"], ["--shm", "16"]])
+def test_limits_hold_and_leave_nothing(harness, limit):
+    inside = "import os; print(os.statvfs('/dev/shm').f_blocks * 4096 >> 20, len(os.sched_getaffinity(0)));" \
+             "print(open('/proc/self/cgroup').read()); raise SystemExit(5)"
+    done = subprocess.run(
+        [sys.executable, FAULTS / "limits.py", *limit, "--", sys.executable, "-c", inside],
+        capture_output=True, text=True, timeout=60, check=False,
+    )
+    if done.returncode == harness.REFUSED:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 5, done.stderr
+    shm, cpus = done.stdout.split()[:2]
+    if limit[0] == "--shm":
+        assert shm == "16"
+    elif limit[0] == "--cpus":
+        assert cpus == "1"
+    else:
+        (group,) = set(re.findall(r"stoker-faults-\d+", done.stdout))
+        assert not list(Path("/sys/fs/cgroup").glob(f"**/{group}"))
+
+
+@pytest.mark.skipif(not can_watch(), reason="this build has no `stoker run`")
+def test_short_form(tmp_path):
+    out = tmp_path / "faults.json"
+    done = subprocess.run(
+        [sys.executable, FAULTS / "run_faults.py", "--short", "--out", out],
+        capture_output=True, text=True, timeout=600, check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(json.loads(out.read_text())["results"]) >= 5
