@@ -43,6 +43,8 @@ class WorkerIterator(PythonIterator):
         super().__init__(loader)
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
+        if self._prefetch_factor <= 0:  # torch's words for what its constructor lets pass
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._ahead = self._prefetch_factor * self._num_workers
         self._exchange, self._slots = self._take_exchange()
         job = self._job(loader)
