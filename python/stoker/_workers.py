@@ -299,9 +299,11 @@ class WorkerIterator(PythonIterator):
                 data.reraise()
             assert kind == DATA
             self._advance(number, task)
-            data, aside = data
+            batch, aside = data
+            held = [batch]
+            del data, batch
             self._note(task.worker, aside)
-            return self._finished(data)
+            return self._finished(held)
 
     def _pass_failed(self) -> None:
         """A batch that failed is behind us when the next one is asked for; until then it can be resumed at."""
