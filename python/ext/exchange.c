@@ -153,15 +153,15 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return (PyObject *)self;
 }
 
-static void call_farewell(struct exchange *self)
+static void call_before_unmap(struct exchange *self)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *done = PyObject_CallNoArgs(self->farewell);
+    PyObject *done = PyObject_CallNoArgs(self->before_unmap);
     if (done)
         Py_DECREF(done);
     else
-        PyErr_WriteUnraisable(self->farewell);
+        PyErr_WriteUnraisable(self->before_unmap);
     PyErr_Restore(type, value, trace);
 }
 
@@ -169,14 +169,14 @@ static void exchange_dealloc(PyObject *object)
 {
     struct exchange *self = (struct exchange *)object;
 
-    if (self->farewell && self->owner == getpid())
-        call_farewell(self);
+    if (self->before_unmap && self->owner == getpid())
+        call_before_unmap(self);
     if (self->header)
         munmap(self->header, self->mapped);
     if (self->fd >= 0)
         close(self->fd);
-    Py_XDECREF(self->farewell);
-    Py_XDECREF(self->keeper);
+    Py_XDECREF(self->before_unmap);
+    Py_XDECREF(self->on_release);
     ext_free(object);
 }
 
@@ -284,11 +284,11 @@ static PyGetSetDef exchange_getset[] = {
     {"owner", exchange_number, NULL, "The process that made or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
      "Slots in regular use: the memory of others goes back to the system when they become free.", NULL},
-    {"keeper", exchange_get_callable, exchange_set_callable,
+    {"on_release", exchange_get_callable, exchange_set_callable,
      "Called with each slot that is let go, which it then releases itself; or None.",
-     (void *)offsetof(struct exchange, keeper)},
-    {"farewell", exchange_get_callable, exchange_set_callable,
-     "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, farewell)},
+     (void *)offsetof(struct exchange, on_release)},
+    {"before_unmap", exchange_get_callable, exchange_set_callable,
+     "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, before_unmap)},
     {0},
 };
 

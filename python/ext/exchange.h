@@ -51,8 +51,8 @@ struct exchange {
     uint32_t workers, slots, regular;
     int fd;
     pid_t owner;
-    PyObject *keeper;   /* called with the slot when a lease ends, and frees it itself; or NULL */
-    PyObject *farewell; /* called before the memory is unmapped; or NULL */
+    PyObject *on_release;   /* called with the slot when a lease ends, and frees it itself; or NULL */
+    PyObject *before_unmap; /* called before the memory is unmapped; or NULL */
 };
 
 /* ---- where things lie ---------------------------------------------------------------------------- */

@@ -174,12 +174,12 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
         atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         return;
     }
-    if (self->keeper) {
-        PyObject *done = PyObject_CallFunction(self->keeper, "I", (unsigned)k);
+    if (self->on_release) {
+        PyObject *done = PyObject_CallFunction(self->on_release, "I", (unsigned)k);
         if (done)
             Py_DECREF(done);
         else { /* who may still read it is unknown: it is never used again */
-            PyErr_WriteUnraisable(self->keeper);
+            PyErr_WriteUnraisable(self->on_release);
             atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         }
         return;

@@ -100,7 +100,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         one or a list, applied to each batch. What they draw follows from the seed, the epoch and the
         batch.
     dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
-    seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
+    seed: of the shuffling and of all random draws of the transforms. By default torch.initial_seed() where
         torch is in use (so torch.manual_seed makes runs repeatable), 0 with shard or world_size > 1, else
         random.
     seed_by: of data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch
