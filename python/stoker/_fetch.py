@@ -114,7 +114,11 @@ class Fetcher:
         if key is not None:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
             seed_sample(key[0], key[1], "collate", _plain(first))
-        return self._collate(samples, *room)
+        try:
+            return self._collate(samples, *room)
+        finally:
+            if room:
+                room[0].rows = None  # they know each other, and would keep the batch's memory mapped until a collection
 
     def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
         if self._iterator is not None:
