@@ -549,7 +549,7 @@ struct stoker_stats {
                                            slot, which a worker resized for it */
     uint64_t pinned_bytes;              /* of slot_bytes */
     uint64_t engine_rows;               /* samples whose files the device's JPEG engines decoded */
-    uint64_t engine_failures;           /* those that they were given in vain: the CPU decoded them */
+    uint64_t engine_failures;           /* those that they failed at: the CPU decoded them */
     const char *engine_note;            /* why engines that should decode do not; NULL: nothing is amiss. As
                                            long as the loader lives */
     const char *pinned_note;            /* why slots that should be pinned are pageable; NULL: none is. As

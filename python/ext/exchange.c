@@ -1,10 +1,11 @@
 /* exchange.c - Exchange: memory that a loader shares with its worker processes
  *
- * One memfd, mapped by all of them: a header, a lane of tasks for each worker, a row of slot headers,
- * and the slots. A slot carries a task to a worker and comes back with the batch that the worker made of
- * it, in the same memory; so what is passed around are numbers of slots, and nothing is ever copied
- * twice. Slots lie far apart in a sparse file: each can grow as large as a batch turns out, without a
- * new mapping and without a descriptor of its own, and only pages that were written to take memory.
+ * One memfd, mapped by all of them: a header, a lane of tasks for each worker, a row of slots, the
+ * blocks that batches are made in, and the messages of tasks. A slot carries a task to a worker and
+ * comes back with the block in which the worker made the batch; so what is passed around are numbers of
+ * slots, and nothing is ever copied twice. Blocks lie far apart in a sparse file: each can grow as large
+ * as a batch turns out, without a new mapping and without a descriptor of its own, and only pages that
+ * were written to take memory.
  *
  * A slot's state names its owner: FREE (the loader) > TASK (the worker) > DONE (the loader) > LENT (the
  * tensors) > FREE. Sleepers wait on futexes in the same mapping.
@@ -28,7 +29,7 @@
 #include <unistd.h>
 
 enum { LANES_MOST = 4096, SLOTS_MOST = 16384 };
-#define MAGIC        0x73746f6b65726578ull
+#define MAGIC        0x73746f6b65726579ull
 #define STRIDE_MOST  (64ull << 30)
 #define STRIDE_LEAST (64ull << 20)
 
@@ -64,13 +65,18 @@ static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * t
 
 static uint64_t control_bytes(uint32_t workers, uint32_t slots)
 {
-    return round_up(sizeof(struct header) + workers * lane_bytes(slots) + slots * sizeof(struct slot),
-                    65536);
+    const uint64_t each = sizeof(struct slot) + sizeof(struct block);
+    return round_up(sizeof(struct header) + workers * lane_bytes(slots) + slots * each, 65536);
+}
+
+static uint64_t all_bytes(const struct exchange *self)
+{
+    return self->control + 2 * self->slots * self->stride;
 }
 
 static int map_all(struct exchange *self)
 {
-    const uint64_t bytes = self->control + self->slots * self->stride;
+    const uint64_t bytes = all_bytes(self);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, self->fd, 0);
     if (memory == MAP_FAILED)
         return -1;
@@ -86,8 +92,7 @@ static int create(struct exchange *self)
     self->control = control_bytes(self->workers, self->slots);
     self->fd = memfd_create("stoker-exchange", MFD_CLOEXEC);
     for (self->stride = STRIDE_MOST; self->fd >= 0 && self->stride >= STRIDE_LEAST; self->stride /= 2)
-        if (!ftruncate(self->fd, (off_t)(self->control + self->slots * self->stride)) &&
-            !map_all(self)) {
+        if (!ftruncate(self->fd, (off_t)all_bytes(self)) && !map_all(self)) {
             *self->header = (struct header){.magic = MAGIC,
                                             .workers = self->workers,
                                             .slots = self->slots,
@@ -114,7 +119,7 @@ static int attach(struct exchange *self)
     if (header.magic != MAGIC || !header.workers || header.workers > LANES_MOST || !header.slots ||
         header.slots > SLOTS_MOST || header.stride > STRIDE_MOST ||
         header.control != control_bytes(header.workers, header.slots) ||
-        (uint64_t)info.st_size < header.control + header.slots * header.stride) {
+        (uint64_t)info.st_size < all_bytes(self)) {
         PyErr_SetString(PyExc_ValueError, "the descriptor is not that of an exchange");
         return -1;
     }
@@ -153,15 +158,15 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return (PyObject *)self;
 }
 
-static void call_farewell(struct exchange *self)
+static void call_before_unmap(struct exchange *self)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *done = PyObject_CallNoArgs(self->farewell);
+    PyObject *done = PyObject_CallNoArgs(self->before_unmap);
     if (done)
         Py_DECREF(done);
     else
-        PyErr_WriteUnraisable(self->farewell);
+        PyErr_WriteUnraisable(self->before_unmap);
     PyErr_Restore(type, value, trace);
 }
 
@@ -169,14 +174,14 @@ static void exchange_dealloc(PyObject *object)
 {
     struct exchange *self = (struct exchange *)object;
 
-    if (self->farewell && self->owner == getpid())
-        call_farewell(self);
+    if (self->before_unmap && self->owner == getpid())
+        call_before_unmap(self);
     if (self->header)
         munmap(self->header, self->mapped);
     if (self->fd >= 0)
         close(self->fd);
-    Py_XDECREF(self->farewell);
-    Py_XDECREF(self->keeper);
+    Py_XDECREF(self->before_unmap);
+    Py_XDECREF(self->on_release);
     ext_free(object);
 }
 
@@ -278,17 +283,17 @@ static PyMethodDef exchange_methods[] = {
 };
 
 static PyGetSetDef exchange_getset[] = {
-    {"stride", exchange_stride, NULL, "The most bytes that a slot holds.", NULL},
+    {"stride", exchange_stride, NULL, "The most bytes that a batch may have.", NULL},
     {"workers", exchange_number, NULL, "How many workers it is for.", "workers"},
     {"slots", exchange_number, NULL, "How many slots it has.", "slots"},
     {"owner", exchange_number, NULL, "The process that made or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
-     "Slots in regular use: the memory of others goes back to the system when they become free.", NULL},
-    {"keeper", exchange_get_callable, exchange_set_callable,
+     "Blocks in regular use: the memory of others goes back to the system when they become free.", NULL},
+    {"on_release", exchange_get_callable, exchange_set_callable,
      "Called with each slot that is let go, which it then releases itself; or None.",
-     (void *)offsetof(struct exchange, keeper)},
-    {"farewell", exchange_get_callable, exchange_set_callable,
-     "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, farewell)},
+     (void *)offsetof(struct exchange, on_release)},
+    {"before_unmap", exchange_get_callable, exchange_set_callable,
+     "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, before_unmap)},
     {0},
 };
 

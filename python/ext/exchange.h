@@ -22,9 +22,15 @@ enum slot_state {
 
 struct slot {
     _Alignas(64) _Atomic uint32_t state;
+    _Atomic uint32_t block;  /* where its batch is made, + 1; 0: nowhere yet */
     uint32_t kind;           /* what the message is: Python's business */
     uint64_t task;           /* its number in the epoch */
-    uint64_t offset, length; /* of the message in the slot */
+    uint64_t offset, length; /* of a task: of its message; of a batch: of its description in the block */
+};
+
+struct block {
+    _Atomic uint32_t owner; /* the slot that has it, + 1; 0: free */
+    _Atomic uint32_t maker; /* the worker that wrote to it last, + 1; 0: it has no memory */
 };
 
 /* The tasks of one worker: written by the loader at the tail, read by the worker at the head. */
@@ -49,10 +55,11 @@ struct exchange {
     PyObject_HEAD struct header *header;
     uint64_t mapped, control, stride;
     uint32_t workers, slots, regular;
+    uint32_t worker; /* the one that this process is */
     int fd;
     pid_t owner;
-    PyObject *keeper;   /* called with the slot when a lease ends, and frees it itself; or NULL */
-    PyObject *farewell; /* called before the memory is unmapped; or NULL */
+    PyObject *on_release;   /* called with the slot when a lease ends, and frees it itself; or NULL */
+    PyObject *before_unmap; /* called before the memory is unmapped; or NULL */
 };
 
 /* ---- where things lie ---------------------------------------------------------------------------- */
@@ -74,9 +81,20 @@ static inline struct slot *slot_of(const struct exchange *self, uint32_t k)
     return first + k;
 }
 
-static inline uint8_t *data_of(const struct exchange *self, uint32_t k)
+static inline struct block *block_at(const struct exchange *self, uint32_t b)
 {
-    return (uint8_t *)self->header + self->control + k * self->stride;
+    return (struct block *)(void *)slot_of(self, self->slots) + b;
+}
+
+/* The memory of a block; behind all of them the messages of tasks, a place for each slot. */
+static inline uint8_t *data_of(const struct exchange *self, uint32_t b)
+{
+    return (uint8_t *)self->header + self->control + b * self->stride;
+}
+
+static inline uint8_t *message_of(const struct exchange *self, uint32_t k)
+{
+    return data_of(self, self->slots) + k * self->stride;
 }
 
 /* For arguments: false after an IndexError. */
@@ -90,6 +108,14 @@ void ext_wake(_Atomic uint32_t *word);
 bool ext_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
 /* The deadline of a wait of so many seconds, at most a day. */
 uint64_t ext_deadline_in(double seconds);
+
+/* ---- blocks (exchange_blocks.c) ------------------------------------------------------------------ */
+
+/* The block of a slot; -1: it has none. */
+long ext_block_of(const struct exchange *self, uint32_t k);
+/* The same, taken now if it has none: one that the worker wrote to before, or another that has memory, or any. */
+long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker);
+void ext_block_free(const struct exchange *self, uint32_t k);
 
 /* ---- methods: the loader's, and a worker's ------------------------------------------------------- */
 
@@ -112,9 +138,9 @@ PyObject *ext_exchange_post(PyObject *object, PyObject *args);
 /* Forks of this process so far that may have left a child with lent tensors. (exchange_loader.c) */
 void ext_watch_forks(void);
 
-/* A slot's memory as a buffer, lent until the last view of it is gone. `forked`: forks so far. (lease.c)
- */
-PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot,
+/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked`: forks so far.
+ * (lease.c) */
+PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data,
                         unsigned forked);
 void ext_exchange_give_back(PyObject *exchange, uint32_t slot, unsigned forked);
 

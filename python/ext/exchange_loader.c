@@ -4,7 +4,6 @@
  */
 #include "exchange.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,7 +59,7 @@ PyObject *ext_exchange_send(PyObject *object, PyObject *args)
     if (fits) {
         struct slot *slot = slot_of(self, (uint32_t)k);
         struct lane *lane = lane_of(self, (uint32_t)worker);
-        memcpy(data_of(self, (uint32_t)k), message.buf, (size_t)message.len);
+        memcpy(message_of(self, (uint32_t)k), message.buf, (size_t)message.len);
         slot->kind = (uint32_t)kind;
         slot->task = task;
         slot->offset = 0;
@@ -131,6 +130,12 @@ PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
     return PyLong_FromLong(found);
 }
 
+static void free_slot(const struct exchange *self, uint32_t k)
+{
+    ext_block_free(self, k);
+    atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+}
+
 /* release(slot): a slot that is done, unread */
 PyObject *ext_exchange_release(PyObject *object, PyObject *args)
 {
@@ -138,7 +143,7 @@ PyObject *ext_exchange_release(PyObject *object, PyObject *args)
     long k;
     if (!PyArg_ParseTuple(args, "l:release", &k) || !ext_is_slot(self, k))
         return NULL;
-    atomic_store(&slot_of(self, (uint32_t)k)->state, SLOT_FREE);
+    free_slot(self, (uint32_t)k);
     Py_RETURN_NONE;
 }
 
@@ -151,12 +156,14 @@ PyObject *ext_exchange_collect(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "l:collect", &k) || !ext_is_slot(self, k))
         return NULL;
     struct slot *slot = slot_of(self, (uint32_t)k);
-    if (atomic_load(&slot->state) != SLOT_DONE || slot->offset > self->stride ||
+    const long b = ext_block_of(self, (uint32_t)k);
+    if (atomic_load(&slot->state) != SLOT_DONE || b < 0 || slot->offset > self->stride ||
         slot->length > self->stride - slot->offset) {
         PyErr_Format(PyExc_RuntimeError, "slot %ld of the exchange is not done", k);
         return NULL;
     }
-    PyObject *lease = ext_lease_new(ext_state_of(object), object, (uint32_t)k, atomic_load(&forks));
+    PyObject *lease = ext_lease_new(ext_state_of(object), object, (uint32_t)k,
+                                    data_of(self, (uint32_t)b), atomic_load(&forks));
     if (!lease)
         return NULL;
     atomic_store(&slot->state, SLOT_LENT);
@@ -174,20 +181,17 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
         atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         return;
     }
-    if (self->keeper) {
-        PyObject *done = PyObject_CallFunction(self->keeper, "I", (unsigned)k);
+    if (self->on_release) {
+        PyObject *done = PyObject_CallFunction(self->on_release, "I", (unsigned)k);
         if (done)
             Py_DECREF(done);
         else { /* who may still read it is unknown: it is never used again */
-            PyErr_WriteUnraisable(self->keeper);
+            PyErr_WriteUnraisable(self->on_release);
             atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         }
         return;
     }
-    if (k >= self->regular) /* made for a consumer that kept many batches: the memory goes back */
-        (void)fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                        (off_t)(self->control + k * self->stride), (off_t)self->stride);
-    atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+    free_slot(self, k);
 }
 
 /* stop(worker): it ends after the task it has; worker -1: all of them */
@@ -245,7 +249,7 @@ PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
     }
     for (uint32_t k = 0; k < self->slots; k++)
         if (atomic_load(&slot_of(self, k)->state) < SLOT_LENT)
-            atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+            free_slot(self, k);
     Py_RETURN_NONE;
 }
 

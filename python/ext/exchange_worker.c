@@ -36,6 +36,7 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
     double seconds;
     if (!PyArg_ParseTuple(args, "ld:take", &worker, &seconds) || !ext_is_worker(self, worker))
         return NULL;
+    self->worker = (uint32_t)worker;
     Py_BEGIN_ALLOW_THREADS k =
         next_task(self, lane_of(self, (uint32_t)worker), ext_deadline_in(seconds));
     Py_END_ALLOW_THREADS if (k < 0 && PyErr_CheckSignals() < 0) return NULL;
@@ -46,7 +47,7 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
     const struct slot *slot = slot_of(self, (uint32_t)k);
     const uint64_t length = slot->length < self->stride ? slot->length : self->stride;
     return Py_BuildValue("liKy#", k, (int)slot->kind, (unsigned long long)slot->task,
-                         (const char *)data_of(self, (uint32_t)k), (Py_ssize_t)length);
+                         (const char *)message_of(self, (uint32_t)k), (Py_ssize_t)length);
 }
 
 /* progress(worker, place): how far it has come with its task, should it die of it */
@@ -61,25 +62,35 @@ PyObject *ext_exchange_progress(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* room(slot) -> the slot's memory, to write to */
+/* room(slot) -> memory for the slot's batch, to write to */
 PyObject *ext_exchange_room(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
     long k;
     if (!PyArg_ParseTuple(args, "l:room", &k) || !ext_is_slot(self, k))
         return NULL;
-    return PyMemoryView_FromMemory((char *)data_of(self, (uint32_t)k), (Py_ssize_t)self->stride,
+    const long b = ext_block_take(self, (uint32_t)k, self->worker);
+    if (b < 0) {
+        PyErr_Format(PyExc_RuntimeError, "no block of the exchange is free for slot %ld", k);
+        return NULL;
+    }
+    return PyMemoryView_FromMemory((char *)data_of(self, (uint32_t)b), (Py_ssize_t)self->stride,
                                    PyBUF_WRITE);
 }
 
-/* address(slot) -> where it lies */
+/* address(slot) -> where its batch lies */
 PyObject *ext_exchange_address(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
     long k;
     if (!PyArg_ParseTuple(args, "l:address", &k) || !ext_is_slot(self, k))
         return NULL;
-    return PyLong_FromVoidPtr(data_of(self, (uint32_t)k));
+    const long b = ext_block_of(self, (uint32_t)k);
+    if (b < 0) {
+        PyErr_Format(PyExc_RuntimeError, "slot %ld of the exchange has no memory", k);
+        return NULL;
+    }
+    return PyLong_FromVoidPtr(data_of(self, (uint32_t)b));
 }
 
 /* post(slot, kind, offset, length): the task is done, and what became of it is described there */

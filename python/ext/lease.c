@@ -13,14 +13,15 @@ struct lease {
     unsigned forked;
 };
 
-PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, unsigned forked)
+PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data,
+                        unsigned forked)
 {
     const struct exchange *from = (struct exchange *)exchange;
     struct lease *self = (struct lease *)PyType_GenericAlloc(state->lease, 0);
     if (!self)
         return NULL;
     self->exchange = Py_NewRef(exchange);
-    self->data = (uint8_t *)from->header + from->control + slot * from->stride;
+    self->data = data;
     self->size = from->stride;
     self->slot = slot;
     self->forked = forked;

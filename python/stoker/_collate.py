@@ -31,7 +31,13 @@ def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 def avoid_shared_files() -> None:
     """In a worker: default_collate, called by anybody, makes no files."""
-    _torch.default_collate_fn_map[torch.Tensor] = _stack
+    if stacks_as_torch():
+        _torch.default_collate_fn_map[torch.Tensor] = _stack
+
+
+def stacks_as_torch() -> bool:
+    """Whether nobody has registered another rule for tensors."""
+    return _torch.default_collate_fn_map.get(torch.Tensor) in (_torch_stack, _stack)
 
 
 def collator(collate_fn: Callable[[Any], Any]) -> Callable[[Any, Room], Any]:
@@ -52,7 +58,9 @@ def collator(collate_fn: Callable[[Any], Any]) -> Callable[[Any, Room], Any]:
                 return torch.stack(batch, 0)
             return torch.stack(batch, 0, out=out) if out.numel() else out
 
-        table = {**_torch.default_collate_fn_map, torch.Tensor: stack}
+        table = dict(_torch.default_collate_fn_map)
+        if stacks_as_torch():
+            table[torch.Tensor] = stack
         return _torch.collate(samples, collate_fn_map=table)
 
     return collate

@@ -54,8 +54,8 @@ class PinnedSlots:
                 torch.cuda.cudart().cudaHostUnregister(address)
 
         exchange.regular = 1 << 30  # memory that CUDA knows must never be taken from under it
-        exchange.keeper = keep
-        exchange.farewell = forget
+        exchange.on_release = keep
+        exchange.before_unmap = forget
 
     def free_those_done(self, wait: bool = False) -> None:
         while self._let_go:
@@ -132,8 +132,7 @@ class Copier:
         return moved
 
     def copy(self, held: list[Any]) -> Any:
-        """The one batch in `held`, moved. It is taken out: its slot is let go in the copying stream, or, if a caller
-        still holds it, in the current one, which waits for the copies by then."""
+        """The one batch in `held`, moved. It is taken out, and its slot let go in the copying stream."""
         self._current = torch.cuda.current_stream(self.device)
         with torch.cuda.stream(self._stream):
             moved = each_tensor(held[0], self)

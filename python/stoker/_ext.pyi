@@ -227,8 +227,8 @@ class Lease:
 
 class Exchange:
     regular: int
-    keeper: Callable[[int], None] | None
-    farewell: Callable[[], None] | None
+    on_release: Callable[[int], None] | None
+    before_unmap: Callable[[], None] | None
     def __init__(self, workers: int = ..., slots: int = ..., fd: int = ...) -> None: ...
     @property
     def stride(self) -> int: ...

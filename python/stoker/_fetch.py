@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils.data import default_collate
 
 from . import lazy
+from ._collate import stacks_as_torch
 from ._position import has_state
 from ._rows import Rows
 from ._seeds import seed_sample
@@ -106,14 +107,18 @@ class Fetcher:
 
     def _fetch(self, indices: Any, key: Any, *room: Any) -> Any:
         put = _as_it_is
-        if room and self._job.batched and self._job.collate_fn is default_collate:
+        if room and self._job.batched and self._job.collate_fn is default_collate and stacks_as_torch():
             room[0].rows = Rows(room[0], len(indices))
             put = room[0].rows.put
         samples = self._samples(indices, key, put)
         if key is not None:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
             seed_sample(key[0], key[1], "collate", _plain(first))
-        return self._collate(samples, *room)
+        try:
+            return self._collate(samples, *room)
+        finally:
+            if room:
+                room[0].rows = None  # they know each other, and would keep the batch's memory mapped until a collection
 
     def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
         if self._iterator is not None:

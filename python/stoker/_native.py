@@ -71,6 +71,7 @@ class Native:
         self.order = order
         self.seed = seed
         self.generator = generator
+        self.base_generator = generator  # of the seed that torch draws for each iterator
         self.rank = share.rank
         self.world_size = share.world_size
         self._share = share
@@ -164,6 +165,14 @@ class Native:
             self.close()
         self.compiled = compiled
         self.take = take_capsule() if self._gives_pairs() else None
+
+    def succeed(self, other: Native) -> None:
+        """Takes the place of another one, of the same loader and opened with other options."""
+        self.epoch, self.left, self._pending, self._told = other.epoch, other.left, other._pending, other._told
+        self._chosen_seed, self._fallback_seed = other._chosen_seed, other._fallback_seed
+        self.iterators, self._current = other.iterators, other._current
+        self._history = other._history
+        other.close()
 
     def is_pending(self) -> bool:
         """Whether a state was loaded that no iterator has taken up."""

@@ -37,6 +37,7 @@ class Room:
         self.size = exchange.stride
         self.used = 0
         self.rows: Any = None  # the samples that were put here one by one (_rows.py)
+        self._copies: list[tuple[torch.Tensor, int, int, int]] = []  # what was copied: its begin and end, and to where
 
     def take(self, count: int) -> int:
         """The offset of so many bytes that nothing else uses."""
@@ -57,9 +58,27 @@ class Room:
         return _view(self.memory, self.take(count * dtype.itemsize), dtype, tuple(shape), None)
 
     def find(self, tensor: torch.Tensor) -> int | None:
-        """Where in the slot a tensor lies that was made there."""
-        offset = tensor.data_ptr() - self.address
-        return offset if 0 <= offset < self.used else None
+        """Where in the slot a tensor lies that was made there, or is a part of one that was copied there: tensors that
+        share their memory share it on the loader's side as well."""
+        begin = tensor.data_ptr()
+        end = begin + _extent(tensor.shape, tensor.stride()) * tensor.dtype.itemsize
+        offset = begin - self.address
+        if 0 <= offset < self.used:
+            return offset
+        for _, first, last, there in self._copies:
+            if first <= begin and end <= last:
+                return there + begin - first
+        return None
+
+    def copied(self, tensor: torch.Tensor, offset: int) -> None:
+        """Keeps the tensor, so that nothing else comes to lie at its address."""
+        begin = tensor.data_ptr()
+        self._copies.append((tensor, begin, begin + tensor.nbytes, offset))
+
+
+def _extent(shape: Any, stride: Any) -> int:
+    """Elements from the first of a tensor to behind its last; it has some."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def _view(memory: Any, offset: int, dtype: torch.dtype, shape: Any, stride: Any) -> torch.Tensor:
@@ -68,6 +87,8 @@ def _view(memory: Any, offset: int, dtype: torch.dtype, shape: Any, stride: Any)
         count *= size
     if not count:
         return torch.empty(shape, dtype=dtype)
+    if stride is not None:
+        count = _extent(shape, stride)
     flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
     return flat.view(shape) if stride is None else flat.as_strided(shape, stride)
 
@@ -105,13 +126,20 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 def _place(room: Room, tensor: torch.Tensor) -> tuple[int, Any]:
     """Puts a tensor into the slot, unless it is there; its offset, and its strides if they are unusual."""
-    tensor = tensor.detach()
-    dense = tensor.is_contiguous() or _is_dense(tensor)
-    stride = None if tensor.is_contiguous() or not dense else tensor.stride()
-    offset = room.find(tensor) if dense else None
-    if offset is None:
-        offset = room.take(tensor.numel() * tensor.dtype.itemsize)
-        _view(room.memory, offset, tensor.dtype, tuple(tensor.shape), stride).copy_(tensor)
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    offset = room.find(tensor)
+    if offset is not None:
+        return offset, None if tensor.is_contiguous() else tensor.stride()
+    # Of what was expanded one copy is enough.
+    once = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())]
+    dense = once.is_contiguous() or _is_dense(once)
+    offset = room.take(once.numel() * once.dtype.itemsize)
+    stride = None if once.is_contiguous() or not dense else once.stride()
+    there = _view(room.memory, offset, once.dtype, tuple(once.shape), stride).copy_(once)
+    if dense:
+        room.copied(once, offset)
+    if once.shape != tensor.shape:
+        stride = there.expand(tensor.shape).stride()
     return offset, stride
 
 

@@ -74,7 +74,7 @@ def _words(text: str) -> list[int]:
     return np.frombuffer(base64.b64decode(text), np.uint32).tolist()
 
 
-def _keeper(sampler: Any) -> Any:
+def _stateful(sampler: Any) -> Any:
     """The sampler that says itself where it stands, if there is one."""
     return next((s for s in (sampler, _innermost(sampler)) if has_state(s)), None)
 
@@ -86,7 +86,7 @@ def _draws_from_torchs_own(loader: Any) -> bool:
         loader._dataset_kind == 0
         and type(inner) not in (SequentialSampler, *_DISTRIBUTED)
         and getattr(inner, "generator", None) is None
-        and _keeper(loader._index_sampler) is None
+        and _stateful(loader._index_sampler) is None
     )
 
 
@@ -111,7 +111,7 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
     if _draws_from_torchs_own(loader):
         then = drawing.get_state() if loader.generator is None else torch.get_rng_state()
         random_ |= {"torch": _text(then), "now": _torchs_now()}
-    keeper = _keeper(loader._index_sampler)
+    stateful = _stateful(loader._index_sampler)
     return {
         "stoker_python": VERSION,
         "epoch": epoch,
@@ -119,7 +119,7 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
         "begun": False,
         "base_seed": base_seed,
         "random": random_,
-        **({} if keeper is None else {"sampler": keeper.state_dict()}),
+        **({} if stateful is None else {"sampler": stateful.state_dict()}),
     }
 
 
@@ -133,29 +133,29 @@ class Draws:
         self._from_torchs_own = _draws_from_torchs_own(loader)
         self._sampler = loader._index_sampler
         self._start = start or {}
-        self._keeper = _keeper(self._sampler)
+        self._stateful = _stateful(self._sampler)
         self._random: dict[str, Any] | None = None  # the generators before the first draw
         self._sum = 0
         self._kept_first: Any = None  # the sampler's state before its first draw
         self._iterator: Iterator[Any] = iter(())
         self._first: list[Any] = []  # drawn early, so that a saved state is of what will come
-        if self._keeper is not None and "sampler" in self._start:
-            self._keeper.load_state_dict(self._start["sampler"])  # before anybody calls its iter()
+        if self._stateful is not None and "sampler" in self._start:
+            self._stateful.load_state_dict(self._start["sampler"])  # before anybody calls its iter()
 
     @property
     def is_kept(self) -> bool:
         """Whether the sampler says itself where it stands."""
-        return self._keeper is not None
+        return self._stateful is not None
 
     def begin(self, iterator: Iterator[Any]) -> None:
         """`iterator` is the sampler's. replay() comes next."""
         self._iterator = iterator
-        if self._keeper is None and has_state(iterator):
-            self._keeper = iterator
+        if self._stateful is None and has_state(iterator):
+            self._stateful = iterator
             if "sampler" in self._start:
                 iterator.load_state_dict(self._start["sampler"])  # type: ignore[attr-defined]
-        if self._keeper is not None:
-            self._kept_first = self._keeper.state_dict()
+        if self._stateful is not None:
+            self._kept_first = self._stateful.state_dict()
 
     def replay(self, count: Callable[[Any], Any]) -> None:
         """What a resumed epoch has had is drawn again and passed over, and `count` told of it."""
@@ -181,7 +181,7 @@ class Draws:
 
     def mark(self) -> tuple[int, Any]:
         """What of the sampler's state belongs behind the batch that was drawn last."""
-        return self._sum, None if self._keeper is None else self._keeper.state_dict()
+        return self._sum, None if self._stateful is None else self._stateful.state_dict()
 
     def peek(self) -> None:
         """Settles what the sampler will give, so that it can be saved."""
@@ -254,9 +254,9 @@ class Draws:
         out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in self._generators]}
         if not self._indexed:
             return out  # iterable data sets have no order to draw
-        if self._keeper is None and self._from_torchs_own:
+        if self._stateful is None and self._from_torchs_own:
             out["torch"] = _text(torch.get_rng_state())
-        if self._keeper is None and type(_innermost(self._sampler)) not in _TORCHS:
+        if self._stateful is None and type(_innermost(self._sampler)) not in _TORCHS:
             out["python"], out["numpy"] = _pythons_now(), _numpys_now()
         return out
 

@@ -212,15 +212,12 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             lazy=getattr(loader, "compile", True) is not False,
         )
 
-    def _finished(self, data: Any) -> Any:
-        """A batch as the caller gets it: in pinned memory or on the device, where that was asked for."""
+    def _finished(self, held: list[Any]) -> Any:
+        """The one batch in `held` as the caller gets it: in pinned memory or on the device, where that was asked for.
+        Nobody else holds it, so that its slot is let go where it was copied from."""
         if self._pin_memory:
-            data = _pinning.pin_memory(data, self._pin_memory_device)
-        if self._copier is None:
-            return data
-        held = [data]
-        del data
-        return self._copier.copy(held)
+            held[0] = _pinning.pin_memory(held[0], self._pin_memory_device)
+        return held.pop() if self._copier is None else self._copier.copy(held)
 
     def _note_where_left(self) -> None:
         if self._begun and not self.finished and not sys.is_finalizing():
@@ -252,15 +249,15 @@ class SingleIterator(PythonIterator):
     def _next_data(self) -> Any:
         index = self._next_index()
         mark = self._draws.mark()
-        data = None if self._gather is None else self._gather.fetch(index)
-        if data is None:
-            data = self._fetched(index)
+        held = [None if self._gather is None else self._gather.fetch(index)]
+        if held[0] is None:
+            held[0] = self._fetched(index)
         if self._fetcher.bad:
             bad, self._fetcher.bad = self._fetcher.bad, []
             self._report(bad)
         self._mark = mark
         self._delivered += 1
-        return self._finished(data)
+        return self._finished(held)
 
     def _fetched(self, index: Any) -> Any:
         key = self._key(index, self._delivered)

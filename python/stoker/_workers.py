@@ -43,6 +43,8 @@ class WorkerIterator(PythonIterator):
         super().__init__(loader)
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
+        if self._prefetch_factor <= 0:  # torch's words for what its constructor lets pass
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._ahead = self._prefetch_factor * self._num_workers
         self._exchange, self._slots = self._take_exchange()
         job = self._job(loader)
@@ -297,9 +299,11 @@ class WorkerIterator(PythonIterator):
                 data.reraise()
             assert kind == DATA
             self._advance(number, task)
-            data, aside = data
+            batch, aside = data
+            held = [batch]
+            del data, batch
             self._note(task.worker, aside)
-            return self._finished(data)
+            return self._finished(held)
 
     def _pass_failed(self) -> None:
         """A batch that failed is behind us when the next one is asked for; until then it can be resumed at."""

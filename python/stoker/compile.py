@@ -238,13 +238,20 @@ def compile_loader(
         compiled = compile_dataset(dataset)
     except Blocked as reasons:
         why += reasons.blockers
+    why += blockers_in_python(collate_fn, worker_init_fn)
+    return (None, why) if why else (compiled, [])
+
+
+def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
+    """Functions of the script's own, which the engine cannot call."""
+    why = []
     if not is_default_collate(collate_fn):
         why.append(
             Blocker(COLLATE, f"collate_fn={collate_fn!r} is Python's", "leave it out for torch's default_collate")
         )
     if worker_init_fn is not None:
         why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is Python's", "leave it out"))
-    return (None, why) if why else (compiled, [])
+    return why
 
 
 def compile_dataset(dataset: Any) -> Compiled:

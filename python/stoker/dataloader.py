@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from ._blockers import Blocked, Blocker
-from ._checks import check_arguments, check_bytes, check_device
-from ._convert import device_name, dtype_name, has_cuda, layout_name, torch_if_installed
+from ._checks import check_arguments
+from ._convert import device_name, has_cuda, torch_if_installed
 from ._dataset import EngineDataset
+from ._engine import Asked, described, open_engine, settings, warn_of_pinning
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
-from ._mix import compile_batches
 from ._native import Native
 from ._options import (
     ENGINE_ONLY,
-    output_of,
     refuse_what_needs_the_engine,
     refused_in_python,
     required,
@@ -27,7 +24,6 @@ from ._options import (
     worker_count,
 )
 from ._ranks import (
-    Share,
     engine_sampler,
     epoch_told,
     find_share,
@@ -35,7 +31,7 @@ from ._ranks import (
     tell_epoch,
     warn_of_shuffling_alone,
 )
-from .compile import Compiled, compile_loader
+from .compile import Compiled, blockers_in_python, compile_loader
 from .state import Place
 
 if torch_if_installed() is not None:
@@ -104,7 +100,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         one or a list, applied to each batch. What they draw follows from the seed, the epoch and the
         batch.
     dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
-    seed: of the shuffling and of all chance in the transforms. By default torch.initial_seed() where
+    seed: of the shuffling and of all random draws of the transforms. By default torch.initial_seed() where
         torch is in use (so torch.manual_seed makes runs repeatable), 0 with shard or world_size > 1, else
         random.
     seed_by: of data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch
@@ -257,15 +253,17 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             setattr(self, name, value)
         self._share = share
         self._told: int | None = None  # the sampler's epoch, when the latest iterator was made
-        self._asked = (sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._asked = Asked(sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._defaults = self.collate_fn, self.worker_init_fn
         self._gather: Gather | None = None
-        self._native = None if compiled is None else self._new_native(compiled, *self._asked)
+        self._native = None if compiled is None else open_engine(self, compiled, self._asked)
         if compile == "require" and compiled is None and self._gathered() is None:
             raise required(why)
         if compile is not False:
             log_once(self)
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
+        self._opened = settings(self)
         attach()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -276,7 +274,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
             compiled, self._why_python = compile_loader(self.dataset, None, None)
-            self._native = None if compiled is None else self._new_native(compiled, *self._asked)
+            self._native = None if compiled is None else open_engine(self, compiled, self._asked)
+            self._opened = settings(self)
 
     @staticmethod
     def _compile(
@@ -291,75 +290,14 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._why_python:
             super().check_worker_number_rationality()
 
-    def _new_native(
-        self,
-        compiled: Compiled,
-        sampler: Any,
-        batch_sampler: Any,
-        num_workers: int | str,
-        prefetch_factor: int | None,
-        persistent_workers: bool | None,
-    ) -> Native:
-        output = output_of(self.output)
-        device = resolved(device_name(self.device))
-        check_device(device, self.augment_on, output, self._asked_batch_size(), self.batch_transforms)
-        pinned = bool(self.pin_memory) and device is None and has_cuda()
-        share = self._share or Share(0, 1, False)
-        options = {
-            "workers": -1 if num_workers == "auto" else num_workers,
-            "prefetch": prefetch_factor or 0,
-            "read_ahead": self.read_ahead,
-            "drop_last": self.drop_last,
-            "rank": share.rank,
-            "world": share.world_size,
-            "drop_uneven": share.whole,
-            "dtype": dtype_name(self.dtype),
-            "layout": layout_name(self.memory_format),
-            "ragged": self.ragged,
-            "on_error": self.on_error,
-            "error_limit": self.error_limit,
-            "fidelity": self.fidelity,
-            "pillow": self.pillow,
-            "exif_rotate": self.exif_rotate,
-            "pixel_limit": self.pixel_limit,
-            "max_memory": check_bytes("max_memory", self.max_memory),
-            "device": device,
-            "augment_on": self.augment_on,
-            "pin_memory": pinned,
-            "pinned_limit": self.pinned_limit,
-            "timeout_ms": round(self.timeout * 1000) if num_workers != 0 else 0,
-        }
-        return Native(
-            compiled,
-            batch_size=self.batch_size,
-            shuffle=self.shuffle,
-            sampler=sampler,
-            batch_sampler=batch_sampler,
-            order=self.order,
-            seed=0 if self.seed is None and self._share is not None else self.seed,
-            generator=self.generator if self._share is None else None,
-            share=share,
-            epoch_told=functools.partial(epoch_told, self.sampler, self.batch_sampler),
-            output=output,
-            device=device,
-            pinned=pinned,
-            batch_transforms=compile_batches(self.batch_transforms, len(compiled.handle.classes)),
-            keep_threads=persistent_workers is not False,
-            options=options,
-        )
-
     def _options_beyond_torch(self) -> dict[str, Any]:
         """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
         loader anew from torch's attributes. Shares are for their samplers."""
         own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
         options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
         if self._native is not None:
-            _, _, num_workers, prefetch_factor, persistent_workers = self._asked
-            options |= {
-                "num_workers": num_workers,
-                "prefetch_factor": prefetch_factor,
-                "persistent_workers": persistent_workers,
-            }
+            names = ("num_workers", "prefetch_factor", "persistent_workers")
+            options |= {name: getattr(self._asked, name) for name in names}
         return options
 
     @property
@@ -369,9 +307,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     @property
     def world_size(self) -> int | None:
         return None if self._share is None else self._share.world_size
-
-    def _asked_batch_size(self) -> int | None:
-        return 1 if self.batch_sampler is not None else self.batch_size
 
     # ---- epochs ----
 
@@ -399,7 +334,9 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are elsewhere in the data
             return super().__iter__()
-        self._warn_of_pinning()
+        self._heed_settings()
+        warn_of_pinning(self, self._native)
+        self._native.base_generator = self.generator
         return self._native.iterate()
 
     def _compile_again(self) -> None:
@@ -407,6 +344,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._native is None:
             return
         try:
+            if (self.collate_fn, self.worker_init_fn) != self._defaults:
+                raise Blocked(blockers_in_python(self.collate_fn, self.worker_init_fn))
             self._native.use(self._native.compiled.renewed(self.dataset))
         except Blocked as reasons:
             self._go_on_in_python(self._native, reasons.blockers)
@@ -426,8 +365,20 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         native.close()
         self._epochs.set(native.epoch)
         self._native, self._why_python = None, why
-        if self._asked[2] == "auto":
+        if self._asked.num_workers == "auto":
             self.num_workers = 0
+
+    def _heed_settings(self) -> None:
+        """The engine anew, for an epoch whose attributes are others than those it was opened with."""
+        before, now = self._native, settings(self)
+        changed = {name for name, value in now.items() if value is not self._opened[name]}
+        if before is None or not changed:
+            return
+        asked = {name: now[name] for name in ("num_workers", "prefetch_factor") if name in changed}
+        self._asked = self._asked._replace(**asked)
+        self._native = open_engine(self, before.compiled, self._asked)
+        self._native.succeed(before)
+        self._opened = now
 
     def _is_iterable(self) -> bool:
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
@@ -446,8 +397,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     def _get_iterator(self) -> Any:
         """For torch's __iter__: an epoch of a data set written in Python."""
-        alone = self.num_workers == 0 or self._gathered() is not None
-        return SingleIterator(self) if alone else WorkerIterator(self)
+        if self.num_workers == 0 or self._gathered() is not None:
+            return SingleIterator(self)
+        self.check_worker_number_rationality()
+        return WorkerIterator(self)
 
     def _gathered(self) -> Gather | None:
         """What takes whole batches of a data set of tensors at once, which no worker would do faster."""
@@ -471,22 +424,6 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self.seed is not None:
             return self.seed
         return int((self.generator or torch_if_installed()).initial_seed())
-
-    def _warn_of_pinning(self) -> None:
-        if not self.pin_memory or self._engine_side("pin_memory").device is not None:
-            return
-        if self.pin_memory_device:
-            warnings.warn(
-                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
-                f"ignore pin_memory_device='{self.pin_memory_device}'.",
-                stacklevel=3,
-            )
-        if not has_cuda():
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device "
-                "pinned memory won't be used.",
-                stacklevel=3,
-            )
 
     # ---- resume ----
 
@@ -537,34 +474,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             return engine_plan(self)
         return python_plan(self) if self._gathered() is None else gather_plan(self)
 
-    def _engine_side(self, what: str) -> Native:
-        if self._native is None:
-            raise NotImplementedError(
-                f"{what} is for data sets that the engine runs, and this one runs in Python: "
-                + "; ".join(self._why_python)
-            )
-        return self._native
-
     def __repr__(self) -> str:
         native = self._native
         if native is None:
             return f"{type(self).__name__}({type(self.dataset).__name__}, in Python, num_workers={self.num_workers})"
-        how = (
-            "sampler"
-            if native.sampler is not None
-            else "batch_sampler"
-            if native.batch_sampler is not None
-            else f"shuffle={self.shuffle}"
-        )
-        engine = native.engine()
-        threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
-        device = f", device={native.device!r}" if native.device is not None else ""
-        rank = f", rank={native.rank}, world_size={native.world_size}" if native.world_size > 1 else ""
-        return (
-            f"{type(self).__name__}({type(self.dataset).__name__} of {len(native.compiled.handle)}, "
-            f"batch_size={self.batch_size}, {how}, num_workers={self.num_workers!r}{threads}, "
-            f"order={self.order!r}{device}{rank}, next epoch {native.epoch})"
-        )
+        return described(self, native)
 
 
 if "_stoker_watch" in sys.modules:  # under `stoker run`

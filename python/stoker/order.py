@@ -72,7 +72,7 @@ class Draws:
         self._parts: Iterator[Given] | None = None
         self.epoch = 0
         if _draws_a_base_seed(loader):
-            _base_seed(loader.generator)
+            _base_seed(loader.base_generator)
 
     @property
     def begun(self) -> bool:

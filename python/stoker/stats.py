@@ -53,7 +53,7 @@ def friendly(raw: dict[str, Any], device: str | None) -> dict[str, Any]:
             "rows_resized_there": raw["raw_rows"],
             "rows_resized_by_workers": raw["resized_rows"],
             "files_decoded_there": raw["engine_rows"],
-            "files_given_in_vain": raw["engine_failures"],
+            "files_engines_failed": raw["engine_failures"],
             "engines_note": raw["engine_note"],
         },
         "tuning": {

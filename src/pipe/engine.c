@@ -58,7 +58,7 @@ struct st_engine_worker {
     struct st_engine_image decoded[CHUNK_MOST];
     uint32_t left_count;
     struct left left[CHUNK_MOST];
-    _Atomic uint64_t rows, failed; /* decoded by the engines; given to them in vain */
+    _Atomic uint64_t rows, failed; /* decoded by the engines; those they failed at */
     uint64_t busy_ns, busy_rows;   /* of this thread: what its rate follows from */
 };
 

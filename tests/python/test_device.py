@@ -80,7 +80,7 @@ def test_cpu_by_name_is_no_device(tree):
         "rows_resized_there": 0,
         "rows_resized_by_workers": 0,
         "files_decoded_there": 0,
-        "files_given_in_vain": 0,
+        "files_engines_failed": 0,
         "engines_note": None,
     }
     assert report["memory"]["pinned_bytes"] == 0

@@ -23,7 +23,10 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", [*MODULES, "stoker._fields", "stoker._mix", "stoker._open", "stoker.archives"])
+WITHIN = ["stoker._fields", "stoker._mix", "stoker._open", "stoker._steps", "stoker.archives"]
+
+
+@pytest.mark.parametrize("name", [*MODULES, *WITHIN])
 def test_examples(name, in_folder):
     module = importlib.import_module(name)
     result = doctest.testmod(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import multiprocessing
 import os
 import random
 import signal
@@ -292,6 +293,44 @@ def test_nothing_is_left_behind():
         list(stoker.DataLoader(Mixed(), batch_size=4, num_workers=2))
     gc.collect()
     assert held() == before
+
+
+class Gated(tud.Dataset):
+    """Samples of 1 MiB, one for each time that the gate is opened."""
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        self.gate.acquire()
+        return torch.full((1 << 20,), index, dtype=torch.uint8)
+
+
+def test_tasks_that_wait_take_no_memory():
+    gate = multiprocessing.get_context("fork").Semaphore(0)
+    batches = iter(stoker.DataLoader(Gated(gate), num_workers=1, prefetch_factor=10))
+    for number in range(40):
+        gate.release()
+        batch = next(batches)
+        assert batch.min() == batch.max() == number
+    held = os.fstat(batches._exchange.fileno()).st_blocks * 512
+    assert held < 4.5 * batch.nbytes  # one is being made, and two are the caller's while it asks for the next
+
+
+def test_a_batch_in_a_worker_goes_with_its_last_name():
+    """No cycle keeps it, and the memory of its samples, until the next collection."""
+
+    class Ungathered(Mixed):
+        def __getitem__(self, index):
+            gc.disable()
+            kinds = [type(one).__name__ for one in gc.get_objects()]
+            return torch.zeros(1 << 16), kinds.count("Room")
+
+    counts = [batch[1].max().item() for batch in stoker.DataLoader(Ungathered(), batch_size=4, num_workers=1)]
+    assert max(counts) <= 1
 
 
 def test_explain_and_require():

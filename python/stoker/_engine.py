@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a DataLoader opens the engine: what its arguments and attributes come to there."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any, NamedTuple
+
+from ._checks import check_bytes, check_device
+from ._convert import device_name, dtype_name, has_cuda, layout_name
+from ._mix import compile_batches
+from ._native import Native
+from ._options import ENGINE_ONLY, output_of, resolved
+from ._ranks import Share, epoch_told
+from .compile import Compiled
+
+_SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
+
+
+class Asked(NamedTuple):
+    """Arguments as they were given, where torch's attributes say something else."""
+
+    sampler: Any
+    batch_sampler: Any
+    num_workers: int | str
+    prefetch_factor: int | None
+    persistent_workers: bool | None
+
+
+def settings(loader: Any) -> dict[str, Any]:
+    """The attributes that the engine is opened with and that may be set afterwards: the next epoch heeds them."""
+    return {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
+
+
+def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
+    output = output_of(loader.output)
+    device = resolved(device_name(loader.device))
+    size = 1 if loader.batch_sampler is not None else loader.batch_size
+    check_device(device, loader.augment_on, output, size, loader.batch_transforms)
+    pinned = bool(loader.pin_memory) and device is None and has_cuda()
+    share = loader._share or Share(0, 1, False)
+    options = {
+        "workers": -1 if asked.num_workers == "auto" else asked.num_workers,
+        "prefetch": asked.prefetch_factor or 0,
+        "read_ahead": loader.read_ahead,
+        "drop_last": loader.drop_last,
+        "rank": share.rank,
+        "world": share.world_size,
+        "drop_uneven": share.whole,
+        "dtype": dtype_name(loader.dtype),
+        "layout": layout_name(loader.memory_format),
+        "ragged": loader.ragged,
+        "on_error": loader.on_error,
+        "error_limit": loader.error_limit,
+        "fidelity": loader.fidelity,
+        "pillow": loader.pillow,
+        "exif_rotate": loader.exif_rotate,
+        "pixel_limit": loader.pixel_limit,
+        "max_memory": check_bytes("max_memory", loader.max_memory),
+        "device": device,
+        "augment_on": loader.augment_on,
+        "pin_memory": pinned,
+        "pinned_limit": loader.pinned_limit,
+        "timeout_ms": round(loader.timeout * 1000) if asked.num_workers != 0 else 0,
+    }
+    return Native(
+        compiled,
+        batch_size=loader.batch_size,
+        shuffle=loader.shuffle,
+        sampler=asked.sampler,
+        batch_sampler=asked.batch_sampler,
+        order=loader.order,
+        seed=0 if loader.seed is None and loader._share is not None else loader.seed,
+        generator=loader.generator if loader._share is None else None,
+        share=share,
+        epoch_told=functools.partial(epoch_told, loader.sampler, loader.batch_sampler),
+        output=output,
+        device=device,
+        pinned=pinned,
+        batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
+        keep_threads=asked.persistent_workers is not False,
+        options=options,
+    )
+
+
+def warn_of_pinning(loader: Any, native: Native) -> None:
+    """As torch warns when an epoch begins."""
+    if not loader.pin_memory or native.device is not None:
+        return
+    if loader.pin_memory_device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=3,
+        )
+    if not has_cuda():
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+            stacklevel=3,
+        )
+
+
+def described(loader: Any, native: Native) -> str:
+    """The loader's repr."""
+    how = (
+        "sampler"
+        if native.sampler is not None
+        else "batch_sampler"
+        if native.batch_sampler is not None
+        else f"shuffle={loader.shuffle}"
+    )
+    engine = native.engine()
+    threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
+    device = f", device={native.device!r}" if native.device is not None else ""
+    rank = f", rank={native.rank}, world_size={native.world_size}" if native.world_size > 1 else ""
+    return (
+        f"{type(loader).__name__}({type(loader.dataset).__name__} of {len(native.compiled.handle)}, "
+        f"batch_size={loader.batch_size}, {how}, num_workers={loader.num_workers!r}{threads}, "
+        f"order={loader.order!r}{device}{rank}, next epoch {native.epoch})"
+    )
