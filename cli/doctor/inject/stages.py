@@ -6,10 +6,10 @@ class _Job:
     """A batch being made."""
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
-    __slots__ += ("opened", "samples", "slow", "slow_index", "start", "timed")
+    __slots__ += ("opened", "samples", "slow", "slow_index", "start", "swaps", "timed")
 
     def __init__(self, batch: int, loader: int) -> None:
-        self.batch, self.loader, self.active = batch, loader, True
+        self.batch, self.loader, self.active, self.swaps = batch, loader, True, False
         self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
         self.slow_index = _UNKNOWN
@@ -21,6 +21,7 @@ _stage_cost = 2000  # ns of one stage call; measured below
 _wrapped: dict = {}  # id of a function -> (function, wrapper)
 _swaps: list = []  # (namespace, name, function, wrapper): put in place while batches are made
 _swapped = 0  # jobs that have asked for it
+_unused = 0  # batches in a row that called none of them: then they are put in place for some batches alone
 _modules_seen = 0
 _modules_known: set = set()
 _plan: dict = {}  # module -> what of it is timed
@@ -199,9 +200,11 @@ def _begin_job(dataset):
     me = _me or _process()
     _look_for_stages(dataset)
     entered = _clock()
-    if me.role != "worker" or not _swapped:  # in a worker they stay
+    swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # in a worker they stay
+    if swaps:
         _swap(1)
     _local.job = job = _Job(_local.batch, _local.loader)
+    job.swaps = swaps and me.role != "worker"
     _charge(job.start - entered)
     return job
 
@@ -226,11 +229,12 @@ def _sampled(job: _Job, index, start: int) -> int:
 
 @_guarded
 def _end_job(job, done: bool):
-    global _every, _spent
+    global _every, _spent, _unused
     end, cpu, me = _clock(), _cpu_clock(), _me
     _local.job = None
-    if me.role != "worker":
+    if job.swaps:
         _swap(-1)
+    _unused = 0 if any(job.calls[:5]) else _unused + 1
     if not done:
         return
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
