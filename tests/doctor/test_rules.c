@@ -437,7 +437,7 @@ static bool is_sound(const struct dr_verdict *v)
 {
     bool good = v->sentence[0] && !strstr(v->sentence, "nan");
     for (uint32_t i = 0; i < v->findings; i++) {
-        const struct dr_finding *x = &v->finding[i];
+        const struct dr_finding *x = v->finding[i];
         good = good && x->sentence[0] && x->advice[0] && x->basis[0] && !strstr(x->sentence, "nan") &&
                !strstr(x->advice, "nan") && !strstr(x->advice, "inf ");
         if (dr_known(x->gain.mid))
@@ -453,80 +453,80 @@ static bool is_sound(const struct dr_verdict *v)
 
 static void test_cases(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     for (size_t i = 0; i < CASE_COUNT; i++) {
         healthy(&f);
         cases[i].fires(&f);
-        dr_judge(&v, &f);
-        if (!ok(!strcmp(first(&v), cases[i].code), "%s is the first finding (%s is)", cases[i].code,
-                first(&v)))
-            note_findings(&v);
-        if (!ok(is_sound(&v), "%s: its texts and numbers are sound", cases[i].code))
-            note_findings(&v);
+        dr_judge(v, &f);
+        if (!ok(!strcmp(first(v), cases[i].code), "%s is the first finding (%s is)", cases[i].code,
+                first(v)))
+            note_findings(v);
+        if (!ok(is_sound(v), "%s: its texts and numbers are sound", cases[i].code))
+            note_findings(v);
         cases[i].misses(&f);
-        dr_judge(&v, &f);
-        if (!ok(!has(&v, cases[i].code), "%s is not found where it just misses", cases[i].code))
-            note_findings(&v);
-        ok(is_sound(&v), "%s: nor is anything unsound there", cases[i].code);
+        dr_judge(v, &f);
+        if (!ok(!has(v, cases[i].code), "%s is not found where it just misses", cases[i].code))
+            note_findings(v);
+        ok(is_sound(v), "%s: nor is anything unsound there", cases[i].code);
     }
 }
 
 static void test_healthy(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     healthy(&f);
-    dr_judge(&v, &f);
-    ok(v.kind == DR_COMPUTE_BOUND && v.findings == 0,
-       "a healthy run is compute-bound and has no findings (%s)", first(&v));
-    note_findings(&v);
-    ok(!strcmp(v.confidence, "high"), "with high confidence");
-    ok(v.cleared_count > 25, "and %u causes are cleared", v.cleared_count);
-    ok(v.ceiling == 1, "a perfect loader gains nothing");
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0,
+       "a healthy run is compute-bound and has no findings (%s)", first(v));
+    note_findings(v);
+    ok(!strcmp(v->confidence, "high"), "with high confidence");
+    ok(v->cleared_count > 25, "and %u causes are cleared", v->cleared_count);
+    ok(v->ceiling == 1, "a perfect loader gains nothing");
     /* Signs of trouble without a stall are no trouble. */
     run_of(&f, 8, 0.6, 0.97, 0.1);
     f.worker_run_queue = 0.4, f.throttled_share = 0.1, f.worker_busy_threads = 9, f.worker_cpus = 2;
     f.behind_share = 0.5, f.batch_cv = 0.9, f.cpus_busy_others = 6, f.wait_period = 8;
     set_stage(&f, DR_STAGE_DECODE, 0.9, 1);
-    dr_judge(&v, &f);
-    ok(v.kind == DR_COMPUTE_BOUND && v.findings == 0, "no stall, no finding (%s)", first(&v));
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0, "no stall, no finding (%s)", first(v));
     healthy(&f);
     run_of(&f, 2, 0.4, 0.97, 0.1);
     f.stall_share = 0.049, f.stall_share_low = 0.04;
-    dr_judge(&v, &f);
-    ok(v.findings == 0, "nor at a stall of 4.9 %% (%s)", first(&v));
+    dr_judge(v, &f);
+    ok(v->findings == 0, "nor at a stall of 4.9 %% (%s)", first(v));
     f.stall_share = 0.06, f.stall_share_low = 0.001;
-    dr_judge(&v, &f);
-    ok(v.findings == 0, "nor at one of 6 %% that may be none (%s)", first(&v));
+    dr_judge(v, &f);
+    ok(v->findings == 0, "nor at one of 6 %% that may be none (%s)", first(v));
 }
 
 static void test_unknown(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     unknown_facts(&f);
-    dr_judge(&v, &f);
-    ok(v.kind == DR_CANNOT_TELL && v.findings == 1 && has(&v, "ST901"), "nothing known: ST901");
-    ok(is_sound(&v) && !strncmp(v.sentence, "cannot tell", 11), "in a sentence: %s", v.sentence);
-    ok(v.unjudged_count > 5 && v.cleared_count == 0, "%u rules could not be judged, none is cleared",
-       v.unjudged_count);
+    dr_judge(v, &f);
+    ok(v->kind == DR_CANNOT_TELL && v->findings == 1 && has(v, "ST901"), "nothing known: ST901");
+    ok(is_sound(v) && !strncmp(v->sentence, "cannot tell", 11), "in a sentence: %s", v->sentence);
+    ok(v->unjudged_count > 5 && v->cleared_count == 0, "%u rules could not be judged, none is cleared",
+       v->unjudged_count);
     f.loader.workers = 4, f.has_gpu = true, f.rank_count = 3;
-    dr_judge(&v, &f);
-    ok(v.cleared_count <= 1 && v.unjudged_count > 25, "with workers and a GPU more: %u (%u cleared)",
-       v.unjudged_count, v.cleared_count);
+    dr_judge(v, &f);
+    ok(v->cleared_count <= 1 && v->unjudged_count > 25, "with workers and a GPU more: %u (%u cleared)",
+       v->unjudged_count, v->cleared_count);
     healthy(&f);
     f.confidence_steps = 5;
-    dr_judge(&v, &f);
-    ok(v.kind == DR_CANNOT_TELL && has(&v, "ST901"), "five steps: ST901");
+    dr_judge(v, &f);
+    ok(v->kind == DR_CANNOT_TELL && has(v, "ST901"), "five steps: ST901");
     healthy(&f);
     run_of(&f, 2, 0.4, 0.97, 0.1);
     f.batch_count = 0, f.batch_mean = f.batch_cpu_mean = f.limits.cpus = NAN;
     for (int i = 0; i < DR_STAGES; i++)
         f.stage[i] = f.stage_cpu[i] = f.stage_share[i] = NAN;
-    dr_judge(&v, &f);
-    ok(v.kind == DR_DATA_BOUND && !strcmp(first(&v), "ST901"),
-       "a stall without a cause: data-bound, ST901 (%s)", first(&v));
+    dr_judge(v, &f);
+    ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST901"),
+       "a stall without a cause: data-bound, ST901 (%s)", first(v));
 }
 
 static bool says_nan(const char *text)
@@ -541,7 +541,7 @@ static bool says_nan(const char *text)
  * text. */
 static void test_each_unknown(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     bool good = true;
     for (size_t i = 0; i < CASE_COUNT; i++)
@@ -554,14 +554,14 @@ static void test_each_unknown(void)
             else
                 for (const struct dr_number *n = dr_limit_numbers; n->name; n++)
                     memcpy((char *)&f.limits + n->offset, &(double){NAN}, sizeof(double));
-            dr_judge(&v, &f);
-            bool sound = is_sound(&v) && !says_nan(v.sentence) && !says_nan(v.limiter);
-            for (uint32_t j = 0; j < v.findings; j++)
-                sound = sound && !says_nan(v.finding[j].sentence) && !says_nan(v.finding[j].advice);
+            dr_judge(v, &f);
+            bool sound = is_sound(v) && !says_nan(v->sentence) && !says_nan(v->limiter);
+            for (uint32_t j = 0; j < v->findings; j++)
+                sound = sound && !says_nan(v->finding[j].sentence) && !says_nan(v->finding[j].advice);
             if (!sound) {
                 note("%s without %s", cases[i].code,
                      dr_fact_numbers[k].name ? dr_fact_numbers[k].name : "limits");
-                note_findings(&v);
+                note_findings(v);
             }
             good = good && sound;
             if (!dr_fact_numbers[k].name)
@@ -572,84 +572,84 @@ static void test_each_unknown(void)
 
 static void test_pairs(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     healthy(&f);
     fires_ST206(&f);
     f.limits.cpus_quota = f.limits.cpus = 4, f.throttled_share = 0.3;
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST206") && has(&v, "ST205") && !has(&v, "ST203") && !has(&v, "ST204"),
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST206") && has(v, "ST205") && !has(v, "ST203") && !has(v, "ST204"),
        "a thread storm comes before the quota that it uses up, and excludes a number of workers");
     healthy(&f);
     fires_ST209(&f);
-    dr_judge(&v, &f);
-    ok(!has(&v, "ST203") && v.finding[0].plan.workers > 8,
+    dr_judge(v, &f);
+    ok(!has(v, "ST203") && v->finding[0].plan.workers > 8,
        "waits for a network: more workers than CPUs (%u), in the same finding",
-       v.finding[0].plan.workers);
+       v->finding[0].plan.workers);
     healthy(&f);
     run_of(&f, 4, 2, 0.97, 0.1);
     set_stage(&f, DR_STAGE_DECODE, 0.8, 1);
-    dr_judge(&v, &f);
-    ok(has(&v, "ST227") && has(&v, "ST203"), "decode and too few workers are both named");
+    dr_judge(v, &f);
+    ok(has(v, "ST227") && has(v, "ST203"), "decode and too few workers are both named");
     healthy(&f);
     fires_ST227(&f);
     f.worker_run_queue = 0.15;
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST227") && has(&v, "ST204"),
-       "at the limit of the CPUs the stage comes first (%s)", first(&v));
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST227") && has(v, "ST204"),
+       "at the limit of the CPUs the stage comes first (%s)", first(v));
     healthy(&f);
     run_of(&f, 1, 0.4, 0.02, 0.1);
     f.cpus_busy_others = 5, f.cpus_used = 0.1, f.worker_run_queue = 0.11;
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST203"), "a neighbour that costs little hides no lack of workers (%s)",
-       first(&v));
-    note_findings(&v);
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST203"), "a neighbour that costs little hides no lack of workers (%s)",
+       first(v));
+    note_findings(v);
     healthy(&f);
     fires_ST203(&f);
     f.wait_period = 2;
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST203") && !strcmp(v.finding[v.findings - 1].rule->code, "ST213"),
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST203") && !strcmp(v->finding[v->findings - 1].rule->code, "ST213"),
        "periodic waits are a remark, the last");
     f.outlier_share = 0.8, f.outlier_gc = 1;
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST306"), "outliers that cost more than the stall come first");
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST306"), "outliers that cost more than the stall come first");
     healthy(&f);
     fires_ST203(&f);
     fires_ST221(&f);
-    dr_judge(&v, &f);
-    ok(!strcmp(first(&v), "ST221") && v.finding[0].blocks && has(&v, "ST203"),
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST221") && v->finding[0].blocks && has(v, "ST203"),
        "what breaks results comes before what costs time");
 }
 
 static void test_numbers(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     healthy(&f);
     fires_ST203(&f);
-    dr_judge(&v, &f);
-    const struct dr_finding *x = &v.finding[0];
+    dr_judge(v, &f);
+    const struct dr_finding *x = v->finding[0];
     ok(x->plan.workers >= 4 && x->plan.workers <= 7, "2 workers of 0.4 s for a step of 0.1 s: %u",
        x->plan.workers);
     ok(x->gain.mid > 1.8 && x->gain.mid <= 2.0001, "gain %.2f of at most 2", x->gain.mid);
     ok(strstr(x->advice, "num_workers=") != NULL, "the advice says so: %s", x->advice);
     ok(!strncmp(x->next, "computation", 11), "and the next limit: %s", x->next);
-    ok(fabs(v.ceiling - 2) < 1e-9, "ceiling %.2f", v.ceiling);
-    ok(strstr(v.sentence, "50 %") != NULL, "sentence: %s", v.sentence);
+    ok(fabs(v->ceiling - 2) < 1e-9, "ceiling %.2f", v->ceiling);
+    ok(strstr(v->sentence, "50 %") != NULL, "sentence: %s", v->sentence);
     f.loader.native = f.loader.stoker = true;
-    dr_judge(&v, &f);
-    ok(v.findings && strstr(v.finding[0].advice_stoker, "auto"), "for Stoker's loader: %s",
-       v.finding[0].advice_stoker);
+    dr_judge(v, &f);
+    ok(v->findings && strstr(v->finding[0].advice_stoker, "auto"), "for Stoker's loader: %s",
+       v->finding[0].advice_stoker);
     healthy(&f);
     fires_ST214(&f);
-    dr_judge(&v, &f);
-    ok(fabs(v.finding[0].gain.mid - 1.25) < 1e-9 && v.kind == DR_DATA_BOUND,
-       "4 s of 20 s for starting workers: %.2f", v.finding[0].gain.mid);
+    dr_judge(v, &f);
+    ok(fabs(v->finding[0].gain.mid - 1.25) < 1e-9 && v->kind == DR_DATA_BOUND,
+       "4 s of 20 s for starting workers: %.2f", v->finding[0].gain.mid);
     healthy(&f);
     run_of(&f, 4, 1, 0.97, 0.1);
     f.memory_available_least = 100e6, f.shm_size = 500e6, f.shm_needed = 400e6;
-    dr_judge(&v, &f);
-    ok(!has(&v, "ST203") || v.finding[0].plan.workers * (v.finding[0].plan.prefetch + 1) <= 14,
+    dr_judge(v, &f);
+    ok(!has(v, "ST203") || v->finding[0].plan.workers * (v->finding[0].plan.prefetch + 1) <= 14,
        "no more batches in flight than there is memory for");
 }
 
@@ -707,14 +707,14 @@ static uint32_t widest(void)
 
 static void test_screen(void)
 {
-    static struct dr_verdict v;
+    static struct dr_verdict v[1];
     struct dr_facts f;
     bool fits = true;
     for (size_t i = 0; i < CASE_COUNT; i++) {
         healthy(&f);
         cases[i].fires(&f);
-        dr_judge(&v, &f);
-        print(&v, &f, 80, false, true);
+        dr_judge(v, &f);
+        print(v, &f, 80, false, true);
         fits = fits && widest() <= 80 && strstr(screen, cases[i].code) && strstr(screen, "VERDICT") &&
                !strchr(screen, '\033');
         for (const char *at = screen; *at; at++)
@@ -726,24 +726,24 @@ static void test_screen(void)
     if (getenv("STOKER_SHOW")) {
         healthy(&f);
         fires_ST206(&f);
-        dr_judge(&v, &f);
-        print(&v, &f, 100, false, false);
+        dr_judge(v, &f);
+        print(v, &f, 100, false, false);
         fputs(screen, stderr);
     }
-    print(&v, &f, 100, true, false);
+    print(v, &f, 100, true, false);
     ok(strstr(screen, "\033[31m") && strstr(screen, "\u2588") == NULL ? true
                                                                       : strchr(screen, '\033') != NULL,
        "in color where that is wanted");
-    snprintf(v.finding[0].advice, sizeof v.finding[0].advice, "a\033[2Jb");
-    print(&v, &f, 80, false, true);
+    snprintf(v->finding[0].advice, sizeof v->finding[0].advice, "a\033[2Jb");
+    print(v, &f, 80, false, true);
     ok(strchr(screen, '\033') == NULL, "text from data cannot move the cursor");
-    memset(&v, 0, sizeof v);
-    v.kind = DR_CANNOT_TELL;
-    print(&v, NULL, 80, false, true);
+    memset(v, 0, sizeof v);
+    v->kind = DR_CANNOT_TELL;
+    print(v, NULL, 80, false, true);
     ok(strstr(screen, "cannot tell") != NULL, "also a verdict without any facts");
     unknown_facts(&f);
-    dr_judge(&v, &f);
-    print(&v, &f, 80, false, true);
+    dr_judge(v, &f);
+    print(v, &f, 80, false, true);
     ok(strstr(screen, "COULD NOT SEE") && !strstr(screen, "nan"), "unknown numbers are not shown");
 }
 
