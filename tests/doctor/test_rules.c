@@ -437,7 +437,7 @@ static bool is_sound(const struct dr_verdict *v)
 {
     bool good = v->sentence[0] && !strstr(v->sentence, "nan");
     for (uint32_t i = 0; i < v->findings; i++) {
-        const struct dr_finding *x = v->finding[i];
+        const struct dr_finding *x = &v->finding[i];
         good = good && x->sentence[0] && x->advice[0] && x->basis[0] && !strstr(x->sentence, "nan") &&
                !strstr(x->advice, "nan") && !strstr(x->advice, "inf ");
         if (dr_known(x->gain.mid))
@@ -628,7 +628,7 @@ static void test_numbers(void)
     healthy(&f);
     fires_ST203(&f);
     dr_judge(v, &f);
-    const struct dr_finding *x = v->finding[0];
+    const struct dr_finding *x = &v->finding[0];
     ok(x->plan.workers >= 4 && x->plan.workers <= 7, "2 workers of 0.4 s for a step of 0.1 s: %u",
        x->plan.workers);
     ok(x->gain.mid > 1.8 && x->gain.mid <= 2.0001, "gain %.2f of at most 2", x->gain.mid);
