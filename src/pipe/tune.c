@@ -113,27 +113,29 @@ static void move(struct st_tune *tune, enum st_lever_name name, uint32_t to, con
     tune->late = tune->period = tune->needed = (struct st_tune_mean){0};
 }
 
-static void try_move(struct st_tune *tune, enum st_lever_name name, uint32_t to, const char *why)
+/* The same; what was seen before stays, for a trial to be compared with. */
+static void move_in_trial(struct st_tune *tune, enum st_lever_name name, uint32_t to, const char *why)
 {
-    memset(&tune->trial, 0, sizeof tune->trial);
-    tune->trial.on = true;
-    tune->trial.lever = name;
-    tune->trial.from = tune->lever[name].now;
-    /* What was seen before stays, to be compared with. */
     const struct st_tune_mean late = tune->late, period = tune->period;
     move(tune, name, to, why);
     tune->late = late;
     tune->period = period;
 }
 
+static void try_move(struct st_tune *tune, enum st_lever_name name, uint32_t to, const char *why)
+{
+    memset(&tune->trial, 0, sizeof tune->trial);
+    tune->trial.on = true;
+    tune->trial.lever = name;
+    tune->trial.from = tune->lever[name].now;
+    move_in_trial(tune, name, to, why);
+}
+
 static void keep(struct st_tune *tune)
 {
     struct st_lever *lever = &tune->lever[tune->trial.lever];
     const bool down = lever->now < tune->trial.from;
-    if (down)
-        hold_off(tune, &lever->down, HOLD_FIRST);
-    else
-        hold_off(tune, &lever->down, HOLD_KEPT);
+    hold_off(tune, &lever->down, down ? HOLD_FIRST : HOLD_KEPT);
     lever->released = down;
     tune->trial.on = false;
     tune->late = tune->period = tune->needed = (struct st_tune_mean){0};
@@ -314,12 +316,28 @@ static void observe(struct st_tune *tune, const struct st_tune_seen *seen)
     add(&tune->needed, (seen->work + seen->read + seen->memory) / seen->seconds);
 }
 
+/* Batches have become larger, and memory has no room for as many as are kept ready. */
+static bool make_room(struct st_tune *tune, const struct st_tune_seen *seen)
+{
+    struct st_lever *prefetch = &tune->lever[ST_TUNE_PREFETCH];
+    const uint32_t most = seen->prefetch_room > prefetch->least ? seen->prefetch_room : prefetch->least;
+    if (prefetch->now <= most)
+        return false;
+    if (tune->trial.lever == ST_TUNE_PREFETCH)
+        tune->trial.on = false;
+    hold_longer(tune, &prefetch->up, HOLD_MOST);
+    (tune->trial.on ? move_in_trial : move)(tune, ST_TUNE_PREFETCH, most, "memory has no room for more");
+    return true;
+}
+
 bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen)
 {
     const struct st_lever *workers = &tune->lever[ST_TUNE_WORKERS];
     tune->windows++;
     if (!(seen->seconds > 0) || !(seen->samples > 0))
         return false;
+    if (make_room(tune, seen))
+        return true;
     if (tune->skip) {
         tune->skip--;
         return false;
