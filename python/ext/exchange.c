@@ -71,7 +71,7 @@ static uint64_t control_bytes(uint32_t workers, uint32_t slots)
 
 static uint64_t all_bytes(const struct exchange *self)
 {
-    return self->control + 2 * self->slots * self->stride;
+    return self->control + self->slots * (self->stride + message_most(self));
 }
 
 static int map_all(struct exchange *self)

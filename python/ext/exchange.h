@@ -86,6 +86,9 @@ static inline struct block *block_at(const struct exchange *self, uint32_t b)
     return (struct block *)(void *)slot_of(self, self->slots) + b;
 }
 
+/* The most bytes of a task's message. */
+static inline uint64_t message_most(const struct exchange *self) { return self->stride / 16; }
+
 /* The memory of a block; behind all of them the messages of tasks, a place for each slot. */
 static inline uint8_t *data_of(const struct exchange *self, uint32_t b)
 {
@@ -94,7 +97,7 @@ static inline uint8_t *data_of(const struct exchange *self, uint32_t b)
 
 static inline uint8_t *message_of(const struct exchange *self, uint32_t k)
 {
-    return data_of(self, self->slots) + k * self->stride;
+    return data_of(self, self->slots) + k * message_most(self);
 }
 
 /* For arguments: false after an IndexError. */
@@ -113,7 +116,8 @@ uint64_t ext_deadline_in(double seconds);
 
 /* The block of a slot; -1: it has none. */
 long ext_block_of(const struct exchange *self, uint32_t k);
-/* The same, taken now if it has none: one that the worker wrote to before, or another that has memory, or any. */
+/* The same, taken now if it has none: one that the worker wrote to before, or another that has memory,
+ * or any. */
 long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker);
 void ext_block_free(const struct exchange *self, uint32_t k);
 
@@ -138,8 +142,8 @@ PyObject *ext_exchange_post(PyObject *object, PyObject *args);
 /* Forks of this process so far that may have left a child with lent tensors. (exchange_loader.c) */
 void ext_watch_forks(void);
 
-/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked`: forks so far.
- * (lease.c) */
+/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked`: forks so
+ * far. (lease.c) */
 PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data,
                         unsigned forked);
 void ext_exchange_give_back(PyObject *exchange, uint32_t slot, unsigned forked);

@@ -54,8 +54,8 @@ PyObject *ext_exchange_send(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "lliKy*:send", &worker, &k, &kind, &task, &message))
         return NULL;
-    const bool fits =
-        ext_is_worker(self, worker) && ext_is_slot(self, k) && (uint64_t)message.len <= self->stride;
+    const bool fits = ext_is_worker(self, worker) && ext_is_slot(self, k) &&
+                      (uint64_t)message.len <= message_most(self);
     if (fits) {
         struct slot *slot = slot_of(self, (uint32_t)k);
         struct lane *lane = lane_of(self, (uint32_t)worker);
@@ -72,7 +72,8 @@ PyObject *ext_exchange_send(PyObject *object, PyObject *args)
         if (atomic_load(&lane->sleeping))
             ext_wake(&lane->tail);
     } else if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is larger than a slot", message.len);
+        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is larger than a message may be",
+                     message.len);
     }
     PyBuffer_Release(&message);
     if (!fits)

@@ -45,7 +45,7 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
     if (k == -2)
         Py_RETURN_FALSE;
     const struct slot *slot = slot_of(self, (uint32_t)k);
-    const uint64_t length = slot->length < self->stride ? slot->length : self->stride;
+    const uint64_t length = slot->length < message_most(self) ? slot->length : message_most(self);
     return Py_BuildValue("liKy#", k, (int)slot->kind, (unsigned long long)slot->task,
                          (const char *)message_of(self, (uint32_t)k), (Py_ssize_t)length);
 }

@@ -87,7 +87,8 @@ def _tuning_rows(loader: Any) -> list[Row]:
     if not native.threads():
         return []
     now = native.stats()["tuning"]
-    asked = {"num_workers": loader._asked[2], "prefetch_factor": loader._asked[3], "read_ahead": loader.read_ahead}
+    asked = {name: getattr(loader._asked, name) for name in ("num_workers", "prefetch_factor")}
+    asked["read_ahead"] = loader.read_ahead
     given = [name for name, value in asked.items() if value not in (None, 0, "auto")]
     active = f"{now['workers']} of {native.threads()} threads active"
     setting = f"{active}, {now['prefetch']} batches kept ready, up to {now['read_ahead']} read ahead"

@@ -492,6 +492,7 @@ def test_prefetch_factors(ahead):
     check(lambda kind: labels(kind(Numbers(), batch_size=2, num_workers=2, prefetch_factor=ahead)))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torch's iterator, when it is dropped
 def test_a_prefetch_factor_of_none_at_all():
     check(lambda kind: labels(kind(Numbers(), num_workers=2, prefetch_factor=0)))
 
