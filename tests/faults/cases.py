@@ -86,7 +86,7 @@ FAULTS = by_turns([
     fault("affinity_images", "images.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "6",
           "--step-ms", "10", "--steps", "200", limits=("--cpus", "1"), lifted=True),
     # ST206: threads in the workers
-    fault("threads_torch", "threads_torch.py", "ST206", "torch.set_num_threads(1) in the workers", advised=FIXED),
+    fault("threads_whitening", "threads_whitening.py", "ST206", "one BLAS thread in the workers", advised=FIXED),
     fault("threads_blas", "threads_blas.py", "ST206", "one BLAS thread in the workers", advised=FIXED),
     # ST207: bytes per second of the disk
     fault("disk_arrays", "disk_arrays.py", "ST207", "store uint8", advised=FIXED, cold=("disk_arrays",),

@@ -154,10 +154,10 @@ class Runner:
 
 def traceml_verdict(folder: Path, done: subprocess.CompletedProcess) -> str:
     for path in folder.rglob("final_summary.txt"):
-        lines = [line.strip(" |\n") for line in path.read_text().splitlines()]
-        words = [line for line in lines if line.startswith(("Verdict:", "Next:"))]
+        lines = [" ".join(line.strip(" |").split()) for line in path.read_text().splitlines()]
+        words = [line.removeprefix("Verdict: ") for line in lines if line.startswith(("Verdict:", "Next:"))]
         if words:
-            return " ".join(words)
+            return ". ".join(words)
     return f"no verdict (exit code {done.returncode})"
 
 
@@ -292,6 +292,7 @@ def run_all(args: argparse.Namespace) -> tuple[list[Result], dict]:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and what we run ends with us
     args = arguments()
     if args.read:
         stored = [json.loads(path.read_text()) for path in args.read]

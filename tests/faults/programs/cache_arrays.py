@@ -25,7 +25,7 @@ class Volumes(Dataset):
 
     def __getitem__(self, index):
         volume = np.fromfile(self.paths[index % ROWS], np.uint8)
-        return torch.from_numpy(volume[:: 16].copy()), index
+        return torch.from_numpy(volume[::16].copy()), index
 
 
 def main():

@@ -26,8 +26,7 @@ class Rows(Dataset):
         return args.steps * args.batch_size
 
     def __getitem__(self, index):
-        row = self.rows[index % ROWS].reshape(-1, 16).max(axis=1)
-        return torch.from_numpy(row), index
+        return torch.from_numpy(self.rows[index % ROWS, ::16].copy()), index
 
 
 def main():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import importlib
 import json
 import multiprocessing
@@ -80,6 +81,17 @@ def picture(seed: int, width: int, height: int) -> np.ndarray:
 def make_jpegs(folder: Path, count: int, width: int, height: int, quality: int = 90) -> None:
     for i in range(count):
         Image.fromarray(picture(i, width, height)).save(folder / f"{i:05}.jpg", quality=quality)
+
+
+def blas_threads(count: int) -> None:
+    """What threadpoolctl does for NumPy's own OpenBLAS."""
+    for library in Path(np.__file__).parents[1].glob("numpy.libs/*openblas*"):
+        blas = ctypes.CDLL(str(library))
+        for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads"):
+            if hasattr(blas, name):
+                getattr(blas, name)(count)
+                return
+    raise SystemExit("this NumPy has no OpenBLAS of its own: the threads cannot be planted")
 
 
 def _number(batch: object) -> float:

@@ -1,26 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Word embeddings by NumPy, whose BLAS starts four threads in every worker, as the environment of a big machine says."""
 
-import ctypes
-from pathlib import Path
-
 import numpy as np
 import torch
-from common import Trainer, options
+from common import Trainer, blas_threads, options
 from torch.utils.data import DataLoader, Dataset
 
 args = options(steps=120, batch_size=2, num_workers=2, step_ms=15)
-
-
-def blas_threads(count):
-    """What threadpoolctl does for NumPy's own OpenBLAS."""
-    for library in Path(np.__file__).parents[1].glob("numpy.libs/*openblas*"):
-        blas = ctypes.CDLL(str(library))
-        for name in ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_"):
-            if hasattr(blas, name):
-                getattr(blas, name)(count)
-                return
-    raise SystemExit("this NumPy has no OpenBLAS of its own: the threads cannot be planted")
 
 
 def use_all_cores(worker):
