@@ -82,7 +82,7 @@ FAULTS = by_turns([
     fault("quota_text", "tokens.py", "ST205", "lift the quota of 0.6 CPUs", "--num-workers", "6",
           "--step-ms", "15", limits=("--cpu", "0.6"), lifted=True),
     fault("affinity_text", "tokens.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "4", *LONG,
-          "--step-ms", "24", limits=("--cpus", "1"), lifted=True),
+          "--step-ms", "14", limits=("--cpus", "1"), lifted=True),
     fault("affinity_images", "images.py", "ST204 ST205", "lift the affinity to one CPU", "--num-workers", "6",
           "--step-ms", "10", "--steps", "200", limits=("--cpus", "1"), lifted=True),
     # ST206: threads in the workers

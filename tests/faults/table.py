@@ -110,7 +110,7 @@ def cells(result: Result) -> list[str]:
     span = f" ({predicted['low']:.2f}-{predicted['high']:.2f})" if {"low", "high"} <= predicted.keys() else ""
     return [
         result.name + (" *" if result.held_out else ""),
-        "/".join(result.expected) or "healthy",
+        "healthy" if result.control else "/".join(result.expected),
         result.verdict or "none",
         right,
         times(predicted.get("mid")) + span,
