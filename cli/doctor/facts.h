@@ -146,6 +146,8 @@ struct dr_facts {
     double gpu_busy, gpu_sm, gpu_tensor, gpu_dram, gpu_pcie_in, gpu_clock, gpu_limited, gpu_watts;
     double gpu_memory_peak_share; /* torch's peak of the device's memory */
     double copy_bytes;            /* host to device, a step */
+    double copy_alone;            /* seconds for these at the speed of the fastest copy: `copy` also holds the time that the
+                                     host waits for the GPU to come to them */
     double copies_pageable_share, copies_blocking_share;
     double amp, tf32;        /* 1, 0 or unknown */
     double gpu_capability;   /* 9.0 */

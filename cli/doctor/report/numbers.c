@@ -107,6 +107,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(gpu_watts, "W", "power drawn"),
     FACT(gpu_memory_peak_share, "share", "peak of torch's memory, of the device's"),
     FACT(copy_bytes, "bytes", "copied to the device a step"),
+    FACT(copy_alone, "s", "for these at the speed of the fastest copy"),
     FACT(copies_pageable_share, "share", "copies from pageable memory"),
     FACT(copies_blocking_share, "share", "copies that block the host"),
     FACT(amp, "", "1: autocast was seen"),
