@@ -84,6 +84,7 @@ struct dr_facts {
     double readiness; /* share of calls that found their batch ready */
     double ready_mean;
     double behind_share; /* calls that waited while later batches were ready */
+    double behind_wait;  /* of the time in next(), in such calls */
     double wait_period; /* steps between long waits where they are periodic (lag of the autocorrelation);
                            NaN */
 

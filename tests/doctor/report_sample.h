@@ -279,6 +279,7 @@ static inline void sample_facts(struct sample *s, int workers, double batch)
     }
     f->ready_mean = ready / SAMPLE_BATCHES;
     f->behind_share = behind / SAMPLE_BATCHES;
+    f->behind_wait = 0.4;
     f->readiness = found / SAMPLE_BATCHES;
     f->batch_mean = batch * 1.016;
     f->batch_cv = 0.14;

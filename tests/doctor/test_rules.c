@@ -108,7 +108,7 @@ static void healthy(struct dr_facts *f)
     run_of(f, 4, 0.2, 0.97, 0.1);
     f->warm_up_stall_share = 0.1;
     f->copy = 0.001, f->sync = 0.001, f->optimizer = 0.005;
-    f->behind_share = 0;
+    f->behind_share = f->behind_wait = 0;
     f->slowest_share = 0.03;
     f->opens_per_sample = 0, f->bytes_per_open = NAN;
     f->pin = 0.002, f->pin_bytes = 38e6, f->put = 0.004;
@@ -249,7 +249,7 @@ static void fires_ST212(struct dr_facts *f)
 {
     run_of(f, 4, 0.36, 0.97, 0.1);
     vary(f);
-    f->behind_share = 0.2;
+    f->behind_share = 0.2, f->behind_wait = 0.8;
 }
 static void misses_ST212(struct dr_facts *f) { f->batch_cv = 0.2; }
 static void fires_ST214(struct dr_facts *f)
@@ -258,7 +258,7 @@ static void fires_ST214(struct dr_facts *f)
     f->respawn = 4;
     f->epoch_start = 4.2;
 }
-static void misses_ST214(struct dr_facts *f) { f->respawn = 0.5; }
+static void misses_ST214(struct dr_facts *f) { f->respawn = 0.5, f->epoch_start = 0.7; }
 static void fires_ST215(struct dr_facts *f)
 {
     starve(f, 0.2);
@@ -487,7 +487,7 @@ static void test_healthy(void)
     /* Signs of trouble without a stall are no trouble. */
     run_of(&f, 8, 0.6, 0.97, 0.1);
     f.worker_run_queue = 0.4, f.throttled_share = 0.1, f.worker_busy_threads = 9, f.worker_cpus = 2;
-    f.behind_share = 0.5, f.batch_cv = 0.9, f.cpus_busy_others = 6, f.wait_period = 8;
+    f.behind_share = 0.5, f.behind_wait = 0.9, f.batch_cv = 0.9, f.cpus_busy_others = 6, f.wait_period = 8;
     set_stage(&f, DR_STAGE_DECODE, 0.9, 1);
     dr_judge(v, &f);
     ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0, "no stall, no finding (%s)", first(v));

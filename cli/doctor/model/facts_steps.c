@@ -114,7 +114,7 @@ static void means(struct dr_part *part)
 static void queue(struct dr_facts *facts)
 {
     struct dr_sum ready = {0};
-    double known = 0, found = 0, behind = 0;
+    double known = 0, found = 0, behind = 0, wait = 0, wait_behind = 0;
     for (uint32_t k = 0; k < facts->step_count; k++) {
         const struct dr_step *step = &facts->steps[k];
         if (step->ready != DR_UNKNOWN)
@@ -124,9 +124,12 @@ static void queue(struct dr_facts *facts)
         known++;
         found += (step->flags & DR_NEXT_READY) != 0;
         behind += (step->flags & DR_NEXT_BEHIND) != 0;
+        wait += step->wait;
+        wait_behind += step->flags & DR_NEXT_BEHIND ? step->wait : 0;
     }
     facts->readiness = dr_share(found, known);
     facts->behind_share = dr_share(behind, known);
+    facts->behind_wait = dr_share(wait_behind, wait);
     facts->ready_mean = dr_sum_mean(&ready);
 }
 

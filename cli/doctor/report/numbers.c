@@ -38,6 +38,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(readiness, "share", "calls of next() that found their batch ready"),
     FACT(ready_mean, "", "batches ready at next(), mean"),
     FACT(behind_share, "share", "calls that waited while later batches were ready"),
+    FACT(behind_wait, "share", "of the time in next(), in such calls"),
     FACT(wait_period, "", "steps between long waits"),
     FACT(batch_mean, "s", "making one batch, mean"),
     FACT(batch_cv, "", "making one batch, deviation over mean"),

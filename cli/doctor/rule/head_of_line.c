@@ -17,7 +17,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     if (!dr_starved(c) || !dr_has_processes(c) || f->loader.workers < 2 || !f->loader.in_order ||
-        !(f->behind_share >= DR_BEHIND) || !(f->batch_cv >= DR_BATCH_VARIES))
+        !(f->behind_wait >= DR_BEHIND) || !(f->batch_cv >= DR_BATCH_VARIES))
         return false;
     struct dr_plan deeper = c->now, loose = c->now;
     deeper.prefetch = deepest(c, 8);
@@ -42,9 +42,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     DR_SAY(out->sentence,
-           "in %.0f %% of the calls later batches were ready but not the one that was due: a batch "
-           "takes %s on average, 1 in 100 takes %s",
-           f->behind_share * 100, dr_seconds_text(&mean, f->batch_mean),
+           "%.0f %% of the waiting is for a batch that is due while later ones are ready: a batch takes "
+           "%s on average, 1 in 100 takes %s",
+           f->behind_wait * 100, dr_seconds_text(&mean, f->batch_mean),
            dr_seconds_text(&slow, f->batch_p99));
     DR_SAY(out->advice, "%s%s; or batches of samples of similar cost", settings,
            out->plan.in_order ? "" : " (if the order of batches may vary)");

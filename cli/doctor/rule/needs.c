@@ -20,7 +20,7 @@ static const struct {
     FROM("batch.seconds", batch_mean),
     FROM("batch.stages", stage_share[DR_STAGE_READ]),
     FROM("batch.opens", opens_per_sample),
-    FROM("queue.behind", behind_share),
+    FROM("queue.behind", behind_wait),
     FROM("epochs", epoch_seconds),
     FROM("copy.pageable", copies_pageable_share),
     FROM("sync", sync),

@@ -10,7 +10,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (!dr_has_processes(c) || f->loader.persistent || !dr_above(f->epoch_seconds, 0))
         return false;
     const double first = dr_known(f->batch_mean) ? f->batch_mean : 0;
-    const double lost = dr_known(f->respawn) ? f->respawn : f->epoch_start - first;
+    /* Starting a process returns before it has imported, unpickled and opened what it needs: the first batch tells. */
+    const double lost = fmax(f->respawn, f->epoch_start - first);
     const double share = lost / f->epoch_seconds;
     if (!(share >= DR_EPOCH_MATTERS))
         return false;

@@ -53,7 +53,7 @@
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
 #define DR_WAITING                0.50 /* reasoned: more than half of a stage is spent off the CPU */
 #define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of a batch's time */
-#define DR_BEHIND                 0.10 /* reasoned: share of calls that waited while later batches were ready */
+#define DR_BEHIND                 0.50 /* reasoned: of the time in next(), in calls that waited while later batches were ready */
 #define DR_CAPACITY_SHORT         1.30 /* reasoned: batch time / workers / step: beyond it order is no cure */
 #define DR_MAIN_IN_NEXT           0.10 /* reasoned: share of a step in which the training thread unpickles */
 #define DR_PIN_BUSY               0.80 /* table, D15 says about 100 %; queueing begins earlier */
