@@ -442,8 +442,7 @@ static bool is_sound(const struct dr_verdict *v)
                !strstr(x->advice, "nan") && !strstr(x->advice, "inf ");
         if (dr_known(x->gain.mid))
             good = good && x->gain.low <= x->gain.mid && x->gain.mid <= x->gain.high;
-        if (dr_known(x->gain.mid) && x->order < DR_ORDER_OWN && x->order != DR_ORDER_RANK &&
-            x->order != DR_ORDER_RESPAWN)
+        if (dr_known(x->gain.mid) && x->order < DR_ORDER_OWN && x->order != DR_ORDER_RANK)
             good = good && !(x->gain.high > v->ceiling * 1.0001);
         for (uint32_t j = 0; j < i; j++)
             good = good && v->finding[j].rule != x->rule;
@@ -546,6 +545,8 @@ static void test_each_unknown(void)
     bool good = true;
     for (size_t i = 0; i < CASE_COUNT; i++)
         for (size_t k = 0; dr_fact_numbers[k].name || dr_limit_numbers[0].name; k++) {
+            if (dr_fact_numbers[k].name && (i * 37 + k) % 100 >= share_of(100))
+                continue;
             healthy(&f);
             cases[i].fires(&f);
             f.batch_count = 0; /* without the simulator: it takes too long, and cannot be had either */

@@ -109,7 +109,7 @@ static void check_real(void)
             named |= !strcmp(now->process[0].threads[at].name, "spinner") &&
                      now->process[0].threads[at].cpu_seconds > 0;
         ran |= now->processes == 1 && dr_at(&now->process[0].table, 0, DR_P_ON_CPU) > 0.01 &&
-               dr_at(&now->process[0].table, 0, DR_P_THREADS) == 2;
+               dr_at(&now->process[0].table, 0, DR_P_THREADS) >= 2; /* a sanitizer has one of its own */
     }
     ok(named && ran, "a thread that spins is seen by its name");
     kill(child, SIGKILL);

@@ -17,7 +17,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     struct dr_text start, epoch;
     out->weight = fmin(share, 0.95);
-    out->order = dr_starved(c) && share >= 0.5 * f->stall_share ? DR_ORDER_RESPAWN : DR_ORDER_OWN;
+    out->order = DR_ORDER_OWN; /* the start of an epoch is no part of the steps' waits */
     DR_SAY(out->sentence, "each epoch of %s begins with %s in which %u workers are started (%s) anew",
            dr_seconds_text(&epoch, f->epoch_seconds), dr_seconds_text(&start, lost), f->loader.workers,
            f->loader.start_method[0] ? f->loader.start_method : "fork");

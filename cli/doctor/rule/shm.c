@@ -8,7 +8,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double size = dr_known(f->shm_size) ? f->shm_size : f->limits.shm;
-    if (!dr_has_processes(c) || !dr_above(size, 0))
+    if (!dr_has_processes(c) || f->loader.stoker || !dr_above(size, 0)) /* Stoker's workers use none of it */
         return false;
     const bool full = f->shm_used_most >= DR_SHM_FULL * size, lacking = f->shm_needed > size;
     if (!full && !lacking)
@@ -31,8 +31,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
             out->advice,
             "docker run --shm-size=%.0fg (or --ipc=host; Kubernetes: an emptyDir of medium Memory, %s)",
             ceil(want / 1073741824.0), dr_bytes_text(&ask, want));
-    dr_say_stoker(c, out, "Stoker's engine makes batches in threads of one process: no /dev/shm",
-                  "data sets in Python use /dev/shm as torch's do; those that the engine runs do not");
+    DR_SAY(out->advice_stoker,
+           "Stoker's loader needs no /dev/shm: workers hand batches over in memory that no mount limits");
     DR_SAY(out->basis, "avoids a crash");
     return true;
 }
