@@ -63,8 +63,7 @@ def by_turns(cases: list[Case]) -> list[Case]:
 
 FAULTS = by_turns([
     # ST202: no workers
-    fault("serial_text", "tokens.py", "ST202", "num_workers=2", advised=("--num-workers", "2"),
-          short=("--steps", "60")),
+    fault("serial_text", "tokens.py", "ST202", "num_workers=2", advised=("--num-workers", "2")),
     fault("serial_images", "images.py", "ST202", "num_workers=2", advised=("--num-workers", "2")),
     # ST203: too few
     fault("few_workers_simulator", "simulator.py", "ST203", "num_workers=6", advised=("--num-workers", "6"),
@@ -155,8 +154,7 @@ GPU_FAULTS = by_turns([
 ])
 
 CONTROLS = by_turns([
-    control("healthy_in_memory", "control_in_memory.py", "deeper prefetch", advised=("--prefetch-factor", "8"),
-            short=("--steps", "40")),
+    control("healthy_in_memory", "control_in_memory.py", "deeper prefetch", advised=("--prefetch-factor", "8")),
     control("healthy_compute", "images.py", "more workers", "--num-workers", "2", "--step-ms", "60",
             "--steps", "110", advised=("--num-workers", "4", "--step-ms", "60", "--steps", "110")),
     control("healthy_cheap", "control_cheap.py", "workers", advised=("--num-workers", "2"), short=("--steps", "100")),

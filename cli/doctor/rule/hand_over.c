@@ -56,7 +56,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     else
         dr_gain_by_share(out, fmin(f->stall_share, 0.75), c->ceiling,
                          "the stall, if pinning took a quarter of the time");
-    return true;
+    return !dr_below(out->gain.mid, DR_GAIN_WORTH); /* a ready batch that is small costs little, whatever its share */
 }
 
 const struct dr_rule dr_rule_hand_over = {
