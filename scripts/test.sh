@@ -73,13 +73,24 @@ layer_cross() {
     fi
 }
 layer_install() { tap_layer install scripts/test_install.sh; }
-layer_python() {
-    local status=0
-    rm -f "$RESULTS/python.xml"
+# The files in two halves, one for each of two CPUs.
+python_half() {
+    local half=$1 status=0
+    shift
+    rm -f "$RESULTS/python-$half.xml"
     # Ctrl-C is tested too, and a shell that runs us in the background has it ignored.
-    env --default-signal=INT "$VENV/bin/python" -m pytest -q -p no:cacheprovider --junitxml="$RESULTS/python.xml" \
-        tests/python || status=$?
-    tally python junit "$RESULTS/python.xml" $status
+    env --default-signal=INT "$VENV/bin/python" -m pytest -q -p no:cacheprovider \
+        --junitxml="$RESULTS/python-$half.xml" "$@" >"$RESULTS/python-$half.log" 2>&1 || status=$?
+    echo $status >"$RESULTS/python-$half.status"
+}
+layer_python() {
+    python_half 1 tests/python/test_[a-k]*.py &
+    python_half 2 tests/python/test_[l-z]*.py
+    wait
+    for half in 1 2; do
+        cat "$RESULTS/python-$half.log"
+        tally "python-$half" junit "$RESULTS/python-$half.xml" "$(cat "$RESULTS/python-$half.status")"
+    done
 }
 
 scripts/build.sh torch test
