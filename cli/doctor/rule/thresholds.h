@@ -92,7 +92,7 @@
 #define DR_SM_WORKING      0.50 /* reasoned: matrix work is what the GPU does */
 #define DR_CAPABILITY      7.0  /* table, C4: tensor cores */
 #define DR_LIMITED         0.50 /* reasoned: half of the time */
-#define DR_CLOCK_LOW       0.90 /* reasoned: full load alone costs some of the highest clock */
+#define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs run into their power limit as a rule, at 0.85 and more */
 #define DR_OUTLIERS        0.05 /* as DR_STALL_MATTERS */
 #define DR_STRAGGLER       0.10 /* reasoned: points of stall above the median rank */
 #define DR_STRAGGLER_TIMES 2.0  /* and twice as much */

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker top` on runs and on processes, and the runs that `stoker tune` makes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+STOKER = Path(sys.executable).with_name("stoker")
+
+
+def stoker(*args, **options):
+    return subprocess.run([STOKER, *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def test_top_of_a_run_without_training(tmp_path):
+    assert stoker("run", "--quiet", "--dir", tmp_path / "run", "--", "sleep", "0.3").returncode == 0
+    got = stoker("top", "--once", tmp_path / "run")
+    assert got.returncode == 0 and "sleep 0.3" in got.stdout and "finished" in got.stdout
+    assert "\033" not in got.stdout and max(len(line) for line in got.stdout.splitlines()) <= 80
+
+
+def test_top_says_what_it_cannot_find(tmp_path):
+    for words, sentence in (((), "there is no run"), (("nowhere",), "nowhere"), ((str(os.getpid()),), "no 'stoker run'")):
+        got = stoker("top", "--once", *words, cwd=tmp_path)
+        assert got.returncode == 1 and sentence in got.stderr, got.stderr
+    assert stoker("top", "--twice").returncode == 2
+
+
+LOADS = """
+import sys, time
+import stoker
+from stoker import transforms as T
+data = stoker.datasets.ImageFolder(sys.argv[1], T.Compose([T.RandomResizedCrop(24), T.ToTensor()]))
+loader = stoker.DataLoader(data, 2, num_workers=1)
+print("ready", flush=True)
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    for batch in loader:
+        time.sleep(0.02)
+"""
+
+
+def test_top_of_a_process_that_nobody_watches(even_tree):
+    process = subprocess.Popen([sys.executable, "-c", LOADS, str(even_tree)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        until = time.monotonic() + 30
+        while "samples" not in (got := stoker("top", "--once", process.pid)).stdout and time.monotonic() < until:
+            time.sleep(0.2)
+        assert got.returncode == 0 and "1 workers" in got.stdout, got.stdout + got.stderr
+    finally:
+        process.kill()
+        process.wait()
+    assert stoker("top", "--once", process.pid).returncode == 1
+
+
+TRAINS = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Data(Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return torch.ones(4)
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+loader = DataLoader(Data(), batch_size=2, num_workers=1)
+for batch in loader:
+    model(batch).sum().backward()
+    optimizer.step()
+print("the end")
+"""
+
+
+@pytest.mark.parametrize(
+    ("probe", "least", "most"),
+    [
+        ("mode=time;skip=4;seconds=1", 5, 60),
+        ("mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
+        ("mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
+    ],
+)
+def test_runs_of_tune(tmp_path, probe, least, most):
+    (tmp_path / "train.py").write_text(TRAINS)
+    got = stoker("run", "--quiet", "--no-report", "--dir", tmp_path / "run", "--", sys.executable, tmp_path / "train.py",
+                 env={**os.environ, "STOKER_PROBE": probe})
+    assert got.returncode == 0 and "the end" not in got.stdout, got.stdout + got.stderr
+    batches, seconds = (tmp_path / "run").glob("probe-*").__next__().read_text().split()
+    assert least < int(batches) / float(seconds) < most
+
+
+def test_tune_says_how_it_is_used(tmp_path):
+    assert stoker("tune").returncode == 2 and stoker("tune", "--").returncode == 2
+    assert stoker("tune", "--seconds", "never", "--", "true").returncode == 2
+    got = stoker("tune", "--quick", "--", "sh", "-c", "echo no loader here; exit 3", cwd=tmp_path)
+    assert got.returncode == 1 and "no loader here" in got.stderr
