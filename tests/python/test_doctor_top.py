@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from packing import PROGRAM
 
-STOKER = Path(sys.executable).with_name("stoker")
+STOKER = PROGRAM
 
 
 def stoker(*args, **options):

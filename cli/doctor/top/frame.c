@@ -66,9 +66,9 @@ static void put_head(struct dr_screen *s, const struct dr_run *run)
             (size_t)snprintf(command + size, sizeof command - size, "%s%s", k ? " " : "", run->argv[k]);
     const double seconds = (double)((run->finished ? run->end_ns : st_now_ns()) - run->start_ns) * 1e-9;
     dr_put(s, DR_BOLD, " stoker top ");
-    dr_put(s, DR_PLAIN, " %s", run->directory);
-    dr_put(s, DR_QUIET, "  %.0f:%02.0f  %s", floor(seconds / 60), floor(fmod(seconds, 60)),
+    dr_put(s, DR_QUIET, " %.0f:%02.0f %s  ", floor(seconds / 60), floor(fmod(seconds, 60)),
            run->finished ? "finished" : "running");
+    dr_put(s, DR_PLAIN, "%s", run->directory); /* it may be long */
     dr_put_line(s);
     dr_put(s, DR_QUIET, " %s", command);
     dr_put_line(s);
