@@ -230,8 +230,10 @@ def test_stages_and_handles(watch, even_tree):
     assert 0.6 * kib < sum(event.b for event in trainer.of(OPENED)) < 1.5 * kib
     for kind in (READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM):
         assert {event.batch for event in trainer.of(kind, 1)} == {0, 1}, kind
-    assert all(event.dur > 2 * 3_000_000 for event in trainer.of(NETWORK, 1))
-    assert all(event.dur > 2 * 2_000_000 and event.b < event.dur // 1000 for event in trainer.of(TRANSFORM, 1))
+    network, transform = trainer.of(NETWORK, 1), trainer.of(TRANSFORM, 1)
+    assert sum(event.dur for event in network) > 2 * 3_000_000
+    assert sum(event.dur for event in transform) > 2 * 2_000_000
+    assert sum(event.b for event in transform) * 1000 < sum(event.dur for event in transform)
     assert trainer.said["loader.0.transform"] == "Compose(Resize, ToTensor)"
     assert "dataset.handle is an open file" in trainer.said["loader.1.handles"]
     assert "loader.0.handles" not in trainer.said
