@@ -89,6 +89,7 @@ print("the end")
         ("mode=time;skip=4;seconds=1", 5, 60),
         ("mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
         ("mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
+        ("mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
     ],
 )
 def test_runs_of_tune(tmp_path, probe, least, most):

@@ -143,7 +143,8 @@ def _probe_iter(probe: _Probe):
         def __iter__(self):
             iterator = original(self)
             site = _made_at[id(self)][1] if id(self) in _made_at else ("", 0)
-            return _Taken(probe, iterator) if probe.meant(site) else iterator
+            # Stoker's __iter__ may call torch's: a batch is to be counted once.
+            return _Taken(probe, iterator) if probe.meant(site) and type(iterator) is not _Taken else iterator
 
         return functools.update_wrapper(__iter__, original)
 
