@@ -188,12 +188,10 @@ static int run(int argc, char **argv)
     if (code)
         return code;
     const bool terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-    const char *locale = getenv("LC_ALL")     ? getenv("LC_ALL")
-                         : getenv("LC_CTYPE") ? getenv("LC_CTYPE")
-                                              : getenv("LANG");
-    top.screen.ascii = locale && (!strcmp(locale, "C") || !strcmp(locale, "POSIX"));
+    const struct dr_style style = dr_style_for(stdout);
+    top.screen.ascii = style.ascii;
     top.screen.plain = top.once || !terminal;
-    top.screen.color = !top.screen.plain && !getenv("NO_COLOR");
+    top.screen.color = !top.screen.plain && style.color;
     if (top.screen.plain) {
         struct stoker_error err = {0};
         code = draw(&top, &err) ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);

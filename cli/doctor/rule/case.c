@@ -77,7 +77,7 @@ bool dr_storage_limits(const struct dr_case *c)
         return false;
     const bool stage = f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS &&
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
-    const bool device = f->worker_disk >= DR_DISK_STATE && f->disk_busy >= DR_DISK_BUSY &&
+    const bool device = f->worker_disk >= DR_DISK_STATE && f->disk_busy >= DR_DISK_IS_BUSY &&
                         !dr_above(f->hit_ratio, DR_HITS_GOOD);
     return stage || device;
 }

@@ -23,7 +23,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
            dr_seconds_text(&await, f->disk_await), dr_known(f->disk_busy) ? f->disk_busy * 100 : 0.0);
     const bool fits = f->data_bytes < f->memory_available_least;
-    const bool room = !(f->disk_busy >= DR_DISK_BUSY);
+    const bool room = !(f->disk_busy >= DR_DISK_IS_BUSY);
     const struct dr_plan plan = dr_plan_best(c, dr_most_workers(c));
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &plan);

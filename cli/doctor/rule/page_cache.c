@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_storage_limits(c) || !(f->refaults >= DR_REFAULTS) || dr_above(f->hit_ratio, DR_HITS_GOOD) ||
+    if (!dr_storage_limits(c) || !(f->refaults >= DR_REFAULTS_MATTER) || dr_above(f->hit_ratio, DR_HITS_GOOD) ||
         dr_below(f->data_bytes, f->limits.memory))
         return false;
     struct dr_text data, memory, again;

@@ -13,7 +13,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
     DR_SAY(out->sentence,
-           "every %.0fth step waits: that is a round of the %u workers, which finish together. It "
+           "one step in %.0f waits: that is a round of the %u workers, which finish together. It "
            "is a lack of throughput, not a hiccup",
            f->wait_period, f->loader.workers);
     DR_SAY(out->advice,

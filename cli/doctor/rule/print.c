@@ -220,12 +220,16 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
         return;
     label(page, "DO THIS");
     fputc('\n', page->to);
+    uint32_t shown = 0;
     for (uint32_t i = 0; i < verdict->findings; i++) {
         const struct dr_finding *finding = &verdict->finding[i];
+        if (i &&
+            finding->order == DR_ORDER_REMARK) /* it stands under WHY, and points at a finding above */
+            continue;
         char gain[64];
         gain_text(gain, sizeof gain, &finding->gain);
         ink(page, finding->blocks ? RED : BOLD);
-        fprintf(page->to, "  %2u %-6s ", i + 1, finding->rule->code);
+        fprintf(page->to, "  %2u %-6s ", ++shown, finding->rule->code);
         ink(page, PLAIN);
         wrap(page, INDENT, INDENT, finding->advice);
         if (finding->blocks) /* no gain: wrong data or a crash */
@@ -241,7 +245,7 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
     gain_text(all, sizeof all, &verdict->all);
     size_t used = 0;
     text[0] = '\0';
-    if (dr_known(verdict->all.mid) && verdict->findings > 1)
+    if (dr_known(verdict->all.mid) && shown > 1)
         used =
             (size_t)snprintf(text, sizeof text, "all together: %s%s%s. ", all,
                              verdict->limit_after[0] ? ", then limited by " : "", verdict->limit_after);
@@ -272,7 +276,8 @@ static void cleared(const struct page *page, const struct dr_verdict *verdict)
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-/* Signals that are missing one after the other for the same reason are one paragraph. Gives back the next. */
+/* Signals that are missing one after the other for the same reason are one paragraph. Gives back the
+ * next. */
 static uint32_t print_missing(const struct page *page, const struct dr_run *run, uint32_t first)
 {
     const struct dr_missing *missing = &run->missing[first];

@@ -64,10 +64,10 @@
 #define DR_SMALL_FILE                                                                                   \
     262144.0 /* reasoned: below 256 KiB opening costs more than reading on most disks */
 #define DR_OPENS           0.5       /* opens a sample: about a file for each */
-#define DR_DISK_BUSY       0.80      /* table, D7: high; saturates early on NVMe, so never alone */
+#define DR_DISK_IS_BUSY       0.80      /* table, D7: high; saturates early on NVMe, so never alone */
 #define DR_DISK_STATE      0.30      /* reasoned: share of a worker's time in state D */
 #define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; below it is chatter, not data */
-#define DR_REFAULTS        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
+#define DR_REFAULTS_MATTER        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */
 #define DR_SHM_FULL        0.90      /* pytorch issue 5040: trouble began at 87 % of 1 GB */
 #define DR_GROWTH          1048576.0 /* reasoned: bytes/s of all workers; 3.6 GB an hour */
@@ -82,7 +82,7 @@
 #define DR_PAGEABLE        0.50 /* reasoned: most copies */
 #define DR_PCIE_FULL       0.70 /* reasoned: protocol overhead leaves 80 to 85 % of a link for data */
 #define DR_SM_LOW          0.40 /* table, C1: SM active low ... */
-#define DR_GPU_BUSY        0.80 /* ... while kernels are resident */
+#define DR_GPU_IS_BUSY        0.80 /* ... while kernels are resident */
 #define DR_LAUNCHING       0.90 /* table, C1: the training thread at 100 % of a CPU */
 #define DR_SYNC_MATTERS    0.10 /* reasoned: share of a step in which the host waits for the GPU */
 #define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: GPU idle, and not for want of a batch */

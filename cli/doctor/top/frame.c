@@ -5,33 +5,14 @@
 #include "cli/doctor/top/frame.h"
 
 #include "base/clock.h"
+#include "cli/doctor/report/words.h"
+#include "cli/doctor/rule/case.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { RECENT_TICKS = 20, LABEL = 11 };
-
-/* 1234567 as "1.2 MB": four places, whatever the size. */
-static const char *bytes_text(char room[16], double bytes)
-{
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
-    int unit = 0;
-    if (isnan(bytes))
-        return "n/a";
-    for (; bytes >= 1000 && unit < 4; unit++)
-        bytes /= 1000;
-    snprintf(room, 16, bytes < 10 && unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-    return room;
-}
-
-static const char *share_text(char room[16], double share)
-{
-    if (isnan(share))
-        return "n/a";
-    snprintf(room, 16, "%.0f%%", 100 * share);
-    return room;
-}
 
 /* The mean over the latest ticks. */
 static double recent(const struct dr_table *table, uint32_t signal)
@@ -125,7 +106,7 @@ static void put_steps(struct dr_screen *s, const struct dr_facts *f)
     const double copy = dr_known(f->copy) ? f->copy : 0, sync = dr_known(f->sync) ? f->sync : 0;
     const double rest = fmax(0, f->step - f->stall - copy);
     const uint32_t width = s->width > LABEL + 34 ? s->width - LABEL - 34 : 10;
-    char a[16], b[16];
+    struct dr_text a, b;
     put_rate(s, f);
     label(s, "step");
     dr_put(s, DR_BOLD, "%.1f ms", 1e3 * f->step);
@@ -134,17 +115,17 @@ static void put_steps(struct dr_screen *s, const struct dr_facts *f)
     dr_put_line(s);
     label(s, f->has_gpu ? "GPU waits" : "waits");
     dr_put_bar(s, DR_RED, width, f->stall_share);
-    dr_put(s, DR_PLAIN, " %s of a step, %.1f ms", share_text(a, f->stall_share), 1e3 * f->stall);
+    dr_put(s, DR_PLAIN, " %s of a step, %.1f ms", dr_share_text(&a, f->stall_share), 1e3 * f->stall);
     dr_put_line(s);
     label(s, "computes");
     dr_put_bar(s, DR_GREEN, width, rest / f->step);
-    dr_put(s, DR_PLAIN, " %s, %.1f ms", share_text(a, rest / f->step), 1e3 * rest);
+    dr_put(s, DR_PLAIN, " %s, %.1f ms", dr_share_text(&a, rest / f->step), 1e3 * rest);
     dr_put_line(s);
     if (copy > 0 || sync > 0) {
         label(s, "copies");
         dr_put_bar(s, DR_YELLOW, width, copy / f->step);
-        dr_put(s, DR_PLAIN, " %s; host waits for the GPU %s", share_text(a, copy / f->step),
-               share_text(b, sync / f->step));
+        dr_put(s, DR_PLAIN, " %s; host waits for the GPU %s", dr_share_text(&a, copy / f->step),
+               dr_share_text(&b, sync / f->step));
         dr_put_line(s);
     }
 }
@@ -153,7 +134,7 @@ static void put_steps(struct dr_screen *s, const struct dr_facts *f)
 
 static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
 {
-    char a[16];
+    struct dr_text a;
     int widest = -1;
     for (int stage = 0; stage < DR_STAGES; stage++)
         if (dr_known(f->stage_share[stage]) &&
@@ -163,7 +144,7 @@ static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
     for (int stage = 0; stage < DR_STAGES; stage++)
         if (dr_above(f->stage_share[stage], 0.005)) {
             dr_put(s, stage == widest && f->stall_share > 0.05 ? DR_RED : DR_PLAIN, "%s %s",
-                   dr_stage_names[stage], share_text(a, f->stage_share[stage]));
+                   dr_stage_names[stage], dr_share_text(&a, f->stage_share[stage]));
             dr_put(s, DR_QUIET, " %s ", s->ascii ? ">" : "▸");
         }
     dr_put(s, DR_PLAIN, "%.1f ms a batch", 1e3 * f->batch_mean);
@@ -171,12 +152,12 @@ static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
     const uint32_t room = f->loader.workers * f->loader.prefetch;
     label(s, "queue");
     if (dr_known(f->ready_mean) && room) {
-        dr_put_bar(s, DR_BLUE, 20, f->ready_mean / room);
-        dr_put(s, DR_PLAIN, " %.1f of %u batches ready; ", f->ready_mean, room);
+        dr_put_bar(s, DR_BLUE, 10, f->ready_mean / room);
+        dr_put(s, DR_PLAIN, " %.1f of %u batches; ", f->ready_mean, room);
     }
-    dr_put(s, DR_PLAIN, "a batch was ready in %s of the calls", share_text(a, f->readiness));
+    dr_put(s, DR_PLAIN, "ready in %s of calls", dr_share_text(&a, f->readiness));
     if (dr_above(f->behind_share, 0.01))
-        dr_put(s, DR_YELLOW, ", later ones were in %s", share_text(a, f->behind_share));
+        dr_put(s, DR_YELLOW, ", later ones were in %s", dr_share_text(&a, f->behind_share));
     dr_put_line(s);
 }
 
@@ -188,18 +169,18 @@ static void put_worker(struct dr_screen *s, const struct dr_process *p)
     const double on = recent(&p->table, DR_P_MAIN_ON_CPU),
                  queue = recent(&p->table, DR_P_MAIN_RUN_QUEUE);
     const double disk = recent(&p->table, DR_P_MAIN_DISK);
-    char a[16], b[16], c[16], d[16];
-    const uint32_t bar = 16;
+    struct dr_text a, b, c, d;
+    const uint32_t bar = 10;
     if (p->worker >= 0)
         dr_put(s, DR_PLAIN, " worker %-3d", p->worker);
     else
         dr_put(s, DR_PLAIN, " %-10s", p->role == DR_TRAINER ? "training" : p->name);
     dr_put_bar(s, DR_GREEN, bar, on);
-    dr_put(s, DR_PLAIN, " CPU %-5s", share_text(a, on));
-    dr_put(s, dr_above(queue, 0.1) ? DR_RED : DR_PLAIN, "queue %-5s", share_text(b, queue));
-    dr_put(s, dr_above(disk, 0.2) ? DR_YELLOW : DR_PLAIN, "disk %-5s", share_text(c, disk));
+    dr_put(s, DR_PLAIN, " CPU %-7s", dr_share_text(&a, on));
+    dr_put(s, dr_above(queue, 0.1) ? DR_RED : DR_PLAIN, "queue %-7s", dr_share_text(&b, queue));
+    dr_put(s, dr_above(disk, 0.2) ? DR_YELLOW : DR_PLAIN, "disk %-7s", dr_share_text(&c, disk));
     dr_put(s, DR_QUIET, "%3.0f threads  %s", recent(&p->table, DR_P_THREADS),
-           bytes_text(d, recent(&p->table, DR_P_RSS)));
+           dr_bytes_text(&d, recent(&p->table, DR_P_RSS)));
     dr_put_line(s);
 }
 
@@ -231,34 +212,36 @@ static void put_workers(struct dr_screen *s, const struct dr_run *run, uint32_t 
 static void put_resources(struct dr_screen *s, const struct dr_run *run)
 {
     const struct dr_table *m = &run->machine;
-    char a[16], b[16], c[16], d[16];
+    struct dr_text a, b, c, d;
     const double ours = recent(m, DR_CPU_OURS), throttled = recent(m, DR_CPU_THROTTLED);
     label(s, "CPU");
-    dr_put_bar(s, DR_GREEN, 20, ours / run->limits.cpus);
+    dr_put_bar(s, DR_GREEN, 10, ours / run->limits.cpus);
     dr_put(s, DR_PLAIN, " %.1f of %.1f, machine %.1f", ours, run->limits.cpus, recent(m, DR_CPU_BUSY));
-    dr_put(s, dr_above(throttled, 0.01) ? DR_RED : DR_QUIET, "  throttled %s", share_text(a, throttled));
-    dr_put(s, DR_QUIET, "  pressure %s", share_text(b, recent(m, DR_PSI_CPU)));
+    dr_put(s, dr_above(throttled, 0.01) ? DR_RED : DR_QUIET, "  throttled %s",
+           dr_share_text(&a, throttled));
+    dr_put(s, DR_QUIET, "  PSI %s", dr_share_text(&b, recent(m, DR_PSI_CPU)));
     dr_put_line(s);
     label(s, "memory");
     dr_put(s, DR_PLAIN, "%s available, cache %s, shm %s used of %s",
-           bytes_text(a, recent(m, DR_MEMORY_AVAILABLE)), bytes_text(b, recent(m, DR_MEMORY_CACHE)),
-           bytes_text(c, recent(m, DR_SHM_USED)), bytes_text(d, run->limits.shm));
+           dr_bytes_text(&a, recent(m, DR_MEMORY_AVAILABLE)),
+           dr_bytes_text(&b, recent(m, DR_MEMORY_CACHE)), dr_bytes_text(&c, recent(m, DR_SHM_USED)),
+           dr_bytes_text(&d, run->limits.shm));
     dr_put_line(s);
     label(s, "storage");
-    dr_put(s, DR_PLAIN, "%s/s, %.0f reads/s, %.1f ms each, busy %s, pressure %s",
-           bytes_text(a, recent(m, DR_DISK_READ)), recent(m, DR_DISK_READS),
-           1e3 * recent(m, DR_DISK_AWAIT), share_text(b, recent(m, DR_DISK_BUSY)),
-           share_text(c, recent(m, DR_PSI_IO)));
-    dr_put(s, DR_QUIET, "  net %s/s", bytes_text(d, recent(m, DR_NET_RECEIVED)));
+    dr_put(s, DR_PLAIN, "%s/s, %.0f reads/s of %.1f ms, busy %s, PSI %s",
+           dr_bytes_text(&a, recent(m, DR_DISK_READ)), recent(m, DR_DISK_READS),
+           1e3 * recent(m, DR_DISK_AWAIT), dr_share_text(&b, recent(m, DR_DISK_BUSY)),
+           dr_share_text(&c, recent(m, DR_PSI_IO)));
+    dr_put(s, DR_QUIET, "  net %s/s", dr_bytes_text(&d, recent(m, DR_NET_RECEIVED)));
     dr_put_line(s);
     label(s, "GPU");
     if (isnan(recent(m, DR_GPU_BUSY)) && isnan(recent(m, DR_GPU_SM))) {
         dr_put(s, DR_QUIET, "n/a");
     } else {
-        dr_put(s, DR_PLAIN, "SM active %s, tensor %s, DRAM %s", share_text(a, recent(m, DR_GPU_SM)),
-               share_text(b, recent(m, DR_GPU_TENSOR)), share_text(c, recent(m, DR_GPU_DRAM)));
-        dr_put(s, DR_QUIET, "  (any kernel %s)", share_text(d, recent(m, DR_GPU_BUSY)));
-        dr_put(s, DR_PLAIN, "  %s/s in, %.0f W", bytes_text(a, recent(m, DR_GPU_PCIE_IN)),
+        dr_put(s, DR_PLAIN, "SM active %s, tensor %s, DRAM %s", dr_share_text(&a, recent(m, DR_GPU_SM)),
+               dr_share_text(&b, recent(m, DR_GPU_TENSOR)), dr_share_text(&c, recent(m, DR_GPU_DRAM)));
+        dr_put(s, DR_QUIET, "  (any kernel %s)", dr_share_text(&d, recent(m, DR_GPU_BUSY)));
+        dr_put(s, DR_PLAIN, "  %s/s in, %.0f W", dr_bytes_text(&a, recent(m, DR_GPU_PCIE_IN)),
                recent(m, DR_GPU_WATTS));
     }
     dr_put_line(s);

@@ -50,6 +50,20 @@ static void become(const struct dr_probe_run *run, char **argv, int log)
     _exit(127);
 }
 
+/* Ends what the supervisor watches; it ends by itself then. Killed itself, it would leave the command
+ * behind. */
+static void kill_watched(pid_t supervisor)
+{
+    char path[64];
+    int pid;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
+    FILE *file = fopen(path, "re");
+    while (file && fscanf(file, "%d", &pid) == 1)
+        kill(pid, SIGKILL);
+    if (file)
+        fclose(file);
+}
+
 /* Waits for the child; after `limit` seconds it is asked, then made, to end. */
 static int wait_for(pid_t child, double limit)
 {
@@ -62,8 +76,11 @@ static int wait_for(pid_t child, double limit)
         if (got < 0 && errno != EINTR)
             return -1;
         const double passed = (double)(st_now_ns() - begin) * 1e-9;
-        if (passed > limit + 5 * sent) {
-            kill(child, sent ? SIGKILL : SIGTERM);
+        if (passed > limit + 5 && sent == 1) {
+            kill_watched(child);
+            sent = 2;
+        } else if (passed > limit && !sent) {
+            kill(child, SIGTERM);
             sent = 1;
         }
         usleep(20000);
