@@ -7,7 +7,8 @@
     tally.py add FILE LAYER junit REPORT.xml STATUS
     tally.py sum FILE                         the totals; exits 1 when anything failed
 
-FILE collects one line a layer: name, passed, failed, skipped.
+FILE collects one line a layer: name, passed, failed, skipped. FILE.failures collects what failed, which the sum
+repeats: a log of thousands of lines is read from its end.
 """
 import json
 import re
@@ -15,12 +16,12 @@ import sys
 import xml.etree.ElementTree as ET
 
 
-def tap_counts(text, status):
+def tap_counts(text, status, failures):
     passed = failed = skipped = 0
     for line in text.splitlines():
         if re.match(r"\s*not ok\b", line):
             failed += 1
-            print(f"   {line.strip()}")
+            failures.append(line.strip())
         elif re.match(r"1\.\.0\s*#\s*SKIP", line, re.I):  # the whole program
             skipped += 1
         elif re.match(r"\s*ok\b", line):
@@ -30,52 +31,65 @@ def tap_counts(text, status):
                 passed += 1
     if status and not failed:  # it crashed, or a sanitizer spoke
         failed += 1
+        failures.append(f"exit status {status}")
     if not status and passed + skipped + failed == 0:
-        failed += 1  # a test that tests nothing
+        failed += 1
+        failures.append("no test ran")
     return passed, failed, skipped
 
 
-def meson_counts(path):
+def meson_counts(path, failures):
     total = [0, 0, 0]
     with open(path) as log:
         for line in log:
             test = json.loads(line)
             good = test["result"] in ("OK", "SKIP", "EXPECTEDFAIL")
-            counts = tap_counts(test.get("stdout", ""), 0 if good else 1)
-            if counts[1]:
-                print(f"   {test['name']}: {test['result']}")
-                print("\n".join("     " + t for t in test.get("stderr", "").splitlines()[-40:]))
+            found = []
+            counts = tap_counts(test.get("stdout", ""), 0 if good else 1, found)
+            if found:
+                failures.append(f"{test['name']}: {test['result']}")
+                failures += found + test.get("stderr", "").splitlines()[-40:]
             total = [a + b for a, b in zip(total, counts)]
     return total
 
 
-def junit_counts(path, status):
+def junit_counts(path, status, failures):
+    passed = failed = skipped = 0
     try:
-        suites = ET.parse(path).getroot().iter("testsuite")
-        passed = failed = skipped = 0
-        for suite in suites:
-            bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-            left_out = int(suite.get("skipped", 0))
-            failed += bad
-            skipped += left_out
-            passed += int(suite.get("tests", 0)) - bad - left_out
-    except (OSError, ET.ParseError):
+        for case in ET.parse(path).getroot().iter("testcase"):
+            bad = [*case.iter("failure"), *case.iter("error")]
+            if bad:
+                failed += 1
+                failures.append(f"{case.get('classname')}::{case.get('name')}")
+                failures += (bad[0].get("message") or "").splitlines()[:10]
+            elif case.find("skipped") is not None:
+                skipped += 1
+            else:
+                passed += 1
+    except (OSError, ET.ParseError) as why:
+        failures.append(f"no report: {why}")
         return 0, 1, 0
     if status and not failed:
         failed += 1
+        failures.append(f"exit status {status}")
     return passed, failed, skipped
 
 
 def add(file, layer, kind, source, status="0"):
+    failures = []
     if kind == "meson":
-        counts = meson_counts(source)
+        counts = meson_counts(source, failures)
     elif kind == "tap":
         with open(source, errors="replace") as text:
-            counts = tap_counts(text.read(), int(status))
+            counts = tap_counts(text.read(), int(status), failures)
     else:
-        counts = junit_counts(source, int(status))
+        counts = junit_counts(source, int(status), failures)
     with open(file, "a") as out:
         print(layer, *counts, file=out)
+    with open(file + ".failures", "a") as out:
+        for line in failures:
+            print(f"   {layer}: {line}", file=out)
+            print(f"   {line}")
     print("   {}: {} passed, {} failed, {} skipped".format(layer, *counts))
 
 
@@ -86,7 +100,8 @@ def total(file):
         layer, *counts = line.split()
         print(f"{layer:<16}{counts[0]:>8}{counts[1]:>8}{counts[2]:>8}")
         sums = [a + int(b) for a, b in zip(sums, counts)]
-    print("\n{} passed, {} failed, {} skipped".format(*sums))
+    print("\n" + open(file + ".failures").read(), end="")
+    print("{} passed, {} failed, {} skipped".format(*sums))
     return 1 if sums[1] or not sums[0] else 0
 
 
