@@ -90,12 +90,13 @@ static bool draw_run(struct top *top, struct stoker_error *err)
     if (dr_run_open(&run, top->directory, err))
         return false;
     struct dr_verdict *verdict = calloc(1, sizeof *verdict);
-    const bool judged = verdict && dr_facts_of(&facts, run, -1, err) == 0;
+    const bool known = verdict && dr_facts_of(&facts, run, -1, err) == 0;
+    const bool judged = known && facts.step_count;
     if (judged)
         dr_judge(verdict, &facts);
     dr_top_frame(&top->screen, run, judged ? &facts : NULL, judged ? verdict : NULL, top->pane,
-                 err->message);
-    if (judged)
+                 known ? "too few steps of training yet" : err->message);
+    if (known)
         dr_facts_free(&facts);
     free(verdict);
     dr_run_close(run);

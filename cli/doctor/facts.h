@@ -45,7 +45,8 @@ struct dr_step {
 struct dr_settings {
     char class_name[96], dataset[96], start_method[16], file[512], source[512], transform[256],
         handles[512];
-    int line;    /* 0: unknown */
+    char failure[512]; /* the exception that next() raised; "": none */
+    int line;          /* 0: unknown */
     bool native; /* Stoker's engine makes the batches */
     bool stoker; /* Stoker's loader (native or Python workers) */
     bool iterable, pin_memory, persistent, in_order, shuffle;
@@ -65,7 +66,7 @@ struct dr_facts {
     struct dr_limits limits;
     struct dr_settings loader; /* the training loader's */
     bool has_gpu; /* stall is by CUDA events; otherwise it is the wait of the training thread */
-    double confidence_steps; /* steps measured after the warm-up */
+    double confidence_steps; /* steps measured after the warm-up; of too short a run: steps seen */
 
     /* steps: measured ones only, in order */
     const struct dr_step *steps;
@@ -169,8 +170,9 @@ struct dr_facts {
     void *memory;
 };
 
-/* The facts of the training process with this rank; rank -1: the one that trains most. Fails where
- * nothing was recorded to judge by, with a sentence that says what was missing. */
+/* The facts of the training process with this rank; rank -1: the one that trains most. Of a run with too
+ * few steps to measure, all that steps tell is unknown, and the machine's numbers are of the whole run.
+ * Fails where no such process was seen, with a sentence that says what was missing. */
 int dr_facts_of(struct dr_facts *out, const struct dr_run *run, int rank, struct stoker_error *err);
 void dr_facts_free(struct dr_facts *facts);
 

@@ -247,10 +247,10 @@ static void test_overlapping_calls(void)
 static void test_few(void)
 {
     struct dr_process *trainer = begin();
-    ok(judge(-1) == STOKER_ENOTFOUND && strstr(err.message, "only 0 steps"), "no events at all");
+    ok(!judge(-1) && facts.confidence_steps == 0 && isnan(facts.stall_share), "no events at all");
     step(trainer, 0, MS, MS);
     step(trainer, 1, MS, MS);
-    ok(judge(-1) == STOKER_ENOTFOUND && strstr(err.message, "only 0 steps of training"), "two steps");
+    ok(!judge(-1) && !facts.step_count && isnan(facts.step) && isnan(facts.stall_share), "two steps");
     for (uint32_t k = 2; k < 8; k++)
         step(trainer, k, MS, MS);
     ok(!judge(-1) && facts.confidence_steps >= 3 && facts.confidence_steps < 8,

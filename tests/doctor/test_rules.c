@@ -528,6 +528,31 @@ static void test_unknown(void)
        "a stall without a cause: data-bound, ST901 (%s)", first(v));
 }
 
+/* A program that its loader ended before there was a step to measure. */
+static void test_failed(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    unknown_facts(&f);
+    f.confidence_steps = 0;
+    f.loader.workers = 2, f.loader.prefetch = 2;
+    snprintf(f.loader.failure, sizeof f.loader.failure, "ValueError: no such label");
+    dr_judge(v, &f);
+    ok(v->kind == DR_CANNOT_TELL && !strcmp(first(v), "ST901") && strstr(v->sentence, "no such label"),
+       "the loader's error is named: %s", v->sentence);
+    f.shm_size = 16e6;
+    snprintf(f.loader.failure, sizeof f.loader.failure,
+             "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.");
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST218") && v->finding[0].blocks && has(v, "ST901"),
+       "a bus error before the first step: ST218 (%s)", v->finding[0].sentence);
+    ok(is_sound(v) && strstr(v->finding[0].sentence, "2 workers with prefetch_factor=2 share it"),
+       "what is unknown is left out of the sentence");
+    f.loader.stoker = true;
+    dr_judge(v, &f);
+    ok(!has(v, "ST218"), "Stoker's loader uses no /dev/shm");
+}
+
 static bool says_nan(const char *text)
 {
     for (const char *at = text; (at = strstr(at, "nan")); at++)
@@ -753,6 +778,7 @@ int main(void)
     test_texts();
     test_healthy();
     test_unknown();
+    test_failed();
     test_cases();
     test_each_unknown();
     test_pairs();

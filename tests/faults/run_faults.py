@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -207,6 +208,9 @@ def measure(case: Case, args: argparse.Namespace) -> Result:
             if turn == 0 and not args.bare:
                 watched, found = runner.watched()
                 result.take(judge(case, found), differences(case, bare, watched))
+                result.watched = runner.rate()
+                if args.keep:
+                    shutil.copytree(Path(folder) / "stoker", args.keep / case.name, dirs_exist_ok=True)
             if turn == 0 and args.traceml:
                 result.traceml = runner.traceml()
             if not args.short:
@@ -260,6 +264,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bare", action="store_true", help="without the doctor: is what is planted really the cause?")
     parser.add_argument("--traceml", action="store_true", help="TraceML's verdicts beside ours")
     parser.add_argument("--rounds", type=int, default=2, help="of A and B (2)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keeps what `stoker run` recorded, as DIR/NAME")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="writes the table of --out, or of --read")
     parser.add_argument("--read", type=Path, action="append", metavar="FILE.json", help="runs nothing; results of earlier")

@@ -22,6 +22,7 @@ class Result:
     gain: bool
     before: list[float] = field(default_factory=list)  # steps per second, bare
     after: list[float] = field(default_factory=list)  # with the advice applied
+    watched: float | None = None  # as `before`, under the doctor
     verdict: str | None = None
     others: list[str] = field(default_factory=list)
     right: bool | None = None
@@ -40,6 +41,10 @@ class Result:
         if not self.before or not self.after:
             return None
         return statistics.median(self.after) / statistics.median(self.before)
+
+    def slowdown(self) -> float | None:
+        """What the watch cost: the share by which the rate fell."""
+        return None if not self.watched or not self.before else 1 - self.watched / statistics.median(self.before)
 
     def noise(self) -> float:
         """How far the rates of equal runs lie apart, as a share."""
@@ -74,6 +79,7 @@ class Summary:
     changed: int
     failed: int
     overheads: list[float]
+    slowdowns: list[float]
 
     def passed(self, gains: bool) -> bool:
         good = self.right >= RIGHT * self.faults and self.alarms == 0 and self.changed == 0 and self.failed == 0
@@ -92,6 +98,7 @@ def summary(results: list[Result]) -> Summary:
         changed=sum(bool(result.changed) for result in results),
         failed=sum(result.error is not None for result in results),
         overheads=[result.overhead for result in results if result.overhead is not None],
+        slowdowns=[loss for result in results if (loss := result.slowdown()) is not None],
     )
 
 
@@ -142,6 +149,8 @@ def plain_summary(numbers: Summary, bare: bool = False) -> str:
     ]
     if numbers.overheads:
         lines.append(f"overhead of the watch  {100 * statistics.median(numbers.overheads):.1f} % (median, by its own account)")
+    if numbers.slowdowns:
+        lines.append(f"steps slower by        {100 * statistics.median(numbers.slowdowns):.1f} % (median, watched against bare)")
     if numbers.errors:
         median = statistics.median(numbers.errors)
         lines.append(f"median error of gain   {percent(median)} of {len(numbers.errors)} (at most {percent(ERROR)})")
@@ -202,5 +211,9 @@ def summary_rows(parts: list[Summary]) -> list[str]:
         row(
             "overhead of the watch by its own account, median",
             [f"{100 * statistics.median(part.overheads):.1f} %" if part.overheads else "-" for part in parts],
+        ),
+        row(
+            "steps slower under the watch, median",
+            [f"{100 * statistics.median(part.slowdowns):.1f} %" if part.slowdowns else "-" for part in parts],
         ),
     ]

@@ -42,9 +42,14 @@ def _watch_native(iterator, start):
 
 def _native_next(take, engine, known, count):
     call = _begin_native(known, count)
-    batch = take()
+    try:
+        batch = take()
+    except BaseException as error:
+        if call is not None:
+            _end_next(call, None, None, error)
+        raise
     if call is not None:
-        _end_next(call, None, batch, StopIteration if batch is None else None)
+        _end_next(call, None, batch, StopIteration() if batch is None else None)
         _native_stages(known, engine, batch is None)
     return batch
 

@@ -47,7 +47,7 @@ def _next(original):
         try:
             data = original(self)
         except BaseException as error:
-            _end_next(call, self, None, type(error))
+            _end_next(call, self, None, error)
             raise
         _end_next(call, self, data, None)
         return data
@@ -90,6 +90,17 @@ def _open_call(entered, known, queue, batch):
     return known, queue, batch, flags, stall, cpu, start
 
 
+def _failure_text(error: Exception) -> str:
+    """The error and what caused it; of a worker's whole traceback the first and the last line."""
+    parts = []
+    while error is not None and len(parts) < 4:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+        text = lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
+        parts.append(f"{type(error).__name__}: {text[:200]}")
+        error = error.__cause__ or error.__context__
+    return "; ".join(parts)[:480]
+
+
 @_guarded
 def _end_next(call, iterator, data, failed):
     known, queue, batch, flags, stall, cpu, start = call
@@ -99,8 +110,10 @@ def _end_next(call, iterator, data, failed):
     if failed is not None:
         if stall is not None:
             _stalls.free.append(stall)
-        if failed is StopIteration:
+        if isinstance(failed, StopIteration):
             me.write(EPOCH, start, end - start, batch, known.number)
+        elif isinstance(failed, Exception):
+            _say(f"loader.{known.number}.failure", _failure_text(failed))
         return
     ready = _UNKNOWN
     if queue is not None:

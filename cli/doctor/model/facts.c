@@ -93,7 +93,8 @@ static void facts_settings(struct dr_part *part)
                  {"file", loader->file, sizeof loader->file},
                  {"source", loader->source, sizeof loader->source},
                  {"transform", loader->transform, sizeof loader->transform},
-                 {"handles", loader->handles, sizeof loader->handles}};
+                 {"handles", loader->handles, sizeof loader->handles},
+                 {"failure", loader->failure, sizeof loader->failure}};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         const char *text = said_of_loader(part, texts[k].key);
         snprintf(texts[k].to, texts[k].room, "%s", text ? text : "");
@@ -156,6 +157,11 @@ static int all_facts(struct dr_part *part)
         return rc;
     facts_settings(part);
     rc = dr_facts_steps(part);
+    if (!rc && !part->facts->step_count) {
+        dr_facts_machine(part);
+        facts_overhead(part);
+        return STOKER_OK;
+    }
     if (!rc)
         rc = dr_facts_batches(part);
     if (rc)

@@ -43,6 +43,7 @@ static void settle_stalls(struct dr_part *part)
     }
 }
 
+/* The steps to measure; a run that is too short for any keeps its whole time. */
 static int take_steps(struct dr_part *part)
 {
     struct dr_facts *facts = part->facts;
@@ -50,10 +51,10 @@ static int take_steps(struct dr_part *part)
     uint32_t ordinary = 0, count = 0;
     for (uint32_t k = 0; k < intervals->count; k++)
         ordinary += dr_is_ordinary(&intervals->all[k]);
+    facts->confidence_steps = ordinary;
+    part->rows = (struct dr_rows){0, part->run->machine.ticks};
     if (ordinary < STEPS_LEAST)
-        return st_fail(part->err, STOKER_ENOTFOUND,
-                       "%s: only %u steps of training were seen. Run at least 50 of them",
-                       part->run->directory, ordinary);
+        return STOKER_OK;
     part->first = warm_up(part, ordinary);
     struct dr_step *steps = dr_blocks_new(part->blocks, ordinary, sizeof *steps);
     if (!steps)
@@ -72,9 +73,7 @@ static int take_steps(struct dr_part *part)
         }
     }
     if (!count)
-        return st_fail(part->err, STOKER_ENOTFOUND,
-                       "%s: no step was seen after the optimizer's first. Run at least 50 of them",
-                       part->run->directory);
+        return STOKER_OK;
     facts->steps = steps;
     facts->step_count = count;
     facts->confidence_steps = count;
@@ -138,7 +137,7 @@ int dr_facts_steps(struct dr_part *part)
     struct dr_facts *facts = part->facts;
     settle_stalls(part);
     const int rc = take_steps(part);
-    if (rc)
+    if (rc || !facts->step_count)
         return rc;
     means(part);
     queue(facts);

@@ -9,18 +9,22 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const struct dr_facts *f = c->facts;
     if (dr_known(f->stall_share) && !dr_below(f->confidence_steps, DR_STEPS_LEAST))
         return false;
+    const bool some = dr_above(f->confidence_steps, 0);
     out->order = DR_ORDER_OWN;
-    if (!dr_known(f->stall_share))
-        DR_SAY(out->sentence,
-               "no step of a training loop was seen, so nothing can be said of its waits");
-    else
+    if (*f->loader.failure)
+        DR_SAY(out->sentence, "the loader failed after %.0f steps, too few to judge by: %.360s",
+               some ? f->confidence_steps : 0.0, f->loader.failure);
+    else if (some)
         DR_SAY(out->sentence, "only %.0f steps were measured after the warm-up; at least %d are needed",
                f->confidence_steps, DR_STEPS_LEAST);
+    else
+        DR_SAY(out->sentence,
+               "no step of a training loop was seen, so nothing can be said of its waits");
     DR_SAY(out->advice, "%s",
-           dr_known(f->stall_share)
-               ? "run longer: a hundred steps or more"
-               : "run a program that iterates a DataLoader, by `stoker run -- python ...`, without "
-                 "python -I, -S or -E, and without STOKER_OFF");
+           *f->loader.failure ? "mend that first"
+           : some ? "run longer: a hundred steps or more"
+                  : "run a program that iterates a DataLoader, by `stoker run -- python ...`, without "
+                    "python -I, -S or -E, and without STOKER_OFF");
     DR_SAY(out->basis, "nothing was measured");
     return true;
 }

@@ -4,24 +4,39 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include <string.h>
+
+/* What torch says when a worker could not get the memory for a batch. */
+static bool was_refused(const char *failure)
+{
+    return strstr(failure, "Bus error") || strstr(failure, "shared memory") || strstr(failure, "</torch_");
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double size = dr_known(f->shm_size) ? f->shm_size : f->limits.shm;
     if (!dr_has_processes(c) || f->loader.stoker || !dr_above(size, 0)) /* Stoker's workers use none of it */
         return false;
-    const bool full = f->shm_used_most >= DR_SHM_FULL * size, lacking = f->shm_needed > size;
-    if (!full && !lacking)
+    const bool full = f->shm_used_most >= DR_SHM_FULL * size, lacking = f->shm_needed > size,
+               refused = was_refused(f->loader.failure);
+    if (!full && !lacking && !refused)
         return false;
     struct dr_text have, need, used, ask;
+    char needs[96] = "", used_most[64] = "";
+    if (dr_known(f->shm_needed))
+        DR_SAY(needs, " need up to %s", dr_bytes_text(&need, f->shm_needed));
+    if (dr_known(f->shm_used_most))
+        DR_SAY(used_most, " (%s were in use)", dr_bytes_text(&used, f->shm_used_most));
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     const double want = fmax(dr_known(f->shm_needed) ? f->shm_needed : size, size) * 2;
     DR_SAY(out->sentence,
-           "/dev/shm has %s; %u workers with prefetch_factor=%u need up to %s (%s were in use): a "
-           "bus error or a hang is due",
+           "/dev/shm has %s; %u workers with prefetch_factor=%u%s%s: %s",
            dr_bytes_text(&have, size), f->loader.workers, f->loader.prefetch,
-           dr_bytes_text(&need, f->shm_needed), dr_bytes_text(&used, f->shm_used_most));
+           *needs ? needs : " share it", used_most,
+           refused ? "a worker could not hand over its batch, and the loader failed"
+                   : "a bus error or a hang is due");
     double fits = floor(size * DR_SHM_FULL / f->loader.batch_bytes / (f->loader.prefetch + 1.0));
     if (dr_known(fits) && fits >= 1 && fits < f->loader.workers)
         DR_SAY(out->advice, "docker run --shm-size=%.0fg (or --ipc=host); until then num_workers=%.0f",
