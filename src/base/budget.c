@@ -84,6 +84,36 @@ void st_account_sub(struct st_account *account, uint64_t bytes)
     count(account, larger(before, promised), larger(before - bytes, promised));
 }
 
+/* `bytes` more are allocated for `account`, out of the promise of `lender`: one change of the sum, since both at once
+ * would be a peak that never was, and the other way round room that others take meanwhile. */
+static void add_promised(struct st_account *account, struct st_account *lender, uint64_t bytes)
+{
+    struct st_budget *budget = account->budget;
+    const uint64_t own = atomic_load(&lender->bytes), lent = larger(own, lender->promised);
+    lender->promised -= bytes < lender->promised ? bytes : lender->promised;
+    const uint64_t less = lent - larger(own, lender->promised);
+    const uint64_t had = atomic_fetch_add(&account->bytes, bytes), promised = account->promised;
+    const uint64_t more = larger(had + bytes, promised) - larger(had, promised);
+    atomic_fetch_sub(&budget->by[lender->kind], less);
+    atomic_fetch_add(&budget->by[account->kind], more);
+    if (more >= less)
+        note_peak(budget, atomic_fetch_add(&budget->held, more - less) + more - less);
+    else
+        atomic_fetch_sub(&budget->held, less - more);
+}
+
+void st_account_change(struct st_account *account, struct st_account *lender, uint64_t before, uint64_t now)
+{
+    if (!account || now == before)
+        return;
+    if (now < before)
+        st_account_sub(account, before - now);
+    else if (lender && account->budget && lender->budget == account->budget)
+        add_promised(account, lender, now - before);
+    else
+        st_account_add(account, now - before);
+}
+
 void st_account_promise(struct st_account *account, uint64_t bytes)
 {
     const uint64_t own = atomic_load(&account->bytes), before = larger(own, account->promised);

@@ -67,11 +67,22 @@ void st_pages_free(void *pages, uint64_t bytes)
 
 /* Large blocks are pages of their own: what malloc gets back it keeps, for a thread that may need it never
  * again. */
+static void *uncounted_new(uint64_t bytes)
+{
+    return bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
+}
+
+static void uncounted_free(void *block, uint64_t bytes)
+{
+    if (bytes >= LARGE)
+        st_pages_free(block, bytes);
+    else
+        free(block);
+}
+
 static void *block_new(struct st_account *account, uint64_t bytes)
 {
-    if (!st_account_allows(account, bytes))
-        return NULL;
-    void *block = bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
+    void *block = st_account_allows(account, bytes) ? uncounted_new(bytes) : NULL;
     if (block)
         st_account_add(account, bytes);
     return block;
@@ -81,10 +92,7 @@ static void block_free(struct st_account *account, void *block, uint64_t bytes)
 {
     if (!block)
         return;
-    if (bytes >= LARGE)
-        st_pages_free(block, bytes);
-    else
-        free(block);
+    uncounted_free(block, bytes);
     st_account_sub(account, bytes);
 }
 
@@ -159,6 +167,13 @@ void st_arena_free(struct st_arena *arena)
 
 /* ---- buffers -------------------------------------------------------------------------------------- */
 
+static uint64_t allocated(const struct st_buffer *buffer) { return buffer->data ? buffer->capacity + OVERSHOOT : 0; }
+
+static struct st_buffer emptied(const struct st_buffer *buffer)
+{
+    return (struct st_buffer){.account = buffer->account, .lender = buffer->lender};
+}
+
 static uint64_t room_for(uint64_t capacity) { return st_align(capacity + capacity / 4, 4096); }
 
 /* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed so. */
@@ -175,21 +190,31 @@ bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity)
         return false;
     if (capacity <= buffer->capacity && !is_oversized(buffer, capacity))
         return true;
-    const uint64_t room = room_for(capacity);
-    if (buffer->account) /* which is short of memory rather than of time */
-        st_buffer_free(buffer);
-    uint8_t *data = block_new(buffer->account, room + OVERSHOOT);
-    if (!data)
+    const uint64_t room = room_for(capacity), bytes = room + OVERSHOOT;
+    const uint64_t before = allocated(buffer);
+    if (bytes > before && !st_account_allows(buffer->account, bytes - before))
         return false;
-    struct st_account *account = buffer->account;
-    st_buffer_free(buffer);
-    *buffer = (struct st_buffer){.data = data, .capacity = room, .account = account};
+    if (buffer->account && buffer->data) { /* short of memory rather than of time */
+        uncounted_free(buffer->data, before);
+        *buffer = emptied(buffer);
+    }
+    uint8_t *data = uncounted_new(bytes);
+    if (!data) {
+        st_account_change(buffer->account, NULL, before, 0);
+        return false;
+    }
+    if (buffer->data)
+        uncounted_free(buffer->data, before);
+    st_account_change(buffer->account, buffer->lender, before, bytes);
+    *buffer = emptied(buffer);
+    buffer->data = data;
+    buffer->capacity = room;
     return true;
 }
 
 bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
 {
-    struct st_buffer larger = {.account = buffer->account};
+    struct st_buffer larger = emptied(buffer);
     if (!buffer->size)
         return st_buffer_reserve(buffer, capacity);
     if (capacity <= buffer->capacity)
@@ -205,7 +230,7 @@ bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
 
 bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
 {
-    const uint64_t before = buffer->data ? buffer->capacity + OVERSHOOT : 0, bytes = capacity + OVERSHOOT;
+    const uint64_t before = allocated(buffer), bytes = capacity + OVERSHOOT;
     if (capacity > SIZE_MAX / 4 || capacity < buffer->size)
         return false;
     if (before >= LARGE && bytes >= LARGE) {
@@ -214,8 +239,7 @@ bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
         void *moved = mremap(buffer->data, before, bytes, MREMAP_MAYMOVE);
         if (moved == MAP_FAILED)
             return false;
-        st_account_add(buffer->account, bytes);
-        st_account_sub(buffer->account, before);
+        st_account_change(buffer->account, buffer->lender, before, bytes);
         buffer->data = moved;
         buffer->capacity = capacity;
         return true;
@@ -231,9 +255,14 @@ bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
     return true;
 }
 
+void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint64_t counted)
+{
+    buffer->account = account;
+    st_account_change(account, NULL, counted, allocated(buffer));
+}
+
 void st_buffer_free(struct st_buffer *buffer)
 {
-    if (buffer->data)
-        block_free(buffer->account, buffer->data, buffer->capacity + OVERSHOOT);
-    *buffer = (struct st_buffer){.account = buffer->account};
+    block_free(buffer->account, buffer->data, allocated(buffer));
+    *buffer = emptied(buffer);
 }

@@ -76,6 +76,7 @@ struct st_buffer {
     uint8_t *data;
     uint64_t size, capacity;
     struct st_account *account; /* NULL: nobody counts */
+    struct st_account *lender;  /* whose promise pays when it grows (st_account_change); NULL: nobody's */
     uint32_t oversized;         /* so many times in a row */
 };
 /* Room for `capacity` bytes and 64 readable ones behind them; contents may be lost. */
@@ -86,6 +87,8 @@ bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
  * moved by the kernel, not copied, so that the old and the new one are never there at the same time. False: nothing
  * has changed. */
 bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity);
+/* A buffer that nobody counted belongs to the account from now on, which counts `counted` bytes of it already. */
+void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint64_t counted);
 void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
 
 #endif

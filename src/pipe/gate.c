@@ -262,12 +262,6 @@ int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct s
         slot->shape.rows, (double)bytes / 1e6, (double)gate->budget.limit / 1e6);
 }
 
-void st_gate_row(struct st_worker *worker, uint64_t bytes)
-{
-    struct st_account *memory = &worker->memory;
-    st_account_promise(memory, memory->promised > bytes ? memory->promised - bytes : 0);
-}
-
 void st_gate_leave(struct st_worker *worker)
 {
     struct stoker_loader *loader = worker->loader;

@@ -55,8 +55,6 @@ void st_gate_was_read(struct st_worker *worker, uint64_t bytes);
 /* Before it decodes: about this much beside what it holds of the sample already. */
 int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_t row, uint64_t bytes,
                    struct stoker_error *err);
-/* So much of what it promised has become the row's, and is counted with the slot. */
-void st_gate_row(struct st_worker *worker, uint64_t bytes);
 /* After its row is made, where rows take what they need: whether the batch may go on with it. */
 int st_gate_batch(struct st_worker *worker, const struct st_slot *slot, struct stoker_error *err);
 /* The sample is made, or not to be. */

@@ -44,13 +44,10 @@ static int finish(struct st_worker *worker, struct st_image *image, struct st_er
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    const uint64_t before = slot->item ? slot->item[row].capacity : 0;
     const int32_t width = st_image_width(image), height = st_image_height(image);
     struct st_place place;
     if (!st_slot_place(slot, row, width, height, &place))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", width, height);
-    if (slot->item && slot->item[row].capacity > before)
-        st_gate_row(worker, slot->item[row].capacity - before);
     return st_steps_finish(image, &loader->finish, erases, &place, err);
 }
 
@@ -141,15 +138,24 @@ static struct st_chance chance_of(const struct stoker_loader *loader, const stru
     return (struct st_chance){slot->seeds[row], loader->epoch.number, key};
 }
 
-/* A sample of this row is about to be made. */
+/* A sample of this row is about to be made. What the row takes is part of what the worker promises for it. */
 static void begin(struct st_worker *worker, struct st_slot *slot, uint32_t row)
 {
+    if (slot->item)
+        slot->item[row].lender = &worker->memory;
     st_arena_reset(&worker->work.arena);
     worker->work.decode_ns = worker->waited_ns = worker->memory.refused = 0;
     worker->work.reserve = reserve;
     worker->target.slot = slot;
     worker->target.row = row;
     worker->stopped = worker->too_large = false;
+}
+
+static void end(struct st_worker *worker, struct st_slot *slot, uint32_t row)
+{
+    if (slot->item)
+        slot->item[row].lender = NULL;
+    st_gate_leave(worker);
 }
 
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
@@ -160,7 +166,7 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
     const bool whole = !worker->loader->columns.fields ||
                        (!slot->shape.imageless &&
                         !split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) && !piece.ndim);
-    st_gate_leave(worker);
+    end(worker, slot, row);
     if (!whole)
         return false;
     const uintptr_t at = (uintptr_t)piece.bytes.data, scratch = (uintptr_t)worker->pieces.data;
@@ -205,7 +211,7 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
     rc = rc ? st_gate_refused(worker, rc, err) : st_gate_batch(worker, slot, err);
     st_arena_reset(&worker->work.arena);
     slot->made[row] = !rc;
-    st_gate_leave(worker);
+    end(worker, slot, row);
 
     const uint64_t took = st_now_ns() - began - worker->waited_ns, decode = worker->work.decode_ns;
     if (worker->waited_ns)

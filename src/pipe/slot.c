@@ -319,6 +319,18 @@ int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t byt
                    count, (double)bytes / 1e6, (double)budget->limit / 1e6);
 }
 
+/* The budget counts no batch twice: while memory is short, the copy of a row counts once its pages are written, and those
+ * of the row itself are free by then. */
+static bool reserve_uncounted(struct st_slot *slot, uint64_t bytes)
+{
+    st_buffer_free(&slot->stacked);
+    slot->stacked.account = NULL;
+    const bool reserved = st_buffer_resize(&slot->stacked, bytes);
+    if (!reserved)
+        slot->stacked.account = &slot->memory;
+    return reserved;
+}
+
 /* Samples of different sizes become one tensor where they turn out equal, or are padded. */
 static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
@@ -328,17 +340,24 @@ static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t he
         !st_mul(each, count, &bytes))
         return too_large(count, width, height, err);
     const int rc = st_slot_check_stack(slot, count, bytes, err);
-    if (rc || !st_buffer_reserve(&slot->stacked, bytes))
-        return rc ? rc : too_large(count, width, height, err);
+    if (rc)
+        return rc;
+    const bool scarce = is_short(slot);
+    if (!(scarce ? reserve_uncounted(slot, bytes) : st_buffer_reserve(&slot->stacked, bytes)))
+        return too_large(count, width, height, err);
     for (uint32_t row = 0; row < count; row++) {
         const struct stoker_tensor *from = &slot->tensor[row];
         uint8_t *to = slot->stacked.data + row * each;
         if (from->shape[1] != height || from->shape[2] != width)
             memset(to, 0, each);
         copy_padded(finish, to, width, height, from);
-        if (is_short(slot))
-            st_buffer_free(&slot->item[row]); /* pages of one become pages of the other */
+        if (scarce) {
+            st_buffer_free(&slot->item[row]);
+            st_account_add(&slot->memory, each);
+        }
     }
+    if (scarce)
+        st_buffer_count(&slot->stacked, &slot->memory, bytes);
     slot->batch.images = describe_batch(finish, slot->stacked.data, count, width, height);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/budget.h"
 #include "base/cpu.h"
 #include "base/fake_root.h"
+#include "base/mem.h"
 #include "tap.h"
 
 #include <pthread.h>
@@ -52,6 +53,54 @@ static void accounts(void)
 }
 
 enum { THREADS = 4, ROUNDS = 50000, PIECE = 300 };
+
+/* What a worker promised for its row becomes the slot's: never counted twice, not even in the peak. */
+static void lent(void)
+{
+    struct st_budget budget = {.limit = 1000};
+    struct st_account worker = {.budget = &budget, .kind = ST_MEMORY_SCRATCH};
+    struct st_account slot = {.budget = &budget, .kind = ST_MEMORY_BATCHES};
+    st_account_promise(&worker, 700);
+    st_account_change(&slot, &worker, 0, 300);
+    ok(budget.held == 700 && budget.peak == 700 && worker.promised == 400 && slot.bytes == 300 &&
+           budget.by[ST_MEMORY_SCRATCH] == 400 && budget.by[ST_MEMORY_BATCHES] == 300,
+       "a row within the promise changes hands");
+    st_account_change(&slot, &worker, 300, 900);
+    ok(budget.held == 900 && worker.promised == 0 && slot.bytes == 900, "beyond it, the rest is counted");
+    st_account_add(&worker, 50);
+    st_account_change(&slot, &worker, 900, 950);
+    ok(budget.held == 1000 && worker.bytes == 50, "what the lender has allocated is not lent");
+    st_account_change(&slot, &worker, 950, 0);
+    st_account_sub(&worker, 50);
+    ok(!budget.held && !budget.by[ST_MEMORY_SCRATCH] && !budget.by[ST_MEMORY_BATCHES] && budget.peak == 1000,
+       "nothing is left");
+}
+
+static void buffers(void)
+{
+    enum { FIRST = 3 << 20, THEN = 9 << 20, SLACK = 8192 };
+    struct st_budget budget = {.limit = 1 << 30};
+    struct st_account worker = {.budget = &budget, .kind = ST_MEMORY_SCRATCH};
+    struct st_account slot = {.budget = &budget, .kind = ST_MEMORY_BATCHES};
+    struct st_buffer row = {.account = &slot, .lender = &worker}, stacked = {0};
+    st_account_promise(&worker, 100 << 20);
+    ok(st_buffer_reserve(&row, FIRST) && st_buffer_reserve(&row, THEN) && budget.peak == 100 << 20 &&
+           budget.held == 100 << 20 && slot.bytes > THEN && worker.promised == (100 << 20) - slot.bytes,
+       "a row that grows is paid for by the promise");
+    st_account_promise(&worker, 0);
+    ok(budget.held == slot.bytes, "and stays when that is over");
+    const uint64_t rows = slot.bytes;
+    ok(st_buffer_resize(&stacked, FIRST) && budget.held == rows, "a buffer of no account is not counted");
+    st_account_add(&slot, FIRST);
+    st_buffer_count(&stacked, &slot, FIRST);
+    ok(slot.bytes >= rows + FIRST && slot.bytes < rows + FIRST + SLACK, "until it gets one");
+    budget.peak = 0;
+    ok(st_buffer_resize(&stacked, THEN) && budget.peak == budget.held && budget.held < rows + THEN + SLACK,
+       "the old and the new size are never counted together");
+    st_buffer_free(&stacked);
+    st_buffer_free(&row);
+    ok(!budget.held && !slot.bytes, "nothing is left of the buffers");
+}
 
 static void *take_and_give(void *argument)
 {
@@ -115,6 +164,8 @@ int main(void)
         return 1;
     sums();
     accounts();
+    lent();
+    buffers();
     threads();
     defaults();
     return done_testing() | remove_root();
