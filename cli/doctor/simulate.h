@@ -24,6 +24,7 @@ struct dr_trace {
     const double *step;  /* between two calls of next() */
     const struct dr_step *step_of; /* where `step` is NULL: seconds - wait of these (facts.h) */
     uint32_t steps;
+    double step_queued;     /* of a step, waiting for a CPU; taken out as well; 0 */
     double step_cpu;        /* CPU seconds of the training process in such a step */
     double hand_over;       /* seconds of next() itself with a batch ready: queue, unpickling, pinning if
                                inline */

@@ -173,7 +173,7 @@ static void spread_ranks(struct dr_facts *f, double worst)
 static void fires_ST202(struct dr_facts *f) { run_of(f, 0, 0.2, 0.97, 0.1); }
 static void misses_ST202(struct dr_facts *f) { run_of(f, 4, 0.2, 0.97, 0.1); }
 static void fires_ST203(struct dr_facts *f) { run_of(f, 2, 0.4, 0.97, 0.1); }
-static void misses_ST203(struct dr_facts *f) { f->limits.cpus = 2; }
+static void misses_ST203(struct dr_facts *f) { f->limits.cpus = f->limits.cpus_machine = 2; }
 static void fires_ST204(struct dr_facts *f)
 {
     run_of(f, 16, 3.2, 0.25, 0.1);

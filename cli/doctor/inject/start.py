@@ -83,6 +83,7 @@ def _patch_loader():
         (module, "DataLoader._get_iterator", _new_iterator),
         (module, "_SingleProcessDataLoaderIter._next_data", _next),
         (module, "_MultiProcessingDataLoaderIter._next_data", _next),
+        (module, "_MultiProcessingDataLoaderIter._try_get_data", _take_from_queue),
         (module, "_MultiProcessingDataLoaderIter._reset", _new_iterator),
         (module._utils.fetch, "_MapDatasetFetcher.fetch", _fetch_of_map),
         (module._utils.fetch, "_IterableDatasetFetcher.fetch", _fetch_of_iterable),

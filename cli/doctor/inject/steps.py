@@ -55,6 +55,30 @@ def _next(original):
     return functools.update_wrapper(_next_data, original)
 
 
+def _take_from_queue(original):
+    def _try_get_data(self, *args, **kwargs):
+        _note_empty(self)
+        return original(self, *args, **kwargs)
+
+    return functools.update_wrapper(_try_get_data, original)
+
+
+@_guarded
+def _note_empty(iterator):
+    """Whether next() must wait. qsize() does not tell: a queue between processes counts a batch from put() on, but the
+    worker's feeder thread may still wait for the interpreter's lock to pickle it. Only what is in the pipe is there."""
+    queue = iterator._data_queue
+    reader = getattr(queue, "_reader", None)
+    if reader is None:
+        empty = queue.empty()
+    else:
+        pipe = select.poll()
+        pipe.register(reader.fileno(), select.POLLIN)
+        empty = not pipe.poll(0)
+    if empty:
+        iterator._stoker_waited = True
+
+
 def _queue_of(iterator) -> tuple:
     """Batches that wait aside, batches in the queue, and whether the one that is wanted is aside. (-1: unknown)"""
     tasks = getattr(iterator, "_task_info", None)
@@ -78,6 +102,7 @@ def _begin_next(iterator):
     except NotImplementedError:
         queue = None
     _local.batch, _local.loader = iterator._num_yielded, known.number
+    iterator._stoker_waited = False
     return _open_call(entered, known, queue, iterator._num_yielded)
 
 
@@ -119,10 +144,15 @@ def _end_next(call, iterator, data, failed):
     if queue is not None:
         aside, queued, there = queue
         ready = aside + queued
-        if not there and queued:
-            after = len(iterator._task_info) - iterator._tasks_outstanding
-            there = after - aside < queued or not iterator._in_order  # taken from the queue: not more than were in it
-        flags |= _READY if there else _BEHIND if ready else 0
+        if getattr(iterator, "_task_info", None) is not None:
+            there = there or not iterator._stoker_waited
+            ready = ready if there else aside  # what was counted was not there yet
+            later = max(aside, len(iterator._task_info) - iterator._tasks_outstanding)
+        else:
+            later = ready
+        # torch fetches a tensor's memory from a thread of the worker, which may be long in coming while that computes.
+        at_once = end - start - 1000 * cpu < 2_000_000
+        flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
     elif end - start < 300_000:
         flags |= _READY  # nobody can say, but it took no time
     me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)

@@ -122,11 +122,12 @@ def _guarded(function):
 
 def _import_all() -> None:
     """Modules that a program without torch need not pay for."""
-    global functools, gc, linecache, mmap, struct, weakref, deque, _RECORD, _HEAD, _TALLY
+    global functools, gc, linecache, mmap, select, struct, weakref, deque, _RECORD, _HEAD, _TALLY
     import functools
     import gc
     import linecache
     import mmap
+    import select
     import struct
     import weakref
     from collections import deque

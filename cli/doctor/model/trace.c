@@ -18,17 +18,19 @@ static const double LEAST_ON_CPU = 0.02; /* below, what other threads use is noi
 
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
 
-/* next() with its batch ready; where that was seldom, the CPU time of next(). */
+/* next() with its batch ready, but no more than the CPU time of next(): the rest is a worker that is slow to answer
+ * because it computes, which the replay has already. */
 static double hand_over_of(const struct dr_facts *facts)
 {
     double sum = 0, count = 0;
     for (uint32_t k = 0; k < facts->step_count; k++)
         if (facts->steps[k].flags & DR_NEXT_READY)
             sum += facts->steps[k].wait, count++;
-    if (count >= LEAST)
-        return sum / count;
+    const double ready = count >= LEAST ? sum / count : INFINITY;
     if (facts->loader.workers && dr_known(facts->main_cpu_in_next))
-        return facts->main_cpu_in_next;
+        return fmin(ready, facts->main_cpu_in_next);
+    if (isfinite(ready))
+        return ready;
     return RECEIVE * fmax(or_else(facts->loader.tensors, 1), 1);
 }
 
@@ -54,7 +56,7 @@ static double cpus_of(const struct dr_facts *facts)
         cpus = fmax(cpus - or_else(facts->cpus_busy_others, 0), or_else(facts->cpus_used, 0));
     if (facts->rank_count > 1)
         cpus /= facts->rank_count;
-    return dr_known(cpus) ? fmax(cpus, 1) : NAN;
+    return dr_known(cpus) ? fmax(cpus, fmin(limits->cpus, 1)) : NAN;
 }
 
 bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_facts *facts)
@@ -84,6 +86,7 @@ bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_fa
     if (loader->workers && !loader->native && facts->worker_on_cpu > LEAST_ON_CPU)
         trace->all_threads = or_else(facts->worker_cpus / facts->worker_on_cpu, 1);
     trace->step_cpu = step_cpu_of(facts);
+    trace->step_queued = fmin(or_else(facts->trainer_run_queue, 0), 1);
     trace->hand_over = hand_over_of(facts);
     trace->pin = loader->pin_memory ? or_else(facts->pin, 0) : 0;
     if (loader->workers)

@@ -96,6 +96,16 @@ static double training_cpus(const struct dr_case *c)
     return dr_below(need, DR_TRAINING_LIGHT) ? 0 : 1;
 }
 
+bool dr_held_off_cpu(const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    const double save = dr_known(f->outlier_save) ? f->outlier_save : 0,
+                 gc = dr_known(f->outlier_gc) ? f->outlier_gc : 0,
+                 eval = dr_known(f->outlier_eval) ? f->outlier_eval : 0;
+    return fmax(save, fmax(gc, eval)) < DR_OUTLIER_CAUSE && f->outlier_share > 0 &&
+           f->trainer_run_queue >= DR_OUTLIER_QUEUE * f->outlier_share;
+}
+
 double dr_cpus_for_workers(const struct dr_case *c)
 {
     return fmax(1, c->facts->limits.cpus - training_cpus(c));
@@ -168,6 +178,18 @@ struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers)
     return plan;
 }
 
+struct dr_plan dr_plan_with_cpus(const struct dr_case *c, double cpus)
+{
+    struct dr_facts facts = *c->facts;
+    struct dr_case other = *c;
+    facts.limits.cpus = other.now.cpus = cpus;
+    other.facts = &facts;
+    struct dr_plan plan = dr_plan_best(&other, dr_most_workers(&other));
+    if (plan.workers == 0 && c->now.workers > 0)
+        plan.workers = 1;
+    return plan;
+}
+
 void dr_settings_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
 {
     const struct dr_settings *now = &c->facts->loader;
@@ -231,6 +253,19 @@ void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const stru
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling);
     basis_of_trace(c, out, "");
+}
+
+void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan)
+{
+    const struct dr_facts *f = c->facts;
+    const double queued = dr_known(f->trainer_run_queue) ? fmin(f->trainer_run_queue, 0.9) : 0;
+    out->plan = *plan;
+    if (!c->trace) {
+        DR_SAY(out->basis, "too little was measured to simulate");
+        return;
+    }
+    out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling / (1 - queued));
+    DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", plan->cpus, f->limits.cpus);
 }
 
 /* The plan of now, with `left` of this stage's time. */

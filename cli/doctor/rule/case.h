@@ -56,6 +56,9 @@ double dr_waiting_share(const struct dr_case *c);
 double dr_stage_waits(const struct dr_case *c, enum dr_stage stage);
 /* Workers wait for storage, by the time of their reads or by the device. */
 bool dr_storage_limits(const struct dr_case *c);
+/* Steps that take far longer, and neither a checkpoint nor the like explains it, while the training thread waits for a CPU:
+ * that is why. */
+bool dr_held_off_cpu(const struct dr_case *c);
 /* CPUs that are left beside the training process. */
 double dr_cpus_for_workers(const struct dr_case *c);
 /* Workers that the CPUs can run beside the training process: more where they mostly wait. */
@@ -69,6 +72,8 @@ bool dr_heavy_stage(const struct dr_case *c, struct dr_finding *out, enum dr_sta
 
 /* The best settings with at most so many workers, within memory and /dev/shm. */
 struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers);
+/* The same with so many CPUs. */
+struct dr_plan dr_plan_with_cpus(const struct dr_case *c, double cpus);
 /* Batches in flight that memory and /dev/shm have room for. */
 uint64_t dr_room_for_batches(const struct dr_case *c);
 /* "num_workers=11, prefetch_factor=4, persistent_workers=True": what differs from now. */
@@ -81,6 +86,8 @@ bool dr_fixes(const struct dr_case *c, struct dr_range gain);
 /* Gains: by settings; by a stage that takes `low`, `mid`, `high` (0: none) of its time; by a share of
  * the time that goes away. NaN where the run cannot be simulated. */
 void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan);
+/* By more CPUs: the training thread waits for one no longer, so the step itself may become shorter. */
+void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan);
 void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
                       struct dr_range left);
 void dr_gain_by_share(struct dr_finding *out, double share, double ceiling, const char *basis);

@@ -7,13 +7,13 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!(f->outlier_share >= DR_OUTLIERS))
+    if (!(f->outlier_share >= DR_OUTLIERS) || dr_held_off_cpu(c))
         return false;
     const double save = dr_known(f->outlier_save) ? f->outlier_save : 0,
                  gc = dr_known(f->outlier_gc) ? f->outlier_gc : 0,
                  eval = dr_known(f->outlier_eval) ? f->outlier_eval : 0;
     const double most = fmax(save, fmax(gc, eval));
-    const char *what = most < 0.3     ? "something outside the loader"
+    const char *what = most < DR_OUTLIER_CAUSE ? "something outside the loader"
                        : most == save ? "torch.save"
                        : most == gc   ? "the garbage collector"
                                       : "evaluation";
@@ -26,7 +26,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "%.0f %% of the time goes into few steps that take far longer than their neighbours%s: %s",
            f->outlier_share * 100, period, what);
     DR_SAY(out->advice, "%s",
-           most < 0.3 ? "look at what the loop does in those steps (logging, plots, uploads): less "
+           most < DR_OUTLIER_CAUSE ? "look at what the loop does in those steps (logging, plots, uploads): less "
                         "often, or in a thread or process"
            : most == save
                ? "save less often, or in the background: torch.distributed.checkpoint.async_save, "

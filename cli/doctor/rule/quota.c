@@ -4,18 +4,7 @@
  */
 #include "cli/doctor/rule/case.h"
 
-/* The best settings with so many CPUs. */
-static struct dr_plan plan_with(const struct dr_case *c, double cpus)
-{
-    struct dr_facts facts = *c->facts;
-    struct dr_case other = *c;
-    facts.limits.cpus = other.now.cpus = cpus;
-    other.facts = &facts;
-    struct dr_plan plan = dr_plan_best(&other, dr_most_workers(&other));
-    if (plan.workers == 0 && c->now.workers > 0)
-        plan.workers = 1;
-    return plan;
-}
+#include <string.h>
 
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
@@ -25,11 +14,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     const double quota = f->limits.cpus_quota;
     const double wanted = fmin(f->limits.cpus_affinity, ceil(f->batch_cpu_mean / f->compute) + 1);
-    struct dr_plan within = plan_with(c, quota),
-                   beyond = plan_with(c, dr_above(wanted, quota) ? wanted : quota);
-    dr_gain_by_plan(c, out, &within);
+    const struct dr_plan within = dr_plan_with_cpus(c, quota),
+                         beyond = dr_plan_with_cpus(c, dr_above(wanted, quota) ? wanted : quota);
     struct dr_finding raised = *out;
-    dr_gain_by_plan(c, &raised, &beyond);
+    dr_gain_by_plan(c, out, &within);
+    dr_gain_by_cpus(c, &raised, &beyond);
     out->weight = f->stall_share;
     out->order = DR_ORDER_QUOTA;
     struct dr_text machine;
@@ -37,21 +26,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "the cgroup allows %.3g CPUs and keeps the run off them %.0f %% of the time; "
            "os.cpu_count() says %s",
            quota, f->throttled_share * 100, dr_plain_text(&machine, f->limits.cpus_machine));
-    char settings[192];
+    char settings[192], more[192];
     dr_settings_text(settings, sizeof settings, c, &within);
-    if (out->gain.mid >= DR_GAIN_WORTH) /* the quota is enough, it is used up by too many */
+    dr_settings_text(more, sizeof more, c, &beyond);
+    if (out->gain.mid >= DR_GAIN_WORTH && !(raised.gain.mid > out->gain.mid * DR_GAIN_WORTH))
         DR_SAY(out->advice, "%s, and OMP_NUM_THREADS=1; or raise the quota", settings);
     else {
-        if (c->trace) {
-            out->gain = raised.gain;
-            DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", beyond.cpus, quota);
-        }
-        out->plan = beyond;
-        char more[192];
-        dr_settings_text(more, sizeof more, c, &beyond);
         DR_SAY(out->advice,
-               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s",
-               beyond.cpus, more);
+               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s; until then %s",
+               beyond.cpus, more, settings);
+        out->gain = raised.gain;
+        out->plan = raised.plan;
+        memcpy(out->basis, raised.basis, sizeof out->basis);
     }
     dr_say_stoker(c, out, "stoker.DataLoader counts CPUs by the quota, and needs fewer of them",
                   "num_workers=\"auto\" counts CPUs by the quota");

@@ -4,6 +4,43 @@
  */
 #include "cli/doctor/rule/case.h"
 
+enum cure { FEWER, CPUS, STAGE };
+
+/* The cure that gains most: other settings, CPUs that the machine has and this process may not use, or less work. */
+static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage, uint32_t most)
+{
+    const struct dr_facts *f = c->facts;
+    enum cure cure = STAGE;
+    struct dr_finding by_cpus = *out, by_stage = *out;
+    struct dr_plan plan = dr_plan_best(c, most);
+    if (plan.workers == 0 || plan.workers > most)
+        plan.workers = most;
+    dr_gain_by_plan(c, out, &plan);
+    if (plan.workers < f->loader.workers && !dr_below(out->gain.mid, 1))
+        cure = FEWER;
+    else
+        out->gain = (struct dr_range){NAN, NAN, NAN};
+    const double least = cure == FEWER ? out->gain.mid * DR_GAIN_WORTH : 0;
+    if (dr_above(f->limits.cpus_machine, f->limits.cpus)) {
+        const double free = f->limits.cpus_machine - (dr_known(f->cpus_busy_others) ? f->cpus_busy_others : 0);
+        const struct dr_plan wider = dr_plan_with_cpus(c, fmax(free, f->limits.cpus));
+        dr_gain_by_cpus(c, &by_cpus, &wider);
+        if (by_cpus.gain.mid > fmax(least, DR_GAIN_WORTH)) {
+            *out = by_cpus;
+            return CPUS;
+        }
+    }
+    /* Where the stage is a finding of its own, that says what it gains. */
+    if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) && f->stage_share[stage] > DR_STAGE_HEAVY)
+        DR_SAY(by_stage.basis, "see the finding on the %s", dr_stage_word(stage));
+    else
+        dr_gain_by_stage(c, &by_stage, stage, (struct dr_range){0.75, 0.5, 0});
+    if (cure == FEWER && !(by_stage.gain.mid > least))
+        return FEWER;
+    *out = by_stage;
+    return STAGE;
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -14,26 +51,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const bool many = f->loader.workers > DR_OVERSUBSCRIBED * fmax(1, f->limits.cpus);
     if (f->loader.workers < most)
         return false;
-    struct dr_plan plan = dr_plan_best(c, most);
-    if (plan.workers == 0 || plan.workers > most)
-        plan.workers = most;
-    dr_gain_by_plan(c, out, &plan);
     const enum dr_stage stage = dr_heaviest_stage(c);
-    const bool fewer = plan.workers < f->loader.workers && !dr_below(out->gain.mid, 1);
-    if (!fewer) {
-        out->plan.workers = UINT32_MAX;
-        out->gain = (struct dr_range){NAN, NAN, NAN};
-        /* Where the stage is a finding of its own, that says what it gains. */
-        if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) &&
-            f->stage_share[stage] > DR_STAGE_HEAVY)
-            DR_SAY(out->basis, "see the finding on the %s", dr_stage_word(stage));
-        else
-            dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
-    }
+    const enum cure cure = cure_of(c, out, stage, most);
     out->weight = f->stall_share;
     out->order = many ? DR_ORDER_TOO_MANY : DR_ORDER_LATER;
     char settings[192];
-    dr_settings_text(settings, sizeof settings, c, &plan);
+    dr_settings_text(settings, sizeof settings, c, &out->plan);
     struct dr_text on, waits, share;
     DR_SAY(out->sentence,
            "%u %s on %.3g CPUs: each works %s of the time and waits %s for a CPU; the largest part of "
@@ -41,13 +64,19 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            f->loader.workers, dr_makers(c), f->limits.cpus, dr_share_text(&on, f->worker_on_cpu),
            dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
            dr_share_text(&share, f->stage_share[stage]));
-    if (fewer)
+    if (cure == CPUS)
+        DR_SAY(out->advice,
+               "the machine has %.3g CPUs, of which this process may use %.3g (taskset, a cpuset): allow it more, with %s",
+               f->limits.cpus_machine, f->limits.cpus, settings);
+    else if (cure == FEWER)
         DR_SAY(out->advice,
                "%s: more only get in one another's way; then make the %s cheaper, or use more CPUs",
                settings, dr_stage_word(stage));
     else
-        DR_SAY(out->advice, "no setting helps: make the %s cheaper%s, or use more CPUs",
-               dr_stage_word(stage), f->has_gpu ? ", move it to the GPU" : "");
+        DR_SAY(out->advice, "make the %s cheaper%s, or use more CPUs: %u workers keep %.3g CPUs busy as it is",
+               dr_stage_word(stage),
+               f->has_gpu ? ", move it to the GPU or do it once, beforehand" : ", or do it once, beforehand",
+               f->loader.workers < most ? f->loader.workers : most, f->limits.cpus);
     dr_say_stoker(
         c, out,
         "stoker.DataLoader does usual image pipelines in a fraction of the CPU time (its explain() "
