@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS = 4096, NAMES = 4, MANY_THREADS = 2 };
+enum { NUMBERS = 4096, NAMES = 4, MANY_THREADS = 2, LONG_ROWS = 600 /* ticks: a minute */ };
 
 /* Seconds of batches made, and of the time in which they could have been. */
 static void add_busy(const struct dr_part *part, const struct dr_process *process, double *busy,
@@ -37,11 +37,13 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
     }
 }
 
-/* Bytes a second by a straight line through the second half of what there is of this process. */
+/* Bytes a second by a straight line through what there is of this process: through its second half where that is long
+ * enough, since the first may be caches that fill. Counting takes time, so a short run has few different values. */
 static double growth(const struct dr_part *part, const struct dr_process *process)
 {
     struct dr_rows rows = dr_rows_of(process, part->rows);
-    rows.from += (rows.to - rows.from) / 2;
+    if (rows.to - rows.from >= LONG_ROWS)
+        rows.from += (rows.to - rows.from) / 2;
     double n = 0, sum_t = 0, sum_v = 0, sum_tt = 0, sum_tv = 0;
     for (uint32_t row = rows.from; row < rows.to; row++) {
         const double value = dr_at(&process->table, row, DR_P_PRIVATE);

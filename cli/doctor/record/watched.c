@@ -22,7 +22,7 @@
 enum {
     FILES_MOST = 8192,   /* descriptors kept open */
     SCAN_SHARE = 500,    /* a look through /proc may cost one part in so many of the time */
-    PRIVATE_SHARE = 300, /* and counting private memory this */
+    PRIVATE_SHARE = 150, /* and counting private memory this */
     NODES = 64,
     CPUS = 4096,
     SCAN_MOST_SECONDS = 2,

@@ -77,9 +77,15 @@ bool dr_storage_limits(const struct dr_case *c)
         return false;
     const bool stage = f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS &&
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
-    const bool device = f->worker_disk >= DR_DISK_STATE && f->disk_busy >= DR_DISK_IS_BUSY &&
-                        !dr_above(f->hit_ratio, DR_HITS_GOOD);
+    /* Mapped files are read by page faults, which no stage shows; a volume with a limit is never busy. */
+    const bool reads = f->disk_busy >= DR_DISK_IS_BUSY || f->read_storage >= DR_STORAGE_READS;
+    const bool device = f->worker_disk >= DR_DISK_STATE && reads && !dr_above(f->hit_ratio, DR_HITS_GOOD);
     return stage || device;
+}
+
+enum dr_stage dr_storage_stage(const struct dr_case *c)
+{
+    return c->facts->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS ? DR_STAGE_READ : dr_heaviest_stage(c);
 }
 
 /* CPUs that the training process needs for itself while it never waits. */

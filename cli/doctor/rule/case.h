@@ -56,6 +56,8 @@ double dr_waiting_share(const struct dr_case *c);
 double dr_stage_waits(const struct dr_case *c, enum dr_stage stage);
 /* Workers wait for storage, by the time of their reads or by the device. */
 bool dr_storage_limits(const struct dr_case *c);
+/* The stage that these waits are in: reading, or, with mapped files, the one that touches them. */
+enum dr_stage dr_storage_stage(const struct dr_case *c);
 /* Steps that take far longer, and neither a checkpoint nor the like explains it, while the training thread waits for a CPU:
  * that is why. */
 bool dr_held_off_cpu(const struct dr_case *c);

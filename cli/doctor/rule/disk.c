@@ -10,15 +10,14 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (!dr_storage_limits(c))
         return false;
     struct dr_text read, rate, await;
-    out->weight =
-        f->stall_share * (dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] : 1);
+    const enum dr_stage stage = dr_storage_stage(c);
+    const double share = f->stage_share[stage];
+    out->weight = f->stall_share * (dr_known(share) ? share : 1);
     out->order = DR_ORDER_DISK;
     DR_SAY(out->sentence,
            "%.0f %% of a batch's time (%s) is waiting for reads: %s/s from %.60s, %s a request, "
            "disk busy %.0f %%",
-           dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] * 100
-                                                   : f->worker_disk * 100,
-           dr_seconds_text(&read, f->stage[DR_STAGE_READ]),
+           dr_known(share) ? share * 100 : f->worker_disk * 100, dr_seconds_text(&read, f->stage[stage]),
            dr_bytes_text(&rate, dr_known(f->disk_read) ? f->disk_read : f->read_storage),
            f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
            dr_seconds_text(&await, f->disk_await), dr_known(f->disk_busy) ? f->disk_busy * 100 : 0.0);
@@ -33,7 +32,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                "more reads at a time, which the disk has room for: %s; better: data on a local SSD%s",
                settings, fits ? ", or read once into memory before training" : "");
     } else {
-        dr_gain_by_stage(c, out, DR_STAGE_READ,
+        dr_gain_by_stage(c, out, stage,
                          fits ? (struct dr_range){0.5, 0.05, 0} : (struct dr_range){0.75, 0.5, 0});
         DR_SAY(out->advice, "%s",
                fits ? "the data fit in memory: read all files once before training (cat FILES > "

@@ -18,7 +18,7 @@ static const struct {
      "ST202 ST203 ST204 ST205 ST206 ST207 ST208 ST209 ST210 ST212 ST213 ST214 ST215 ST220 ST222 "
      "ST223 ST224 ST226 ST227 ST228"}, /* it is over by itself */
     {"ST220",
-     "ST203 ST204 ST212 ST213 ST214 ST215"}, /* what workers cost where there is no work for them */
+     "ST203 ST204 ST212 ST213 ST215"}, /* what workers cost where there is no work for them */
     {"ST202", "ST215"},
     {"ST205", "ST203 ST204 ST213 ST223"}, /* all of them queue because of the quota */
     {"ST206", "ST203 ST204 ST213 ST223"},
@@ -47,8 +47,17 @@ static void drop(struct dr_verdict *out, struct dr_finding *finding)
     out->findings--;
 }
 
+/* Workers that are started for too little work: keeping them is the smaller change, unless doing without them gains more. */
+static void keep_or_drop_workers(struct dr_verdict *out)
+{
+    struct dr_finding *tiny = find(out, "ST220"), *respawn = find(out, "ST214");
+    if (tiny && respawn)
+        drop(out, tiny->gain.mid > DR_GAIN_WORTH * respawn->gain.mid ? respawn : tiny);
+}
+
 static void arbitrate(struct dr_verdict *out)
 {
+    keep_or_drop_workers(out);
     for (size_t i = 0; i < sizeof arbitration / sizeof *arbitration; i++) {
         const struct dr_finding *cause = find(out, arbitration[i].code);
         if (!cause || cause->order == DR_ORDER_LATER) /* what is no cure explains nothing away */

@@ -11,15 +11,15 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         dr_below(f->data_bytes, f->limits.memory))
         return false;
     struct dr_text data, memory, again;
-    out->weight =
-        f->stall_share * (dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] : 1);
+    const enum dr_stage stage = dr_storage_stage(c);
+    out->weight = f->stall_share * (dr_known(f->stage_share[stage]) ? f->stage_share[stage] : 1);
     out->order = DR_ORDER_CACHE;
     DR_SAY(out->sentence,
            "the data (about %s) do not fit in the memory of %s: %s/s are read that were in the "
            "page cache before",
            dr_bytes_text(&data, f->data_bytes), dr_bytes_text(&memory, f->limits.memory),
            dr_bytes_text(&again, f->refaults * 4096));
-    dr_gain_by_stage(c, out, DR_STAGE_READ, (struct dr_range){0.5, 0.1, 0});
+    dr_gain_by_stage(c, out, stage, (struct dr_range){0.5, 0.1, 0});
     const bool cgroup = f->limits.memory < 0.95 * f->limits.memory_machine;
     DR_SAY(out->advice, "%s%s",
            cgroup ? "raise the container's memory limit (the page cache counts against it) to hold "

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* With one thread each, workers share the CPUs without switching: what is left is the CPU time of all
- * threads less the kernel's part of it. Threads that spin are in there, so it may be less still: down to
- * what the main thread used. */
+/* With one thread each, workers share the CPUs without switching. What a batch takes then is at most the CPU time of
+ * all threads less the kernel's part of it, threads that spin at barriers included, and at least what the main thread
+ * used, its part of the work. Nothing tells how much of the rest is spinning: the estimate is the geometric mean. */
 static void gain(const struct dr_case *c, struct dr_finding *out, double workers)
 {
     const struct dr_facts *f = c->facts;
@@ -16,14 +16,15 @@ static void gain(const struct dr_case *c, struct dr_finding *out, double workers
     const double wasted = fmax(0, f->worker_system_share - DR_STORM_KERNEL);
     const double left = workers * f->worker_cpus * f->step * (1 - wasted) / cpus;
     const double least = f->batch_cpu_mean / cpus, most = fmax(1, c->ceiling);
-    const double mid = fmin(most, fmax(1, f->step / fmax(f->compute, left)));
+    const double between = dr_above(least, 0) ? sqrt(left * fmin(least, left)) : left;
+    const double mid = fmin(most, fmax(1, f->step / fmax(f->compute, between)));
     const double high = fmin(most, f->step / fmax(f->compute, least));
     if (!dr_known(left) || !dr_known(c->ceiling)) {
         DR_SAY(out->basis, "cannot be told from this run: measure it");
         return;
     }
     out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
-    DR_SAY(out->basis, "CPU time of all threads without the kernel's share, on %.3g CPUs", cpus);
+    DR_SAY(out->basis, "between the CPU time of all threads and that of the main thread, on %.3g CPUs", cpus);
 }
 
 static bool check(const struct dr_case *c, struct dr_finding *out)

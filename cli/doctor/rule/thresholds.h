@@ -66,6 +66,7 @@
 #define DR_OPENS           0.5       /* opens a sample: about a file for each */
 #define DR_DISK_IS_BUSY       0.80      /* table, D7: high; saturates early on NVMe, so never alone */
 #define DR_DISK_STATE      0.30      /* reasoned: share of a worker's time in state D */
+#define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; below it state D is something else */
 #define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; below it is chatter, not data */
 #define DR_REFAULTS_MATTER        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */

@@ -7,7 +7,8 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_has_processes(c) || !(f->batch_mean < DR_TINY_BATCH))
+    /* What takes the training thread long to receive is no small work, only badly packed. */
+    if (!dr_has_processes(c) || !(f->batch_mean < DR_TINY_BATCH) || dr_above(f->main_cpu_in_next, DR_TINY_BATCH))
         return false;
     const double start_share = f->loader.persistent ? NAN : f->respawn / f->epoch_seconds;
     const bool start_costs_more =
