@@ -249,7 +249,7 @@ def machine() -> dict:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],
         "traceml": TRACEML_VERSION,
     }
 
