@@ -1,25 +1,11 @@
-/* tiff.c - TIFF: the codec, uncompressed pixels, and the turning of the image
+/* tiff.c - TIFF: the codec, and uncompressed pixels
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/tiff_file.h"
+#include "codec/tiff_sink.h"
 
 #include <string.h>
 #include <tiffio.h>
-
-/* How an image becomes upright: first rows become columns, then left and right change places, then top
- * and bottom. */
-struct turn {
-    bool transpose, mirror, flip;
-};
-
-static struct turn turn_of(uint32_t orientation)
-{
-    return (struct turn){
-        .transpose = orientation >= 5,
-        .mirror = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7,
-        .flip = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8};
-}
 
 static bool probe(const uint8_t *data, size_t size)
 {
@@ -32,137 +18,22 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     struct st_tiff t;
     (void)state;
     const int rc = st_tiff_parse(in, &t, err);
-    const bool on_side = turn_of(t.orientation).transpose;
+    const bool on_side = t.orientation >= 5;
     *out = (struct st_header){on_side ? t.height : t.width, on_side ? t.width : t.height, 1, 1,
                               st_scratch_for(4, t.width, t.height)}; /* a strip may be all of it */
     return rc;
 }
 
-/* The part of a row that the region wants; false where that is nothing. */
-static bool clip(const struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t count, uint32_t *from,
-                 uint32_t *n)
-{
-    const struct st_region *r = &s->region;
-    const uint64_t end = (uint64_t)x + count < (uint64_t)r->x + r->width ? (uint64_t)x + count
-                                                                         : (uint64_t)r->x + r->width;
-    *from = x > r->x ? x : r->x;
-    *n = end > *from ? (uint32_t)(end - *from) : 0;
-    return *n > 0 && y >= r->y && y < r->y + r->height;
-}
-
-/* RGB pixels to their place in the turned image. */
-static void place(struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t n, const uint8_t *rgb)
-{
-    uint8_t *to =
-        s->first + (ptrdiff_t)(y - s->region.y) * s->down + (ptrdiff_t)(x - s->region.x) * s->across;
-    for (uint32_t i = 0; i < n; i++, to += s->across, rgb += 3)
-        memcpy(to, rgb, 3);
-}
-
-static const uint8_t *turn_bits(struct st_tiff_sink *s, const uint8_t *row, uint32_t x, uint32_t n)
-{
-    const uint64_t end = st_packed_size(&s->packing, (uint64_t)x + n);
-    for (uint64_t i = (uint64_t)x * s->packing.bits / 8; i < end; i++) {
-        uint8_t b = row[i];
-        b = (uint8_t)(b >> 4 | b << 4);
-        b = (uint8_t)((b & 0xcc) >> 2 | (b & 0x33) << 2);
-        s->reversed[i] = (uint8_t)((b & 0xaa) >> 1 | (b & 0x55) << 1);
-    }
-    return s->reversed;
-}
-
-void st_tiff_put(struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t count, const uint8_t *row)
-{
-    uint32_t from, n;
-    if (!clip(s, x, y, count, &from, &n))
-        return;
-    if (s->reversed)
-        row = turn_bits(s, row, from - x, n);
-    if (s->across == 3) {
-        uint8_t *to = s->first + (ptrdiff_t)(y - s->region.y) * s->down;
-        st_to_rgb(&s->packing, row, from - x, n, to + 3 * (size_t)(from - s->region.x));
-    } else {
-        st_to_rgb(&s->packing, row, from - x, n, s->line);
-        place(s, from, y, n, s->line);
-    }
-}
-
-void st_tiff_put_plane(struct st_tiff_sink *s, uint32_t plane, uint32_t x, uint32_t y, uint32_t count,
-                       const uint8_t *row, uint32_t step, uint32_t high)
-{
-    uint32_t from, n;
-    if (!clip(s, x, y, count, &from, &n))
-        return;
-    const uint8_t *in = row + (size_t)(from - x) * step + high;
-    uint8_t *to =
-        s->planes + 4 * ((uint64_t)(y - s->region.y) * s->region.width + (from - s->region.x)) + plane;
-    for (uint32_t i = 0; i < n; i++, in += step, to += 4)
-        *to = *in;
-}
-
-/* The planes have come together: to RGB with them. */
-static void put_planes(struct st_tiff_sink *s)
-{
-    const struct st_region *r = &s->region;
-    s->packing.bits = 32;
-    for (uint8_t i = 0; i < 4; i++)
-        s->packing.at[i] = s->tiff->bands > 2 ? i : 0;
-    s->reversed = NULL;
-    for (uint32_t y = 0; y < r->height; y++)
-        st_tiff_put(s, r->x, r->y + y, r->width, s->planes + 4 * (uint64_t)y * r->width);
-}
-
-static int take_memory(struct st_tiff_sink *s, struct st_arena *arena, struct stoker_error *err)
-{
-    const struct st_region *r = &s->region;
-    const uint64_t pixels = (uint64_t)r->width * r->height;
-    s->line = st_arena_take(arena, 3 * (uint64_t)r->width);
-    const bool turned = s->tiff->reversed && s->tiff->compression == ST_TIFF_RAW;
-    s->reversed = turned ? st_arena_take(arena, st_packed_size(&s->packing, s->tiff->width)) : NULL;
-    const bool planes = s->tiff->separate && s->tiff->bands > 1 && s->tiff->photometric != ST_TIFF_YCBCR;
-    s->planes = planes ? st_arena_take(arena, 4 * pixels) : NULL;
-    if (!s->line || (turned && !s->reversed) || (planes && !s->planes))
-        return st_fail(err, STOKER_ENOMEM, "TIFF: no memory for %u x %u pixels", r->width, r->height);
-    if (planes)
-        memset(s->planes, 0, 4 * pixels);
-    return STOKER_OK;
-}
-
-/* Lays the stored region out over the picture: `how` is in upright coordinates. */
-static int open_sink(struct st_tiff_sink *s, const struct st_tiff *t, struct st_region r,
-                     struct st_arena *arena, struct st_view *out, struct stoker_error *err)
-{
-    const struct turn turn = turn_of(t->orientation);
-    *s = (struct st_tiff_sink){.tiff = t, .packing = t->packing};
-    s->packing.table = t->table;
-    const int rc = st_rgb_take(out, arena, r.width, r.height, err);
-    if (rc)
-        return rc;
-    const ptrdiff_t right = turn.mirror ? -3 : 3, below = turn.flip ? -out->stride : out->stride;
-    s->first = out->data + (turn.mirror ? 3 * (ptrdiff_t)(r.width - 1) : 0) +
-               (turn.flip ? out->stride * (ptrdiff_t)(r.height - 1) : 0);
-    s->across = turn.transpose ? below : right;
-    s->down = turn.transpose ? right : below;
-    const uint32_t width = turn.transpose ? t->height : t->width,
-                   height = turn.transpose ? t->width : t->height;
-    if (turn.mirror)
-        r.x = width - r.x - r.width;
-    if (turn.flip)
-        r.y = height - r.y - r.height;
-    s->region = turn.transpose ? (struct st_region){r.y, r.x, r.height, r.width} : r;
-    return take_memory(s, arena, err);
-}
-
-/* Strips and tiles as they lie in the file. */
+/* Strips and tiles as stored in the file. */
 struct raw {
     struct st_bytes in;
     struct st_tiff *tiff;
     struct st_tiff_sink *sink;
     struct stoker_error *err;
-    struct st_packing packing; /* of a block's rows: one plane, where they are separate */
+    struct st_packing packing; /* of a block's rows: of one plane, if planes are separate */
 };
 
-/* Pillow takes each plane for bytes, whatever its depth, and refuses what has no letter of its own. */
+/* Pillow treats each plane as bytes, whatever its depth, and refuses modes without a letter. */
 static bool packing_of_plane(struct raw *w)
 {
     struct st_tiff *t = w->tiff;
@@ -211,9 +82,9 @@ static uint64_t blocks_down(const struct st_tiff *t)
     return (t->height + t->block_height - 1) / t->block_height;
 }
 
-/* Where a block lies. Superfluous offsets begin again at the first block; Pillow paints them in the
- * order of the file, so that the farthest is seen. Of those that cover the whole image it takes the last
- * named. */
+/* The offset of a block. Surplus offsets start again at the first block; Pillow paints them in file
+ * order, so that the farthest one is visible. If each covers the whole image, it uses the last one
+ * listed. */
 static int64_t offset_of(const struct st_tiff *t, uint64_t block)
 {
     const uint64_t blocks = blocks_across(t) * blocks_down(t);
@@ -229,8 +100,8 @@ static int64_t offset_of(const struct st_tiff *t, uint64_t block)
     return farthest;
 }
 
-/* Paints what the region wants of a block. One that the file cuts off is an error in any case: a bad file
- * is one whatever part of it is wanted. */
+/* Paints the part of a block that lies in the region. A truncated block is always an error: a bad file
+ * is refused whatever part of it is needed. */
 static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, uint64_t y)
 {
     const struct st_tiff *t = w->tiff;
@@ -238,16 +109,16 @@ static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, 
     const uint64_t high = y + t->block_height < t->height ? t->block_height : t->height - y;
     const uint64_t row = st_packed_size(&w->packing, wide);
     uint64_t stride = row, bytes;
-    if (x + t->block_width > t->width) /* a tile at the edge is stored whole */
+    if (x + t->block_width > t->width) /* a tile at the edge is stored in full */
         stride = t->block_width * (t->separate ? t->bits : t->packing.bits) / 8;
     const int64_t at = offset_of(t, index);
     if (stride < row)
-        return st_fail(w->err, STOKER_ECORRUPT, "TIFF: tiles of %llu columns",
+        return st_fail(w->err, STOKER_ECORRUPT, "TIFF: invalid tile width of %llu columns",
                        (unsigned long long)t->block_width);
     if (at < 0 || (uint64_t)at > w->in.size || !st_mul(stride, high - 1, &bytes) ||
         !st_add(bytes, row, &bytes) || w->in.size - (uint64_t)at < bytes)
         return st_fail(w->err, STOKER_ECORRUPT,
-                       "TIFF: the file ends within the pixels at column %llu, row %llu",
+                       "TIFF: the file ends inside the pixels at column %llu, row %llu",
                        (unsigned long long)x, (unsigned long long)y);
     const struct st_region *r = &w->sink->region;
     if (x >= (uint64_t)r->x + r->width || x + wide <= r->x || y >= (uint64_t)r->y + r->height ||
@@ -264,7 +135,7 @@ static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, 
     return STOKER_OK;
 }
 
-/* Whether the file can hold what it announces, before there is memory taken for it. */
+/* Whether the file can contain what it announces; checked before memory is allocated. */
 static int check_raw(struct st_bytes in, const struct st_tiff *t, struct stoker_error *err)
 {
     const uint64_t width = t->block_width < t->width ? t->block_width : t->width;
@@ -273,10 +144,10 @@ static int check_raw(struct st_bytes in, const struct st_tiff *t, struct stoker_
     const uint64_t blocks =
         blocks_across(t) * blocks_down(t) * (t->separate && t->bands > 1 ? t->bands : 1);
     if (t->offsets.count < blocks || (t->separate && t->offsets.count > blocks))
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: %llu strips or tiles are needed, %llu are there",
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: %llu strips or tiles are needed, but there are %llu",
                        (unsigned long long)blocks, (unsigned long long)t->offsets.count);
     if (width * bits / 8 * height > in.size)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels in a file of %zu bytes", t->width,
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels do not fit into a file of %zu bytes", t->width,
                        t->height, in.size);
     return STOKER_OK;
 }
@@ -314,11 +185,11 @@ static int decode(void *state, struct st_bytes in, const struct st_decode *how, 
     if (!rc && raw)
         rc = check_raw(in, &t, err);
     if (!rc)
-        rc = open_sink(&sink, &t, how->region, arena, out, err);
+        rc = st_tiff_sink_open(&sink, &t, how->region, arena, out, err);
     if (!rc)
         rc = raw ? decode_raw(in, &t, &sink, err) : st_tiff_decode_lib(in, &t, &sink, arena, err);
-    if (!rc && sink.planes)
-        put_planes(&sink);
+    if (!rc)
+        st_tiff_sink_finish(&sink);
     return rc;
 }
 

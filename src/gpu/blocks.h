@@ -1,4 +1,4 @@
-/* blocks.h - the kernels: what one block does, phase by phase
+/* blocks.h - the kernels: the work of one block, phase by phase
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "gpu/stage.h"
 
-/* Where pixel `x`, `y` of the tile lies in tile->out: that is as the output will be. */
+/* Where pixel `x`, `y` of the tile is kept in tile->out, which is in output order. */
 ST_BOTH uint32_t *st_out_at(struct st_tile *tile, const struct st_spot *spot, int32_t x, int32_t y)
 {
     x = spot->mirror ? spot->width - 1 - x : x;
@@ -44,7 +44,7 @@ ST_BOTH void st_make_blurred(struct st_tile *tile, const struct st_spot *spot,
                         : st_blur_lone(*blur, spot->x + lane, strip->y + r);
 }
 
-/* Pixels as the stage before left them. */
+/* Loads the pixels left by the previous stage. */
 ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *tile,
                             const struct st_spot *spot, uint32_t thread)
 {
@@ -58,18 +58,19 @@ ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *ti
             st_load(plane + (int64_t)(spot->y + y) * batch->width + spot->x + lane);
 }
 
-/* The rest of a block, once its pixels are made: deeds, then the sum handed on or the tile finished. */
+/* The rest of a block, once its pixels are made: ops, then either the sum is passed on or the tile is
+ * finished. */
 ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot)
 {
     if (tile->plan.from < tile->plan.to || !tile->plan.last)
-        ST_PHASE(st_deeds_tile(batch, tile, spot, thread));
+        ST_PHASE(st_pending_tile(batch, tile, spot, thread));
     if (tile->plan.last) {
         ST_PHASE(st_finish_tile(batch, tile, spot, thread));
         if (spot->job->erase_count)
             ST_PHASE(st_erase_tile(batch, spot, thread));
     } else if (tile->plan.summed) {
         ST_PHASE(if (thread == 0) st_add_global(
-            batch->sums + spot->row * ST_DEEDS_MAX + batch->stage, tile->plan.sum));
+            batch->sums + spot->row * ST_PENDING_MAX + batch->stage, tile->plan.sum));
     }
 }
 
@@ -93,15 +94,15 @@ ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *til
     st_end(batch, tile, &spot);
 }
 
-ST_BOTH void st_deeds_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
 {
     const struct st_spot spot = st_spot_of(batch, block);
     ST_PHASE(st_begin(batch, tile, &spot, thread));
     if (tile->plan.idle)
         return;
-    const struct st_job_deed *deed = st_deeds_of(batch, spot.job) + tile->plan.from;
-    if (deed->kind == ST_DEED_BLUR) {
-        const struct st_blur blur = st_blur_of(batch, &spot, deed);
+    const struct st_job_pending *op = st_pending_of(batch, spot.job) + tile->plan.from;
+    if (op->kind == ST_PENDING_BLUR) {
+        const struct st_blur blur = st_blur_of(batch, &spot, op);
         ST_ROLLED
         for (int32_t y = spot.y; y < spot.y + spot.height;) {
             const struct st_blur_strip strip = st_blur_strip_at(&spot, &blur, y);

@@ -13,11 +13,11 @@ struct st_gpu_kernels {
     const struct st_cuda *cuda;
     int device;
     struct CUmod_st *module;
-    struct CUfunc_st *rows, *deeds;
+    struct CUfunc_st *rows, *pending;
     uint64_t lut;
-    uint64_t plane_bytes;      /* of all rows */
+    uint64_t plane_bytes;      /* for all rows */
     uint64_t scratch;
-    struct st_gpu_batch batch; /* all that stays the same from batch to batch */
+    struct st_gpu_batch batch; /* everything that is the same for all batches */
 };
 
 static int load(struct st_gpu_kernels *k, struct stoker_error *err)
@@ -31,12 +31,11 @@ static int load(struct st_gpu_kernels *k, struct stoker_error *err)
     }
     result = k->cuda->ModuleGetFunction(&k->rows, k->module, "st_gpu_rows");
     if (!result)
-        result = k->cuda->ModuleGetFunction(&k->deeds, k->module, "st_gpu_deeds");
+        result = k->cuda->ModuleGetFunction(&k->pending, k->module, "st_gpu_pending");
     return result ? st_cuda_fail(k->cuda, k->device, result, err, what) : STOKER_OK;
 }
 
-/* The table of finished values, to stay on the device. It outlives us on the host, too, so nobody waits.
- */
+/* Uploads the table of finished values. The host's copy outlives the upload, so nobody has to wait. */
 static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, struct CUstream_st *stream,
                   struct stoker_error *err)
 {
@@ -51,7 +50,7 @@ static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, stru
                   : STOKER_OK;
 }
 
-/* The sizes that kernels count with. */
+/* Sets the sizes that the kernels use. */
 static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, struct stoker_error *err)
 {
     struct st_gpu_batch *b = &k->batch;
@@ -67,10 +66,10 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
     const bool fits = st_mul((uint64_t)want->width * (uint64_t)want->height, want->rows, &pixels) &&
                       st_mul(pixels, sizeof(uint32_t), &k->plane_bytes) &&
                       k->plane_bytes < UINT64_MAX / 4 &&
-                      st_mul(want->rows, sizeof(uint64_t) * ST_DEEDS_MAX, &sums) &&
+                      st_mul(want->rows, sizeof(uint64_t) * ST_PENDING_MAX, &sums) &&
                       st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
     if (!fits || (want->channels != 1 && want->channels != 3))
-        return st_fail(err, STOKER_EINVAL, "%u rows of %d x %d x %d values are more than kernels count",
+        return st_fail(err, STOKER_EINVAL, "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
                        want->rows, want->width, want->height, want->channels);
     k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + sums;
     return STOKER_OK;
@@ -82,7 +81,7 @@ int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda,
 {
     struct st_gpu_kernels *k = st_calloc(1, sizeof *k);
     if (!k)
-        return st_fail(err, STOKER_ENOMEM, "out of memory while kernels were loaded");
+        return st_fail(err, STOKER_ENOMEM, "out of memory while loading the GPU's kernels");
     k->cuda = cuda;
     k->device = device;
     int status = settle(k, want, err);
@@ -112,18 +111,18 @@ void st_gpu_kernels_close(struct st_gpu_kernels *kernels)
 
 uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels) { return kernels->scratch; }
 
-/* Kernels that come after the first one: those of the row that has most deeds of the kind that wait for
- * a whole image. */
+/* The number of kernels after the first one: determined by the row with the most ops that need a whole
+ * image. */
 static uint32_t stages_after(const struct st_gpu_launch *launch)
 {
     const struct st_job *jobs = (const struct st_job *)(const void *)launch->host;
     uint32_t most = 0;
     for (uint32_t row = 0; row < launch->count; row++) {
-        const struct st_job_deed *deeds =
-            (const struct st_job_deed *)(const void *)(launch->host + jobs[row].deeds);
+        const struct st_job_pending *pending =
+            (const struct st_job_pending *)(const void *)(launch->host + jobs[row].pending);
         uint32_t stages = 0;
-        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].deed_count; i++)
-            stages += st_deed_begins(deeds[i].kind);
+        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].pending_count; i++)
+            stages += st_pending_begins(pending[i].kind);
         most = stages > most ? stages : most;
     }
     return most;
@@ -138,18 +137,18 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
     const uint32_t stages = stages_after(launch);
     const uint64_t sums = launch->scratch + st_align(2 * k->plane_bytes, 8);
     int result = ST_CU_SUCCESS;
-    if (stages > ST_DEEDS_MAX || (stages && !k->scratch))
-        return st_fail(err, STOKER_EINVAL, "a row has more to be done than its loader said");
+    if (stages > ST_PENDING_MAX || (stages && !k->scratch))
+        return st_fail(err, STOKER_EINVAL, "a row has more pending ops than its loader announced");
     batch.raw = (const uint8_t *)(uintptr_t)launch->raw;
     batch.images = (uint8_t *)(uintptr_t)launch->images;
     batch.planes = (uint32_t *)(uintptr_t)launch->scratch;
     batch.sums = (uint64_t *)(uintptr_t)sums;
     if (stages)
-        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_DEEDS_MAX * sizeof(uint64_t),
+        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_PENDING_MAX * sizeof(uint64_t),
                                         launch->stream);
     for (uint32_t stage = 0; !result && stage <= stages; stage++) {
         batch.stage = stage;
-        result = k->cuda->LaunchKernel(stage ? k->deeds : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
+        result = k->cuda->LaunchKernel(stage ? k->pending : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
                                        launch->stream, arguments, NULL);
     }
     return result ? st_cuda_fail(k->cuda, k->device, result, err, "launching the kernels") : STOKER_OK;

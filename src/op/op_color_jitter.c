@@ -5,12 +5,12 @@
 #include "op/op.h"
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };
-static const enum st_deed_kind deed_of[CHANGES] = {ST_DEED_BRIGHTNESS, ST_DEED_CONTRAST,
-                                                   ST_DEED_SATURATION, ST_DEED_HUE};
+static const enum st_pending_kind pending_of[CHANGES] = {ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST,
+                                                         ST_PENDING_SATURATION, ST_PENDING_HUE};
 
 struct color_jitter {
     struct st_list range[CHANGES];
-    bool active[CHANGES]; /* the range holds more than the factor that changes nothing */
+    bool active[CHANGES]; /* the range contains more than the neutral factor */
 };
 
 #define RANGE(text, which, low, high, what)                                                             \
@@ -20,16 +20,16 @@ struct color_jitter {
     }
 
 static const struct st_param params[] = {
-    RANGE("brightness", BRIGHTNESS, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("contrast", CONTRAST, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("saturation", SATURATION, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("hue", HUE, -0.5, 0.5, "by how much of the colour circle, or low and high"),
+    RANGE("brightness", BRIGHTNESS, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("contrast", CONTRAST, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("saturation", SATURATION, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("hue", HUE, -0.5, 0.5, "maximum shift as a fraction of the colour circle, or low and high"),
     {0},
 };
 
 static const char *const names[CHANGES] = {"brightness", "contrast", "saturation", "hue"};
 
-/* One number is a distance from the factor that changes nothing; factors do not go below 0. */
+/* A single number is a distance from the neutral factor; factors are at least 0. */
 static int settle(struct st_list *range, int which, bool *active, struct stoker_error *err)
 {
     const double centre = which == HUE ? 0 : 1;
@@ -74,7 +74,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     for (int i = 0; rc >= 0 && i < CHANGES; i++)
         if (j->active[order[i]])
             rc = st_image_do(
-                image, (struct st_deed){.kind = deed_of[order[i]], .factor = factor[order[i]]}, err);
+                image, (struct st_pending){.kind = pending_of[order[i]], .factor = factor[order[i]]}, err);
     return rc;
 }
 
@@ -85,5 +85,5 @@ const struct st_op st_op_color_jitter = {
     .params = params,
     .plan = plan,
     .run = run,
-    .deeds = true,
+    .pending = true,
 };

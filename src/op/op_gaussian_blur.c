@@ -16,13 +16,13 @@ static const struct st_param params[] = {
      .min = 1,
      .max = 65535,
      .required = true,
-     .help = "odd: horizontal and vertical, or both at once"},
+     .help = "odd: horizontal and vertical, or one number for both"},
     {.name = "sigma",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct gaussian_blur, sigma),
      .min = 1e-6,
      .max = 1e6,
-     .help = "the blur's radius, or low and high (0.1, 2)"},
+     .help = "standard deviation, or low and high of a range to draw from (0.1, 2)"},
     {0},
 };
 
@@ -36,7 +36,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     if (rc < 0)
         return rc;
     if (b->across % 2 == 0 || b->down % 2 == 0)
-        return st_fail(err, STOKER_EINVAL, "gaussian_blur: kernel_size should be odd, not %d x %d",
+        return st_fail(err, STOKER_EINVAL, "gaussian_blur: kernel_size must be odd, not %d x %d",
                        b->across, b->down);
     if (b->sigma.count == 1)
         b->sigma = (struct st_list){.count = 2, .value = {b->sigma.value[0], b->sigma.value[0]}};
@@ -47,16 +47,16 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 {
     const struct gaussian_blur *b = self;
     const int32_t width = st_image_width(image), height = st_image_height(image);
-    const struct st_deed deed = {.kind = ST_DEED_BLUR,
-                                 .across = b->across,
-                                 .down = b->down,
-                                 .sigma = st_rng_range(rng, b->sigma.value[0], b->sigma.value[1])};
+    const struct st_pending op = {.kind = ST_PENDING_BLUR,
+                                  .across = b->across,
+                                  .down = b->down,
+                                  .sigma = st_rng_range(rng, b->sigma.value[0], b->sigma.value[1])};
     if (b->across / 2 >= width || b->down / 2 >= height)
         return st_fail(err, STOKER_EINVAL,
                        "gaussian_blur: a kernel of %d x %d is too large for an image of "
                        "%d x %d",
                        b->across, b->down, width, height);
-    return st_image_do(image, deed, err);
+    return st_image_do(image, op, err);
 }
 
 const struct st_op st_op_gaussian_blur = {
@@ -66,5 +66,5 @@ const struct st_op st_op_gaussian_blur = {
     .params = params,
     .plan = plan,
     .run = run,
-    .deeds = true,
+    .pending = true,
 };

@@ -1,4 +1,4 @@
-/* op_grayscale.c - grey images, always or now and then
+/* op_grayscale.c - converts images to grey, always or at random
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static const struct st_param random_params[] = {
      .offset = offsetof(struct grayscale, p),
      .def = 0.1,
      .max = 1,
-     .help = "how often"},
+     .help = "probability"},
     {0},
 };
 
@@ -34,7 +34,7 @@ static int make_grey(struct st_image *image, int32_t channels, struct stoker_err
 {
     struct st_view pixels, out;
     if (st_image_channels(image) == channels)
-        return channels == 3 ? st_image_do(image, (struct st_deed){.kind = ST_DEED_GREY}, err)
+        return channels == 3 ? st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err)
                              : STOKER_OK;
     const int rc = st_image_pixels(image, false, true, &pixels, err);
     if (rc < 0)
@@ -56,7 +56,7 @@ static int plan_always(void *self, struct st_shape *shape, struct st_finish_spec
     (void)finish;
     const struct grayscale *g = self;
     if (g->channels == 2)
-        return st_fail(err, STOKER_EINVAL, "grayscale: num_output_channels should be 1 or 3");
+        return st_fail(err, STOKER_EINVAL, "grayscale: num_output_channels is 2; allowed are 1 and 3");
     shape->channels = g->channels;
     return st_plan_picture(shape, "grayscale", err);
 }
@@ -86,20 +86,20 @@ static int run_random(const void *self, struct st_rng *rng, struct st_image *ima
 
 const struct st_op st_op_grayscale = {
     .name = "grayscale",
-    .help = "makes the image grey",
+    .help = "converts the image to grey",
     .self_size = sizeof(struct grayscale),
     .params = always_params,
     .plan = plan_always,
     .run = run_always,
-    .deeds = true,
+    .pending = true,
 };
 
 const struct st_op st_op_random_grayscale = {
     .name = "random_grayscale",
-    .help = "makes the image grey, now and then",
+    .help = "converts the image to grey with probability p",
     .self_size = sizeof(struct grayscale),
     .params = random_params,
     .plan = plan_random,
     .run = run_random,
-    .deeds = true,
+    .pending = true,
 };

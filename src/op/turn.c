@@ -1,4 +1,4 @@
-/* turn.c - the eight ways an image can lie: EXIF orientation, mirroring, flipping
+/* turn.c - the eight orientations of an image: EXIF orientation, mirroring, flipping
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ bool st_view_take(struct st_view *view, struct st_arena *arena, int32_t width, i
     return view->data != NULL;
 }
 
-/* Pixels `step` bytes apart become neighbours. */
+/* Copies pixels `step` bytes apart to adjacent ones. */
 static void gather_row(uint8_t *to, const uint8_t *from, ptrdiff_t step, int32_t count, int32_t channels)
 {
     if (channels == 3) {

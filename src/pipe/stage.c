@@ -1,9 +1,9 @@
-/* stage.c - one row for a device: what is left to do, written into the slot's host half
+/* stage.c - writes a row's remaining work into the slot's host half, for a device to do
  *
- * A row takes one piece of the heap, with everything that belongs to it. Each row may take as much as
- * its reserve; what is more comes out of a share that all rows of the batch draw from, first come, first
- * served. A row that gets nothing from it is made smaller by its worker, until it fits into its reserve.
- * The bytes that come out of the device are the same.
+ * A row takes one piece of the heap that holds everything it needs. Each row is guaranteed its reserve;
+ * more comes out of a share that all rows of the batch draw from, first come, first served. If the share
+ * is exhausted, the worker does more of the row's work itself until the rest fits into the reserve. The
+ * device's output is the same either way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,22 +14,22 @@
 #include <string.h>
 
 enum {
-    REGION_MAX = 4 << 20, /* beyond, the copy costs more than a worker's resize */
-    WEIGHTS_ROOM = 1024,  /* for usual blurs */
+    REGION_MAX = 4 << 20, /* for larger regions, the copy costs more than a resize by the worker */
+    WEIGHTS_ROOM = 1024,  /* enough for typical blurs */
 };
 
-/* A row's things, and where they lie in its piece. */
+/* What belongs to a row, and where it lies in its piece of the heap. */
 struct parts {
     struct st_view pixels;
     uint64_t pixels_at;
-    uint64_t decoded; /* not 0: their address on the device, where they are already */
+    uint64_t decoded; /* not 0: device address of pixels that the device has decoded */
     uint32_t stride;
     bool nearest, vertical_first;
-    struct st_taps x, y; /* width 0: that side stays; nearest: `first` alone */
+    struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
     uint64_t x_at, y_at;
-    const struct st_deed *deed;
-    uint32_t deed_count;
-    uint64_t deeds_at, weights_at;
+    const struct st_pending *pending;
+    uint32_t pending_count;
+    uint64_t pending_at, weights_at;
     struct st_erases erases;
     uint64_t erases_at, values_at;
     uint64_t bytes;
@@ -50,9 +50,9 @@ static uint64_t side_bytes(const struct st_taps *taps, bool nearest)
     return taps->width ? (uint64_t)taps->count * each * sizeof(int32_t) : 0;
 }
 
-static uint64_t weights_bytes(const struct st_deed *deed)
+static uint64_t weights_bytes(const struct st_pending *op)
 {
-    return deed->kind == ST_DEED_BLUR ? (uint64_t)(deed->across / 2 + deed->down / 2 + 2) * sizeof(float)
+    return op->kind == ST_PENDING_BLUR ? (uint64_t)(op->across / 2 + op->down / 2 + 2) * sizeof(float)
                                       : 0;
 }
 
@@ -64,9 +64,9 @@ static void measure(struct parts *p)
         p->stride = (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
     p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
     p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
-    for (uint32_t k = 0; k < p->deed_count; k++)
-        weights += weights_bytes(&p->deed[k]);
-    p->deeds_at = add_part(&p->bytes, p->deed_count * sizeof(struct st_job_deed));
+    for (uint32_t k = 0; k < p->pending_count; k++)
+        weights += weights_bytes(&p->pending[k]);
+    p->pending_at = add_part(&p->bytes, p->pending_count * sizeof(struct st_job_pending));
     p->weights_at = add_part(&p->bytes, weights);
     for (uint32_t k = 0; k < p->erases.count; k++)
         values += p->erases.list[k].bytes;
@@ -81,7 +81,7 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
     const uint64_t stride = st_align((uint64_t)shape->width * (uint64_t)shape->channels, 4);
     if (!st_mul(stride, (uint64_t)shape->height, &pixels) || pixels > UINT32_MAX || values > UINT32_MAX)
         return false;
-    add_part(&bytes, ST_DEEDS_MAX * sizeof(struct st_job_deed));
+    add_part(&bytes, ST_PENDING_MAX * sizeof(struct st_job_pending));
     add_part(&bytes, WEIGHTS_ROOM);
     add_part(&bytes, erases * sizeof(struct st_job_erase));
     add_part(&bytes, values);
@@ -90,7 +90,8 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
     return true;
 }
 
-/* A piece of the heap; false where the row's reserve and what is left of the share do not hold it. */
+/* Takes a piece of the heap; false if neither the row's reserve nor the rest of the share can hold
+ * it. */
 static bool take(struct st_slot *slot, uint64_t bytes, uint64_t *at)
 {
     const uint64_t reserve = slot->shape.reserve, more = bytes > reserve ? bytes - reserve : 0;
@@ -119,24 +120,24 @@ static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
     return (struct st_job_side){.at = base + at, .width = nearest ? -1 : taps->width};
 }
 
-static void put_deeds(uint8_t *piece, uint64_t base, const struct parts *p)
+static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)
 {
-    struct st_job_deed *to = (struct st_job_deed *)(void *)(piece + p->deeds_at);
+    struct st_job_pending *to = (struct st_job_pending *)(void *)(piece + p->pending_at);
     uint64_t at = p->weights_at;
-    for (uint32_t k = 0; k < p->deed_count; k++) {
-        const struct st_deed *deed = &p->deed[k];
-        to[k] = (struct st_job_deed){.kind = deed->kind, .factor = deed->factor};
-        if (deed->kind == ST_DEED_HUE)
-            to[k].factor = st_hue_shift(deed->factor);
-        if (deed->kind != ST_DEED_BLUR)
+    for (uint32_t k = 0; k < p->pending_count; k++) {
+        const struct st_pending *op = &p->pending[k];
+        to[k] = (struct st_job_pending){.kind = op->kind, .factor = op->factor};
+        if (op->kind == ST_PENDING_HUE)
+            to[k].factor = st_hue_shift(op->factor);
+        if (op->kind != ST_PENDING_BLUR)
             continue;
         float *weight = (float *)(void *)(piece + at);
-        st_blur_weights(deed->across, deed->sigma, weight);
-        st_blur_weights(deed->down, deed->sigma, weight + deed->across / 2 + 1);
+        st_blur_weights(op->across, op->sigma, weight);
+        st_blur_weights(op->down, op->sigma, weight + op->across / 2 + 1);
         to[k].weights = base + at;
-        to[k].across = deed->across;
-        to[k].down = deed->down;
-        at += weights_bytes(deed);
+        to[k].across = op->across;
+        to[k].down = op->down;
+        at += weights_bytes(op);
     }
 }
 
@@ -163,7 +164,7 @@ static void put_pixels(uint8_t *to, const struct parts *p)
         memcpy(to, st_row(&p->pixels, y), row);
 }
 
-/* All of it, if there is room. */
+/* Writes everything, if there is room. */
 static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
 {
     uint64_t base;
@@ -173,7 +174,7 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
     uint8_t *piece = slot->host + base;
     if (!p->decoded)
         put_pixels(piece + p->pixels_at, p);
-    put_deeds(piece, base, p);
+    put_pending(piece, base, p);
     put_erases(piece, base, p);
     *st_slot_job(slot, row) = (struct st_job){
         .pixels = p->decoded ? p->decoded : base + p->pixels_at,
@@ -189,9 +190,9 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .y = put_side(piece, base, p->y_at, &p->y, p->nearest),
         .mirror = image->mirror,
         .flip = image->flip,
-        .deeds = base + p->deeds_at,
+        .pending = base + p->pending_at,
         .erases = base + p->erases_at,
-        .deed_count = p->deed_count,
+        .pending_count = p->pending_count,
         .erase_count = p->erases.count,
     };
     return true;
@@ -212,7 +213,7 @@ static bool side_taps(const struct st_side *side, struct st_arena *arena, struct
     return true;
 }
 
-/* The tables of a resize that the device is to do; false when out of memory. */
+/* Computes the taps of a resize that the device is to do; false when out of memory. */
 static bool plan_resize(const struct st_resize *resize, struct st_arena *arena, struct parts *p)
 {
     const struct st_side x = st_resize_side_x(resize), y = st_resize_side_y(resize);
@@ -227,7 +228,7 @@ static int no_memory(const struct st_slot *slot, struct stoker_error *err)
                    slot->shape.height);
 }
 
-/* There is no room for the deeds' weights either: all but the erasing is done here. */
+/* There is no room for the pending ops' weights either: does everything but the erasing here. */
 static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
                     struct stoker_error *err)
 {
@@ -238,7 +239,7 @@ static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, 
     return put(slot, row, image, &p)
                ? 0
                : st_fail(err, STOKER_EINVAL,
-                         "the reserve of a row is too small: a fault of this library");
+                         "the reserve of a row is too small: this is a bug in stoker");
 }
 
 int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
@@ -247,10 +248,10 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     struct st_work *work = image->work;
     struct st_resize resize;
     bool resizes;
-    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     *resized = false;
     if (st_image_channels(image) != slot->shape.channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
+        return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
                        st_image_channels(image), slot->shape.channels);
     int rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
     if (rc < 0)
@@ -266,16 +267,16 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     *resized = true;
     if (!resizes)
         return put_made(slot, row, image, erases, err);
-    struct parts small = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts small = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0)
         return no_memory(slot, err);
     return put(slot, row, image, &small) ? 0 : put_made(slot, row, image, erases, err);
 }
 
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
-                      struct st_erases erases, const struct st_engine_image *decoded)
+                      struct st_erases erases, const struct st_jpeg_engine_image *decoded)
 {
-    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     struct st_resize resize;
     struct st_region window;
     bool resizes;

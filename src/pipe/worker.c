@@ -1,14 +1,13 @@
-/* worker.c - a worker's life: take tickets, make their samples, count their rows as done
+/* worker.c - the worker loop: take tickets, make their samples, count their rows as done
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
-#include "base/interrupt.h"
 #include "base/threads.h"
-#include "pipe/engine.h"
+#include "pipe/loader.h"
 
 enum {
-    TURN_NS = 60000, /* what one worker takes at once keeps it busy for about so long */
+    TURN_NS = 60000, /* target duration of the work that a worker takes at once */
     TURN_MOST = 64,  /* samples */
 };
 
@@ -47,14 +46,14 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     const uint64_t sample = slot->samples[row];
     const int rc = st_run_sample(worker, bytes, sample, sample, slot, row, &err);
     st_reader_done(loader->reader, ticket);
-    if (worker->stopped) /* the row stays unmade: nobody will ask for it */
+    if (worker->stopped) /* the row stays unmade: the epoch is being stopped */
         return;
     if (rc)
         st_bad_name(loader, sample, &err);
     st_worker_settle(worker, slot, row, rc, &err);
 }
 
-/* Reads and makes the ticket's sample. Only the end of the epoch leaves the row unmade: false. */
+/* Reads and makes the ticket's sample. False: the epoch ended, and the row was not made. */
 static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
 {
     struct stoker_error err;
@@ -77,108 +76,9 @@ static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
     return rc != STOKER_ECANCELED;
 }
 
-/* What batches take, where that is not known before: as much as the largest lately. */
-static void note_bytes(struct stoker_loader *loader, const struct st_slot *slot)
-{
-    const uint64_t bytes = atomic_load(&slot->memory.bytes), before = loader->batch_bytes;
-    loader->batch_bytes = bytes > before ? bytes : before - (before - bytes) / 8;
-}
-
-/* The last row of a batch is done. Lock held, and dropped while samples are stacked or sent. */
-static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
-{
-    const uint32_t count = st_epoch_batch_size(loader, slot->number);
-    slot->batch.epoch = loader->epoch.number;
-    slot->batch.index = loader->epoch.first_batch + slot->number;
-    slot->batch.count = count;
-    struct stoker_error err;
-    uint64_t copied = 0;
-    int rc = 0;
-    if (!st_bad_is_fatal(slot)) { /* else nobody will see more of it than its error */
-        pthread_mutex_unlock(&loader->lock);
-        rc = st_slot_complete(slot, count, &copied, &err);
-        pthread_mutex_lock(&loader->lock);
-    }
-    if (rc) { /* batches before this one are still delivered */
-        st_loader_break(loader, &err);
-        st_pool_give(loader, slot);
-    } else {
-        slot->state = ST_SLOT_READY;
-        note_bytes(loader, slot);
-        loader->count.copied += copied;
-    }
-    pthread_cond_broadcast(&loader->ready);
-}
-
-/* The slot that the next ticket belongs to, begun if need be; NULL: none is free. */
-static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
-{
-    if (!loader->filling) {
-        struct st_slot *slot = st_pool_take(loader);
-        if (!slot)
-            return NULL;
-        slot->state = ST_SLOT_FILLING;
-        st_gate_look(loader);
-        st_slot_begin(slot);
-        slot->number = loader->next_batch;
-        slot->todo = st_epoch_batch_size(loader, slot->number);
-        loader->filling = slot;
-        loader->next_row = 0;
-    }
-    return loader->filling;
-}
-
-void st_worker_rests(struct stoker_loader *loader)
-{
-    if (--loader->busy == 0 && (!loader->epoch.running || loader->broken.code))
-        pthread_cond_broadcast(&loader->ready); /* stop waits for this, and next for the last it may get */
-}
-
-uint32_t st_tickets_left(struct stoker_loader *loader)
-{
-    if (!loader->epoch.running || loader->broken.code || loader->next_ticket == loader->epoch.tickets)
-        return 0;
-    const struct st_slot *slot = slot_for_ticket(loader);
-    if (!slot && !loader->taking)
-        loader->tuning.hurry = false; /* there is nothing to begin */
-    return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
-}
-
-bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tickets *out)
-{
-    struct st_slot *slot = loader->filling;
-    *out = (struct st_tickets){slot, loader->next_ticket, loader->next_row, count};
-    loader->next_ticket += count;
-    loader->next_row += count;
-    if (loader->next_row == st_epoch_batch_size(loader, slot->number)) {
-        loader->filling = NULL;
-        loader->next_batch++;
-    }
-    loader->busy++;
-    const bool more = loader->next_ticket < loader->epoch.tickets;
-    if (more)
-        st_engines_wake(loader);
-    return more;
-}
-
-/* Whoever finds work wakes the next: the consumer, who must not be kept, wakes only the first. */
-void st_tickets_share(struct stoker_loader *loader, bool more)
-{
-    if (more)
-        pthread_cond_signal(&loader->work);
-}
-
-void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
-{
-    const bool made = loader->epoch.running && !st_interrupt_came(); /* else rows may be unmade */
-    if ((tickets->slot->todo -= tickets->count) == 0 && made)
-        batch_done(loader, tickets->slot);
-    st_worker_rests(loader);
-}
-
-/* How many of the batch's rows to take at once. Samples that are made faster than the lock changes hands are
- * taken several at a time; of what is under way each worker gets its share all the same, and one that is slow
- * is followed by one alone. */
+/* How many of the batch's rows to take at once. Samples that take less time than handing over the lock
+ * are taken several at a time, limited so that every worker gets a share of the work in progress; after
+ * a slow sample, only one is taken. */
 static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
 {
     const struct stoker_loader *loader = worker->loader;
@@ -194,7 +94,7 @@ static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
     return count ? (uint32_t)count : 1;
 }
 
-/* Slower at once, faster by and by. */
+/* Adapts to slower samples at once, to faster ones gradually. */
 static void note_pace(struct st_worker *worker, uint64_t ns, uint32_t count)
 {
     const uint64_t each = ns / count + 1;
@@ -232,13 +132,13 @@ void *st_worker_main(void *argument)
     struct st_worker *worker = argument;
     struct stoker_loader *loader = worker->loader;
 
-    /* Workers fill every CPU there is. The thread that trains, and those that keep a device's engines busy,
-     * want one rarely and at once. */
-    st_thread_stand_back();
+    /* Workers use every available CPU. The training thread, and the threads that keep a device's engines
+     * busy, need one rarely but immediately. */
+    st_thread_lower_priority();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
         if (st_tuning_rests(worker)) {
-            pthread_cond_signal(&loader->work); /* what woke this one was meant for one that works */
+            pthread_cond_signal(&loader->work); /* passes the wake-up on to an active worker */
             pthread_cond_wait(&loader->tuning.rest, &loader->lock);
             continue;
         }

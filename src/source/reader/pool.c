@@ -80,7 +80,7 @@ static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
     struct pool *pool = reader->engine_state;
-    st_thread_stand_back(); /* like the workers that it serves */
+    st_thread_lower_priority(); /* like the workers that it serves */
     pthread_mutex_lock(&reader->lock);
     while (!reader->closing) {
         struct st_berth *berth = st_ring_take(reader);
