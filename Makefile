@@ -7,6 +7,8 @@ all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
 bench: ; @scripts/bench.sh
+.PHONY: docs
+docs:  ; @scripts/docs.sh
 soak:  ; @scripts/soak.sh
 faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv

