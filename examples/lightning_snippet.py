@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker with Lightning: the loader is passed like any other and is saved in Lightning's checkpoints.
+"""Stoker under Lightning: its loader is given as any other, and is part of Lightning's checkpoints.
 
-    python examples/lightning_snippet.py FOLDER        # one sub-folder per class
+    python examples/lightning_snippet.py FOLDER        # one sub-folder a class
 """
 import sys
 import warnings
@@ -32,7 +32,7 @@ def main(folder):
     data = stoker.datasets.ImageFolder(folder, T.Compose([T.RandomResizedCrop(64), T.ToTensor()]))
     loader = stoker.DataLoader(data, batch_size=8, shuffle=True, seed=1, device=device)
     model = Model(len(data.classes))
-    model.net(torch.zeros(1, 3, 64, 64))  # initialises the lazy layer
+    model.net(torch.zeros(1, 3, 64, 64))  # gives the lazy layer its size
     trainer = lightning.Trainer(max_epochs=2, accelerator="gpu" if device else "cpu", devices=1, logger=False,
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                                 log_every_n_steps=1)
@@ -41,5 +41,5 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore", module="lightning")  # it recommends more worker processes
+    warnings.filterwarnings("ignore", module="lightning")  # it advises more worker processes
     main(sys.argv[1])
