@@ -17,7 +17,7 @@ LOADERS = ["torch DataLoader, 8 workers", "torch DataLoader, 16 workers", "Stoke
 TITLE = "Training speed on one H200, as a share of the speed with the data already on the GPU"
 FOOT = "Generated ImageNet-like JPEGs, 16 CPU cores, batches of 256, bfloat16, 2026-11-15. Numbers: images per second."
 
-WIDTH, LEFT, RIGHT, TOP, FOOT_HEIGHT = 860, 292, 96, 62, 50
+WIDTH, LEFT, RIGHT, TOP, FOOT_HEIGHT = 900, 316, 124, 62, 50
 BAR, GAP, GROUP_GAP = 20, 5, 20
 
 STYLE = """
