@@ -112,10 +112,10 @@ def write(out, command, data, medians, counts, refused, extra, rounds, seconds):
              f"Made by `{command}` on {time.strftime('%Y-%m-%d')}.", "",
              f"- Machine: {machine()}", f"- Versions: {versions()}", f"- Data: {data}",
              "- Job: read, decode, RandomResizedCrop(224), flip, ToTensor, Normalize to float32 NCHW, batches of 64; "
-             "page cache warm; each contestant in a process of its own, pinned to as many CPUs as it has workers.",
+             "page cache warm; each contestant in its own process, pinned to as many CPUs as it has workers.",
              f"- Median of {rounds} interleaved round{'s' if rounds > 1 else ''} of {seconds:g} s each.", "",
-             "## Images a second", "", *rates_table(medians, counts, notes, refused), "",
-             "![images a second](results.svg)", "", "## Targets", "", *targets_table(medians, counts, extra)]
+             "## Images per second", "", *rates_table(medians, counts, notes, refused), "",
+             "![images per second](results.svg)", "", "## Targets", "", *targets_table(medians, counts, extra)]
     if extra:
         cold = extra["cold index"]
         lines += ["", f"Opening the folder of {cold['samples']:,} files takes {cold['open']:.3f} s the first time and "
@@ -138,7 +138,7 @@ def plot(out, medians, counts):
                          label=count_of(workers), color=pyplot.cm.Blues(0.4 + 0.5 * (k + 1) / len(counts)))
         axes.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=7)
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("images a second")
+    axes.set_xlabel("images per second")
     axes.legend(loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

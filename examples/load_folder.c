@@ -1,4 +1,4 @@
-/* load_folder.c - the shortest useful program: a folder of images to batches
+/* load_folder.c - the shortest useful program: loads a folder of images in batches
  *
  *     cc load_folder.c -o load_folder $(pkg-config --cflags --libs stoker) && ./load_folder train
  *

@@ -5,8 +5,8 @@
     torchrun --nproc-per-node 8 examples/train_imagenet.py imagenet
     python examples/train_imagenet.py --synthetic 512 --epochs 1 --model resnet18
 
-With --checkpoint FILE it saves there after each epoch and when it stops, and goes on from there, at the very
-batch: the weights are then those of a run that was never interrupted.
+With --checkpoint FILE, it saves there after each epoch and when it stops, and resumes from there at the next batch: the
+final weights are bit for bit those of an uninterrupted run.
 """
 import argparse
 import contextlib
@@ -30,27 +30,27 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", help="a folder of class folders, or one that holds train and val")
-    parser.add_argument("--synthetic", type=int, metavar="N", help="make N pictures and train on them")
-    parser.add_argument("--model", default="resnet50", help="a classification model of torchvision")
+    parser.add_argument("--synthetic", type=int, metavar="N", help="generate N images and train on them")
+    parser.add_argument("--model", default="resnet50", help="a classification model from torchvision")
     parser.add_argument("--epochs", type=int, default=90)
-    parser.add_argument("--batch-size", type=int, default=256, help="of each process")
-    parser.add_argument("--size", type=int, default=224, help="of the images")
-    parser.add_argument("--lr", type=float, default=0.1, help="for batches of 256, all processes together")
-    parser.add_argument("--mix", action="store_true", help="MixUp or CutMix, by turns")
+    parser.add_argument("--batch-size", type=int, default=256, help="per process")
+    parser.add_argument("--size", type=int, default=224, help="width and height of the images")
+    parser.add_argument("--lr", type=float, default=0.1, help="for a batch of 256 over all processes; scaled with the batch")
+    parser.add_argument("--mix", action="store_true", help="apply MixUp or CutMix, chosen at random for each batch")
     parser.add_argument("--fidelity", default="exact", choices=["exact", "fast"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--checkpoint", type=Path)
-    parser.add_argument("--stop-after", type=int, metavar="STEPS", help="leave off in the middle, to show resuming")
+    parser.add_argument("--stop-after", type=int, metavar="STEPS", help="stop early, to demonstrate resuming")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--backend", help="of torch.distributed; nccl for GPUs, else gloo")
+    parser.add_argument("--backend", help="for torch.distributed (default: nccl on GPUs, gloo otherwise)")
     args = parser.parse_args()
     if (args.data is None) == (args.synthetic is None):
-        parser.error("name a folder, or give --synthetic N")
+        parser.error("give either a folder or --synthetic N")
     return args
 
 
 def set_up(args):
-    """The rank, the number of processes, and the device of this one."""
+    """Returns the rank, the number of processes, and the device of this process."""
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     device = torch.device(args.device)
     if device.type == "cuda":
@@ -63,7 +63,7 @@ def set_up(args):
 
 
 def loaders(args, root, rank, world, device):
-    """For training and for evaluation; batches arrive on the device, ready for the model."""
+    """Returns the loaders for training and evaluation; batches arrive on the device, ready for the model."""
     train, val = (root / name if (root / name).is_dir() else root for name in ("train", "val"))
     floats = [T.ToTensor(), T.Normalize(MEAN, STD)]
     training = T.Compose([T.RandomResizedCrop(args.size), T.RandomHorizontalFlip(), *floats])
@@ -82,7 +82,7 @@ def loaders(args, root, rank, world, device):
 
 
 def rate(step, steps, args, world):
-    """The learning rate: five epochs up, then down along a cosine."""
+    """Returns the learning rate: a linear warm-up of five epochs, then cosine decay."""
     peak, rise = args.lr * args.batch_size * world / 256, min(5, args.epochs / 2) * steps
     if step < rise:
         return peak * (step + 1) / rise
@@ -141,7 +141,7 @@ class Trainer:
         self.optimizer.load_state_dict(parts["optimizer"])
         self.train.load_state_dict(parts["loader"])
         self.step, self.epoch = parts["step"], parts["epoch"]
-        self.say(f"goes on at step {self.step}, in epoch {self.epoch}")
+        self.say(f"resuming at step {self.step}, in epoch {self.epoch}")
 
     # ---- epochs ----
 
@@ -149,7 +149,7 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
     def run_epoch(self):
-        """True when the epoch came to its end."""
+        """Returns True if the epoch was completed."""
         self.wrapped.train()
         images_seen, began = 0, time.perf_counter()
         for images, labels in self.train:
@@ -188,10 +188,10 @@ class Trainer:
             self.save()
             if not whole:
                 return
-            self.say(f"epoch {self.epoch}: {100 * self.evaluate():.1f} % right")
+            self.say(f"epoch {self.epoch}: accuracy {100 * self.evaluate():.1f} %")
         weights = torch.cat([p.detach().float().flatten().cpu() for p in self.model.parameters()])
         waited = self.train.stats()["waited_seconds"]
-        self.say(f"done: {self.step} steps, {waited:.1f} s waited for batches, weights "
+        self.say(f"done: {self.step} steps, {waited:.1f} s waiting for batches, weights "
                  f"{zlib.crc32(weights.numpy().tobytes()):08x}")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training loop without the training: two epochs, a checkpoint in the middle, and a resumed run.
+"""A training loop without a model: two epochs, a checkpoint in the middle, and a run resumed from it.
 
-    python examples/train_like.py FOLDER        # one sub-folder a class
+    python examples/train_like.py FOLDER        # one sub-folder per class
 """
 import sys
 import zlib
@@ -20,7 +20,7 @@ def make_loader(folder):
 
 
 def fingerprint(images, labels):
-    """Stands for a training step: any changed byte changes it."""
+    """Stands in for a training step: changes if any byte of the batch changes."""
     return zlib.crc32(numpy.asarray(labels).tobytes(), zlib.crc32(numpy.asarray(images).tobytes()))
 
 

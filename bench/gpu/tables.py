@@ -52,9 +52,9 @@ def profile(about):
                        for stage in after["stages"])
     there = {key: after["device"][key] - before["device"][key]
              for key in ("files_decoded_there", "rows_resized_there", "rows_resized_by_workers", "copied_bytes")}
-    text = (f"threads' time a sample, us: {stages}; {there['rows_resized_there'] / samples:.0%} of the rows resized by the GPU, "
-            f"{there['copied_bytes'] / samples / 1e3:.0f} KB copied a sample, {there['files_decoded_there'] / samples:.0%} of the files "
-            "decoded by its engines")
+    text = (f"thread time per sample, us: {stages}; {there['rows_resized_there'] / samples:.0%} of the rows resized by the GPU, "
+            f"{there['copied_bytes'] / samples / 1e3:.0f} KB copied per sample, {there['files_decoded_there'] / samples:.0%} of the files "
+            "decoded by its JPEG hardware")
     note = after["device"]["engines_note"]
     return f"{text} ({note})" if note else text
 
@@ -97,13 +97,13 @@ def markdown(found):
     if "why" in found.get("copies", {}):
         lines += ["", f"Copies: {found['copies']['why']}."]
     if found.get("flat_out"):
-        lines += ["", "| a step on resident data | alone, ms | beside a loader that runs flat out, ms | slower by | at img/s |",
+        lines += ["", "| a step on resident data | alone, ms | beside a loader at full speed, ms | slower by | at img/s |",
                   "|---|---|---|---|---|"]
         for model, got in found["flat_out"].items():
             lines.append(f"| {MODELS.get(model, model)} | {got['alone_ms']:.2f} | {got['beside_ms']:.2f} | "
                          f"{got['beside_ms'] / got['alone_ms'] - 1:+.1%} | {got['rate']:,.0f} |")
     rows = [] if found["rehearsal"] else list(targets(found))
     if rows:
-        lines += ["", "| target | wanted | measured | |", "|---|---|---|---|"]
+        lines += ["", "| quantity | target | measured | |", "|---|---|---|---|"]
         lines += [f"| {what} | {wanted} | {got} | {'reached' if good else '**missed**'} |" for what, wanted, got, good in rows]
     return "\n".join(lines) + "\n"

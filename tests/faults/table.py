@@ -170,11 +170,11 @@ def markdown(results: list[Result], machines: list[dict]) -> str:
     lines = [
         "# The doctor on planted faults",
         "",
-        "Written by `tests/faults/run_faults.py --markdown`; what each case plants and why its remedy helps is in",
-        "[tests/faults/README.md](../tests/faults/README.md). Cases with `*` were held out: no threshold was set by them.",
-        "Predicted is the gain of the first advice, with its interval; measured is the rate of the same program with the",
-        "advice applied over that without, median of interleaved runs with no doctor. `noisy` marks cases where equal",
-        "runs lay more than 15 % apart.",
+        "Written by `tests/faults/run_faults.py --markdown`; [tests/faults/README.md](../tests/faults/README.md) describes what each",
+        "case plants and why its remedy helps. Cases marked `*` were held out: no threshold was set with them. Predicted is the",
+        "gain of the first advice, with its interval; measured is the rate of the same program with the advice applied, divided",
+        "by the rate without it, as the median of interleaved runs without the doctor. `noisy` marks cases whose equal runs",
+        "differed by more than 15 %.",
         "",
         *(machine_line(about) for about in machines),
         "",
@@ -209,7 +209,7 @@ def summary_rows(parts: list[Summary]) -> list[str]:
         ),
         row("programs whose output or exit code changed (none)", [str(part.changed) for part in parts]),
         row(
-            "overhead of the watch by its own account, median",
+            "overhead of the watch as it measures itself, median",
             [f"{100 * statistics.median(part.overheads):.1f} %" if part.overheads else "-" for part in parts],
         ),
         row(

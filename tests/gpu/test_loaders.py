@@ -279,7 +279,7 @@ def test_the_training_example(folder, tmp_path):
     got = example("train_imagenet.py", *arguments, "--checkpoint", checkpoint, "--stop-after", 3)
     assert got.returncode == 0 and "on cuda:0" in got.stdout, got.stdout + got.stderr
     got = example("train_imagenet.py", *arguments, "--checkpoint", checkpoint)
-    assert got.returncode == 0 and "goes on at step 3" in got.stdout, got.stdout + got.stderr
+    assert got.returncode == 0 and "resuming at step 3" in got.stdout, got.stdout + got.stderr
     got = python("", "--nproc-per-node", 2, "--standalone", ROOT / "examples" / "train_imagenet.py", *arguments,
                  "--backend", "gloo", launcher=("-m", "torch.distributed.run"))
     assert got.returncode == 0 and "2 processes" in got.stdout, got.stdout + got.stderr

@@ -56,7 +56,7 @@ def test_training_resumes_with_the_same_weights(folder, tmp_path, train):
     first = train(*common, *saved, "--stop-after", 4)
     assert "step 4: loss" in first and "done" not in first
     second = train(*common, *saved)
-    assert "goes on at step 4, in epoch 1" in second
+    assert "resuming at step 4, in epoch 1" in second
     weights = [re.search(r"done: 6 steps.*weights (\w+)", got).group(1) for got in (whole, second)]
     assert weights[0] == weights[1]
 
@@ -83,18 +83,25 @@ def test_jax(folder):
 
 
 def test_readme_python_runs(folder):
-    """The first Python block of the README, on a small folder."""
-    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    """The first Python block of the README and of the loader's page, on a small folder."""
+    blocks = [re.search(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S).group(1)
+              for page in ("README.md", "docs/loader.md")]
+    block = "\n".join(blocks)
     block = block.replace('"imagenet/train"', repr(str(folder))).replace("batch_size=256", "batch_size=8")
     got = run(sys.executable, "-c", block)
     assert got.returncode == 0, got.stderr
 
 
-def test_readme_c_is_the_example():
-    """The C block of the README is taken from the example that the tests build and run."""
-    block = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+def test_documented_c_is_the_example():
+    """The C block of docs/c.md is taken from the example that the tests build and run."""
+    block = re.search(r"```c\n(.*?)```", (ROOT / "docs" / "c.md").read_text(), re.S).group(1)
     example = {line.strip() for line in (ROOT / "examples" / "load_folder.c").read_text().splitlines()}
     assert [line for line in block.splitlines() if line.strip() and line.strip() not in example] == []
+
+
+def test_readme_plot_is_what_its_script_draws():
+    script = ROOT / "docs" / "img" / "training.py"
+    assert runpy.run_path(str(script))["draw"]() == script.with_suffix(".svg").read_text(), f"python {script}"
 
 
 def test_painter_is_a_function_of_seed_and_number():
