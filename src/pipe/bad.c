@@ -62,8 +62,8 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM || st_is_transient(err->code) || worker->too_large)
-        return err->code; /* caused by the machine or the caller's limit, not by the sample */
+    if (err->code == STOKER_ENOMEM || err->code == STOKER_EINTERNAL || st_is_transient(err->code) || worker->too_large)
+        return err->code; /* caused by the machine, the caller's limit or the library, not by the sample */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);

@@ -287,7 +287,7 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
                     struct stoker_error *err)
 {
     struct st_jpeg_engines *engines = &loader->engines;
-    if (!kind || loader->opt.fidelity != STOKER_FAST || !loader->shape.raw ||
+    if (!kind || loader->opt.fidelity != STOKER_FIDELITY_FAST || !loader->shape.raw ||
         loader->shape.channels != 3)
         return STOKER_OK;
     engines->worker = st_calloc(THREADS, sizeof *engines->worker);

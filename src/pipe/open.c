@@ -108,10 +108,10 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
         const char *name;
         unsigned value, most;
     } choices[] = {{"on_error", (unsigned)opt->on_error, STOKER_ON_ERROR_REPLACE},
-                   {"fidelity", (unsigned)opt->fidelity, STOKER_FAST},
-                   {"layout", (unsigned)opt->layout, STOKER_NHWC},
+                   {"fidelity", (unsigned)opt->fidelity, STOKER_FIDELITY_FAST},
+                   {"layout", (unsigned)opt->layout, STOKER_LAYOUT_NHWC},
                    {"ragged", (unsigned)opt->ragged, STOKER_RAGGED_PAD},
-                   {"dtype", (unsigned)opt->dtype, STOKER_BF16},
+                   {"dtype", (unsigned)opt->dtype, STOKER_DTYPE_BF16},
                    {"augment_on", (unsigned)opt->augment_on, STOKER_PLACE_DEVICE}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
         if (choices[k].value > choices[k].most)
@@ -235,6 +235,22 @@ static int open_locks(struct stoker_loader *loader)
     return failed ? STOKER_ENOMEM : 0;
 }
 
+static int open_order(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct stoker_loader_options *opt = &loader->opt;
+    const struct stoker_order_options order = {.size = sizeof order,
+                                               .kind = opt->order,
+                                               .seed = opt->seed,
+                                               .rank = opt->rank,
+                                               .world = opt->world,
+                                               .drop_uneven = opt->drop_uneven,
+                                               .epoch_fixed = opt->epoch_fixed,
+                                               .weights = opt->weights,
+                                               .draws = opt->draws};
+    opt->weights = NULL; /* the caller's: the order copies them */
+    return st_order_open(&loader->order, loader->dataset_count, &order, err);
+}
+
 int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                    const struct stoker_loader_options *opt, const struct st_devices *devices,
                    struct stoker_error *err)
@@ -263,7 +279,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
                             opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,
                             pipe->shape.channels, err);
     if (!rc)
-        rc = st_order_open(&loader->order, loader->dataset_count, &loader->opt.order, err);
+        rc = open_order(loader, err);
     if (!rc)
         rc = st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)

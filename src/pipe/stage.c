@@ -238,7 +238,7 @@ static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, 
         return rc;
     return put(slot, row, image, &p)
                ? 0
-               : st_fail(err, STOKER_EINVAL,
+               : st_fail(err, STOKER_EINTERNAL,
                          "the reserve of a row is too small: this is a bug in stoker");
 }
 

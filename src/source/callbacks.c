@@ -37,7 +37,7 @@ static int64_t callbacks_label(const void *self, uint64_t sample)
 static int status_of(int returned)
 {
     const bool own = returned == STOKER_ECANCELED || returned == STOKER_EFORK;
-    return returned < 0 && returned >= STOKER_ETRANSIENT && !own ? returned : STOKER_EIO;
+    return returned < 0 && returned >= STOKER_EINTERNAL && !own ? returned : STOKER_EIO;
 }
 
 static int read_failed(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)

@@ -20,8 +20,9 @@ static struct stoker_loader_options harness_options(uint32_t batch, int32_t work
                                           .batch_size = batch,
                                           .workers = workers,
                                           .prefetch = 2,
-                                          .order = {.kind = STOKER_ORDER_SHUFFLE, .seed = 7},
-                                          .dtype = STOKER_F32,
+                                          .order = STOKER_ORDER_SHUFFLE,
+                                          .seed = 7,
+                                          .dtype = STOKER_DTYPE_F32,
                                           .error_limit = UINT64_MAX,
                                           .pillow = 13,
                                           .pixel_limit = 1 << 20};

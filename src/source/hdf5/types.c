@@ -138,7 +138,7 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
                                "variable-length sequences of this type are not supported", err);
         field->dtype = one.field.dtype;
     }
-    const bool bytes = string || field->dtype == STOKER_U8;
+    const bool bytes = string || field->dtype == STOKER_DTYPE_U8;
     if (request->typed && request->kind != field->kind &&
         (!bytes || request->kind == ST_FIELD_ARRAY || request->kind == ST_FIELD_INT ||
          request->kind == ST_FIELD_FLOAT))

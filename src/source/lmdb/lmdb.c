@@ -115,7 +115,7 @@ static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, const 
             attempt + 1 < HOLD_ATTEMPTS
                 ? 0
                 : st_fail(
-                      err, STOKER_EIO,
+                      err, STOKER_ETRANSIENT,
                       "%s: is being written faster than it can be opened; retry when the writer is done",
                       path);
     }
@@ -261,7 +261,7 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
             err, STOKER_EINVAL,
             "fields: %s: cannot be read as %s; to read a value as one number use f32[1] or i64[1]",
             request->name, st_field_kind_name(field->kind));
-    field->dtype = request->ndim ? request->dtype : STOKER_U8;
+    field->dtype = request->ndim ? request->dtype : STOKER_DTYPE_U8;
     field->ndim = request->ndim;
     memcpy(field->shape, request->shape, sizeof field->shape);
     if (!request->ndim &&

@@ -28,6 +28,7 @@ struct st_window {
     struct st_buffer buffer;
     uint64_t at; /* file offset of the buffer */
     uint64_t span;
+    int failed; /* the status of the last read that failed */
     struct st_window_pace pace; /* of a file on a server */
 };
 
