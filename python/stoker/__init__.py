@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _ext, audio, datasets, transforms
+from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open

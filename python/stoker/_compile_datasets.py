@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _ext
 from ._blockers import DECODE, LABEL, READ, Blocker
+from ._dataset import EngineDataset
 from ._untouched import changes_of_class, changes_of_instance
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
@@ -154,8 +155,6 @@ class _Kind(NamedTuple):
 
 def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     """The data set for the engine; or None, and all reasons why it is not one for it among `blockers`."""
-    from .datasets import EngineDataset
-
     if isinstance(dataset, EngineDataset):
         return _lower_own(dataset, blockers)
     for kind in _KINDS:

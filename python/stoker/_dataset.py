@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _ext
 from ._convert import default_seed, to_numpy, to_torch, torch_if_installed
-from .transforms import pipeline_text
+from ._steps import pipeline_text
 
 
 class EngineDataset:

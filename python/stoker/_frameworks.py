@@ -23,13 +23,15 @@ from typing import Any
 _ACCELERATE = "accelerate.data_loader"
 _FUNCTIONS = ("prepare_data_loader", "skip_first_batches")
 _lock = threading.RLock()
+_loader_class: Any = None  # stoker.DataLoader, which passes itself to attach()
 _watching = False
 _warned = False
 
 
-def attach() -> None:
-    """Called for each loader that is made, so that Accelerate is ready for it, or will be once imported."""
-    global _watching
+def attach(loader_class: type) -> None:
+    """Hook Accelerate, now or when it is imported. Every new loader of `loader_class` calls this."""
+    global _loader_class, _watching
+    _loader_class = loader_class
     module = sys.modules.get(_ACCELERATE)
     if module is not None:
         _hook(module)
@@ -101,17 +103,13 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _ours(loader: Any) -> Any:
     """The loader of ours that this is, or has inside."""
-    from .dataloader import DataLoader
-
     inner = vars(loader).get("base_dataloader", loader) if hasattr(loader, "__dict__") else loader
-    return inner if isinstance(inner, DataLoader) else None
+    return inner if isinstance(inner, _loader_class) else None
 
 
 def _make(origin: Any, dataset: Any, **arguments: Any) -> Any:
     """A loader for the arguments that Accelerate gives, with the options of `origin` that it does not know."""
-    from .dataloader import DataLoader
-
-    return DataLoader(dataset, **{**arguments, **origin._options_beyond_torch()})
+    return _loader_class(dataset, **{**arguments, **origin._options_beyond_torch()})
 
 
 def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

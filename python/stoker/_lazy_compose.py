@@ -18,11 +18,10 @@ from typing import Any
 from PIL import Image
 
 from . import _ext
-from . import transforms as T
 from ._convert import take_capsule
 from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy
+from ._steps import RandomApply, Transform, compile_transform
 from ._untouched import LOOKS_FOR_LAZY, changes_of_step
-from .compile import compile_transform
 
 _CONTAINERS = {"Compose", "Sequential"}
 _GEOMETRY = {
@@ -185,7 +184,7 @@ class _Builder:
             return False
         self.drops_info |= inner.drops_info
         self.random = True
-        self.parts.append(T.RandomApply([_Text(part) for part in inner.parts], step.p)._spec())
+        self.parts.append(RandomApply([_Text(part) for part in inner.parts], step.p)._spec())
         return True
 
     def segment(self, end: int) -> _Segment:
@@ -194,7 +193,7 @@ class _Builder:
         return _Segment(text, end, self.kind, self.random, not self.drops_info, layout)
 
 
-class _Text(T.Transform):
+class _Text(Transform):
     def __init__(self, text: str) -> None:
         self._text = text
 

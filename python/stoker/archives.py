@@ -20,8 +20,8 @@ from . import _ext
 from ._convert import to_numpy
 from ._dataset import Classes, EngineDataset
 from ._fields import Fields, fields_text, first_of, sample, worked_on
+from ._steps import pipeline_text
 from ._where import Where, joined, where_options
-from .transforms import pipeline_text
 
 __all__ = [
     "HDF5",

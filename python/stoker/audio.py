@@ -25,7 +25,7 @@ import numpy as np
 from . import _ext
 from ._arguments import op
 from ._convert import to_numpy
-from .transforms import Compose, RandomApply, Transform, pipeline_text
+from ._steps import Compose, RandomApply, Transform, pipeline_text
 
 __all__ = [
     "Channels",

@@ -264,7 +264,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
         self._opened = settings(self)
-        attach()
+        attach(DataLoader)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_native": None, "_gather": None, "_iterator": None, "_epochs": None}
