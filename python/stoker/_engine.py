@@ -18,7 +18,7 @@ from .compile import Compiled
 _SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """Arguments as they were given, where torch's attributes say something else."""
 
     sampler: Any
@@ -33,7 +33,7 @@ def settings(loader: Any) -> dict[str, Any]:
     return {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
 
 
-def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
+def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     output = output_of(loader.output)
     device = resolved(device_name(loader.device))
     size = 1 if loader.batch_sampler is not None else loader.batch_size
@@ -41,8 +41,8 @@ def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)
     options = {
-        "workers": -1 if asked.num_workers == "auto" else asked.num_workers,
-        "prefetch": asked.prefetch_factor or 0,
+        "workers": -1 if requested.num_workers == "auto" else requested.num_workers,
+        "prefetch": requested.prefetch_factor or 0,
         "read_ahead": loader.read_ahead,
         "drop_last": loader.drop_last,
         "rank": share.rank,
@@ -62,14 +62,14 @@ def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
         "augment_on": loader.augment_on,
         "pin_memory": pinned,
         "pinned_limit": loader.pinned_limit,
-        "timeout_ms": round(loader.timeout * 1000) if asked.num_workers != 0 else 0,
+        "timeout_ms": round(loader.timeout * 1000) if requested.num_workers != 0 else 0,
     }
     return Native(
         compiled,
         batch_size=loader.batch_size,
         shuffle=loader.shuffle,
-        sampler=asked.sampler,
-        batch_sampler=asked.batch_sampler,
+        sampler=requested.sampler,
+        batch_sampler=requested.batch_sampler,
         order=loader.order,
         seed=0 if loader.seed is None and loader._share is not None else loader.seed,
         generator=loader.generator if loader._share is None else None,
@@ -79,7 +79,7 @@ def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
         device=device,
         pinned=pinned,
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
-        keep_threads=asked.persistent_workers is not False,
+        keep_threads=requested.persistent_workers is not False,
         options=options,
     )
 

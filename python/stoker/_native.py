@@ -23,7 +23,7 @@ from ._mix import mix
 from ._ranks import Share
 from .compile import Compiled
 from .state import Place
-from .stats import friendly
+from .stats import Stats, engine_stats
 
 _CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
     "torch": to_torch,
@@ -335,10 +335,10 @@ class Native:
 
     # ---- what happened ----
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         engine = self.engine()
         raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
-        return friendly(raw, self.device)
+        return engine_stats(raw, self.device)
 
     def ledger(self) -> list[dict[str, Any]]:
         engine = self.engine()

@@ -20,6 +20,7 @@ from ._cuda import Copier
 from ._fetch import Fetcher, Job
 from ._position import VERSION, Draws, start_of_epoch
 from ._seeds import Occurrences, generators_kept
+from .stats import Stats
 
 _BAD_KEPT = 1024
 
@@ -85,14 +86,15 @@ class Epochs:
         self.batches += 1
         self.waited_seconds += seconds
 
-    def stats(self) -> dict[str, Any]:
-        """Of the engine's statistics what there is in Python."""
-        return {
-            "batches": self.batches,
-            "bad_samples": len(self.bad),
-            "waited_seconds": self.waited_seconds,
-            "first_batch_seconds": self.first_batch_seconds,
-        }
+    def stats(self, workers: int) -> Stats:
+        """Return those of the engine's statistics that exist for Python."""
+        return Stats(
+            batches=self.batches,
+            bad_samples=len(self.bad),
+            waited_seconds=self.waited_seconds,
+            first_batch_seconds=self.first_batch_seconds,
+            workers=workers,
+        )
 
     def report(self, epoch: int, samples: list[dict[str, Any]]) -> None:
         self.bad.extend({**sample, "epoch": epoch} for sample in samples)

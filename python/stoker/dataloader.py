@@ -11,7 +11,7 @@ from ._blockers import Blocked, Blocker
 from ._checks import check_arguments
 from ._convert import device_name, has_cuda, torch_if_installed
 from ._dataset import EngineDataset
-from ._engine import Asked, described, open_engine, settings, warn_of_pinning
+from ._engine import Requested, described, open_engine, settings, warn_of_pinning
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
 from ._native import Native
@@ -33,6 +33,7 @@ from ._ranks import (
 )
 from .compile import Compiled, blockers_in_python, compile_loader
 from .state import Place
+from .stats import Stats
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
@@ -253,10 +254,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             setattr(self, name, value)
         self._share = share
         self._told: int | None = None  # the sampler's epoch, when the latest iterator was made
-        self._asked = Asked(sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._requested = Requested(sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
         self._defaults = self.collate_fn, self.worker_init_fn
         self._gather: Gather | None = None
-        self._native = None if compiled is None else open_engine(self, compiled, self._asked)
+        self._native = None if compiled is None else open_engine(self, compiled, self._requested)
         if compile == "require" and compiled is None and self._gathered() is None:
             raise required(why)
         if compile is not False:
@@ -274,7 +275,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
             compiled, self._why_python = compile_loader(self.dataset, None, None)
-            self._native = None if compiled is None else open_engine(self, compiled, self._asked)
+            self._native = None if compiled is None else open_engine(self, compiled, self._requested)
             self._opened = settings(self)
 
     @staticmethod
@@ -297,7 +298,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
         if self._native is not None:
             names = ("num_workers", "prefetch_factor", "persistent_workers")
-            options |= {name: getattr(self._asked, name) for name in names}
+            options |= {name: getattr(self._requested, name) for name in names}
         return options
 
     @property
@@ -365,7 +366,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         native.close()
         self._epochs.set(native.epoch)
         self._native, self._why_python = None, why
-        if self._asked.num_workers == "auto":
+        if self._requested.num_workers == "auto":
             self.num_workers = 0
 
     def _heed_settings(self) -> None:
@@ -375,8 +376,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if before is None or not changed:
             return
         asked = {name: now[name] for name in ("num_workers", "prefetch_factor") if name in changed}
-        self._asked = self._asked._replace(**asked)
-        self._native = open_engine(self, before.compiled, self._asked)
+        self._requested = self._requested._replace(**asked)
+        self._native = open_engine(self, before.compiled, self._requested)
         self._native.succeed(before)
         self._opened = now
 
@@ -452,7 +453,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     # ---- what happened ----
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         """Where the time went, since the threads were started: seconds in each stage (summed over the
         workers) and its share, waiting, memory, the first batch, and what a device was given. "tuning" says how
         many workers work, batches are kept ready and samples read ahead now, how often that was moved, what
@@ -460,7 +461,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         sentences on what is slower than it could be, and why. Of a data set written in Python: batches,
         samples that failed, and how long next() took in all and for the first batch."""
         if self._native is None:
-            return {**self._epochs.stats(), "workers": self.num_workers}
+            return self._epochs.stats(self.num_workers)
         return self._native.stats()
 
     def bad_samples(self) -> list[dict[str, Any]]:
