@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a DataLoader opens the engine: what its arguments and attributes come to there."""
+"""How a DataLoader opens the engine: its arguments and attributes as options of the engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ._convert import device_name, dtype_name, has_cuda, layout_name
 from ._mix import compile_batches
 from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
-from ._ranks import Share, epoch_told
+from ._ranks import Share, sampler_epoch
 from .compile import Compiled
 
 _SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
 
 
 class Requested(NamedTuple):
-    """Arguments as they were given, where torch's attributes say something else."""
+    """Arguments as they were given, for those that torch's attributes change."""
 
     sampler: Any
     batch_sampler: Any
@@ -29,7 +29,7 @@ class Requested(NamedTuple):
 
 
 def settings(loader: Any) -> dict[str, Any]:
-    """The attributes that the engine is opened with and that may be set afterwards: the next epoch heeds them."""
+    """Return the attributes that the engine is opened with. They may be set later and apply from the next epoch on."""
     return {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
 
 
@@ -74,7 +74,7 @@ def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native
         seed=0 if loader.seed is None and loader._share is not None else loader.seed,
         generator=loader.generator if loader._share is None else None,
         share=share,
-        epoch_told=functools.partial(epoch_told, loader.sampler, loader.batch_sampler),
+        sampler_epoch=functools.partial(sampler_epoch, loader.sampler, loader.batch_sampler),
         output=output,
         device=device,
         pinned=pinned,
@@ -85,7 +85,7 @@ def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native
 
 
 def warn_of_pinning(loader: Any, native: Native) -> None:
-    """As torch warns when an epoch begins."""
+    """Give torch's warnings about pin_memory when an epoch begins."""
     if not loader.pin_memory or native.device is not None:
         return
     if loader.pin_memory_device:
@@ -102,7 +102,7 @@ def warn_of_pinning(loader: Any, native: Native) -> None:
 
 
 def described(loader: Any, native: Native) -> str:
-    """The loader's repr."""
+    """Return the loader's repr."""
     how = (
         "sampler"
         if native.sampler is not None

@@ -88,7 +88,7 @@ def _newest() -> Path:
     runs = [p for p in _RUNS.iterdir() if p.name.isdecimal()] if _RUNS.is_dir() else []
     if not runs:
         raise FileNotFoundError(
-            f"no run in {_RUNS.absolute()}: record one with 'stoker run -- python train.py', or pass the directory of one"
+            f"no run in {_RUNS.absolute()}: record one with 'stoker run -- python train.py', or pass the path of one"
         )
     return max(runs, key=lambda p: int(p.name))
 

@@ -35,7 +35,7 @@ class Stats(dict[str, Any]):
     | `workers`, `per_worker` | number of threads, and the samples and stages of each |
     | `memory` | bytes allowed, held, and the peak; what holds them; how long workers waited for memory |
     | `device` | the device, what it resized and decoded, and bytes copied to it |
-    | `tuning` | the current number of active workers, batches kept ready and samples read ahead; how often these were changed; what limits the loader |
+    | `tuning` | current numbers of workers, batches kept ready and samples read ahead; changes; what limits the loader |
     | `decoded` | files by codec and code path |
     | `reader`, `reads_in_flight_max` | how samples are read, and how many reads ran at once |
     | `notes` | sentences about what is slower than it could be, and why |
@@ -90,8 +90,8 @@ class Stats(dict[str, Any]):
         held = f"{bytes_text(memory['held_bytes'])} held, {bytes_text(memory['peak_bytes'])} at most"
         yield "memory", f"{held}, {bytes_text(memory['allowed_bytes'])} allowed"
         if device["name"] != "cpu":
-            work = f"{device['files_decoded_there']:,} files decoded and {device['rows_resized_there']:,} rows resized there"
-            yield "device", f"{device['name']}: {bytes_text(device['copied_bytes'])} copied, {work}"
+            decoded = f"{device['files_decoded_there']:,} files decoded and {device['rows_resized_there']:,} rows resized"
+            yield "device", f"{device['name']}: {bytes_text(device['copied_bytes'])} copied; {decoded} there"
         for codec, paths in self["decoded"].items():
             yield f"decoded {codec}", ", ".join(f"{path} {files:,}" for path, files in paths.items())
         for note in self["notes"]:
