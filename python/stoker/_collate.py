@@ -30,7 +30,7 @@ def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 def avoid_shared_files() -> None:
-    """In a worker: make default_collate, whoever calls it, create no files."""
+    """Make default_collate create no files in this worker process, whoever calls it."""
     if stacks_as_torch():
         _torch.default_collate_fn_map[torch.Tensor] = _stack
 

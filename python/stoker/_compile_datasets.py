@@ -162,7 +162,7 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
         if base is None or not isinstance(dataset, base):
             continue
         why = watch.changes(dataset, base, kind.attributes)
-        blockers.extend(Blocker(READ, reason, f"use torchvision's or torch's own {kind.name}") for reason in why)
+        blockers.extend(Blocker(READ, reason, f"use {kind.name} itself") for reason in why)
         return None if why else kind.lower(dataset, watch, blockers)
     kind_ = type(dataset)
     blockers.append(

@@ -196,7 +196,7 @@ def _warn_of_tensor_ops(compose: Any) -> None:
             warnings.warn(
                 f"{name} comes after the image was made a tensor. torchvision would compute it in floats; Stoker "
                 "computes it as for images, with Pillow's result, which may differ by a level or two. Move ToImage "
-                "(or PILToTensor) behind it to get the same result from both",
+                "(or PILToTensor) after it to get the same result from both",
                 stacklevel=6,
             )
             return

@@ -76,7 +76,7 @@ class Verdict:
 
 
 def _gain(gain: dict[str, float | None] | None) -> str:
-    """Return how many times faster the advice makes the run, with its interval where that is known."""
+    """Return how many times faster the advice makes the run, with its interval if known."""
     if gain is None or gain["mid"] is None:
         return "unknown"
     low, high = gain["low"], gain["high"]

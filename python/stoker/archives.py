@@ -179,7 +179,13 @@ class TFRecord(_Unlabelled):
         OSError: A file cannot be read.
         CorruptSample: A file is damaged, or a record does not have one of the fields.
 
-    For example, `TFRecord("train-*.tfrecord", {"image/encoded": "image", "image/object/bbox": "float[?x4]"})`.
+    >>> from tfrecord.writer import TFRecordWriter
+    >>> writer = TFRecordWriter("train.tfrecord")
+    >>> writer.write({"image/encoded": (open("images/cat/0.png", "rb").read(), "byte"), "image/class/label": (7, "int")})
+    >>> writer.close()
+    >>> image, label = stoker.datasets.TFRecord("train.tfrecord")[0]
+    >>> image.shape, label
+    ((48, 64, 3), 7)
     """
 
     _scheme = "tfrecord"
@@ -211,7 +217,13 @@ class HDF5(_Files):
         ValueError: There is no such data set in the file.
         Unsupported: This build has no HDF5, or a filter of the file is missing.
 
-    For example, `HDF5("train.h5", fields=("images", "labels"), transform=T.ToTensor())`.
+    >>> import h5py
+    >>> with h5py.File("train.h5", "w") as file:
+    ...     file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+    ...     file["labels"] = np.arange(4)
+    >>> image, label = stoker.datasets.HDF5("train.h5")[3]
+    >>> image.shape, label
+    ((8, 8, 3), 3)
     """
 
     _scheme = "hdf5"
@@ -246,7 +258,12 @@ class LMDB(_Unlabelled):
         OSError: A file cannot be read.
         ValueError: `value` is none of the above, or given together with `fields`; or there is no such database.
 
-    For example, `LMDB("train.lmdb", value="image", transform=T.ToTensor())`.
+    >>> import lmdb
+    >>> with lmdb.open("train.lmdb") as environment, environment.begin(write=True) as transaction:
+    ...     _ = transaction.put(b"first", open("images/cat/0.png", "rb").read())
+    >>> image, key = stoker.datasets.LMDB("train.lmdb", value="image")[0]
+    >>> image.shape, key
+    ((48, 64, 3), 'first')
     """
 
     _scheme = "lmdb"

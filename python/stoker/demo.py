@@ -23,7 +23,7 @@ STAGES = {"read": "waiting for the bytes of a file", "decode": "JPEG to pixels",
           "augment": "crop, resize, flip, normalize", "slot": "waiting for the consumer"}
 
 
-# ---- one epoch, in a process of its own ------------------------------------------------------------
+# ---- one epoch, in a separate process --------------------------------------------------------------
 
 
 def torch_loader(folder, workers, batch):

@@ -47,7 +47,7 @@ class Stats(dict[str, Any]):
     >>> stats["batches"], stats["samples"], stats["bad_samples"]
     (3, 12, 0)
     >>> print(stats)  # doctest: +ELLIPSIS
-    delivered  3 batches, 12 samples...
+    delivered ... 3 batches, 12 samples...
     """
 
     def __str__(self) -> str:
