@@ -6,11 +6,20 @@ from typing import Any, final
 
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 
-class StokerError(RuntimeError): ...
-class CorruptSample(StokerError): ...
-class LimitReached(StokerError): ...
-class Unsupported(StokerError, NotImplementedError): ...
-class TransientError(StokerError, OSError): ...
+class StokerError(RuntimeError):
+    """Base class of the errors of the engine."""
+
+class CorruptSample(StokerError):
+    """A sample is damaged, or is not in the format that it claims to be. The message names it."""
+
+class LimitReached(StokerError):
+    """A limit was reached: max_memory, pixel_limit or error_limit. The message names it."""
+
+class Unsupported(StokerError, NotImplementedError):
+    """This build does not support a format, a feature of it, or an option."""
+
+class TransientError(StokerError, OSError):
+    """The machine or the network failed, not the data: trying again may succeed."""
 
 @final
 class Tensor:
@@ -191,9 +200,38 @@ class Loader:
 
 @final
 class GpuWatch:
+    """Watch the load of a GPU through the driver's management library (NVML).
+
+    An object must be used by one thread at a time.
+
+    Args:
+        which: A PCI address, an identifier ("GPU-..."), or a number as a string, in the driver's order,
+            which is not CUDA's. By default the first GPU.
+
+    Raises:
+        Unsupported: There is no such GPU, or no driver.
+    """
+
     def __init__(self, which: str | None = None) -> None: ...
-    def sample(self) -> dict[str, Any]: ...
-    def close(self) -> None: ...
+    def sample(self) -> dict[str, Any]:
+        """Return the current values.
+
+        Returns:
+            A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share of the
+            time since the last sample in which any kernel ran. sm_active, sm_occupancy, tensor_active and
+            dram_active are shares from 0 to 1, jpeg_engines the mean number of active JPEG engines, and
+            pcie_in and pcie_out bytes per second, over an interval of `seconds`. clock is relative to the
+            highest clock, and limited is 1 while power or temperature lowers it. watts, link_generation and
+            link_width (with link_generation_most and link_width_most) and node, the NUMA node, are current
+            values. A number that this GPU does not report is None.
+
+        Raises:
+            ValueError: The GpuWatch is closed.
+            StokerError: The driver reports an error.
+        """
+
+    def close(self) -> None:
+        """Stop watching. It may be called more than once."""
 
 def version() -> str: ...
 def cpus() -> int: ...

@@ -359,8 +359,8 @@ def apply(transform: Any, sound: Any, rate: int, seed: int = 0) -> np.ndarray:
         TypeError: `sound` has another shape.
         ValueError: The sound is too short for the transform, or has another sampling rate than it requires.
 
-    >>> A.apply(A.Gain(20), np.array([[0.01]], np.float32), rate=8000).round(3).tolist()
-    [[0.1]]
+    >>> A.apply(A.Compose([A.Mono(), A.PadTrim(3)]), np.ones((2, 2), np.float32), rate=8000).tolist()
+    [[1.0, 1.0, 0.0]]
     """
     loader = _ext.Loader(
         _ext.Dataset.from_memory([_as_wav(sound, rate)]),
