@@ -132,7 +132,8 @@ def verdict(path: int | str | os.PathLike[str] | None = None) -> Verdict:
         ) from None
     try:
         data = json.loads(text)
-        data["verdict"]["kind"], data["findings"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{where} is not a run.json of 'stoker run'") from None
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or not isinstance(data.get("verdict"), dict) or "findings" not in data:
+        raise ValueError(f"{where} is not a run.json of 'stoker run'")
     return Verdict(where.parent, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import html.parser
+import inspect
 import json
 import re
 from pathlib import Path
@@ -146,3 +147,13 @@ def test_the_stub_has_the_names_of_the_extension():
         if isinstance(node, ast.ClassDef) and not issubclass(getattr(_ext, name), Exception):
             inside = {n for n in vars(getattr(_ext, name)) if not n.startswith("_")}
             assert set(names(node.body)) == inside, name
+
+
+def test_the_stub_has_the_docstrings_of_what_is_public():
+    stub = names(ast.parse(Path(_ext.__file__).with_name("_ext.pyi").read_text()).body)
+    public = [name for name in stub if name in stoker.__all__ and getattr(stoker, name) is getattr(_ext, name)]
+    assert len(public) == 6
+    for name in public:
+        assert ast.get_docstring(stub[name]) == inspect.cleandoc(getattr(_ext, name).__doc__), name
+        for inner, node in names(stub[name].body).items():
+            assert ast.get_docstring(node) == inspect.cleandoc(getattr(getattr(_ext, name), inner).__doc__), inner
