@@ -77,8 +77,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             keep batches ready are paused; a number that you give is never changed.
         collate_fn: As in torch. With a function other than default_collate the data set runs in Python.
         pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
-            overlaps with other work. Release them where the copying stream is the current one. It has no effect
-            with `device`.
+            overlaps with other work. Drop them while the copying stream is the current one. It has no effect with
+            `device`.
         drop_last: Drop the last batch if it is incomplete.
         timeout: Seconds to wait for a batch; 0 waits without limit.
         worker_init_fn: As in torch. With one, the data set runs in Python.
@@ -106,14 +106,14 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             "torch", the default for all others, gives exactly torch's order: that of RandomSampler (with the same
             draws from torch's generator), or with a seed or ranks (`shard`, `world_size`) that of DistributedSampler.
         snapshot_every_n_steps: How often workers ask an iterable data set for its state_dict. By default as often as
-            that takes less than 2 % of their time. The saved state is exact in any case: batches after the latest
-            snapshot are skipped on resume.
+            that takes less than 2 % of their time. The saved state is exact in any case: on resume, batches between the
+            latest snapshot and the saved position are fetched and dropped.
         device: "cuda", "cuda:1" or a torch.device: batches arrive in the memory of that GPU. Copies and kernels run in
             the loader's own stream, `next()` waits for none of them, and the stream that is current in `next()` is
-            made to wait for them: use the tensors in that stream like any others. Their memory is reused once all of
-            them are gone, and after the work that this stream, and the one that is current where the last of them
-            goes, hold at that moment. A third stream must wait for the first before it reads the tensors, and the
-            first for the third before they are released (Stream.wait_stream); record_stream has no effect. For
+            made to wait for them: use the tensors in that stream like any others. Their memory is reused when all of
+            them are gone, and the work that is then queued in this stream, and in the one that is current where the
+            last of them is dropped, has finished. A third stream must wait for the first before it reads the tensors,
+            and the first for the third before they are dropped (Stream.wait_stream); record_stream has no effect. For
             samples with several fields, the image and the first integer go to the GPU, and all others stay in CPU
             memory.
         augment_on: Where images are resized, coloured and normalized: "cpu", "cuda", or "auto": on the device as far
