@@ -52,10 +52,10 @@ demo_without_torch() { # nothing to compare with, and no Pillow to paint with: s
     cd "$WORK"
     XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --images 24 --batch-size 8 --workers 2 >"$WORK/said" 2>&1
     grep 'Pillow is not installed' "$WORK/said"
-    grep 'only Stoker runs' "$WORK/said"
+    grep 'Stoker alone' "$WORK/said"
     grep -E '^images/s +[0-9]' "$WORK/said"
     ! grep Traceback "$WORK/said"
-    XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --data "$IMAGES" --batch-size 4 --workers 1 | grep 'only Stoker runs'
+    XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --data "$IMAGES" --batch-size 4 --workers 1 | grep 'Stoker alone'
 }
 
 fresh_environment() {

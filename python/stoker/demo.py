@@ -73,7 +73,7 @@ def measure(kind, folder, workers, batch):
 
 
 class Screen:
-    """Progress bars on a terminal, plain lines elsewhere; no bold text with NO_COLOR."""
+    """Bars on a terminal, plain lines elsewhere; bold only where it is welcome."""
 
     def __init__(self):
         self.live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -237,7 +237,7 @@ def generated(args, progress):
     if is_there("PIL"):
         from .synth import make_folder
         return make_folder(cache_folder(), count=args.images, seed=1, progress=progress)
-    print("Pillow is not installed, so the images are uncompressed (PPM) instead of JPEG photographs, and there is "
+    print("Pillow is not installed: the images are plain pixels (PPM) instead of photographs in JPEG, so that there is "
           "little to decode; 'pip install pillow' for the real demonstration", flush=True)
     return plain_folder(cache_folder().with_name("demo-plain"), args.images, progress)
 
@@ -250,7 +250,7 @@ def prepare(screen, args):
         folder = generated(args, lambda done: screen.bar("painting images", done, args.images))
     files = image_files(folder)
     if not files:
-        raise RuntimeError(f"{folder} has no images in class folders")
+        raise RuntimeError(f"{folder} holds no images in class folders")
     size = 0
     for number, path in enumerate(files, 1):
         size += len(path.read_bytes())
@@ -267,13 +267,13 @@ def show(args):
           f"{workers} worker{'s' if workers > 1 else ''} each\n", flush=True)
     torch = None
     if not is_there("torch", "torchvision", "PIL"):
-        print("torch, torchvision or Pillow is not installed, so only Stoker runs; "
-              "'pip install torch torchvision pillow' to compare", flush=True)
+        print("without torch, torchvision and Pillow there is nothing to compare with: Stoker alone; "
+              "'pip install torch torchvision pillow' for both", flush=True)
     else:
         try:
             torch = run_epoch(screen, "torch", "torch DataLoader", folder, workers, args.batch_size, total)
         except RuntimeError as why:
-            screen.end(f"torch's DataLoader failed ({why}), so only Stoker runs")
+            screen.end(f"torch's DataLoader cannot be shown ({why}): Stoker alone")
     ours = run_epoch(screen, "stoker", "Stoker", folder, workers, args.batch_size, total)
     table(screen, torch, ours)
     stages(ours["stats"])
@@ -281,10 +281,10 @@ def show(args):
 
 def main():
     parser = argparse.ArgumentParser(prog="stoker demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a folder with one subfolder per class (default: generated images)")
-    parser.add_argument("--images", type=int, default=512, help="how many images to generate (default: 512)")
-    parser.add_argument("--workers", type=int, help="workers of each loader (default: the CPUs this process may use)")
-    parser.add_argument("--batch-size", type=int, default=32, help="images per batch (default: 32)")
+    parser.add_argument("--data", help="a folder with one sub-folder a class (default: generated images)")
+    parser.add_argument("--images", type=int, default=512, help="how many to generate (default 512)")
+    parser.add_argument("--workers", type=int, help="of each loader (default: the CPUs this process may use)")
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--measure", choices=["torch", "stoker"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.workers is None:

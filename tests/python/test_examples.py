@@ -227,4 +227,4 @@ def test_demo_shows_both_loaders(folder):
 
 def test_demo_without_images_is_one_sentence(tmp_path):
     got = stoker("demo", "--data", tmp_path)
-    assert got.returncode == 1 and "has no images" in got.stderr and "Traceback" not in got.stderr
+    assert got.returncode == 1 and "holds no images" in got.stderr and "Traceback" not in got.stderr
