@@ -127,8 +127,8 @@ def verdict(path: int | str | os.PathLike[str] | None = None) -> Verdict:
         text = where.read_text()
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{where} does not exist: the run is still going on, was recorded with --no-report, or is not there. "
-            "'stoker report' writes the report of a recorded run"
+            f"{where} does not exist: there is no such run, it is still running, or it was recorded with --no-report. "
+            "'stoker report RUN --json > RUN/run.json' writes it for a recorded run"
         ) from None
     try:
         data = json.loads(text)
