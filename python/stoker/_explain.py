@@ -115,7 +115,7 @@ def _copy_row(loader: Any) -> Row:
 def gather_plan(loader: Any) -> Plan:
     """Return the plan for a data set of tensors."""
     here = "this process"
-    why = "samples are rows of tensors: each batch is gathered in one step"
+    why = "samples are rows of tensors: whole batches are gathered at once"
     return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
 
 
