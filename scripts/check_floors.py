@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what the compiler does not: includes point down, files and names keep to the rules. Speaks TAP.
+"""Checks what the compiler does not: includes point down, imports form a tree, files and names keep to the rules.
+Speaks TAP.
 
     check_floors.py [ROOT]
 """
+import ast
 import re
 import sys
 from pathlib import Path
@@ -55,6 +57,59 @@ def upward_includes():
                 yield f"{where}, which lies above"
 
 
+def find_circle(graph):
+    """A circle of a graph {node: set of nodes}, as a list that ends where it begins; [] if there is none."""
+    rest = {node: {n for n in following if n in graph and n != node} for node, following in graph.items()}
+    while ends := [node for node, following in rest.items() if not following & rest.keys()]:
+        for node in ends:
+            del rest[node]
+    path = sorted(rest)[:1]
+    while rest and path[-1] not in path[:-1]:  # every node that is left leads to another one
+        path.append(min(rest[path[-1]] & rest.keys()))
+    return path[path.index(path[-1]) :] if path else []
+
+
+def executed(body):
+    """The statements below `body`, without those for type checkers alone."""
+    for node in body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            yield from executed(node.orelse)
+            continue
+        yield node
+        yield from executed(n for n in ast.iter_child_nodes(node))
+
+
+def imports(path, modules):
+    """The modules of the package that a file imports, also inside of functions."""
+    for node in executed(ast.parse(path.read_text()).body):
+        if isinstance(node, ast.Import):
+            names = [n.name.split(".") for n in node.names]
+            yield from (name[1] if len(name) > 1 else "__init__" for name in names if name[0] == "stoker")
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "stoker"):
+            inside = (node.module or "").removeprefix("stoker").lstrip(".")
+            if inside:
+                yield inside
+            else:
+                yield from (n.name if n.name in modules else "__init__" for n in node.names)
+
+
+def import_circles():
+    """Modules of the Python package that import each other, whether at once or later."""
+    files = {p.stem: p for p in sorted((ROOT / "python/stoker").glob("*.py"))}
+    modules = {"_ext", *files}
+    circle = find_circle({name: set(imports(path, modules)) for name, path in files.items()})
+    if circle:
+        yield "python/stoker: " + " imports ".join(circle)
+
+
+def header_circles():
+    """Headers that include each other. (Which .c file calls which is another matter.)"""
+    graph = {str(p.relative_to(ROOT / "src")): {n for _, n in includes(p)} for p in sources("src") if p.suffix == ".h"}
+    circle = find_circle(graph)
+    if circle:
+        yield "src: " + " includes ".join(circle)
+
+
 def missing_headers():
     for path in sources("src", "cli"):
         for number, name in includes(path):
@@ -97,6 +152,8 @@ def noisy_library():
 
 
 check(list(upward_includes()), "includes point down")
+check(list(import_circles()), "imports of the Python package form no circle")
+check(list(header_circles()), "includes of headers form no circle")
 check(list(missing_headers()), "every included project header exists")
 check(list(without_purpose()), "every file says its purpose and licence")
 check(list(long_files()), f"no file has more than {MOST_LINES} lines")

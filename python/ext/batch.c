@@ -1,4 +1,4 @@
-/* batch.c - Batch: what Loader.next hands out
+/* batch.c - Batch: what Loader.next returns
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@ struct batch {
     struct ext_hold *hold;
 };
 
-/* A batch that others look at, and whom to ask for the stream that may still be reading it. */
+/* A batch in use, and the function that returns the stream that may still be reading it. */
 struct lent {
     const struct stoker_batch *batch;
     PyObject *stream_of;
@@ -28,8 +28,8 @@ static int ask_stream(PyObject *stream_of, uintptr_t *stream)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The last owner may let go in any thread, also in the middle of an exception. When Python is about to end
- * nobody is asked any more: it is the default stream then. */
+/* The last owner may release the batch in any thread, also while an exception is set. While Python shuts down,
+ * the function is not called: the default stream is assumed. */
 static uintptr_t last_stream(PyObject *stream_of)
 {
     PyObject *type, *value, *trace;
@@ -60,7 +60,7 @@ static void release_lent(void *what)
     free(lent);
 }
 
-/* NULL when out of memory; the batch is released then. */
+/* NULL if out of memory; the batch is then released. */
 static struct ext_hold *hold_batch(const struct stoker_batch *batch, PyObject *stream_of)
 {
     struct lent *lent = stream_of ? malloc(sizeof(*lent)) : NULL;
@@ -106,7 +106,7 @@ static bool is_pair(const struct stoker_batch *batch)
     return !batch->ragged && batch->images.ndim && !batch->lengths.ndim;
 }
 
-/* What `take` makes of both, in a list. */
+/* [take(images), take(labels)] */
 static PyObject *take_pair(const struct ext_state *state, const struct stoker_batch *batch,
                            struct ext_hold *hold, PyObject *stream_of, PyObject *take)
 {
@@ -248,7 +248,7 @@ static Py_ssize_t batch_length(PyObject *object) { return ((struct batch *)objec
 
 /* ---- columns ---- */
 
-/* All values one behind the other, as a Tensor of one dimension: their shape is told apart from them. */
+/* All values, consecutive, as a Tensor with one dimension: their shape is returned separately. */
 static PyObject *column_values(PyObject *object, const struct stoker_column *column)
 {
     static uint64_t nothing;
@@ -261,7 +261,7 @@ static PyObject *column_values(PyObject *object, const struct stoker_column *col
     return ext_tensor_new(ext_state_of(object), &view, NULL, self->hold);
 }
 
-/* Arrays: the shape of all in one, or a list of each sample's. */
+/* The shape of all arrays together, or a list of the shapes of the samples. */
 static PyObject *column_shapes(const struct stoker_column *column, uint32_t count)
 {
     PyObject *list;
@@ -282,7 +282,7 @@ static PyObject *column_shapes(const struct stoker_column *column, uint32_t coun
     return list;
 }
 
-/* Text that is not UTF-8 keeps its bytes in the way of Python's file names. */
+/* Text that is not UTF-8 keeps its bytes with surrogateescape, as Python's file names do. */
 static PyObject *column_words(const struct stoker_column *column, uint32_t count)
 {
     const bool text = column->kind == STOKER_COLUMN_TEXT;
@@ -334,27 +334,27 @@ static PyObject *batch_columns(PyObject *object, void *unused)
 
 static PyGetSetDef batch_getset[] = {
     {"images", batch_images, NULL,
-     "A Tensor [N, C, H, W]; when ragged, a list of Tensors [C, H, W]; None where there are no images.",
+     "A Tensor [N, C, H, W]; if ragged, a list of Tensors [C, H, W]; None if there are no images.",
      NULL},
     {"labels", batch_labels, NULL, "A Tensor [N] of int64.", NULL},
     {"samples", batch_samples, NULL, "A Tensor [N] of int64: which samples these are.", NULL},
     {"columns", batch_columns, NULL,
-     "Of samples with fields, all but the image: (type, values, shape). Numbers are a Tensor of one "
-     "dimension, with the shape that they have in truth, or a list of those of the samples where these "
-     "differ; other values are a list of str or bytes, with None.",
+     "For samples with fields, all fields but the image: (type, values, shape). Numbers are a Tensor with "
+     "one dimension and their actual shape, or a list of the shapes of the samples if these differ; other "
+     "values are a list of str or bytes, with None as the shape.",
      NULL},
-    {"lengths", batch_lengths, NULL, "A Tensor [N] of int64: frames of sounds whose lengths differ; else None.",
-     NULL},
-    {"ragged", batch_ragged, NULL, "Whether the images' shapes differ.", NULL},
+    {"lengths", batch_lengths, NULL,
+     "A Tensor [N] of int64: the lengths of sounds in frames, if they differ; otherwise None.", NULL},
+    {"ragged", batch_ragged, NULL, "Whether the images have different shapes.", NULL},
     {"device", batch_device, NULL,
-     "Where images and labels lie, in DLPack's numbers: (1, 0) CPU, (2, n) GPU n, (3, n) pinned.", NULL},
-    {"epoch", batch_epoch, NULL, "The epoch this batch belongs to.", NULL},
-    {"index", batch_index, NULL, "The how manyth batch of its epoch it is.", NULL},
+     "The device of images and labels in DLPack's numbers: (1, 0) CPU, (2, n) GPU n, (3, n) pinned.", NULL},
+    {"epoch", batch_epoch, NULL, "The epoch that this batch belongs to.", NULL},
+    {"index", batch_index, NULL, "The index of the batch in its epoch.", NULL},
     {0},
 };
 
 static PyMethodDef batch_methods[] = {
-    {"sync", batch_sync, METH_NOARGS, "Waits until a batch on a GPU is there."},
+    {"sync", batch_sync, METH_NOARGS, "Wait until a batch on a GPU is complete."},
     {0},
 };
 
@@ -363,7 +363,7 @@ static PyType_Slot batch_slots[] = {
     {Py_tp_methods, batch_methods},
     {Py_tp_getset, batch_getset},
     {Py_sq_length, batch_length},
-    {Py_tp_doc, "One batch; its memory lives as long as it or any of its tensors."},
+    {Py_tp_doc, "A batch. Its memory is kept as long as it or any of its tensors exists."},
     {0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* dataset.c - Dataset: by its path, a list of files, images in memory, or made of others
+/* dataset.c - Dataset: opened by a path, from a list of files or images in memory, or made of others
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,10 +10,10 @@
 struct dataset {
     PyObject_HEAD
     struct stoker_dataset *handle;
-    Py_buffer *buffers; /* of images in memory, which the engine reads where they are */
+    Py_buffer *buffers; /* of images in memory, which the engine reads in place */
     struct stoker_item *items;
     Py_ssize_t buffer_count;
-    PyObject *parts; /* made of others: these, for what they keep in memory */
+    PyObject *parts; /* the data sets that it is made of: they own the memory */
 };
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object)
@@ -34,7 +34,7 @@ static void dataset_dealloc(PyObject *object)
     ext_free(object);
 }
 
-/* ---- by its path ---- */
+/* ---- opened by a path ---- */
 
 static const struct ext_option open_options[] = {
     {"threads", EXT_U32, offsetof(struct stoker_dataset_options, threads), NULL},
@@ -236,7 +236,7 @@ static struct stoker_dataset **handles_of(const struct ext_state *state, PyObjec
         if (Py_IS_TYPE(part, state->dataset)) {
             handles[i] = ext_dataset_handle(part);
         } else {
-            PyErr_SetString(PyExc_TypeError, "parts want data sets of the engine");
+            PyErr_SetString(PyExc_TypeError, "parts must be a tuple of _ext.Dataset objects");
             free(handles);
             handles = NULL;
         }
@@ -244,7 +244,7 @@ static struct stoker_dataset **handles_of(const struct ext_state *state, PyObjec
     return handles;
 }
 
-/* A data set that keeps its parts; what the engine said, if it failed. */
+/* A data set that keeps its parts alive; raises the engine's error if rc < 0. */
 static PyObject *adopt_compound(PyTypeObject *type, struct stoker_dataset *handle, PyObject *parts,
                                 int rc, const struct stoker_error *err)
 {
@@ -323,7 +323,7 @@ static PyObject *dataset_subset(PyObject *object, PyObject *indices)
     return out;
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 static Py_ssize_t dataset_length(PyObject *object)
 {
@@ -337,7 +337,7 @@ static bool read_index(PyObject *object, PyObject *number, uint64_t *out)
     if (index == -1 && PyErr_Occurred())
         return false;
     if (index < 0 || index >= count) {
-        PyErr_Format(PyExc_IndexError, "sample %zd of %zd", index, count);
+        PyErr_Format(PyExc_IndexError, "sample %zd is out of range: there are %zd", index, count);
         return false;
     }
     *out = (uint64_t)index;
@@ -435,30 +435,30 @@ static PyObject *dataset_fields(PyObject *object, void *unused)
 
 static PyMethodDef dataset_methods[] = {
     {"open", (PyCFunction)(void (*)(void))dataset_open, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None): by its "
-     "path."},
+     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None, ...): open "
+     "a data set by its path."},
     {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_files(paths, labels=None): files named one by one."},
+     "from_files(paths, labels=None): a data set of these files."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_memory(images, labels=None): encoded images, which are kept and not copied."},
+     "from_memory(images, labels=None): a data set of encoded images, which are not copied."},
     {"from_array", (PyCFunction)(void (*)(void))dataset_from_array,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_array(images, labels=None): an array of pixels, which is kept and not copied."},
-    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): one behind the other."},
+     "from_array(images, labels=None): a data set of an array of pixels, which is not copied."},
+    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): concatenate data sets."},
     {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
-     "mix(parts, weights, samples, seed): mixed by weight."},
-    {"subset", dataset_subset, METH_O, "subset(indices): these samples."},
-    {"label", dataset_label, METH_O, "The label of a sample."},
-    {"labels", dataset_labels, METH_NOARGS, "All labels, as a Tensor of int64."},
-    {"name", dataset_name, METH_O, "What messages call a sample: its path, or 'sample 17'."},
+     "mix(parts, weights, samples, seed): mix data sets by weight."},
+    {"subset", dataset_subset, METH_O, "subset(indices): a data set of these samples."},
+    {"label", dataset_label, METH_O, "Return the label of a sample."},
+    {"labels", dataset_labels, METH_NOARGS, "Return all labels as a Tensor of int64."},
+    {"name", dataset_name, METH_O, "Return the name of a sample in messages: its path, or 'sample 17'."},
     {0},
 };
 
 static PyGetSetDef dataset_getset[] = {
-    {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None where no path opened it.", NULL},
-    {"fields", dataset_fields, NULL, "(name, type) of what a sample has, in order.", NULL},
+    {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None if it was not opened by a path.", NULL},
+    {"fields", dataset_fields, NULL, "The name and type of each field of a sample, in order.", NULL},
     {"classes", dataset_classes, NULL, "The names of the classes, by label.", NULL},
     {0},
 };

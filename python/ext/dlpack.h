@@ -1,4 +1,4 @@
-/* dlpack.h - the part of the DLPack ABI (1.x and the one before) that a producer of tensors needs
+/* dlpack.h - the part of the DLPack ABI (version 1 and before) that a producer of tensors needs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ struct dlpack_tensor {
     uint64_t byte_offset;
 };
 
-/* In a capsule named "dltensor", renamed to "used_dltensor" by whoever takes it over. */
+/* In a capsule named "dltensor", which its consumer renames to "used_dltensor". */
 struct dlpack_managed {
     struct dlpack_tensor tensor;
     void *context;

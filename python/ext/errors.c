@@ -21,15 +21,15 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     PyObject *both;
     int rc;
 
-    if (add_exception(module, &state->error, "StokerError", "What goes wrong inside Stoker.",
+    if (add_exception(module, &state->error, "StokerError", "Base class of the errors of the engine.",
                       PyExc_RuntimeError) < 0)
         return -1;
     if (add_exception(module, &state->corrupt, "CorruptSample",
-                      "A sample's bytes are not what they claim to be; the message names it.",
+                      "A sample is damaged, or is not in the format that it claims to be. The message names it.",
                       state->error) < 0)
         return -1;
     if (add_exception(module, &state->limit, "LimitReached",
-                      "A limit that the caller set was reached: memory, pixels or bad samples.",
+                      "A limit was reached: max_memory, pixel_limit or error_limit. The message names it.",
                       state->error) < 0)
         return -1;
     if (add_exception(module, &state->internal, "InternalError", "A bug in Stoker itself: please report it.",
@@ -39,7 +39,7 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     if (!both)
         return -1;
     rc = add_exception(module, &state->unsupported, "Unsupported",
-                       "This build or version cannot do that.", both);
+                       "This build does not support a format, a feature of it, or an option.", both);
     Py_DECREF(both);
     if (rc < 0)
         return rc;
@@ -47,7 +47,7 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     if (!both)
         return -1;
     rc = add_exception(module, &state->transient, "TransientError",
-                       "The machine or the network failed, not the data: trying again may help.", both);
+                       "The machine or the network failed, not the data: trying again may succeed.", both);
     Py_DECREF(both);
     return rc;
 }
@@ -87,7 +87,7 @@ PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *er
         type = state->unsupported;
         break;
     }
-    /* Names of files may hold any bytes. */
+    /* File names may contain any bytes. */
     text = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "backslashreplace");
     if (text) {
         PyErr_SetObject(type, text);

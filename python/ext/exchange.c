@@ -1,14 +1,13 @@
 /* exchange.c - Exchange: memory that a loader shares with its worker processes
  *
- * One memfd, mapped by all of them: a header, a lane of tasks for each worker, a row of slots, the
- * blocks that batches are made in, and the messages of tasks. A slot carries a task to a worker and
- * comes back with the block in which the worker made the batch; so what is passed around are numbers of
- * slots, and nothing is ever copied twice. Blocks lie far apart in a sparse file: each can grow as large
- * as a batch turns out, without a new mapping and without a descriptor of its own, and only pages that
- * were written to take memory.
+ * One memfd, mapped by all of them: a header, a lane of tasks for each worker, an array of slots, the
+ * blocks in which batches are made, and the messages of tasks. A slot carries a task to a worker and
+ * comes back with the block in which the worker made the batch, so that only slot numbers are passed
+ * around, and nothing is copied twice. Blocks are far apart in a sparse file: each can grow to the size of
+ * its batch without a new mapping or descriptor, and only pages that were written to take memory.
  *
- * A slot's state names its owner: FREE (the loader) > TASK (the worker) > DONE (the loader) > LENT (the
- * tensors) > FREE. Sleepers wait on futexes in the same mapping.
+ * A slot's state determines its owner: FREE (the loader) > TASK (the worker) > DONE (the loader) > LENT
+ * (the tensors) > FREE. Processes sleep on futexes in the same mapping.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -82,11 +81,11 @@ static int map_all(struct exchange *self)
         return -1;
     self->header = memory;
     self->mapped = bytes;
-    (void)madvise(data_of(self, 0), self->slots * self->stride, MADV_HUGEPAGE); /* it may be refused */
+    (void)madvise(data_of(self, 0), self->slots * self->stride, MADV_HUGEPAGE); /* may fail */
     return 0;
 }
 
-/* As far apart as the address space allows. */
+/* Places the blocks as far apart as the address space allows. */
 static int create(struct exchange *self)
 {
     self->control = control_bytes(self->workers, self->slots);
@@ -120,7 +119,7 @@ static int attach(struct exchange *self)
         header.slots > SLOTS_MOST || header.stride > STRIDE_MOST ||
         header.control != control_bytes(header.workers, header.slots) ||
         (uint64_t)info.st_size < all_bytes(self)) {
-        PyErr_SetString(PyExc_ValueError, "the descriptor is not that of an exchange");
+        PyErr_Format(PyExc_ValueError, "fd=%d is not the descriptor of an exchange", self->fd);
         return -1;
     }
     if (map_all(self)) {
@@ -139,8 +138,9 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|iii:Exchange", names, &workers, &slots, &fd))
         return NULL;
     if (fd < 0 && (workers < 1 || workers > LANES_MOST || slots < 1 || slots > SLOTS_MOST)) {
-        PyErr_Format(PyExc_ValueError, "an exchange for %d workers with %d slots: at most %d and %d",
-                     workers, slots, LANES_MOST, SLOTS_MOST);
+        PyErr_Format(PyExc_ValueError,
+                     "workers=%d, slots=%d: from 1 to %d workers and from 1 to %d slots are allowed", workers,
+                     slots, LANES_MOST, SLOTS_MOST);
         return NULL;
     }
     ext_watch_forks();
@@ -191,7 +191,7 @@ bool ext_is_slot(const struct exchange *self, long k)
 {
     if (k >= 0 && k < (long)self->slots)
         return true;
-    PyErr_Format(PyExc_IndexError, "slot %ld of %u", k, self->slots);
+    PyErr_Format(PyExc_IndexError, "slot %ld is out of range: there are %u", k, self->slots);
     return false;
 }
 
@@ -199,7 +199,7 @@ bool ext_is_worker(const struct exchange *self, long k)
 {
     if (k >= 0 && k < (long)self->workers)
         return true;
-    PyErr_Format(PyExc_IndexError, "worker %ld of %u", k, self->workers);
+    PyErr_Format(PyExc_IndexError, "worker %ld is out of range: there are %u", k, self->workers);
     return false;
 }
 
@@ -242,7 +242,7 @@ static int exchange_set_regular(PyObject *object, PyObject *value, void *unused)
     return 0;
 }
 
-/* A callable, or None, as an attribute; `which` is where it lies in the struct. */
+/* A callable, or None, as an attribute; `which` is its offset in the struct. */
 static PyObject *exchange_get_callable(PyObject *object, void *which)
 {
     PyObject *value = *(PyObject **)(void *)((uint8_t *)object + (uintptr_t)which);
@@ -259,38 +259,40 @@ static int exchange_set_callable(PyObject *object, PyObject *value, void *which)
 
 static PyMethodDef exchange_methods[] = {
     {"free", ext_exchange_free, METH_NOARGS, "free() -> the lowest free slot, or -1"},
-    {"lent", ext_exchange_lent, METH_NOARGS, "lent() -> how many slots tensors look at"},
-    {"send", ext_exchange_send, METH_VARARGS, "send(worker, slot, kind, task, message)"},
+    {"lent", ext_exchange_lent, METH_NOARGS, "lent() -> how many slots tensors refer to"},
+    {"send", ext_exchange_send, METH_VARARGS, "send(worker, slot, kind, task, message): send a task"},
     {"wait", ext_exchange_wait, METH_VARARGS, "wait(slots, seconds) -> one that is done, or -1"},
-    {"release", ext_exchange_release, METH_VARARGS, "release(slot): one that is done and stays unread"},
+    {"release", ext_exchange_release, METH_VARARGS, "release(slot): free a slot without reading it"},
     {"collect", ext_exchange_collect, METH_VARARGS,
-     "collect(slot) -> (kind, task, offset, length, lease)"},
-    {"stop", ext_exchange_stop, METH_VARARGS, "stop(worker), or stop(-1) for all"},
-    {"reset", ext_exchange_reset, METH_NOARGS, "reset(): for other workers, when all are gone"},
-    {"harmless_forks", ext_exchange_harmless_forks, METH_VARARGS, "harmless_forks(yes)"},
+     "collect(slot) -> (kind, task, offset, length, lease) of a slot that is done"},
+    {"stop", ext_exchange_stop, METH_VARARGS, "stop(worker): stop a worker; -1 stops all"},
+    {"reset", ext_exchange_reset, METH_NOARGS, "reset(): prepare for new workers when all are gone"},
+    {"harmless_forks", ext_exchange_harmless_forks, METH_VARARGS,
+     "harmless_forks(yes): whether forks of this thread are workers"},
     {"doing", ext_exchange_doing, METH_VARARGS,
      "doing(worker) -> (slot, place) of the task it took last"},
     {"empty", ext_exchange_empty, METH_VARARGS,
-     "empty(worker): forget what a worker that is gone had to do"},
-    {"progress", ext_exchange_progress, METH_VARARGS, "progress(worker, place)"},
+     "empty(worker): forget the tasks of a worker that is gone"},
+    {"progress", ext_exchange_progress, METH_VARARGS,
+     "progress(worker, place): note the sample in progress"},
     {"take", ext_exchange_take, METH_VARARGS,
-     "take(worker, seconds) -> (slot, kind, task, message), None or False"},
-    {"room", ext_exchange_room, METH_VARARGS, "room(slot) -> memoryview"},
-    {"address", ext_exchange_address, METH_VARARGS, "address(slot) -> int"},
-    {"post", ext_exchange_post, METH_VARARGS, "post(slot, kind, offset, length)"},
+     "take(worker, seconds) -> (slot, kind, task, message), None if there is none, False to stop"},
+    {"room", ext_exchange_room, METH_VARARGS, "room(slot) -> memoryview of the memory for its batch"},
+    {"address", ext_exchange_address, METH_VARARGS, "address(slot) -> the address of its batch"},
+    {"post", ext_exchange_post, METH_VARARGS, "post(slot, kind, offset, length): post a result"},
     {"fileno", exchange_fileno, METH_NOARGS, "fileno() -> int"},
     {0},
 };
 
 static PyGetSetDef exchange_getset[] = {
-    {"stride", exchange_stride, NULL, "The most bytes that a batch may have.", NULL},
-    {"workers", exchange_number, NULL, "How many workers it is for.", "workers"},
-    {"slots", exchange_number, NULL, "How many slots it has.", "slots"},
-    {"owner", exchange_number, NULL, "The process that made or attached it.", "owner"},
+    {"stride", exchange_stride, NULL, "The largest size of a batch in bytes.", NULL},
+    {"workers", exchange_number, NULL, "The number of workers.", "workers"},
+    {"slots", exchange_number, NULL, "The number of slots.", "slots"},
+    {"owner", exchange_number, NULL, "The process that created or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
-     "Blocks in regular use: the memory of others goes back to the system when they become free.", NULL},
+     "Blocks in regular use: the memory of others is returned to the system when they become free.", NULL},
     {"on_release", exchange_get_callable, exchange_set_callable,
-     "Called with each slot that is let go, which it then releases itself; or None.",
+     "Called with each slot that is no longer used, and must release it; or None.",
      (void *)offsetof(struct exchange, on_release)},
     {"before_unmap", exchange_get_callable, exchange_set_callable,
      "Called before the memory is unmapped; or None.", (void *)offsetof(struct exchange, before_unmap)},

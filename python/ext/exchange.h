@@ -1,4 +1,4 @@
-/* exchange.h - how the memory between a loader and its worker processes is laid out
+/* exchange.h - the layout of the memory that a loader shares with its worker processes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,14 +22,14 @@ enum slot_state {
 
 struct slot {
     _Alignas(64) _Atomic uint32_t state;
-    _Atomic uint32_t block;  /* where its batch is made, + 1; 0: nowhere yet */
-    uint32_t kind;           /* what the message is: Python's business */
+    _Atomic uint32_t block;  /* the block of its batch, + 1; 0: none yet */
+    uint32_t kind;           /* the kind of the message, defined in Python */
     uint64_t task;           /* its number in the epoch */
-    uint64_t offset, length; /* of a task: of its message; of a batch: of its description in the block */
+    uint64_t offset, length; /* for a task: of its message; for a batch: of its description in the block */
 };
 
 struct block {
-    _Atomic uint32_t owner; /* the slot that has it, + 1; 0: free */
+    _Atomic uint32_t owner; /* the slot that uses it, + 1; 0: free */
     _Atomic uint32_t maker; /* the worker that wrote to it last, + 1; 0: it has no memory */
 };
 
@@ -39,8 +39,8 @@ struct lane {
     _Atomic uint32_t sleeping, stop;
     _Alignas(64) uint32_t head;
     _Atomic uint32_t doing,
-        place;        /* the slot that was taken last, and how far the worker has come with it */
-    uint32_t entry[]; /* numbers of slots */
+        place;        /* the slot that was taken last, and the sample of it that is in progress */
+    uint32_t entry[]; /* slot numbers */
 };
 
 struct header {
@@ -58,11 +58,11 @@ struct exchange {
     uint32_t worker; /* the one that this process is */
     int fd;
     pid_t owner;
-    PyObject *on_release;   /* called with the slot when a lease ends, and frees it itself; or NULL */
+    PyObject *on_release;   /* called with the slot when a lease ends, and must free it; or NULL */
     PyObject *before_unmap; /* called before the memory is unmapped; or NULL */
 };
 
-/* ---- where things lie ---------------------------------------------------------------------------- */
+/* ---- layout -------------------------------------------------------------------------------------- */
 
 static inline uint64_t lane_bytes(uint32_t slots)
 {
@@ -86,10 +86,10 @@ static inline struct block *block_at(const struct exchange *self, uint32_t b)
     return (struct block *)(void *)slot_of(self, self->slots) + b;
 }
 
-/* The most bytes of a task's message. */
+/* The largest size of a task's message. */
 static inline uint64_t message_most(const struct exchange *self) { return self->stride / 16; }
 
-/* The memory of a block; behind all of them the messages of tasks, a place for each slot. */
+/* The memory of a block. The messages of tasks follow after all blocks, one for each slot. */
 static inline uint8_t *data_of(const struct exchange *self, uint32_t b)
 {
     return (uint8_t *)self->header + self->control + b * self->stride;
@@ -100,28 +100,28 @@ static inline uint8_t *message_of(const struct exchange *self, uint32_t k)
     return data_of(self, self->slots) + k * message_most(self);
 }
 
-/* For arguments: false after an IndexError. */
+/* Check arguments: false with an IndexError. */
 bool ext_is_slot(const struct exchange *self, long k);
 bool ext_is_worker(const struct exchange *self, long k);
 
 /* ---- waiting (exchange.c) ------------------------------------------------------------------------ */
 
 void ext_wake(_Atomic uint32_t *word);
-/* Sleeps while *word is `seen`; false when it is time to stop waiting, or a signal came. */
+/* Sleeps while *word is `seen`; false if the deadline has passed or a signal arrived. */
 bool ext_sleep_on(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
-/* The deadline of a wait of so many seconds, at most a day. */
+/* The deadline for waiting this many seconds, at most a day. */
 uint64_t ext_deadline_in(double seconds);
 
 /* ---- blocks (exchange_blocks.c) ------------------------------------------------------------------ */
 
-/* The block of a slot; -1: it has none. */
+/* The block of a slot; -1: none. */
 long ext_block_of(const struct exchange *self, uint32_t k);
-/* The same, taken now if it has none: one that the worker wrote to before, or another that has memory,
+/* The same, allocated now if there is none: one that the worker wrote to before, another one that has memory,
  * or any. */
 long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker);
 void ext_block_free(const struct exchange *self, uint32_t k);
 
-/* ---- methods: the loader's, and a worker's ------------------------------------------------------- */
+/* ---- methods of the loader and of workers -------------------------------------------------------- */
 
 PyObject *ext_exchange_free(PyObject *object, PyObject *args);
 PyObject *ext_exchange_lent(PyObject *object, PyObject *args);
@@ -139,11 +139,11 @@ PyObject *ext_exchange_progress(PyObject *object, PyObject *args);
 PyObject *ext_exchange_room(PyObject *object, PyObject *args);
 PyObject *ext_exchange_address(PyObject *object, PyObject *args);
 PyObject *ext_exchange_post(PyObject *object, PyObject *args);
-/* Forks of this process so far that may have left a child with lent tensors. (exchange_loader.c) */
+/* Starts counting forks that may leave a child with lent tensors. (exchange_loader.c) */
 void ext_watch_forks(void);
 
-/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked`: forks so
- * far. (lease.c) */
+/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked` is the number
+ * of forks so far. (lease.c) */
 PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data,
                         unsigned forked);
 void ext_exchange_give_back(PyObject *exchange, uint32_t slot, unsigned forked);

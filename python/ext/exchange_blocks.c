@@ -1,7 +1,7 @@
-/* exchange_blocks.c - which memory of an exchange a batch is made in
+/* exchange_blocks.c - allocates memory of an exchange to batches
  *
- * There are as many blocks as slots, and a worker takes one when it begins to make a batch, not when it
- * is sent the task: tasks that wait take no memory, and blocks that have pages serve again and again.
+ * There are as many blocks as slots. A worker takes a block when it begins to make a batch, not when it
+ * is sent the task: waiting tasks take no memory, and blocks that have pages are reused.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ long ext_block_of(const struct exchange *self, uint32_t k)
     return (long)named - 1;
 }
 
-/* The slot names the block before it has it: should this process die in between, nothing is lost. */
+/* The slot names the block before it owns it: if this process dies in between, the block is not lost. */
 static bool take(const struct exchange *self, uint32_t k, uint32_t b)
 {
     uint32_t nobody = 0;
@@ -27,8 +27,8 @@ static bool take(const struct exchange *self, uint32_t k, uint32_t b)
     return atomic_compare_exchange_strong(&block_at(self, b)->owner, &nobody, k + 1);
 }
 
-/* What a worker looks for, in turn: blocks that it has mapped already; new ones, until it has one to
- * fill while the other is in use; those of others, which it would have to map; any. */
+/* What a worker looks for, in this order: blocks that it has already mapped; new ones, until it has one to
+ * fill while the other is in use; those of other workers, which it would have to map; any. */
 enum wanted { MINE, NEW, WRITTEN, ANY, WANTED_COUNT };
 enum { OWN_LEAST = 2, ROUNDS_MOST = 1 << 16 };
 
@@ -58,7 +58,7 @@ long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker)
     uint32_t own = 0;
     for (uint32_t b = 0; b < self->slots; b++)
         own += maker_of(self, b) == me;
-    /* A slot without a block means that one is free; if others take it first, another one is. */
+    /* If a slot has no block, then a block is free; if others take it first, another one is. */
     for (uint32_t round = 0; found < 0 && round < ROUNDS_MOST; round++)
         for (enum wanted wanted = MINE; found < 0 && wanted < WANTED_COUNT; wanted++)
             for (uint32_t b = 0; found < 0 && b < self->slots; b++)
@@ -74,7 +74,7 @@ void ext_block_free(const struct exchange *self, uint32_t k)
     const long b = ext_block_of(self, k);
     if (b >= 0) {
         struct block *block = block_at(self, (uint32_t)b);
-        if (b >= (long)self->regular) { /* for a consumer that kept many batches: the memory goes back */
+        if (b >= (long)self->regular) { /* used because a consumer kept many batches: return its memory */
             (void)fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                             (off_t)(self->control + (uint64_t)b * self->stride), (off_t)self->stride);
             atomic_store_explicit(&block->maker, 0, memory_order_relaxed);

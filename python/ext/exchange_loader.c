@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Forks of this process that may leave a child with lent tensors. */
+/* The number of forks of this process that may leave a child with lent tensors. */
 static atomic_uint forks;
 static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
 static _Thread_local bool fork_is_harmless;
@@ -32,7 +32,7 @@ PyObject *ext_exchange_free(PyObject *object, PyObject *unused)
     return PyLong_FromLong(-1);
 }
 
-/* lent() -> slots that tensors look at, or that a forked child may */
+/* lent() -> the number of slots that tensors refer to, or that a forked child may */
 PyObject *ext_exchange_lent(PyObject *object, PyObject *unused)
 {
     const struct exchange *self = (struct exchange *)object;
@@ -43,7 +43,7 @@ PyObject *ext_exchange_lent(PyObject *object, PyObject *unused)
     return PyLong_FromUnsignedLong(lent);
 }
 
-/* send(worker, slot, kind, task, message): a task for the worker, in a free slot */
+/* send(worker, slot, kind, task, message): sends a task in a free slot */
 PyObject *ext_exchange_send(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -65,15 +65,15 @@ PyObject *ext_exchange_send(PyObject *object, PyObject *args)
         slot->offset = 0;
         slot->length = (uint64_t)message.len;
         atomic_store_explicit(&slot->state, SLOT_TASK, memory_order_relaxed);
-        /* A lane has room for every slot, so it is never full. */
+        /* A lane has an entry for every slot, so it is never full. */
         const uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_relaxed);
         lane->entry[tail % self->slots] = (uint32_t)k;
         atomic_store(&lane->tail, tail + 1);
         if (atomic_load(&lane->sleeping))
             ext_wake(&lane->tail);
     } else if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is larger than a message may be",
-                     message.len);
+        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is too large: %llu bytes are allowed", message.len,
+                     (unsigned long long)message_most(self));
     }
     PyBuffer_Release(&message);
     if (!fits)
@@ -104,7 +104,7 @@ static long wait_done(const struct exchange *self, const uint32_t *list, Py_ssiz
     }
 }
 
-/* wait(slots, seconds) -> one of them that is done, or -1; earlier when a signal came */
+/* wait(slots, seconds) -> one of them that is done, or -1; it returns early if a signal arrives */
 PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -137,7 +137,7 @@ static void free_slot(const struct exchange *self, uint32_t k)
     atomic_store(&slot_of(self, k)->state, SLOT_FREE);
 }
 
-/* release(slot): a slot that is done, unread */
+/* release(slot): frees a slot without reading it */
 PyObject *ext_exchange_release(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -176,8 +176,8 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
 {
     struct exchange *self = (struct exchange *)object;
     if (self->owner != getpid())
-        return; /* a child's copy of the tensors: they are the parent's to give back */
-    /* A child that was forked meanwhile may still read these tensors: the slot is never used again. */
+        return; /* a child's copy of the tensors: the parent releases them */
+    /* A child that was forked in the meantime may still read these tensors: the slot is never reused. */
     if (forked != atomic_load(&forks)) {
         atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         return;
@@ -186,7 +186,7 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
         PyObject *done = PyObject_CallFunction(self->on_release, "I", (unsigned)k);
         if (done)
             Py_DECREF(done);
-        else { /* who may still read it is unknown: it is never used again */
+        else { /* it is unknown whether it is still read: it is never reused */
             PyErr_WriteUnraisable(self->on_release);
             atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
         }
@@ -195,7 +195,7 @@ void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
     free_slot(self, k);
 }
 
-/* stop(worker): it ends after the task it has; worker -1: all of them */
+/* stop(worker): the worker stops after its current task; -1 stops all */
 PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -212,7 +212,7 @@ PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* doing(worker) -> (slot, place): the task it took last, and how far it had come when it last said so */
+/* doing(worker) -> (slot, place): the task that it took last, and the latest progress that it reported */
 PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -223,7 +223,7 @@ PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
     return Py_BuildValue("II", (unsigned)atomic_load(&lane->doing), (unsigned)atomic_load(&lane->place));
 }
 
-/* empty(worker): the lane of a worker that is gone, for the one that takes its place */
+/* empty(worker): empties the lane of a worker that is gone, for its replacement */
 PyObject *ext_exchange_empty(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -236,7 +236,7 @@ PyObject *ext_exchange_empty(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* reset(): for other workers, when those that were are all gone; what is lent stays lent */
+/* reset(): prepares for new workers when all old ones are gone; lent slots stay lent */
 PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
 {
     struct exchange *self = (struct exchange *)object;
@@ -254,7 +254,7 @@ PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* harmless_forks(yes): whether this thread's forks are of workers, which never look at lent tensors */
+/* harmless_forks(yes): whether this thread forks workers, which never use lent tensors */
 PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args)
 {
     int yes;

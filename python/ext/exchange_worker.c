@@ -1,10 +1,10 @@
-/* exchange_worker.c - a worker's side of an exchange: it takes tasks and posts what it made of them
+/* exchange_worker.c - a worker's side of an exchange: it takes tasks and posts results
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "exchange.h"
 
-/* The next task of the lane; -1: none came in time, -2: the worker is to stop. */
+/* The next task of the lane; -1: none arrived in time, -2: the worker must stop. */
 static long next_task(const struct exchange *self, struct lane *lane, uint64_t deadline)
 {
     for (;;) {
@@ -27,8 +27,7 @@ static long next_task(const struct exchange *self, struct lane *lane, uint64_t d
     }
 }
 
-/* take(worker, seconds) -> (slot, kind, task, message), None when nothing came, False when it is to stop
- */
+/* take(worker, seconds) -> (slot, kind, task, message); None if there is no task, False to stop */
 PyObject *ext_exchange_take(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -50,7 +49,7 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
                          (const char *)message_of(self, (uint32_t)k), (Py_ssize_t)length);
 }
 
-/* progress(worker, place): how far it has come with its task, should it die of it */
+/* progress(worker, place): notes the sample in progress, to be reported if it kills the worker */
 PyObject *ext_exchange_progress(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -62,7 +61,7 @@ PyObject *ext_exchange_progress(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* room(slot) -> memory for the slot's batch, to write to */
+/* room(slot) -> writable memory for the slot's batch */
 PyObject *ext_exchange_room(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -78,7 +77,7 @@ PyObject *ext_exchange_room(PyObject *object, PyObject *args)
                                    PyBUF_WRITE);
 }
 
-/* address(slot) -> where its batch lies */
+/* address(slot) -> the address of its batch */
 PyObject *ext_exchange_address(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -93,7 +92,7 @@ PyObject *ext_exchange_address(PyObject *object, PyObject *args)
     return PyLong_FromVoidPtr(data_of(self, (uint32_t)b));
 }
 
-/* post(slot, kind, offset, length): the task is done, and what became of it is described there */
+/* post(slot, kind, offset, length): posts the result of a task, whose description is at the offset */
 PyObject *ext_exchange_post(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;

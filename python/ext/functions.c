@@ -1,4 +1,4 @@
-/* functions.c - the free functions: decode, order_indices, and what this build can do
+/* functions.c - the module's functions: decode, order_indices, and the features of this build
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +65,7 @@ int ext_region(PyObject *region, uint32_t *x, uint32_t *y, uint32_t *width, uint
     if (region == Py_None)
         return 0;
     if (!PyTuple_Check(region) || PyTuple_Size(region) != 4) {
-        PyErr_SetString(PyExc_TypeError, "region wants four numbers: (x, y, width, height)");
+        PyErr_Format(PyExc_TypeError, "region=%R must be four numbers: (x, y, width, height)", region);
         return -1;
     }
     for (int i = 0; i < 4; i++) {
@@ -74,7 +74,8 @@ int ext_region(PyObject *region, uint32_t *x, uint32_t *y, uint32_t *width, uint
         if (number == -1 && PyErr_Occurred())
             return -1;
         if (number < (i >= 2) || number > UINT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "region=%R: an image has no such part", region);
+            PyErr_Format(PyExc_ValueError,
+                         "region=%R: x and y must be 0 or more, width and height at least 1", region);
             return -1;
         }
         *fields[i] = (uint32_t)number;
@@ -198,8 +199,8 @@ static PyObject *order_tensor(PyObject *module, struct order_request *request, c
     uint64_t length = 0;
 
     if (weights->obj && (uint64_t)weights->len / 8 != request->count) {
-        PyErr_Format(PyExc_ValueError, "weights: %zd for %llu samples", weights->len / 8,
-                     (unsigned long long)request->count);
+        PyErr_Format(PyExc_ValueError, "weights has %zd values for %llu samples: give one for each",
+                     weights->len / 8, (unsigned long long)request->count);
         return NULL;
     }
     request->options.weights = weights->buf;
@@ -215,7 +216,7 @@ static PyObject *order_tensor(PyObject *module, struct order_request *request, c
 static bool check_count(long long count)
 {
     if (count < 0)
-        PyErr_Format(PyExc_ValueError, "%lld samples", count);
+        PyErr_Format(PyExc_ValueError, "count=%lld is negative", count);
     return count >= 0;
 }
 
@@ -257,7 +258,7 @@ static PyObject *mix_draw(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "KKKId:mix_draw", &seed, &epoch, &batch, &op, &alpha))
         return NULL;
     if (!(alpha > 0 && alpha < 1e300) || op >= 252) {
-        PyErr_SetString(PyExc_ValueError, "mix_draw: alpha must be above 0, op below 252");
+        PyErr_Format(PyExc_ValueError, "mix_draw: op=%u must be below 252, and alpha above 0 and finite", op);
         return NULL;
     }
     mix = stoker_mix_draw(seed, epoch, batch, op, alpha);
@@ -265,18 +266,20 @@ static PyObject *mix_draw(PyObject *module, PyObject *args)
 }
 
 PyMethodDef ext_functions[] = {
-    {"version", version, METH_NOARGS, "The engine's version."},
-    {"cpus", cpus, METH_NOARGS, "CPUs this process may really use: affinity and cgroup quota."},
-    {"features", features, METH_NOARGS, "What this build can do: (kind, name, detail, present), ..."},
-    {"ops", ops, METH_NOARGS, "The ops a pipeline may name: (name, help), ..."},
+    {"version", version, METH_NOARGS, "Return the engine's version."},
+    {"cpus", cpus, METH_NOARGS,
+     "Return the number of CPUs that this process may use, by affinity and cgroup quota."},
+    {"features", features, METH_NOARGS, "Return the features of this build: (kind, name, detail, present), ..."},
+    {"ops", ops, METH_NOARGS, "Return the ops of pipelines: (name, help), ..."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,
-     "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...): RGB bytes as a Tensor."},
+     "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...) -> RGB pixels as a Tensor."},
     {"jpeg_is_regular", jpeg_is_regular, METH_O,
-     "jpeg_is_regular(data): (width, height, components) of a JPEG whose decoding does not fail, or None."},
+     "jpeg_is_regular(data) -> (width, height, components) of a JPEG that can be decoded without errors, "
+     "or None."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
-     "epoch_fixed=False, indices=None, weights=None, draws=0): a Tensor of sample numbers."},
+     "epoch_fixed=False, indices=None, weights=None, draws=0) -> a Tensor of sample numbers."},
     {"mix_draw", mix_draw, METH_VARARGS,
-     "mix_draw(seed, epoch, batch, op, alpha): (lambda, choice, x, y) for an op on a whole batch."},
+     "mix_draw(seed, epoch, batch, op, alpha) -> (lambda, choice, x, y) for an op on a whole batch."},
     {0},
 };

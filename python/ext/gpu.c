@@ -1,4 +1,4 @@
-/* gpu.c - GpuWatch: how busy a GPU is
+/* gpu.c - GpuWatch: the load of a GPU
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +44,7 @@ static void watch_dealloc(PyObject *object)
     ext_free(object);
 }
 
-/* A number, or None where the GPU does not say. Takes over nothing. */
+/* Sets a number, or None if the GPU does not report it. */
 static int set_number(PyObject *dict, const char *name, double value)
 {
     PyObject *number = value < 0 ? Py_NewRef(Py_None) : PyFloat_FromDouble(value);
@@ -66,7 +66,7 @@ static PyObject *watch_sample(PyObject *object, PyObject *unused)
     rc = stoker_gpu_watch_sample(self->handle, &sample, &err);
     if (rc < 0) {
         if (!self->handle)
-            PyErr_SetString(PyExc_ValueError, "sample() of a GpuWatch that is closed");
+            PyErr_SetString(PyExc_ValueError, "the GpuWatch is closed");
         else
             ext_raise(ext_state_of(object), &err);
         return NULL;
@@ -88,8 +88,19 @@ static PyObject *watch_sample(PyObject *object, PyObject *unused)
 
 static PyMethodDef watch_methods[] = {
     {"sample", watch_sample, METH_NOARGS,
-     "What is known now, as a dict; None for what this GPU does not say. Shares are 0 to 1."},
-    {"close", watch_close, METH_NOARGS, "Stops watching. May be called twice."},
+     "Return the current values.\n\n"
+     "Returns:\n"
+     "    A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share of the\n"
+     "    time since the last sample in which any kernel ran. sm_active, sm_occupancy, tensor_active and\n"
+     "    dram_active are shares from 0 to 1, jpeg_engines the mean number of active JPEG engines, and\n"
+     "    pcie_in and pcie_out bytes per second, over an interval of `seconds`. clock is relative to the\n"
+     "    highest clock, and limited is 1 while power or temperature lowers it. watts, link_generation and\n"
+     "    link_width (with link_generation_most and link_width_most) and node, the NUMA node, are current\n"
+     "    values. A number that this GPU does not report is None.\n\n"
+     "Raises:\n"
+     "    ValueError: The GpuWatch is closed.\n"
+     "    StokerError: The driver reports an error.\n"},
+    {"close", watch_close, METH_NOARGS, "Stop watching. It may be called more than once."},
     {0},
 };
 
@@ -98,9 +109,14 @@ static PyType_Slot watch_slots[] = {
     {Py_tp_dealloc, watch_dealloc},
     {Py_tp_methods, watch_methods},
     {Py_tp_doc,
-     "GpuWatch(which=None): watches a GPU through the driver's management library.\n\n"
-     "which: a PCI address, an identifier (\"GPU-...\"), or a number in the driver's order; None: the "
-     "first. One thread at a time."},
+     "GpuWatch(which=None)\n--\n\n"
+     "Watch the load of a GPU through the driver's management library (NVML).\n\n"
+     "An object must be used by one thread at a time.\n\n"
+     "Args:\n"
+     "    which: A PCI address, an identifier (\"GPU-...\"), or a number as a string, in the driver's order,\n"
+     "        which is not CUDA's. By default the first GPU.\n\n"
+     "Raises:\n"
+     "    Unsupported: There is no such GPU, or no driver.\n"},
     {0, NULL},
 };
 

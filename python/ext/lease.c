@@ -1,4 +1,4 @@
-/* lease.c - Lease: a slot of an exchange while tensors look at it
+/* lease.c - Lease: a slot of an exchange while tensors refer to it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,7 +47,7 @@ static int lease_buffer(PyObject *object, Py_buffer *view, int flags)
 static PyType_Slot lease_slots[] = {
     {Py_tp_dealloc, lease_dealloc},
     {Py_bf_getbuffer, lease_buffer},
-    {Py_tp_doc, "A batch's memory, used again when the last view of it is gone."},
+    {Py_tp_doc, "A batch's memory, which is reused when the last view of it is gone."},
     {0, NULL},
 };
 

@@ -1,7 +1,7 @@
-/* loader.c - Loader: batches, one after the other
+/* loader.c - Loader: delivers batches
  *
- * The engine's loader is for one thread at a time: `busy` says that a call is under way without the
- * interpreter's lock. Waiting goes in slices, so that Ctrl-C and other signals are heard.
+ * The engine's loader is for one thread at a time: `busy` means that a call is in progress without the
+ * interpreter's lock. Waiting is done in slices, so that Ctrl-C and other signals are handled.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ struct loader {
     PyObject_HEAD
     struct stoker_loader *handle; /* NULL: closed */
     PyObject *dataset;            /* owns the images that the engine reads in place */
-    PyObject *stream_of;          /* asked when a batch is let go; NULL: no GPU reads batches */
+    PyObject *stream_of;          /* called when a batch is released; NULL: no GPU reads batches */
     uint32_t timeout_ms;          /* 0: none */
     bool busy;
     bool closing; /* close was called while busy */
@@ -83,8 +83,8 @@ static int read_request(struct request *request, PyObject *options, PyObject *we
         ext_array(weights, "weights", 8, "d", view) < 0)
         return -1;
     if (view->obj && (uint64_t)view->len / 8 != samples) {
-        PyErr_Format(PyExc_ValueError, "weights: %zd for %llu samples", view->len / 8,
-                     (unsigned long long)samples);
+        PyErr_Format(PyExc_ValueError, "weights has %zd values for %llu samples: give one for each",
+                     view->len / 8, (unsigned long long)samples);
         return -1;
     }
     request->options.weights = view->buf;
@@ -157,7 +157,7 @@ static bool begin(struct loader *self)
         PyErr_SetString(PyExc_ValueError, "the loader is closed");
     else if (self->busy)
         PyErr_SetString(PyExc_RuntimeError, "the loader is in use by another thread: "
-                                            "give each thread an iterator of its own");
+                                            "use one iterator per thread");
     else
         self->busy = true;
     return self->busy && !PyErr_Occurred();
@@ -167,7 +167,7 @@ static void shut(struct loader *self)
 {
     struct stoker_loader *handle = self->handle;
 
-    self->handle = NULL; /* first, because another thread may look while the lock is away */
+    self->handle = NULL; /* first, because another thread may read it while the lock is released */
     if (!handle)
         return;
     Py_BEGIN_ALLOW_THREADS
@@ -218,13 +218,13 @@ static PyObject *loader_interrupt(PyObject *object, PyObject *unused)
 
 /* ---- epochs and batches ---- */
 
-/* The epoch under construction, and the arrays it points into. */
+/* An epoch, and the arrays that it points to. */
 struct epoch_args {
     struct stoker_epoch epoch;
     Py_buffer indices, batch_sizes, repeated;
 };
 
-/* What start and restore have in common: indices, batch_sizes, repeated. */
+/* Reads the arguments that start and restore share: indices, batch_sizes, repeated. */
 static int epoch_read(struct epoch_args *args, PyObject *const arrays[3])
 {
     struct stoker_epoch *epoch = &args->epoch;
@@ -234,8 +234,8 @@ static int epoch_read(struct epoch_args *args, PyObject *const arrays[3])
         ext_array(arrays[2], "repeated", 1, "B?", &args->repeated) < 0)
         return -1;
     if (args->repeated.obj && args->repeated.len != args->indices.len / 8) {
-        PyErr_Format(PyExc_ValueError, "repeated: %zd for %zd indices", args->repeated.len,
-                     args->indices.len / 8);
+        PyErr_Format(PyExc_ValueError, "repeated has %zd values for %zd indices: give one for each",
+                     args->repeated.len, args->indices.len / 8);
         return -1;
     }
     epoch->indices = args->indices.buf;
@@ -246,7 +246,7 @@ static int epoch_read(struct epoch_args *args, PyObject *const arrays[3])
     return 0;
 }
 
-/* Starts an epoch, at its beginning or, with `state`, where that was saved. */
+/* Starts an epoch, at its beginning or, with `state`, at the saved position. */
 static PyObject *start_at(struct loader *self, const struct stoker_state *state, struct epoch_args *args,
                           PyObject *const arrays[3])
 {
@@ -298,8 +298,7 @@ static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwar
                                      &arrays[1], &arrays[2], &position, &batch))
         return NULL;
     if (size != sizeof(state.bytes)) {
-        PyErr_Format(PyExc_ValueError, "a saved state has %zu bytes, not %zd", sizeof(state.bytes),
-                     size);
+        PyErr_Format(PyExc_ValueError, "state must have %zu bytes, not %zd", sizeof(state.bytes), size);
         return NULL;
     }
     memcpy(state.bytes, bytes, sizeof(state.bytes));
@@ -331,7 +330,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for the next batch in slices; *raised when a signal handler or the timeout raised. */
+/* Waits for the next batch in slices; *raised if a signal handler or the timeout raised an exception. */
 static int wait_for_batch(struct loader *self, const struct stoker_batch **batch,
                           struct stoker_error *err, bool *raised)
 {
@@ -359,7 +358,7 @@ static int wait_for_batch(struct loader *self, const struct stoker_batch **batch
     }
 }
 
-/* NULL with *ended at the end of the epoch; NULL with an exception else. */
+/* The next batch; NULL with *ended at the end of the epoch, otherwise NULL with an exception. */
 static const struct stoker_batch *next_batch(PyObject *object, bool *ended)
 {
     struct loader *self = (struct loader *)object;
@@ -403,7 +402,7 @@ static PyObject *loader_next_pair(PyObject *object, PyObject *take)
     return ext_batch_pair(ext_state_of(object), batch, ((struct loader *)object)->stream_of, take);
 }
 
-/* ---- what happened ---- */
+/* ---- reports ---- */
 
 static bool is_open(struct loader *self)
 {
@@ -452,26 +451,24 @@ static PyObject *loader_closed(PyObject *object, void *unused)
 
 static PyMethodDef loader_methods[] = {
     {"start", (PyCFunction)(void (*)(void))loader_start, METH_VARARGS | METH_KEYWORDS,
-     "start(epoch=0, indices=None, batch_sizes=None, ...): begins an epoch, abandons the one under "
-     "way."},
+     "start(epoch=0, indices=None, batch_sizes=None, ...): begin an epoch, and abandon the current one."},
     {"restore", (PyCFunction)(void (*)(void))loader_restore, METH_VARARGS | METH_KEYWORDS,
-     "restore(state, indices=None, batch_sizes=None, ...): begins an epoch where the state was saved."},
-    {"save", loader_save, METH_NOARGS, "Where the epoch stands, as bytes for restore."},
-    {"next", loader_next, METH_NOARGS, "The next Batch, or None at the end of the epoch."},
+     "restore(state, indices=None, batch_sizes=None, ...): begin an epoch at the saved position."},
+    {"save", loader_save, METH_NOARGS, "Return the position in the epoch, as bytes for restore."},
+    {"next", loader_next, METH_NOARGS, "Return the next Batch, or None at the end of the epoch."},
     {"next_pair", loader_next_pair, METH_O,
-     "next_pair(take): as next, with [take(images), take(labels)] of DLPack capsules for a batch that "
-     "is "
-     "images and labels, in a fraction of the time that a Batch and its Tensors take."},
-    {"interrupt", loader_interrupt, METH_NOARGS, "Wakes a next that waits in another thread."},
-    {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},
-    {"stats", loader_stats, METH_NOARGS, "What happened since the loader was opened, in nanoseconds."},
-    {"ledger", loader_ledger, METH_NOARGS, "The bad samples, the latest 1,024."},
+     "next_pair(take): like next, but returns [take(images), take(labels)] of DLPack capsules for a batch of "
+     "images and labels, which is several times faster than a Batch with its Tensors."},
+    {"interrupt", loader_interrupt, METH_NOARGS, "Wake a next that waits in another thread."},
+    {"close", loader_close, METH_NOARGS, "Stop the threads. Batches stay valid."},
+    {"stats", loader_stats, METH_NOARGS, "Return the counters since the loader was opened."},
+    {"ledger", loader_ledger, METH_NOARGS, "Return the latest 1,024 bad samples."},
     {0},
 };
 
 static PyGetSetDef loader_getset[] = {
-    {"batches", loader_batches, NULL, "Batches of the epoch under way, on this rank.", NULL},
-    {"workers", loader_workers, NULL, "Threads that decode.", NULL},
+    {"batches", loader_batches, NULL, "The number of batches in the current epoch, on this rank.", NULL},
+    {"workers", loader_workers, NULL, "The number of threads that decode.", NULL},
     {"closed", loader_closed, NULL, "Whether it is closed.", NULL},
     {0},
 };
@@ -487,7 +484,7 @@ static PyType_Slot loader_slots[] = {
     {Py_tp_methods, loader_methods},
     {Py_tp_getset, loader_getset},
     {Py_tp_members, loader_members},
-    {Py_tp_doc, "Loader(dataset, pipeline, **options): the options of stoker_loader_options."},
+    {Py_tp_doc, "Loader(dataset, pipeline, **options), with the options of stoker_loader_options."},
     {0, NULL},
 };
 

@@ -81,7 +81,7 @@ static PyModuleDef_Slot module_slots[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "stoker._ext",
-    .m_doc = "The engine, as the package's Python files use it.",
+    .m_doc = "The engine, for the Python files of the package. Not a public interface.",
     .m_size = sizeof(struct ext_state),
     .m_methods = ext_functions,
     .m_slots = module_slots,

@@ -1,4 +1,4 @@
-/* options.c - keyword arguments and arrays, from Python to the engine's structs
+/* options.c - converts keyword arguments and arrays to the engine's structs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,10 @@ static int set_number(const struct ext_option *option, PyObject *value, void *fi
         goto range;
     return 0;
 range:
-    PyErr_Format(PyExc_ValueError, "%s=%R is out of range", option->name, value);
+    PyErr_Format(PyExc_ValueError, "%s=%R is out of range: it must be from %s", option->name, value,
+                 option->kind == EXT_I32   ? "-2^31 to 2^31 - 1"
+                 : option->kind == EXT_U32 ? "0 to 2^32 - 1"
+                                           : "0 to 2^64 - 1");
     return -1;
 }
 
@@ -56,7 +59,7 @@ static int set_word(const struct ext_option *option, PyObject *value, void *fiel
                       i ? ", " : "", option->words[i]);
     }
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "%s=%R is none of %s", option->name, value, choices);
+        PyErr_Format(PyExc_ValueError, "%s=%R is not one of %s", option->name, value, choices);
     return -1;
 }
 
@@ -64,7 +67,7 @@ static int set_text(const struct ext_option *option, PyObject *value, const char
 {
     *field = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
     if (!*field && !PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%s=%R is no text", option->name, value);
+        PyErr_Format(PyExc_TypeError, "%s=%R is not a string", option->name, value);
     return *field ? 0 : -1;
 }
 
@@ -136,8 +139,9 @@ int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const cha
     if (view->ndim == 1 && view->itemsize == itemsize && strlen(format) == 1 && strchr(formats, *format))
         return 0;
     PyErr_Format(PyExc_TypeError,
-                 "%s: wants one dimension of %zd-byte values of type %s, not %d of '%s'", what, itemsize,
-                 formats, view->ndim, format);
+                 "%s must be an array with one dimension and %zd-byte values of format '%s', not one with %d "
+                 "dimensions and format '%s'",
+                 what, itemsize, formats, view->ndim, format);
     PyBuffer_Release(view);
     return -1;
 }

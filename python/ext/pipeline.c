@@ -1,4 +1,4 @@
-/* pipeline.c - Pipeline: what happens to each image, from its text
+/* pipeline.c - Pipeline: the ops that are applied to each image
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -60,7 +60,7 @@ static PyObject *pipeline_repr(PyObject *object)
 }
 
 static PyGetSetDef pipeline_getset[] = {
-    {"text", pipeline_text, NULL, "The text it was made from.", NULL},
+    {"text", pipeline_text, NULL, "The text that it was made from.", NULL},
     {0},
 };
 
@@ -69,7 +69,7 @@ static PyType_Slot pipeline_slots[] = {
     {Py_tp_dealloc, pipeline_dealloc},
     {Py_tp_getset, pipeline_getset},
     {Py_tp_repr, pipeline_repr},
-    {Py_tp_doc, "Pipeline(text): ops separated by ';', checked."},
+    {Py_tp_doc, "Pipeline(text): ops separated by ';'. Raises ValueError if the text is not valid."},
     {0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* pixels.c - an array of images, as Python's buffers describe it, for the engine
+/* pixels.c - describes an array of images in a Python buffer to the engine
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 enum { IMAGES, LABELS, BUFFERS };
 
-/* Shape and strides; images x height x width, and perhaps channels. */
+/* Shape and strides: images x height x width, optionally x channels. */
 static int describe(const Py_buffer *images, struct stoker_pixels *out)
 {
     const char *format = images->format ? images->format : "B";
@@ -17,13 +17,13 @@ static int describe(const Py_buffer *images, struct stoker_pixels *out)
     if (images->itemsize != 1 || strcmp(format, "B") != 0 || images->ndim < 3 || images->ndim > 4) {
         PyErr_Format(
             PyExc_TypeError,
-            "images: wants uint8, images x height x width, or with channels behind them; not %d "
-            "dimensions of '%s'",
+            "images must be a uint8 array of shape images x height x width, optionally x channels, not one "
+            "with %d dimensions and format '%s'",
             images->ndim, format);
         return -1;
     }
     if (images->ndim == 4 && (images->shape[3] < 1 || images->shape[3] > 4)) {
-        PyErr_Format(PyExc_ValueError, "images: %zd channels; 1 to 4 can be", images->shape[3]);
+        PyErr_Format(PyExc_ValueError, "images has %zd channels: 1 to 4 are allowed", images->shape[3]);
         return -1;
     }
     *out = (struct stoker_pixels){.size = sizeof(*out),

@@ -1,4 +1,4 @@
-/* report.c - what a loader says of itself, as dicts and lists
+/* report.c - statistics and bad samples of a loader, as dicts and lists
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,14 +46,14 @@ static PyObject *path_list(const struct stoker_loader *handle)
     return list;
 }
 
-/* Names in sentences may be no UTF-8, or cut off in the middle of a character. NULL becomes None. */
+/* File names in sentences may not be UTF-8, or may be cut in the middle of a character. NULL becomes None. */
 static PyObject *sentence(const char *text)
 {
     return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace")
                 : Py_NewRef(Py_None);
 }
 
-/* Takes the value over, also on failure; NULL is a failure of its own. */
+/* Takes the value over, also on failure. A NULL value is a failure. */
 static bool put(PyObject *dict, const char *name, PyObject *value)
 {
     bool done = value && PyDict_SetItemString(dict, name, value) == 0;
@@ -96,7 +96,7 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
     PyObject *dict;
 
     if (stoker_loader_stats(handle, &stats) < 0) {
-        PyErr_SetString(state->error, "the engine gives no statistics");
+        PyErr_SetString(state->error, "internal error: the engine returned no statistics");
         return NULL;
     }
     dict = PyDict_New();

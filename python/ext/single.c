@@ -1,4 +1,4 @@
-/* single.c - Single: one image at a time through a pipeline, without a loader
+/* single.c - Single: runs a pipeline on one image at a time, without a loader
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,13 +51,13 @@ static int read_pixels(PyObject *pixels, struct stoker_picture *picture)
     if (pixels == Py_None)
         return 0;
     if (!PyTuple_Check(pixels)) {
-        PyErr_SetString(PyExc_TypeError, "pixels wants three numbers: (width, height, channels)");
+        PyErr_Format(PyExc_TypeError, "pixels=%R must be three numbers: (width, height, channels)", pixels);
         return -1;
     }
     if (!PyArg_ParseTuple(pixels, "III:pixels", &picture->width, &picture->height, &picture->channels))
         return -1;
     if (!picture->channels)
-        PyErr_SetString(PyExc_ValueError, "pixels of no channels");
+        PyErr_SetString(PyExc_ValueError, "pixels: the number of channels must be at least 1");
     return picture->channels ? 0 : -1;
 }
 
@@ -89,9 +89,9 @@ static PyObject *single_run(PyObject *object, PyObject *args)
 
 static PyMethodDef single_methods[] = {
     {"run", single_run, METH_VARARGS,
-     "run(data, seed=0, epoch=0, sample=0, region=None, pixels=None): a Tensor, channels x height x width or with nhwc "
-     "height x width x channels. "
-     "`data` is an encoded image, or the bytes of one whose (width, height, channels) are `pixels`. Any thread."},
+     "run(data, seed=0, epoch=0, sample=0, region=None, pixels=None) -> a Tensor, channels x height x width, or with "
+     "nhwc height x width x channels. `data` is an encoded image, or, with pixels=(width, height, channels), the bytes "
+     "of a decoded one. Any thread may call it."},
     {0},
 };
 
@@ -100,7 +100,7 @@ static PyType_Slot single_slots[] = {
     {Py_tp_dealloc, single_dealloc},
     {Py_tp_methods, single_methods},
     {Py_tp_doc,
-     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0): one image at a time through a pipeline."},
+     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0): runs a pipeline on one image at a time."},
     {0, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* tensor.c - Tensor: memory of the engine as a Python object, without a copy
  *
- * NumPy takes it by the buffer protocol, torch and others by DLPack. Whoever has taken it keeps the
- * memory alive through a hold, which is counted without Python.
+ * NumPy uses it through the buffer protocol, torch and others through DLPack. A user of the memory keeps it
+ * alive through a hold, which is counted without Python.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEGACY_STREAM = 1 }; /* the driver's own name for its default stream */
+enum { LEGACY_STREAM = 1 }; /* the driver's number for its default stream */
 
 struct ext_hold {
     atomic_uint holders;
@@ -46,9 +46,9 @@ void ext_hold_drop(struct ext_hold *hold)
     free(hold);
 }
 
-/* How each type is called by NumPy's users, the buffer protocol and DLPack. */
+/* The name of each type in NumPy, the buffer protocol and DLPack. */
 static const struct {
-    const char *name, *format; /* format NULL: the buffer protocol has none */
+    const char *name, *format; /* format NULL: none in the buffer protocol */
     uint8_t size, code;
 } kinds[] = {
     [STOKER_DTYPE_U8] = {"uint8", "B", 1, DLPACK_UINT},
@@ -69,13 +69,13 @@ static const struct {
 struct tensor {
     PyObject_HEAD
     struct stoker_tensor view;
-    const struct stoker_batch *batch; /* whose images or labels these are; NULL: of none */
+    const struct stoker_batch *batch; /* whose images or labels these are; NULL: none */
     struct ext_hold *hold;
     Py_ssize_t shape[STOKER_TENSOR_DIMS], strides[STOKER_TENSOR_DIMS]; /* in bytes, for the buffer protocol */
-    bool bits;                       /* show the bits of each value as uint16 */
+    bool bits;                       /* expose the bits of each value as uint16 */
 };
 
-/* Pinned memory counts as the CPU's, as in torch. */
+/* Pinned memory counts as CPU memory, as in torch. */
 static struct dlpack_device device_of(const struct stoker_batch *batch)
 {
     if (!batch || batch->device_type != DLPACK_CUDA)
@@ -155,18 +155,17 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *out, int flags)
 
     out->obj = NULL;
     if (!is_on_cpu(self)) {
-        PyErr_SetString(PyExc_BufferError, "the tensor lies in a GPU's memory, where NumPy cannot look: "
-                                           "take it with torch.from_dlpack, or open the loader without "
-                                           "device=");
+        PyErr_SetString(PyExc_BufferError, "the tensor is in a GPU's memory, which NumPy cannot access: "
+                                           "use torch.from_dlpack, or open the loader without device=");
         return -1;
     }
     if (!format) {
-        PyErr_SetString(PyExc_BufferError, "NumPy has no bfloat16 of its own: take the tensor with "
-                                           "torch.from_dlpack, or choose dtype='float32'");
+        PyErr_SetString(PyExc_BufferError, "NumPy has no bfloat16: use torch.from_dlpack, or choose "
+                                           "dtype='float32'");
         return -1;
     }
     if ((!strided || order_wanted) && !tensor_is_contiguous(self)) {
-        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous; ask for a strided buffer");
+        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous: request a strided buffer");
         return -1;
     }
     *out = (Py_buffer){
@@ -184,7 +183,7 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *out, int flags)
 
 /* ---- DLPack ---- */
 
-/* The managed tensor, the two forms of it, with room for its shape. */
+/* The managed tensor, in one of its two forms, with its shape. */
 struct packed {
     union {
         struct dlpack_managed managed;
@@ -203,7 +202,7 @@ static void packed_free(struct packed *packed)
 static void managed_deleter(struct dlpack_managed *self) { packed_free(self->context); }
 static void versioned_deleter(struct dlpack_versioned *self) { packed_free(self->context); }
 
-/* A capsule nobody took over is still called by its first name. */
+/* A capsule that nobody took over still has its original name. */
 static void capsule_free(PyObject *capsule)
 {
     static const char *const names[] = {"dltensor", "dltensor_versioned"};
@@ -262,9 +261,9 @@ static int join(const struct ext_state *state, const struct stoker_batch *batch,
     return -1;
 }
 
-/* Makes the consumer's stream wait for the batch. The array API's numbers for streams are the driver's
- * own: 1 the legacy default stream, 2 the one of each thread, others handles. None means 1; -1 asks for
- * nothing, and 0 could mean several things. */
+/* Makes the consumer's stream wait for the batch. The array API numbers streams as the driver does: 1 is the
+ * legacy default stream, 2 the default stream of each thread, others are handles. None means 1, -1 requests
+ * no synchronization, and 0 is ambiguous and therefore not allowed. */
 static int join_stream(const struct ext_state *state, const struct stoker_batch *batch, PyObject *stream)
 {
     long long number = stream == Py_None ? LEGACY_STREAM : PyLong_AsLongLong(stream);
@@ -273,7 +272,7 @@ static int join_stream(const struct ext_state *state, const struct stoker_batch 
         return -1;
     if (number == 0 || number < -1) {
         PyErr_Format(PyExc_ValueError,
-                     "stream=%R names no CUDA stream: 1 is the legacy default stream, 2 the default "
+                     "stream=%R is not a CUDA stream: 1 is the legacy default stream, 2 the default "
                      "stream of each thread, larger numbers are handles, and -1 does not wait",
                      stream);
         return -1;
@@ -294,7 +293,7 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         return NULL;
     if ((max_version != Py_None && !PyTuple_Check(max_version)) ||
         (device != Py_None && !PyTuple_Check(device))) {
-        PyErr_SetString(PyExc_TypeError, "max_version and dl_device want tuples of two numbers");
+        PyErr_SetString(PyExc_TypeError, "max_version and dl_device must be tuples of two numbers");
         return NULL;
     }
     if (max_version != Py_None && !PyArg_ParseTuple(max_version, "II:max_version", &major, &minor))
@@ -304,7 +303,7 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
     if (wanted.type != here.type || wanted.id != here.id || copy == Py_True ||
         (stream != Py_None && here.type == DLPACK_CPU)) {
         PyErr_Format(PyExc_BufferError,
-                     "the tensor lies in %s memory and is shared as it is: %sno other device, no copy",
+                     "the tensor is in %s memory and can only be shared in place: %sno other device, no copy",
                      here.type == DLPACK_CPU ? "CPU" : "CUDA",
                      here.type == DLPACK_CPU ? "no stream, " : "");
         return NULL;
@@ -392,20 +391,20 @@ static PyObject *tensor_repr(PyObject *object)
 
 static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "The memory as a DLPack capsule, shared. On a GPU, work put into the stream named comes after the "
-     "batch is there, and what that stream holds when the batch is let go may still read it."},
+     "Return the memory as a DLPack capsule, without a copy. On a GPU, the given stream is made to wait until "
+     "the batch is complete, and work that is in this stream when the batch is released may still read it."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "(1, 0) for the CPU's memory, pinned or not; (2, n) for that of GPU n."},
+     "Return (1, 0) for CPU memory, pinned or not; (2, n) for the memory of GPU n."},
     {"bits", tensor_bits, METH_NOARGS,
-     "For bfloat16 the same memory as uint16, else the tensor itself: what the buffer protocol can "
-     "show."},
+     "Return a tensor for the buffer protocol: for bfloat16 the same memory as uint16, else the tensor "
+     "itself."},
     {0},
 };
 
 static PyGetSetDef tensor_getset[] = {
     {"shape", tensor_shape, NULL, "The size of each dimension.", NULL},
-    {"stride", tensor_stride, NULL, "The distance of neighbours in each dimension, in elements.", NULL},
-    {"dtype", tensor_dtype, NULL, "The name of the elements' type: float32, int64, ...", NULL},
+    {"stride", tensor_stride, NULL, "The stride of each dimension, in elements.", NULL},
+    {"dtype", tensor_dtype, NULL, "The name of the type: float32, int64, ...", NULL},
     {0},
 };
 
@@ -416,7 +415,7 @@ static PyType_Slot tensor_slots[] = {
     {Py_tp_getset, tensor_getset},
     {Py_bf_getbuffer, tensor_getbuffer},
     {Py_tp_doc,
-     "Memory of the engine: NumPy takes it by the buffer protocol, torch and others by DLPack."},
+     "Memory of the engine, for NumPy through the buffer protocol, for torch and others through DLPack."},
     {0, NULL},
 };
 

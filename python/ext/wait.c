@@ -1,8 +1,9 @@
-/* wait.c - calls of the engine that may take long, and signals meanwhile
+/* wait.c - handles signals during long calls of the engine
  *
- * Python's own handler of a signal only makes a note of it. The functions that were set for it run when the main thread
- * asks, which it cannot while it waits in the engine: so the engine asks, here. Other threads have nothing to ask for, and
- * must not: Python ends those that come back to it while it ends itself, in the middle of whatever called it.
+ * Python's C-level signal handler only sets a flag. The Python functions for a signal run when the main thread checks
+ * that flag, which it cannot do while it waits in the engine: so the engine calls back here to check it. Other threads
+ * need not check, and must not: while Python shuts down, it ends threads that try to enter it, in the middle of their
+ * caller.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker feeds the GPU: data sets of images to finished training batches, in threads, without Python in
-the loop, the same bytes for any number of threads.
+"""Stoker feeds the GPU: it turns data sets of images and sounds into finished training batches, in threads, without
+Python in the loop. The batches do not depend on the number of threads.
 
 >>> import stoker
 >>> from stoker import transforms as T
@@ -12,6 +12,15 @@ the loop, the same bytes for any number of threads.
 (4, 3, 32, 32) 4
 (4, 3, 32, 32) 4
 (4, 3, 32, 32) 4
+
+| name | what it is for |
+|---|---|
+| `DataLoader` | batches, with the arguments of torch's DataLoader |
+| `datasets`, `open` | folders, archives and tables of samples, on disk or behind URLs |
+| `transforms`, `audio` | what happens to each image or sound |
+| `install`, `lazy_images` | the engine inside code that uses torch and Pillow |
+| `decode`, `order_indices` | parts of the engine on their own |
+| `info`, `cpus`, `GpuWatch`, `verdict` | this build, this machine, and what `stoker run` found out |
 """
 
 from __future__ import annotations
@@ -24,21 +33,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _ext, audio, datasets, transforms
+from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
+from ._tables import html_table
+from ._verdict import Verdict, verdict
 from .lazy import lazy_images
 
 __all__ = [
     "CorruptSample",
     "DataLoader",
     "GpuWatch",
+    "Info",
     "InternalError",
     "LimitReached",
     "StokerError",
     "TransientError",
     "Unsupported",
+    "Verdict",
     "audio",
     "cpus",
     "datasets",
@@ -50,17 +63,18 @@ __all__ = [
     "order_indices",
     "transforms",
     "uninstall",
+    "verdict",
     "__version__",
 ]
 
-__version__ = _ext.version()
+__version__: str = _ext.version()
 
 if TYPE_CHECKING:
     from ._install import install as install
     from ._install import uninstall as uninstall
     from .dataloader import DataLoader as DataLoader
 
-# These need torch, which takes a second to import: only when somebody asks for them.
+# These import torch, which takes a second: they are loaded on first use.
 _LATER = {"DataLoader": "dataloader", "install": "_install", "uninstall": "_install"}
 
 
@@ -78,9 +92,23 @@ def decode(
     exif_rotate: bool = False,
     pixel_limit: int | None = None,
 ) -> np.ndarray:
-    """An encoded image (bytes, or the path of a file) as an array of uint8, height x width x 3; equal to
-    what PIL.Image.open(...).convert("RGB") gives. With region=(x, y, width, height) only that part is
-    decoded.
+    """Decode an image. The pixels are equal to those of `PIL.Image.open(...).convert("RGB")`.
+
+    Args:
+        data: The encoded image as bytes (or any object with the buffer protocol), or the path of a file.
+        region: (x, y, width, height): decode this part only.
+        exif_rotate: Rotate the image as its EXIF orientation says.
+        pixel_limit: Refuse images with more pixels. By default 178,956,970, as in Pillow.
+
+    Returns:
+        A uint8 array of shape height x width x 3.
+
+    Raises:
+        CorruptSample: The data are damaged, or not an image.
+        Unsupported: The format, or a feature of it, is not supported by this build.
+        LimitReached: The image has more pixels than `pixel_limit`.
+        OSError: The file cannot be read.
+        ValueError: `region` is not a part of the image.
 
     >>> stoker.decode("images/cat/0.png").shape
     (48, 64, 3)
@@ -105,11 +133,28 @@ def decode(
 
 
 def order_indices(count: int, **options: Any) -> np.ndarray:
-    """Which sample comes at which place: the orders of the loader by themselves.
+    """Return the order of the samples in one epoch, as the DataLoader of one rank visits them.
 
-    `kind` is "torch" (the default: torch.randperm under a generator seeded with seed + epoch, as in
-    DistributedSampler), "shuffle", "sequential", "weighted" or "given"; further options are seed, epoch,
-    rank, world, drop_uneven, epoch_fixed, indices, weights, draws.
+    Args:
+        count: The number of samples in the data set.
+        **options: All of these are optional:
+
+            - `kind`: "torch" (the default: `torch.randperm` with a generator seeded with seed + epoch, as in
+              DistributedSampler), "shuffle" (needs no memory), "sequential", "weighted" or "given".
+            - `seed`, `epoch`: determine the order; both 0 by default.
+            - `rank`, `world`: this process and the number of processes that share the samples; 0 and 1 by default.
+            - `drop_uneven`: drop the last samples if `world` does not divide their number; otherwise some are
+              repeated.
+            - `epoch_fixed`: use the same order in every epoch.
+            - `indices`: the samples, for "given".
+            - `weights`, `draws`: a weight for each sample, and how many to draw, for "weighted".
+
+    Returns:
+        An int64 array of sample numbers.
+
+    Raises:
+        TypeError: There is no such option.
+        ValueError: An option has a value that is not allowed.
 
     >>> stoker.order_indices(6, kind="sequential", rank=1, world=2).tolist()
     [1, 3, 5]
@@ -121,24 +166,45 @@ def order_indices(count: int, **options: Any) -> np.ndarray:
 
 
 def cpus() -> int:
-    """The CPUs this process may really use: its affinity, and the quota of its cgroup."""
+    """Return the number of CPUs that this process may use, by its affinity and the quota of its cgroup.
+
+    >>> stoker.cpus() >= 1
+    True
+    """
     return _ext.cpus()
 
 
 class Info(dict[str, Any]):
-    """What stoker.info() gives: a dict that prints as a table."""
+    """What stoker.info() returns: a dict that prints as a table, and shows as one in a notebook.
+
+    It has the keys `version`, `cpus`, and one for each kind of feature. Features are dicts of names to
+    `{"present": bool, "detail": str}`.
+    """
+
+    def _features(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (kind, name, "yes" if feature["present"] else "no", feature["detail"])
+            for kind, features in self.items()
+            if isinstance(features, dict)
+            for name, feature in features.items()
+        ]
+
+    def _first(self) -> str:
+        return f"stoker {self['version']}, {self['cpus']} CPUs"
 
     def __str__(self) -> str:
-        lines = [f"stoker {self['version']}, {self['cpus']} CPUs"]
-        for kind, features in self.items():
-            for name, feature in features.items() if isinstance(features, dict) else ():
-                mark = "yes" if feature["present"] else "no"
-                lines.append(f"  {kind:8} {name:12} {mark:4} {feature['detail']}".rstrip())
-        return "\n".join(lines)
+        lines = [f"  {kind:8} {name:12} {mark:4} {detail}".rstrip() for kind, name, mark, detail in self._features()]
+        return "\n".join([self._first(), *lines])
+
+    def _repr_html_(self) -> str:
+        return f"<div><p>{self._first()}</p>{html_table((), self._features())}</div>"
 
 
 def info() -> Info:
-    """The version, the libraries, the codecs and the kernels in use; print it for a table.
+    """Return the version, the libraries, the codecs and the CPU kernels of this build.
+
+    Returns:
+        A dict that prints as a table.
 
     >>> stoker.info()["codec"]["JPEG"]["present"]
     True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m stoker train.py: runs a script with stoker.DataLoader in the place of torch's."""
+"""python -m stoker train.py: run a script with stoker.DataLoader in place of torch's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ _USAGE = """\
 usage: python -m stoker SCRIPT [ARGUMENTS]
        python -m stoker -m MODULE [ARGUMENTS]
 
-Runs a script, or a module, as python does, with stoker.DataLoader in the place of torch.utils.data.DataLoader
+Run a script or a module as python does, with stoker.DataLoader in place of torch.utils.data.DataLoader
 (stoker.install()). Under torchrun:  torchrun [OPTIONS] -m stoker SCRIPT [ARGUMENTS]
+
+  -h, --help     print this text
+  -V, --version  print the version
+
+The exit code is that of the script; 2 if there is no such script or option.
 """
 
 
@@ -26,7 +31,7 @@ def _fail(sentence: str) -> NoReturn:
 
 
 def _script(path: str) -> tuple[Any, dict[str, Any]]:
-    """The code of a script, and what python sets in its module."""
+    """Return the code of a script, and the names that python sets in its module."""
     whole = os.path.abspath(path)
     try:
         with io.open_code(whole) as file:
@@ -40,7 +45,7 @@ def _script(path: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _module(name: str) -> tuple[Any, dict[str, Any]]:
-    """The same of a module, or of the __main__ of a package."""
+    """Return the same for a module, or for the __main__ of a package."""
     try:
         spec: ModuleSpec | None = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -50,7 +55,7 @@ def _module(name: str) -> tuple[Any, dict[str, Any]]:
         _fail(f"can't import '{name}': {error}")
     code = getattr(spec.loader, "get_code", lambda name: None)(name) if spec is not None else None
     if spec is None or code is None:
-        _fail(f"no module named '{name}' that could be run")
+        _fail(f"no module named '{name}', or it cannot be run")
     sys.argv[0] = str(spec.origin)
     return code, {
         "__file__": spec.origin,
@@ -62,20 +67,28 @@ def _module(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def main() -> None:
+    """Run the command line."""
     arguments = sys.argv[1:]
-    if arguments[:1] in (["-h"], ["--help"]):
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help"):
         print(_USAGE, end="")
         return
-    is_module = arguments[:1] == ["-m"]
-    if len(arguments) <= is_module or arguments[0].startswith("-") and not is_module:
-        sys.stderr.write(_USAGE)
-        sys.exit(2)
+    if first in ("-V", "--version"):
+        from . import __version__
+
+        print(f"stoker {__version__}")
+        return
+    is_module = first == "-m"
+    if len(arguments) <= is_module:
+        _fail("-m requires the name of a module" if is_module else "a script is required; see python -m stoker --help")
+    if first.startswith("-") and not is_module:
+        _fail(f"unknown option '{first}'; see python -m stoker --help")
     sys.argv[:] = arguments[is_module:]
     code, names = _module(sys.argv[0]) if is_module else _script(sys.argv[0])
     from ._install import install
 
     install()
-    # It stays there: what the script leaves behind (threads, exit handlers, pickles) looks for it.
+    # It is not removed afterwards: threads, exit handlers and pickles that the script leaves behind need it.
     module = types.ModuleType("__main__")
     vars(module).update({"__builtins__": __builtins__, "__cached__": None, **names})
     sys.modules["__main__"] = module

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the transforms ask of their arguments, with torchvision's own sentences, and how they are written
-down for the engine."""
+"""Checks of the transforms' arguments, with torchvision's messages, and the arguments in the engine's notation."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ import numpy as np
 
 
 class InterpolationMode(enum.Enum):
-    """How Resize and RandomResizedCrop find pixels; torchvision's enum, its names, or Pillow's numbers
-    do as well."""
+    """The interpolation of Resize and RandomResizedCrop. They also accept torchvision's enum, the names as strings,
+    and Pillow's numbers."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -36,13 +35,13 @@ def interpolation_mode(mode: Any) -> InterpolationMode:
         return InterpolationMode(name)
     except ValueError:
         known = ", ".join(m.value for m in InterpolationMode)
-        raise ValueError(f"interpolation={mode!r} is none of {known}") from None
+        raise ValueError(f"interpolation={mode!r} is not one of {known}") from None
 
 
 def number_text(value: Any) -> str:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"wants a number, not {value!r}")
+        raise TypeError(f"{value!r} is not a number")
     return repr(int(value)) if isinstance(value, numbers.Integral) else repr(float(value))
 
 
@@ -57,7 +56,7 @@ def value_text(value: Any) -> str:
 
 
 def op(name: str, **params: Any) -> str:
-    """One op of a pipeline's text; parameters that are None are left to their defaults."""
+    """Return one op of a pipeline's text. Parameters that are None keep their defaults."""
     given = ", ".join(f"{key}={value_text(value)}" for key, value in params.items() if value is not None)
     return f"{name}({given})" if given else name
 
@@ -98,7 +97,7 @@ def check_padding(padding: Any, fill: Any, padding_mode: str) -> None:
 
 
 def four_sides(padding: Any) -> list[Any] | None:
-    """left, top, right, bottom, from the short forms that torchvision allows."""
+    """Return left, top, right and bottom, from the short forms that torchvision allows."""
     if padding is None:
         return None
     sides = [padding] if isinstance(padding, numbers.Number) else list(padding)
@@ -106,6 +105,5 @@ def four_sides(padding: Any) -> list[Any] | None:
 
 
 def filter_word(mode: InterpolationMode) -> str:
-    return (
-        "nearest" if mode is InterpolationMode.NEAREST_EXACT else mode.value
-    )  # one and the same for images
+    """Return the engine's name of a filter. For images, torchvision's two kinds of "nearest" are the same."""
+    return "nearest" if mode is InterpolationMode.NEAREST_EXACT else mode.value

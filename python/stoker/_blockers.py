@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps work from the engine, and what would change that."""
+"""Reasons why the engine cannot do a part of the work, and what would change that."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ READ, DECODE, TRANSFORM, LABEL, COLLATE, WORKERS = "read", "decode", "transform"
 
 
 class Blocker(str):
-    """A sentence that says why, followed by the remedy, if there is one."""
+    """A sentence with the reason, followed by the remedy if there is one."""
 
     why: str
     remedy: str
-    stage: str  # what part of the work stays in Python for it
+    stage: str  # the part of the work that stays in Python because of it
     step: object  # the transform that it is about
 
     def __new__(cls, stage: str, why: str, remedy: str = "", step: object = None) -> Blocker:
@@ -26,7 +26,7 @@ class Blocker(str):
 
 
 class Blocked(NotImplementedError):
-    """All that keeps something from the engine."""
+    """Raised with all reasons why the engine cannot do something."""
 
     def __init__(self, blockers: Iterable[Blocker]) -> None:
         self.blockers = list(blockers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DataLoader refuses, with torch's sentences where torch has one."""
+"""Checks of a DataLoader's arguments, with torch's messages where torch has the same check."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
 
 
 def check_bytes(name: str, value: Any) -> int | None:
-    """A number of bytes, or a text that stands for one: "256MiB", "1.5 GB"."""
+    """Return a number of bytes, from a number or a string such as "256MiB" or "1.5 GB"."""
     if value is None:
         return None
-    allowed = 'a positive number of bytes, or one with a unit, such as "256MiB" or "4 GB"'
+    allowed = 'a positive number of bytes, or a string with a unit such as "256MiB" or "4 GB"'
     if isinstance(value, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)\s*", value)
         if not found or found[2] not in _UNITS:
@@ -34,30 +34,30 @@ def check_arguments(
     if num_workers != "auto" and not isinstance(num_workers, numbers.Integral):
         raise TypeError(f"num_workers={num_workers!r} is neither a number nor 'auto'")
     if compile not in (True, False, "require"):
-        raise ValueError(f"compile={compile!r} is none of True, False, 'require'")
+        raise ValueError(f"compile={compile!r} is not one of True, False, 'require'")
     if order not in ("stoker", "torch"):
         raise ValueError(f"order={order!r} is neither 'stoker' nor 'torch'")
     if seed_by not in ("worker", "sample"):
         raise ValueError(f"seed_by={seed_by!r} is neither 'worker' nor 'sample'")
     if on_error not in ("raise", "skip", "replace"):
-        raise ValueError(f"on_error={on_error!r} is none of 'raise', 'skip', 'replace'")
+        raise ValueError(f"on_error={on_error!r} is not one of 'raise', 'skip', 'replace'")
     if output not in (None, "torch", "numpy", "dlpack"):
-        raise ValueError(f"output={output!r} is neither 'torch' nor 'numpy' nor 'dlpack'")
+        raise ValueError(f"output={output!r} is not one of 'torch', 'numpy', 'dlpack'")
 
 
 def check_device(
     device: str | None, augment_on: str, output: str, batch_size: int | None, batch_transforms: Any
 ) -> None:
     if augment_on not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"augment_on={augment_on!r} is none of 'auto', 'cpu', 'cuda'")
+        raise ValueError(f"augment_on={augment_on!r} is not one of 'auto', 'cpu', 'cuda'")
     if augment_on == "cuda" and device is None:
         raise ValueError("augment_on='cuda' needs device='cuda'")
     if device is not None and output == "numpy":
         raise ValueError(
-            f"device={device!r} and output='numpy': NumPy's arrays lie in the CPU's memory. Take torch's "
-            "tensors (output='torch'), output='dlpack' for other libraries, or leave device= out"
+            f"device={device!r} and output='numpy': NumPy arrays are in CPU memory. Use torch tensors "
+            "(output='torch'), output='dlpack' for other libraries, or remove device="
         )
     if batch_transforms and batch_size is None:
-        raise ValueError("batch_transforms needs batches: batch_size=None gives single samples")
+        raise ValueError("batch_transforms needs batches, but batch_size=None gives single samples")
     if batch_transforms and output != "torch":
-        raise ValueError(f"batch_transforms works on torch's tensors, not with output={output!r}")
+        raise ValueError(f"batch_transforms works on torch tensors, so output={output!r} is not supported with it")

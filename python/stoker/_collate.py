@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in worker processes: torch's default_collate, its tensors made where they are handed over."""
+"""Collating in worker processes: torch's default_collate, with its tensors allocated in the slot of the batch."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _torch_stack = _torch.collate_tensor_fn
 
 
 def _is_stackable(batch: Any) -> bool:
-    """Whether these are tensors of one kind that torch.stack puts together without a further thought."""
+    """Return whether these are plain tensors of one type and shape."""
     first = batch[0]
     return all(is_stackable(t) and t.dtype is first.dtype and t.shape == first.shape for t in batch)
 
 
 def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """Into ordinary memory, where torch's would make a file in /dev/shm for each tensor."""
+    """Stack into ordinary memory, where torch's function would create a file in /dev/shm for each tensor."""
     if _is_stackable(batch):
         return torch.stack(batch, 0)
     return _torch_stack(batch, collate_fn_map=collate_fn_map)
 
 
 def avoid_shared_files() -> None:
-    """In a worker: default_collate, called by anybody, makes no files."""
+    """Make default_collate create no files in this worker process, whoever calls it."""
     if stacks_as_torch():
         _torch.default_collate_fn_map[torch.Tensor] = _stack
 
 
 def stacks_as_torch() -> bool:
-    """Whether nobody has registered another rule for tensors."""
+    """Return whether nobody has registered another rule for tensors."""
     return _torch.default_collate_fn_map.get(torch.Tensor) in (_torch_stack, _stack)
 
 
 def collator(collate_fn: Callable[[Any], Any]) -> Callable[[Any, Room], Any]:
-    """collate_fn with a slot to put tensors into, where it is torch's own."""
+    """Return collate_fn with the slot of the batch as a second argument, which only torch's default_collate uses."""
     if collate_fn is not default_collate:
         return lambda samples, room: collate_fn(samples)
 

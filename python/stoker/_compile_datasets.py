@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From torchvision's and torch's data sets, as they are now, to one that the engine reads.
+"""From data sets of torchvision and torch, as they are now, to one that the engine reads.
 
-Neither library is imported here: their classes are known by their modules. What a subclass overrides, or
-somebody has set or patched, is never guessed at: it is a reason to leave the data set to Python.
+Neither library is imported here: classes are recognized by their modules. If a subclass overrides a method, or
+somebody has set or patched one, the data set is left to Python.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _ext
 from ._blockers import DECODE, LABEL, READ, Blocker
+from ._dataset import EngineDataset
 from ._untouched import changes_of_class, changes_of_instance
 
 _METHODS = ("__getitem__", "__len__", "__getitems__")
@@ -24,7 +25,7 @@ CONCAT_ATTRIBUTES = ("datasets", "cumulative_sizes")
 
 
 class Leaf(NamedTuple):
-    """A data set with images of its own, whose transforms count."""
+    """A data set that has images and transforms itself, rather than wrapping another one."""
 
     dataset: Any
     grey: bool  # its images have one channel
@@ -39,19 +40,19 @@ class Leaf(NamedTuple):
 
 
 class Watch:
-    """What was read of a data set's attributes, to notice when they are others."""
+    """Remembers the attributes that were read from a data set, to notice when they change."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[Any, str, Any, Any]] = []
         self._owners: list[tuple[Any, type, tuple[str, ...]]] = []
 
     def changes(self, dataset: Any, base: type, attributes: tuple[str, ...]) -> list[str]:
-        """What the data set has that its library's class `base` has not."""
+        """Return what the data set changes compared with its library's class `base`."""
         self._owners.append((dataset, base, attributes))
         return _changes(dataset, base, attributes)
 
     def take(self, owner: Any, name: str, *, live: bool = False) -> Any:
-        """The attribute. `live`: the engine reads the array itself, so that new values in it are no change."""
+        """Return an attribute. `live`: the engine reads the array in place, so new values in it are not a change."""
         value = getattr(owner, name)
         self._seen.append((owner, name, value, _place(value) if live else _contents(value)))
         return value
@@ -69,7 +70,7 @@ def _changes(dataset: Any, base: type, attributes: tuple[str, ...]) -> list[str]
 
 
 class _Address(tuple[Any, ...]):
-    """Where an array lies, and in what layout."""
+    """The address and layout of an array."""
 
 
 def _place(array: Any) -> _Address:
@@ -78,7 +79,7 @@ def _place(array: Any) -> _Address:
 
 
 def _contents(value: Any) -> Any:
-    """A copy of what may change; rows of lists, too."""
+    """Return a copy of a value that may change in place, including rows of nested lists."""
     if isinstance(value, list):
         if list not in set(map(type, value)):
             return value[:]
@@ -101,7 +102,7 @@ def _is_still(value: Any, noted: Any) -> bool:
 
 
 class Part:
-    """Samples as the engine takes them: files with labels, or a data set of the engine's."""
+    """Samples in a form that the engine accepts: files with labels, or a data set of the engine."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class Part:
 
 
 class _Kind(NamedTuple):
-    """A class of a library's, and what of it the engine takes over."""
+    """A class of a library, and the attributes that the engine reads from it."""
 
     module: str
     name: str
@@ -153,9 +154,7 @@ class _Kind(NamedTuple):
 
 
 def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
-    """The data set for the engine; or None, and all reasons why it is not one for it among `blockers`."""
-    from .datasets import EngineDataset
-
+    """Return the data set for the engine; or None, and add all reasons why it cannot run there to `blockers`."""
     if isinstance(dataset, EngineDataset):
         return _lower_own(dataset, blockers)
     for kind in _KINDS:
@@ -163,22 +162,22 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
         if base is None or not isinstance(dataset, base):
             continue
         why = watch.changes(dataset, base, kind.attributes)
-        blockers.extend(Blocker(READ, reason, f"use torchvision's or torch's own {kind.name}") for reason in why)
+        blockers.extend(Blocker(READ, reason, f"use {kind.name} itself") for reason in why)
         return None if why else kind.lower(dataset, watch, blockers)
     kind_ = type(dataset)
     blockers.append(
         Blocker(
             READ,
             f"the data set {kind_.__module__}.{kind_.__qualname__} cannot be compiled",
-            "only stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR and MNIST, and "
-            "torch's Subset and ConcatDataset of these can",
+            "only stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR and MNIST, and torch's "
+            "Subset and ConcatDataset of these can be",
         )
     )
     return None
 
 
 def leaves_of(dataset: Any) -> Iterator[Leaf]:
-    """The data sets with transforms that the engine would ask for, of one that is not for it."""
+    """Yield the data sets with known transforms inside one that the engine cannot run."""
     for kind in _KINDS:
         base = kind.base()
         if base is None or not isinstance(dataset, base):
@@ -209,12 +208,12 @@ def _lower_folder(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part |
             Blocker(
                 DECODE,
                 f"the loader {loader!r} of {type(dataset).__qualname__} cannot be compiled",
-                "leave it out, so that the engine decodes the files",
+                "remove it, so that the engine decodes the files",
             )
         )
     elif loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
         blockers.append(
-            Blocker(DECODE, "torchvision's image backend is not PIL", "torchvision.set_image_backend('PIL')")
+            Blocker(DECODE, "torchvision's image backend is not PIL", "call torchvision.set_image_backend('PIL')")
         )
     samples = watch.take(dataset, "samples")
     if not _are_whole_numbers([label for _, label in samples]):
@@ -223,20 +222,20 @@ def _lower_folder(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part |
 
 
 def _are_whole_numbers(labels: list[Any]) -> bool:
-    """Python's own, all of them: others are collated into other types."""
+    """Return whether all labels are Python ints: others are collated into other types."""
     return set(map(type, labels)) <= {int} and (not labels or -(2**63) <= min(labels) <= max(labels) < 2**63)
 
 
 def _labels_blocker(dataset: Any, name: str) -> Blocker:
     return Blocker(
         LABEL,
-        f"the labels in {name} of {type(dataset).__qualname__} are no whole numbers, one for each image",
-        "make them Python's int",
+        f"{name} of {type(dataset).__qualname__} is not a list of integers, one for each image",
+        "make its elements Python ints",
     )
 
 
 def _array_labels(targets: Any, count: int) -> np.ndarray | None:
-    """Labels that lie in an array of int64 for the engine to read there; None where they do not."""
+    """Return labels as an int64 array that the engine can read in place; None if they are not stored as one."""
     if hasattr(targets, "detach"):
         if targets.device.type != "cpu":
             return None
@@ -249,7 +248,7 @@ def _array_labels(targets: Any, count: int) -> np.ndarray | None:
 def _lower_cifar(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     data = dataset.data
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 4 or data.shape[3] != 3:
-        blockers.append(_array_blocker(dataset, "an array of uint8, images x height x width x 3"))
+        blockers.append(_array_blocker(dataset, "a uint8 array of shape images x height x width x 3"))
         return None
     watch.take(dataset, "data", live=True)
     targets = dataset.targets
@@ -260,7 +259,7 @@ def _lower_cifar(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | 
             return None
         return _of_array(dataset, data, np.asarray(labels, np.int64), grey=False)
     there = _array_labels(targets, len(data)) if dataset.target_transform is None else None
-    if there is None:  # a target_transform sees other types than Python's int then
+    if there is None:  # also with a target_transform, which would be called with other types than int
         blockers.append(_labels_blocker(dataset, "targets"))
         return None
     watch.take(dataset, "targets", live=True)
@@ -271,7 +270,7 @@ def _lower_mnist(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | 
     torch: Any = sys.modules["torch"]
     data, targets = dataset.data, dataset.targets
     if type(data) is not torch.Tensor or data.dtype is not torch.uint8 or data.ndim != 3 or not data.is_cpu:
-        blockers.append(_array_blocker(dataset, "a tensor of uint8, images x height x width"))
+        blockers.append(_array_blocker(dataset, "a uint8 tensor of shape images x height x width"))
         return None
     if type(targets) is not torch.Tensor or targets.ndim != 1 or len(targets) < len(data):
         blockers.append(_labels_blocker(dataset, "targets"))
@@ -285,7 +284,7 @@ def _lower_mnist(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | 
 
 
 def _array_blocker(dataset: Any, wanted: str) -> Blocker:
-    return Blocker(READ, f"data of {type(dataset).__qualname__} is not {wanted}", "give it that type and shape")
+    return Blocker(READ, f"data of {type(dataset).__qualname__} is not {wanted}", "convert it to that type and shape")
 
 
 def _of_array(dataset: Any, images: np.ndarray, labels: np.ndarray, grey: bool) -> Part:
@@ -293,7 +292,7 @@ def _of_array(dataset: Any, images: np.ndarray, labels: np.ndarray, grey: bool) 
 
 
 def whole_indices(dataset: Any, watch: Watch, count: int) -> Any:
-    """The samples that a Subset chooses, all of them in [0, count); None where they are no such numbers."""
+    """Return the samples that a Subset selects, all in [0, count); None if its indices are anything else."""
     given = watch.take(dataset, "indices")
     try:
         numbers = np.asarray(given)
@@ -316,13 +315,13 @@ def _lower_subset(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part |
         return None
     indices = whole_indices(dataset, watch, len(whole))
     if indices is None:
-        blockers.append(Blocker(READ, "the indices of a Subset are no list of numbers of samples"))
+        blockers.append(Blocker(READ, "the indices of a Subset are not a list of sample numbers"))
         return None
     return whole.subset(indices.tolist())
 
 
 def part_sizes_agree(dataset: Any, sizes: list[int]) -> bool:
-    """Whether a ConcatDataset still goes by the lengths of its parts."""
+    """Return whether the cumulative sizes of a ConcatDataset still match the lengths of its parts."""
     return list(dataset.cumulative_sizes) == list(itertools.accumulate(sizes))
 
 
@@ -335,7 +334,7 @@ def _lower_concat(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part |
         return None
     if not part_sizes_agree(dataset, list(map(len, whole))):
         blockers.append(
-            Blocker(READ, "the parts of a ConcatDataset have changed their lengths since it was made", "make it anew")
+            Blocker(READ, "the lengths of a ConcatDataset's parts have changed since it was made", "create a new one")
         )
         return None
     try:

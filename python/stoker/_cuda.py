@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of data sets written in Python on their way to a GPU: slots that are pinned where they are, and copies
-in a stream of the loader's own."""
+"""Copying batches of data sets written in Python to a GPU: slots pinned in place, and copies in the loader's own
+stream."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from . import _ext
 _GRAIN = 2 << 20  # slots are registered in multiples of this
 
 
-# CUDA's events are used again, and none is ever destroyed: in a forked child, which shares these objects but not
-# CUDA, that would end the process.
+# CUDA events are reused and never destroyed: destroying one in a forked child, which has these objects but no CUDA
+# context, would end the process.
 _events: list[torch.cuda.Event] = []
 _idle_events: list[torch.cuda.Event] = []
 
@@ -29,48 +29,49 @@ def _new_event() -> torch.cuda.Event:
 
 
 class PinnedSlots:
-    """Registers slots with CUDA, each once, so that the tensors in them are pinned without a copy. A slot that
-    was let go is free when the stream that was current then has come so far: it may still be copied from."""
+    """Registers slots with CUDA, each once, so that the tensors in them are pinned without a copy. A released slot
+    becomes free when the stream that was current at that time has reached that point, since it may still be copied
+    from."""
 
     def __init__(self, exchange: _ext.Exchange) -> None:
         self._exchange = exchange
         self._refused = False
         registered: dict[int, int] = {}  # bytes, by address
-        let_go: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
-        self._registered, self._let_go = registered, let_go
+        released: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
+        self._registered, self._released = registered, released
 
-        # These know nothing of self or the exchange, which would otherwise keep each other.
+        # These have no reference to self or the exchange, which would otherwise form a cycle.
         def keep(slot: int) -> None:
             event = _idle_events.pop() if _idle_events else _new_event()
             event.record()
-            let_go.append((event, slot))
+            released.append((event, slot))
 
         def forget() -> None:
             if sys.is_finalizing():
                 return
-            for event, _ in let_go:
+            for event, _ in released:
                 event.synchronize()
             for address in registered:
                 torch.cuda.cudart().cudaHostUnregister(address)
 
-        exchange.regular = 1 << 30  # memory that CUDA knows must never be taken from under it
+        exchange.regular = 1 << 30  # registered memory must never be returned to the system
         exchange.on_release = keep
         exchange.before_unmap = forget
 
-    def free_those_done(self, wait: bool = False) -> None:
-        while self._let_go:
-            event, slot = self._let_go[0]
+    def free_finished(self, wait: bool = False) -> None:
+        while self._released:
+            event, slot = self._released[0]
             if wait:
                 event.synchronize()
             elif not event.query():
                 return
             wait = False
-            self._let_go.popleft()
+            self._released.popleft()
             _idle_events.append(event)
             self._exchange.release(slot)
 
     def register(self, slot: int, used: int) -> None:
-        """Pins what a batch has used of its slot. What is not pinned is copied into memory that is."""
+        """Pin the part of a slot that a batch uses. What cannot be pinned is later copied into pinned memory."""
         address = self._exchange.address(slot)
         known = self._registered.get(address, 0)
         if used <= known or self._refused:
@@ -84,7 +85,7 @@ class PinnedSlots:
         if int(error):
             self._refused = True
             warnings.warn(
-                f"CUDA cannot pin the {size >> 20} MiB of a batch where it is ({runtime.cudaGetErrorString(error)}): "
+                f"CUDA cannot pin the {size >> 20} MiB of a batch in place ({runtime.cudaGetErrorString(error)}), so "
                 "batches are copied once more. The limit of locked memory (ulimit -l) may be too low",
                 stacklevel=4,
             )
@@ -93,7 +94,7 @@ class PinnedSlots:
 
 
 def each_tensor(data: Any, change: Copier) -> Any:
-    """The same structure with every tensor changed, as torch walks it when it pins a batch."""
+    """Return the same structure with `change` applied to every tensor, traversed as torch does to pin a batch."""
     if isinstance(data, torch.Tensor):
         return change(data)
     if isinstance(data, (str, bytes)):
@@ -118,7 +119,7 @@ def each_tensor(data: Any, change: Copier) -> Any:
 
 
 class Copier:
-    """Copies batches to a device in a stream of its own, which the current one then waits for."""
+    """Copies batches to a device in a separate stream, which the current stream then waits for."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
@@ -132,7 +133,8 @@ class Copier:
         return moved
 
     def copy(self, held: list[Any]) -> Any:
-        """The one batch in `held`, moved. It is taken out, and its slot let go in the copying stream."""
+        """Return the only batch in `held`, copied. `held` is emptied, so that the slot is released in the copying
+        stream."""
         self._current = torch.cuda.current_stream(self.device)
         with torch.cuda.stream(self._stream):
             moved = each_tensor(held[0], self)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all data sets here have in common."""
+"""The base classes of all data sets."""
 
 from __future__ import annotations
 
@@ -12,45 +12,63 @@ import numpy as np
 
 from . import _ext
 from ._convert import default_seed, to_numpy, to_torch, torch_if_installed
-from .transforms import pipeline_text
+from ._steps import pipeline_text
 
 
 class EngineDataset:
-    """What the data sets here have in common: the engine knows where the bytes of each sample are."""
+    """Base class of all data sets in stoker.datasets: the engine knows where the bytes of each sample are.
+
+    `len(data)` and `data[i]` work as in torch, so that every data set also works in torch's DataLoader. Any number
+    of threads may use `data[i]` at once. In stoker.DataLoader, no Python runs for a sample.
+
+    Attributes:
+        transform: What is done to each image or sound; it may be replaced between epochs.
+    """
 
     transform: Any
     _handle: _ext.Dataset | None = None
-    _scheme = ""  # its kind, where a path opens it
+    _scheme = ""  # its kind, for data sets that a path opens
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
-        self._singles: list[tuple[Any, _ext.Loader]] = []  # idle ones, which make single samples for data[i]
+        self._singles: list[tuple[Any, _ext.Loader]] = []  # idle loaders that make single samples for data[i]
         self._calls = itertools.count()
-        pipeline_text(transform)  # refuses now what cannot be done later
+        pipeline_text(transform)  # raises now what would fail later
 
     def _open(self) -> _ext.Dataset:
         raise NotImplementedError
 
     def _engine(self) -> _ext.Dataset:
         if self._handle is None:
-            self._handle = self._open()  # by two threads at once: either will do
+            self._handle = self._open()  # two threads may do this at once: either handle is valid
         return self._handle
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
-        """A data set of these samples alone."""
+        """Return a data set of these samples only."""
         raise NotImplementedError
 
     def _bytes(self, index: int) -> tuple[bytes, str]:
-        """The encoded image, and what messages call it."""
+        """Return the encoded image and its name in messages."""
         raise NotImplementedError
 
     def __len__(self) -> int:
+        """The number of samples."""
         return len(self._engine())
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        """The image and its label. Without a transform the image is an array of uint8, height x width
-        x 3; with one it is what the loader would make of it, chance differing from call to call. Any
-        number of threads may ask at once."""
+        """Return one sample.
+
+        Args:
+            index: The number of the sample; negative numbers count from the end.
+
+        Returns:
+            The image and its label. Without a transform the image is a uint8 array of shape height x width x 3;
+            with one it is what a loader would make of it, with random draws that differ from call to call.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptSample: The sample is damaged.
+        """
         index = range(len(self))[index]
         if self.transform is None:
             data, name = self._bytes(index)
@@ -59,13 +77,13 @@ class EngineDataset:
 
     @staticmethod
     def _finished(batch: _ext.Batch) -> Any:
-        """The image of a batch of one, as torch's tensor or NumPy's array."""
+        """Return the image of a batch of one, as a torch tensor or a NumPy array."""
         image: Any = batch.images[0] if isinstance(batch.images, list) else batch.images
         out = to_torch(image) if torch_if_installed() else to_numpy(image)
         return out if batch.ragged else out[0]
 
     def _batch_of(self, index: int) -> _ext.Batch:
-        """A batch of one sample. While a call lasts its loader is its own, so that threads do not meet."""
+        """Return a batch of one sample. Each call has a loader to itself, so that threads do not share one."""
         key = (os.getpid(), pipeline_text(self.transform))
         loader = self._take_single(key)
         try:
@@ -90,7 +108,7 @@ class EngineDataset:
 
     @property
     def targets(self) -> list[int]:
-        """The label of each sample."""
+        """The label of each sample, as a list."""
         return list(map(int, to_numpy(self._engine().labels())))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,14 +127,14 @@ class EngineDataset:
 
 
 class Classes(EngineDataset):
-    """Of data sets whose labels are classes with names."""
+    """Base class of data sets whose labels are classes with names."""
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes; a class's label is its place here."""
+        """The names of the classes. The label of a class is its position in this list."""
         return self._engine().classes
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The label of each class."""
+        """The label of each class, by its name."""
         return {name: label for label, name in enumerate(self.classes)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a DataLoader opens the engine: what its arguments and attributes come to there."""
+"""How a DataLoader opens the engine: its arguments and attributes as options of the engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ._convert import device_name, dtype_name, has_cuda, layout_name
 from ._mix import compile_batches
 from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
-from ._ranks import Share, epoch_told
+from ._ranks import Share, sampler_epoch
 from .compile import Compiled
 
 _SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
 
 
-class Asked(NamedTuple):
-    """Arguments as they were given, where torch's attributes say something else."""
+class Requested(NamedTuple):
+    """Arguments as they were given, for those that torch's attributes change."""
 
     sampler: Any
     batch_sampler: Any
@@ -29,11 +29,11 @@ class Asked(NamedTuple):
 
 
 def settings(loader: Any) -> dict[str, Any]:
-    """The attributes that the engine is opened with and that may be set afterwards: the next epoch heeds them."""
+    """Return the attributes that the engine is opened with. They may be set later and apply from the next epoch on."""
     return {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
 
 
-def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
+def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     output = output_of(loader.output)
     device = resolved(device_name(loader.device))
     size = 1 if loader.batch_sampler is not None else loader.batch_size
@@ -41,8 +41,8 @@ def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
     pinned = bool(loader.pin_memory) and device is None and has_cuda()
     share = loader._share or Share(0, 1, False)
     options = {
-        "workers": -1 if asked.num_workers == "auto" else asked.num_workers,
-        "prefetch": asked.prefetch_factor or 0,
+        "workers": -1 if requested.num_workers == "auto" else requested.num_workers,
+        "prefetch": requested.prefetch_factor or 0,
         "read_ahead": loader.read_ahead,
         "drop_last": loader.drop_last,
         "rank": share.rank,
@@ -62,30 +62,30 @@ def open_engine(loader: Any, compiled: Compiled, asked: Asked) -> Native:
         "augment_on": loader.augment_on,
         "pin_memory": pinned,
         "pinned_limit": loader.pinned_limit,
-        "timeout_ms": round(loader.timeout * 1000) if asked.num_workers != 0 else 0,
+        "timeout_ms": round(loader.timeout * 1000) if requested.num_workers != 0 else 0,
     }
     return Native(
         compiled,
         batch_size=loader.batch_size,
         shuffle=loader.shuffle,
-        sampler=asked.sampler,
-        batch_sampler=asked.batch_sampler,
+        sampler=requested.sampler,
+        batch_sampler=requested.batch_sampler,
         order=loader.order,
         seed=0 if loader.seed is None and loader._share is not None else loader.seed,
         generator=loader.generator if loader._share is None else None,
         share=share,
-        epoch_told=functools.partial(epoch_told, loader.sampler, loader.batch_sampler),
+        sampler_epoch=functools.partial(sampler_epoch, loader.sampler, loader.batch_sampler),
         output=output,
         device=device,
         pinned=pinned,
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
-        keep_threads=asked.persistent_workers is not False,
+        keep_threads=requested.persistent_workers is not False,
         options=options,
     )
 
 
 def warn_of_pinning(loader: Any, native: Native) -> None:
-    """As torch warns when an epoch begins."""
+    """Give torch's warnings about pin_memory when an epoch begins."""
     if not loader.pin_memory or native.device is not None:
         return
     if loader.pin_memory_device:
@@ -102,7 +102,7 @@ def warn_of_pinning(loader: Any, native: Native) -> None:
 
 
 def described(loader: Any, native: Native) -> str:
-    """The loader's repr."""
+    """Return the loader's repr."""
     how = (
         "sampler"
         if native.sampler is not None

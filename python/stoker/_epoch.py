@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iter(loader) gives where the engine does the work: one epoch."""
+"""The iterator of a loader whose data set the engine runs: one epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EpochIterator:
-    """One epoch. It begins with the first next(), so that an iterator nobody uses is no epoch."""
+    """One epoch. It begins with the first next(), so that an unused iterator does not count as an epoch."""
 
     _engine: _ext.Loader | None = None
     _place: Place | None = None
@@ -73,7 +73,7 @@ class EpochIterator:
 
     def _leave(self) -> None:
         engine, self._engine = self._engine, None
-        self._next = None  # what it calls would keep the engine
+        self._next = None  # it holds a reference to the engine
         if engine is not None:
             self._native.give_back(self._key, engine)
 

@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader does where, as a table, and one line in the log when much of it stays in Python."""
+"""The plan of a loader as a table, and one line in the log if images are decoded in Python."""
 
 from __future__ import annotations
 
 import logging
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ._blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
 from ._compile_datasets import leaves_of
+from ._tables import html_table, text_table
 
-_WIDEST = 60  # characters of a cell, before it goes on in the next line
+_HEAD = ("stage", "runs in", "why", "what would change it")
 
 
 class Row(NamedTuple):
-    """One line of the plan: what is done, where, why there, and what would change that."""
+    """One row of a plan.
+
+    Attributes:
+        stage: What is done.
+        where: Where it runs: the engine, worker processes or this process.
+        why: Why it runs there.
+        remedy: What would change that; "" if nothing would.
+    """
 
     stage: str
     where: str
@@ -25,33 +32,34 @@ class Row(NamedTuple):
 
 
 class Plan(str):
-    """The table as text, and `rows` as values."""
+    """What DataLoader.explain() returns: a table as text, which shows as one in a notebook.
+
+    Attributes:
+        rows: The rows of the table as values.
+    """
 
     rows: list[Row]
 
     def __new__(cls, rows: Sequence[Row]) -> Plan:
-        self = super().__new__(cls, _table(rows))
+        self = super().__new__(cls, text_table(*_shown(rows)))
         self.rows = list(rows)
         return self
 
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        return html_table(*_shown(self.rows))
 
-def _table(rows: Sequence[Row]) -> str:
+
+def _shown(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return the heading and the cells, without columns that are empty in all rows."""
     columns = [0, 1] + [k for k in (2, 3) if any(row[k] for row in rows)]
-    lines = [[["stage", "runs in", "why", "what would change it"][k] for k in columns]]
-    for row in rows:
-        cells = [textwrap.wrap(row[k], _WIDEST) or [""] for k in columns]
-        for number in range(max(map(len, cells))):
-            lines.append([cell[number] if number < len(cell) else "" for cell in cells])
-    widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return [_HEAD[k] for k in columns], [[row[k] for k in columns] for row in rows]
 
 
 def _ops(text: str) -> Iterator[str]:
-    """The ops of a pipeline's text, those inside of random_apply with it."""
+    """Yield the ops of a pipeline's text, each random_apply together with the ops inside it."""
     depth, begin = 0, 0
     for place, letter in enumerate(text + ";"):
         depth += {"{": 1, "}": -1}.get(letter, 0)
@@ -62,7 +70,7 @@ def _ops(text: str) -> Iterator[str]:
 
 
 def engine_plan(loader: Any) -> Plan:
-    """Of a loader whose data set the engine runs."""
+    """Return the plan of a loader whose data set the engine runs."""
     native = loader._native
     engine = f"engine, {native.threads()} threads" if native.threads() else "engine, in this process"
     rows = [Row("read", engine), Row("decode", engine)]
@@ -72,47 +80,47 @@ def engine_plan(loader: Any) -> Plan:
             Row(
                 "target_transform",
                 "this process",
-                f"{native.compiled.target_transform!r} is Python's, and is called for each label of a batch",
+                f"{native.compiled.target_transform!r} is a Python function, called for each label of a batch",
             )
         )
-    rows.append(Row("collate", engine, "each sample is written to its place in the batch"))
+    rows.append(Row("collate", engine, "each sample is written directly into the batch"))
     if loader.batch_transforms is not None:
-        rows.append(Row("batch_transforms", "this process", "they work on whole batches"))
+        rows.append(Row("batch_transforms", "this process", "they apply to whole batches"))
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
 
 
 def _tuning_rows(loader: Any) -> list[Row]:
-    """What the engine's threads are set to, and by whom."""
+    """Return the current settings of the engine's threads, and which of them the caller fixed."""
     native = loader._native
     if not native.threads():
         return []
     now = native.stats()["tuning"]
-    asked = {name: getattr(loader._asked, name) for name in ("num_workers", "prefetch_factor")}
-    asked["read_ahead"] = loader.read_ahead
-    given = [name for name, value in asked.items() if value not in (None, 0, "auto")]
+    requested = {name: getattr(loader._requested, name) for name in ("num_workers", "prefetch_factor")}
+    requested["read_ahead"] = loader.read_ahead
+    given = [name for name, value in requested.items() if value not in (None, 0, "auto")]
     active = f"{now['workers']} of {native.threads()} threads active"
     setting = f"{active}, {now['prefetch']} batches kept ready, up to {now['read_ahead']} read ahead"
-    why = f"last move: {now['last']}" if now["last"] else "not moved so far"
-    return [Row("settings", setting, why, f"leave out {', '.join(given)}" if given else "")]
+    why = f"last change: {now['last']}" if now["last"] else "not changed so far"
+    return [Row("settings", setting, why, f"remove {', '.join(given)}" if given else "")]
 
 
 def _copy_row(loader: Any) -> Row:
     if loader.device is not None:
-        return Row("copy to device", f"a stream of the loader's own, to {loader.device}")
+        return Row("copy to device", f"the loader's CUDA stream, to {loader.device}")
     if loader.pin_memory:
-        return Row("copy to device", "the script", "batches lie in pinned memory where there is a GPU")
-    return Row("copy to device", "the script", "batches lie in the CPU's memory", "device='cuda'")
+        return Row("copy to device", "the script", "batches are in pinned memory if there is a GPU")
+    return Row("copy to device", "the script", "batches are in CPU memory", "device='cuda'")
 
 
 def gather_plan(loader: Any) -> Plan:
-    """Of a data set of tensors."""
+    """Return the plan for a data set of tensors."""
     here = "this process"
-    why = "the samples are rows of tensors: whole batches are taken at once"
+    why = "samples are rows of tensors: whole batches are gathered at once"
     return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
 
 
 def python_plan(loader: Any) -> Plan:
-    """Of a data set that runs in Python, for the reasons given."""
+    """Return the plan for a data set that runs in Python."""
     count = loader.num_workers
     where = f"{count} worker process{'es' if count > 1 else ''}" if count else "this process"
     blockers: list[Blocker] = loader._why_python
@@ -126,14 +134,14 @@ def python_plan(loader: Any) -> Plan:
             because = own or (general if stage == READ else []) or [_follows(stage)]
             rows += [Row(stage, where, b.why, b.remedy) for b in because]
     if rows[0].why == _FOLLOWS and not general:
-        rows[0] = rows[0]._replace(why="what comes behind it is Python's")
+        rows[0] = rows[0]._replace(why="a later stage runs in Python")
     rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
     if loader.compile is not False:
         rows.append(Row("images opened by Pillow", f"engine, in {where}", _LAZY, ""))
     return Plan([*rows, _copy_row(loader)])
 
 
-_LAZY = "decoded when torchvision's transforms say what of them is wanted"
+_LAZY = "decoded when torchvision's transforms have determined which part is needed"
 _FOLLOWS = "the data set runs in Python"
 
 
@@ -142,14 +150,14 @@ def _follows(stage: str) -> Blocker:
 
 
 def _transform_rows(dataset: Any, blockers: list[Blocker], where: str) -> list[Row]:
-    """A row for each step of the transforms that are known."""
+    """Return a row for each step of the known transforms."""
     by_step = {id(b.step): b for b in blockers if b.step is not None}
     rows = []
     for leaf in leaves_of(dataset):
         for step in _steps(leaf.transform):
             blocker = by_step.get(id(step))
             if blocker is None:
-                rows.append(Row(type(step).__name__, where, "the engine has it, and the data set runs in Python"))
+                rows.append(Row(type(step).__name__, where, "the engine has it, but the data set runs in Python"))
             else:
                 rows.append(Row(type(step).__name__, where, blocker.why, blocker.remedy))
     rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]
@@ -181,7 +189,7 @@ def _has_images_of_torchvision(dataset: Any) -> bool:
 
 
 def log_once(loader: Any) -> None:
-    """Says so, once in a process, when images that the engine might decode are left to Python."""
+    """Log one warning per process if Python decodes images that the engine could decode."""
     global _said
     if _said or not loader._why_python or not _has_images_of_torchvision(loader.dataset):
         return
@@ -189,8 +197,8 @@ def log_once(loader: Any) -> None:
     first, others = loader._why_python[0], len(loader._why_python) - 1
     more = f" (and {others} more)" if others else ""
     logging.getLogger("stoker").warning(
-        "%s is decoded and transformed in Python, because %s%s; DataLoader.explain() says all, and compile=False "
-        "is silent",
+        "%s is decoded and transformed in Python, because %s%s; DataLoader.explain() lists all reasons, and "
+        "compile=False silences this warning",
         type(loader.dataset).__name__,
         first.why,
         more,

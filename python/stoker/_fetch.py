@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of a data set written in Python, and the batches that are made of them."""
+"""Fetching samples of a data set written in Python, and collating them to batches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ._position import has_state
 from ._rows import Rows
 from ._seeds import seed_sample
 
-_SUBSTITUTES = 64  # samples tried in the place of one that fails
+_SUBSTITUTES = 64  # how many samples are tried in place of one that fails
 
 
 @dataclass
 class Job:
-    """All that the workers of one iterator have in common."""
+    """What all workers of one iterator share."""
 
     dataset: Any
     iterable: bool
@@ -31,12 +31,12 @@ class Job:
     collate_fn: Callable[[Any], Any]
     drop_last: bool
     base_seed: int
-    shared_seed: int | None  # of DataPipes
+    shared_seed: int | None  # for DataPipes
     init_fn: Callable[[int], None] | None
     workers: int
     snapshot_every: int | None
-    skip_errors: bool  # another sample in the place of one that fails
-    lazy: bool  # images that it opens
+    skip_errors: bool  # replace a sample that fails by another one
+    lazy: bool  # make images that it opens lazy
 
 
 def _nothing(sample: int) -> None:
@@ -48,11 +48,12 @@ def _as_it_is(sample: Any, row: int) -> Any:
 
 
 class Fetcher:
-    """Samples by their indices, or the next of an iterable data set, as torch fetches them.
+    """Fetches samples by index, or the next ones of an iterable data set, as torch does.
 
-    `start` is where an epoch is resumed: states of the data set and its iterator, and how many batches
-    ("batches") came before, of which the states know ("at"). "ended": the data set had no more; "finished":
-    nor had any other worker's, and this is the next epoch; "avoid": samples that workers died of.
+    `start` is the position at which an epoch is resumed: states of the data set and its iterator ("state"), how many
+    batches came before ("batches"), and how many of those the states include ("at"). "ended": the data set had no more
+    samples; "finished": neither had those of the other workers, and this is the next epoch; "avoid": samples that
+    killed a worker.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Fetcher:
             self.ended = True
 
     def state(self) -> dict[str, Any]:
-        """What the data set and its iterator say of themselves."""
+        """Return the states of the data set and its iterator, if they have any."""
         out = {}
         if has_state(self._iterator):
             out["iterator"] = self._iterator.state_dict()  # type: ignore[union-attr]
@@ -101,7 +102,7 @@ class Fetcher:
         return out
 
     def fetch(self, indices: Any, key: Any, *room: Any) -> Any:
-        """`key`: None, or (seed, epoch, occurrences) where each sample has a seed of its own."""
+        """Return a batch. `key` is None, or (seed, epoch, occurrences) if each sample is seeded separately."""
         with lazy.fetching() if self._job.lazy else contextlib.nullcontext():
             return self._fetch(indices, key, *room)
 
@@ -118,7 +119,7 @@ class Fetcher:
             return self._collate(samples, *room)
         finally:
             if room:
-                room[0].rows = None  # they know each other, and would keep the batch's memory mapped until a collection
+                room[0].rows = None  # a reference cycle would keep the batch's memory mapped until a collection
 
     def _samples(self, indices: Any, key: Any, put: Callable[[Any, int], Any]) -> Any:
         if self._iterator is not None:
@@ -141,8 +142,8 @@ class Fetcher:
         return self._sample_or_substitute(index)
 
     def _sample_or_substitute(self, index: Any) -> Any:
-        """The sample; where it fails one of those behind it."""
-        failure: Exception = RuntimeError(f"sample {index} and those behind it kill the worker that makes them")
+        """Return the sample, or the next one that does not fail."""
+        failure: Exception = RuntimeError(f"sample {index} and the {_SUBSTITUTES - 1} after it kill their worker")
         for number in range(_SUBSTITUTES):
             other = index if not number else (index + number) % len(self._dataset)
             if other in self._avoid:
@@ -177,7 +178,7 @@ class Fetcher:
 
 
 def _plain(index: Any) -> Any:
-    """An index as it prints the same whatever holds it."""
+    """Return an index in a form whose repr does not depend on its type."""
     try:
         return int(index.__index__())
     except (AttributeError, TypeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of several fields: which are asked for, and what becomes of those that are not the image."""
+"""Samples with several fields: how they are requested, and how fields other than the image reach the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGE, AUDIO, INT = "image", "audio", "int"
 
 
 def fields_text(fields: Fields) -> str | None:
-    """As the engine wants them, "jpg,cls" or "image/encoded=image"; None leaves the choice to it.
+    """Return fields in the engine's notation, "jpg,cls" or "image/encoded=image"; None leaves the choice to it.
 
     >>> fields_text(("jpg;png", "cls")), fields_text({"boxes": "float[?x4]"})
     ('jpg;png,cls', 'boxes=float[?x4]')
@@ -32,18 +32,18 @@ def fields_text(fields: Fields) -> str | None:
         words = list(fields)
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f"fields={fields!r}: {word!r} is no name of a field")
+            raise TypeError(f"fields={fields!r}: {word!r} is not the name of a field")
         if "," in word or not word:
             raise ValueError(
-                f"fields={fields!r}: {word!r} cannot be asked for: give names without commas"
+                f"fields={fields!r}: {word!r} is not the name of a field: give one name each, without commas"
             )
     if not words:
-        raise ValueError("fields: none is given")
+        raise ValueError(f"fields={fields!r} is empty: give at least one, or None for the default")
     return ",".join(words)
 
 
 def worked_on(pipeline: str) -> str:
-    """The type of the field that a pipeline works on: sounds for ops on sounds, else images.
+    """Return the type of the field that a pipeline works on: "audio" if its first op is on sounds, else "image".
 
     >>> worked_on("random_apply(p=0.5){ audio_mono }"), worked_on("to_tensor"), worked_on("")
     ('audio', 'image', 'image')
@@ -52,12 +52,12 @@ def worked_on(pipeline: str) -> str:
 
 
 def first_of(fields: Sequence[tuple[str, str]], kind: str) -> int | None:
-    """Which field is the first of this type: the one a pipeline works on, and the label."""
+    """Return the position of the first field of a type: the one that a pipeline works on, or the label."""
     return next((place for place, (_, each) in enumerate(fields) if each == kind), None)
 
 
 class _Reader:
-    """What the columns of a batch are to those who read it."""
+    """Converts the columns of a batch to what the user gets."""
 
     def __init__(self, dataset: _ext.Dataset, batch: _ext.Batch, output: str) -> None:
         self.dataset = dataset
@@ -77,11 +77,11 @@ class _Reader:
             return json.loads(text) if text else None
         except ValueError as why:
             sample = self.dataset.name(int(to_numpy(self.batch.samples)[row]))
-            raise _ext.CorruptSample(f"{sample}: field {name}: no JSON: {why}") from None
+            raise _ext.CorruptSample(f"{sample}: field {name}: not valid JSON: {why}") from None
 
 
 def _apart(array: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
-    """Arrays of several shapes that lie one behind the other."""
+    """Split consecutive arrays of different shapes."""
     out, at = [], 0
     for shape in shapes:
         size = math.prod(shape)
@@ -93,13 +93,13 @@ def _apart(array: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 def in_order(
     dataset: _ext.Dataset, batch: _ext.Batch, pipeline: str, made: list[Any], labels: Any, output: str
 ) -> list[Any]:
-    """A batch as the loader hands it out. What the pipeline `made` (images; sounds, perhaps with their
-    lengths) stands in the place of its field, and `labels` in that of the first field of whole numbers;
-    these may lie on a device, and the other fields are in the CPU's memory."""
+    """Return a batch as the loader delivers it. `made` (images; or sounds, perhaps with their lengths) replaces the
+    field that the pipeline works on, and `labels` the first field of integers. These may be on a device; the other
+    fields are in CPU memory."""
     fields, columns = dataset.fields, batch.columns
     place = first_of(fields, worked_on(pipeline))
     if len(columns) != len(fields) - (place is not None):
-        return [*made, labels]  # samples without fields, whose label is in no column
+        return [*made, labels]  # samples without fields: the label is not a column
     reader = _Reader(dataset, batch, output)
     others = [field for k, field in enumerate(fields) if k != place]
     out = [reader.column(name, *column) for (name, _), column in zip(others, columns, strict=True)]
@@ -112,14 +112,14 @@ def in_order(
 
 
 def single(value: Any) -> Any:
-    """The one sample of a batch's field: numbers as Python's own."""
+    """Return the only sample of a field of a batch, with numbers as Python numbers."""
     first = value[0]
     return first.item() if getattr(first, "shape", None) == () else first
 
 
 def sample(dataset: _ext.Dataset, batch: _ext.Batch, pipeline: str, made: Any) -> tuple[Any, ...]:
-    """The one sample of a batch, with what the pipeline made given: Python's own objects, and arrays that
-    do not keep the memory of the batch."""
+    """Return the only sample of a batch, with `made` as the result of the pipeline: Python objects, and arrays that do
+    not keep the memory of the batch."""
     fields = in_order(dataset, batch, pipeline, [[made]], to_numpy(batch.labels), "numpy")
     values = [single(field) for field in fields]
     return tuple(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frameworks that make a DataLoader anew from one of ours.
+"""Frameworks that rebuild a DataLoader from one of ours.
 
-Accelerate's prepare() and skip_first_batches() make torch's DataLoader from a loader's data set, samplers and
-attributes. While they work on one of ours, the name DataLoader stands for ours in Accelerate's module: what they
-make has then the engine inside, and the options that torch's has not. Loaders of others are none of our business.
+Accelerate's prepare() and skip_first_batches() create torch's DataLoader from a loader's data set, samplers and
+attributes. While they work on one of ours, the name DataLoader in Accelerate's module refers to ours, so that the new
+loader has the engine inside, and the options that torch's does not have. Other loaders are not touched.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from typing import Any
 _ACCELERATE = "accelerate.data_loader"
 _FUNCTIONS = ("prepare_data_loader", "skip_first_batches")
 _lock = threading.RLock()
+_loader_class: Any = None  # stoker.DataLoader, which passes itself to attach()
 _watching = False
 _warned = False
 
 
-def attach() -> None:
-    """Called for each loader that is made, so that Accelerate is ready for it, or will be once imported."""
-    global _watching
+def attach(loader_class: type) -> None:
+    """Hook Accelerate, now or when it is imported. Every new loader of `loader_class` calls this."""
+    global _loader_class, _watching
+    _loader_class = loader_class
     module = sys.modules.get(_ACCELERATE)
     if module is not None:
         _hook(module)
@@ -39,7 +41,7 @@ def attach() -> None:
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    """Waits for Accelerate to be imported."""
+    """Hooks Accelerate when it is imported."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != _ACCELERATE:
@@ -76,7 +78,7 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         origin = _ours(dataloader)
         if origin is None:
             return function(dataloader, *args, **kwargs)
-        # Ours has a state of its own, and needs no StatefulDataLoader for it.
+        # Ours has state_dict itself, and does not need a StatefulDataLoader.
         stateful = bool(kwargs.get("use_stateful_dataloader"))
         if stateful:
             kwargs["use_stateful_dataloader"] = False
@@ -100,22 +102,19 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ours(loader: Any) -> Any:
-    """The loader of ours that this is, or has inside."""
-    from .dataloader import DataLoader
-
+    """Return the loader itself, or the one inside it, if it is ours; else None."""
     inner = vars(loader).get("base_dataloader", loader) if hasattr(loader, "__dict__") else loader
-    return inner if isinstance(inner, DataLoader) else None
+    return inner if isinstance(inner, _loader_class) else None
 
 
 def _make(origin: Any, dataset: Any, **arguments: Any) -> Any:
-    """A loader for the arguments that Accelerate gives, with the options of `origin` that it does not know."""
-    from .dataloader import DataLoader
-
-    return DataLoader(dataset, **{**arguments, **origin._options_beyond_torch()})
+    """Return a loader with the arguments of Accelerate, and the options of `origin` that Accelerate does not know."""
+    return _loader_class(dataset, **{**arguments, **origin._options_beyond_torch()})
 
 
 def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """For what prepare() has made: its count of epochs goes along, since it sets the samplers' by it."""
+    """Return load_state_dict for what prepare() returns. It also restores its count of epochs, from which it sets the
+    epoch of samplers."""
 
     @functools.wraps(function)
     def load_state_dict(prepared: Any, state: Any) -> None:
@@ -130,8 +129,8 @@ def _hooked_load(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], N
 def _refuse_shares(origin: Any) -> None:
     if (origin.world_size or 1) > 1:
         raise ValueError(
-            "this loader has a share of the samples already (shard=True, or rank and world_size), and Accelerate's "
-            "prepare() would share that out again: leave shard, rank and world_size out"
+            "this loader already has a share of the samples (shard=True, or rank and world_size), which Accelerate's "
+            "prepare() would divide again: remove shard, rank and world_size"
         )
 
 
@@ -141,14 +140,14 @@ def _warn_of_torchs() -> None:
         _warned = True
         version = getattr(sys.modules.get("accelerate"), "__version__", "?")
         warnings.warn(
-            f"Accelerate {version} makes its loaders in a way that Stoker does not know: this one is torch's, and "
-            "Python does the work. Report it with the version",
+            f"Accelerate {version} creates loaders in a way that Stoker does not support: this loader is torch's, and "
+            "Python does the work. Please report the version",
             stacklevel=4,
         )
 
 
 def replace_in_modules(old: Any, new: Any) -> list[tuple[types.ModuleType, str]]:
-    """Puts `new` in the place of `old` under every name it has in modules, this package's own excepted."""
+    """Replace `old` by `new` under every name that it has in any module, except in this package."""
     found = []
     package = __name__.partition(".")[0]
     for module in list(sys.modules.values()):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of TensorDatasets, and of Subsets and ConcatDatasets of them: whole batches are taken from each
-tensor at once, where torch takes sample by sample and puts them together again.
+"""Batches of TensorDatasets, and of Subsets and ConcatDatasets of them: whole batches are gathered from each tensor at
+once, where torch takes sample by sample and stacks them.
 
-Order, seeds and errors are torch's: batches come by its samplers, and what is not plain is left to its way.
+Order, seeds and errors are torch's: its samplers give the batches, and anything unusual is left to torch's code.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ._compile_datasets import CONCAT_ATTRIBUTES, SUBSET_ATTRIBUTES, Watch, part
 
 
 class _Rows(NamedTuple):
-    """Samples: rows of some data sets of tensors."""
+    """Samples as rows of data sets of tensors."""
 
     sets: list[Any]
-    which: np.ndarray | None  # the set of each sample; None: all are of the first
-    row: np.ndarray | None  # and its row there; None: its own number
+    which: np.ndarray | None  # the set of each sample; None: the first one for all
+    row: np.ndarray | None  # the row of each sample in its set; None: its number
     count: int
 
 
 class Gather:
-    """Takes batches of a data set."""
+    """Gathers batches of a data set."""
 
     def __init__(self, rows: _Rows, watch: Watch) -> None:
         self._rows = rows
@@ -44,7 +44,7 @@ class Gather:
         )
 
     def fetch(self, indices: Any) -> list[torch.Tensor] | None:
-        """A batch as default_collate makes it; None where these are no plain numbers of samples."""
+        """Return a batch as default_collate makes it; None if the indices are not a list of valid sample numbers."""
         if type(indices) is not list or set(map(type, indices)) != {int}:
             return None
         try:
@@ -64,7 +64,7 @@ class Gather:
         return out
 
     def _take_mixed(self, which: np.ndarray, rows: np.ndarray, out: list[torch.Tensor]) -> None:
-        """A batch whose samples are of several data sets."""
+        """Gather a batch whose samples come from several data sets."""
         for number in np.unique(which).tolist():
             place = np.flatnonzero(which == number)
             tensors = self._rows.sets[number].tensors
@@ -86,13 +86,13 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _bits(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor's memory, as numbers of the same size: NumPy does not know all of torch's types."""
+    """Return the tensor's memory as integers of the same size: NumPy does not have all of torch's types."""
     return tensor.numpy() if tensor.itemsize not in _BITS else tensor.view(_BITS[tensor.itemsize]).numpy()
 
 
 def _take_all(tensors: Any, rows: np.ndarray, out: list[torch.Tensor]) -> None:
-    """By NumPy, in this thread: torch's index_select goes by several, which wait for each other longer than it
-    takes to copy where other processes want the CPUs too."""
+    """Gather with NumPy, in this thread: torch's index_select uses several threads, which, when other processes use the
+    CPUs too, wait for each other longer than the copy takes."""
     for tensor, into in zip(tensors, out, strict=True):
         if not tensor.is_cpu:
             torch.index_select(tensor, 0, torch.from_numpy(rows).to(tensor.device), out=into)
@@ -103,7 +103,7 @@ def _take_all(tensors: Any, rows: np.ndarray, out: list[torch.Tensor]) -> None:
 
 
 def gather(dataset: Any, collate_fn: Callable[[Any], Any]) -> Gather | None:
-    """For data sets of which whole batches can be taken; None for all others."""
+    """Return a Gather if whole batches of the data set can be gathered, else None."""
     watch = Watch()
     if collate_fn is not default_collate or not _collates_as_usual():
         return None
@@ -112,7 +112,7 @@ def gather(dataset: Any, collate_fn: Callable[[Any], Any]) -> Gather | None:
 
 
 def _collates_as_usual() -> bool:
-    """Whether nobody has registered another way for tensors, or for tuples of them."""
+    """Return whether nobody has registered another way to collate tensors, or tuples of them."""
     table = _collate.default_collate_fn_map
     if table.get(torch.Tensor) is not _collate.collate_tensor_fn:
         return False
@@ -121,7 +121,7 @@ def _collates_as_usual() -> bool:
 
 
 def _are_plain(sets: list[Any]) -> bool:
-    """Whether torch.stack of the rows gives what taking them at once gives."""
+    """Return whether gathering rows at once gives the same as torch.stack of the rows."""
     models = [[(t.dtype, t.shape[1:], t.device) for t in data.tensors] for data in sets]
     return all(model == models[0] for model in models) and all(
         type(tensor) is torch.Tensor

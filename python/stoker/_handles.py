@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open handles that a forked worker must not use: found in a data set's attributes, and warned of."""
+"""Finds open handles in a data set's attributes that a forked worker must not use, and warns of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-_DEPTH, _MOST = 4, 512  # how far attributes are followed, and how many are looked at
+_DEPTH, _MOST = 4, 512  # how deep attributes are followed, and how many objects are inspected
 
-# By the module and name of their classes, none of which is imported here.
+# By the module and name of their classes, so that none of the libraries is imported here.
 _HANDLES = {
     ("h5py._hl.files", "File"): "an open h5py.File",
     ("h5py._hl.dataset", "Dataset"): "a data set of an open h5py.File",
@@ -40,7 +40,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def find_handles(value: Any) -> list[tuple[str, str]]:
-    """Where open handles are, and what they are."""
+    """Return the path and a description of each open handle."""
     found: list[tuple[str, str]] = []
     seen: set[int] = set()
     level = [("dataset", value)]
@@ -60,7 +60,7 @@ def find_handles(value: Any) -> list[tuple[str, str]]:
 
 
 def _is_open(handle: Any) -> bool:
-    """Closed ones do no harm. Each library says it in its own way."""
+    """Return whether a handle is open: closed ones do no harm. Each library shows that differently."""
     if getattr(handle, "closed", False) or getattr(handle, "fp", handle) is None:  # files, tar; zip
         return False
     return bool(handle) if type(handle).__module__.startswith("h5py") else True
@@ -71,7 +71,7 @@ def _names(value: Any) -> list[tuple[str, str]]:
 
 
 def warn_of_handles(dataset: Any) -> None:
-    """Once for each place: handles opened before the fork are shared by all workers, offsets and all."""
+    """Warn once for each attribute: handles opened before the fork are shared by all workers, with their offsets."""
     for path, kind in find_handles(dataset):
         place = f"{type(dataset).__qualname__}{path}"
         if place in _warned:
@@ -79,7 +79,7 @@ def warn_of_handles(dataset: Any) -> None:
         _warned.add(place)
         warnings.warn(
             f"{path} is {kind}, opened before the workers are forked: they would all share its file offset and "
-            "its state, and read wrong data or hang. Open it in the worker, when the first sample is asked for "
+            "its state, and read wrong data or hang. Open it in the worker, when the first sample is requested "
             "(keep the path, and set the handle to None in __init__), or in worker_init_fn",
             stacklevel=5,
         )

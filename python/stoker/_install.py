@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""install() puts our DataLoader in the place of torch's, for scripts and frameworks that make their own."""
+"""install() replaces torch's DataLoader by ours, for scripts and frameworks that create their own."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ._convert import torch_if_installed
 from ._frameworks import replace_in_modules
 
 _SIGNATURE = inspect.signature(dataloader.DataLoader.__init__)
-_Torchs: Any = dataloader._Base  # torch.utils.data may have ours under the name by now
+_Torchs: Any = dataloader._Base  # torch.utils.data may already have ours under that name
 
 
 class DataLoader(dataloader.DataLoader, metaclass=ABCMeta):
-    """stoker.DataLoader under the name of torch's: loaders of torch's own class are instances of it, too."""
+    """stoker.DataLoader under the name of torch's. Loaders of torch's own class count as instances of it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(**_as_torch(_SIGNATURE.bind(self, *args, **kwargs).arguments))
 
-    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined] # frameworks look at it
+    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined] # frameworks inspect it
 
     @classmethod
     def __subclasshook__(cls, other: type) -> Any:
@@ -31,12 +31,16 @@ class DataLoader(dataloader.DataLoader, metaclass=ABCMeta):
 
 
 def install() -> None:
-    """Puts stoker.DataLoader in the place of torch.utils.data.DataLoader in this process, under that name and in
-    all modules that have it from there; modules imported later find it there as well. Loaders that exist and
-    classes derived from torch's stay as they are. shuffle=True has torch's order then, by the same draws
-    (order="torch"), and num_workers=0 leaves the number of threads to the engine where it does the work.
+    """Replace torch.utils.data.DataLoader by stoker.DataLoader in this process.
 
-    `python -m stoker train.py` runs a script so. Processes that a script starts by spawn call it themselves.
+    The name is replaced in torch and in all modules that have imported it; modules imported later get it as well.
+    Existing loaders and classes derived from torch's stay as they are. With it, shuffle=True gives torch's order, with
+    the same random draws (order="torch"), and num_workers=0 lets the engine choose the number of threads.
+
+    `python -m stoker train.py` runs a script that way. Processes that a script starts with spawn must call it again.
+
+    Raises:
+        ModuleNotFoundError: torch is not installed.
 
     >>> import torch
     >>> stoker.install()
@@ -48,14 +52,17 @@ def install() -> None:
     'torch.utils.data.dataloader'
     """
     if torch_if_installed() is None:
-        raise ModuleNotFoundError("stoker.install() takes the place of torch's DataLoader, and torch is not installed")
+        raise ModuleNotFoundError("stoker.install() replaces torch's DataLoader, but torch is not installed")
     replace_in_modules(_Torchs, DataLoader)
-    # pickle looks a class up by its name, where it would find ours.
+    # pickle looks a class up by its name, and would find ours.
     copyreg.pickle(_Torchs, _reduce)  # type: ignore[arg-type]
 
 
 def uninstall() -> None:
-    """Puts torch's DataLoader back everywhere."""
+    """Undo `install`: restore torch's DataLoader in all modules.
+
+    >>> stoker.uninstall()
+    """
     replace_in_modules(DataLoader, _Torchs)
     copyreg.dispatch_table.pop(_Torchs, None)
 
@@ -69,10 +76,10 @@ def _one_of_torchs() -> Any:
 
 
 def _as_torch(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments for ours that mean what torch's do."""
+    """Return arguments with which ours behaves as torch's does with those given."""
     given = {"order": "torch", "num_workers": 0, **given}
     del given["self"]
-    # With what needs worker processes 0 is an error, which stays one.
+    # With arguments that need worker processes, 0 is an error, as in torch.
     needs = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
     if given["num_workers"] == 0 and not any(given.get(name) for name in needs):
         given["num_workers"] = "auto"

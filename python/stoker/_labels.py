@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""target_transform, on the labels of a batch that the engine has made."""
+"""Applies target_transform to the labels of a batch that the engine has made."""
 
 from __future__ import annotations
 
 from typing import Any
 
-BLANK = -100  # of a sample that on_error="replace" has left blank
+BLANK = -100  # the label of a bad sample with on_error="replace"
 
 
 def transformed(labels: Any, target_transform: Any, *, blanks: bool, device: Any, pinned: bool, output: str) -> Any:
-    """What torch's default_collate makes of the transformed labels, where the batch's images are."""
+    """Return the transformed labels, collated by torch's default_collate, on the same device as the images."""
     from torch.utils.data import default_collate
     from torch.utils.data._utils.pin_memory import pin_memory
 
-    # A tuple, as default_collate has it that takes the samples' parts apart: of strings that is what comes out.
+    # A tuple, as default_collate makes it when it transposes samples: strings are returned in it unchanged.
     found = (label if blanks and label == BLANK else target_transform(label) for label in labels.tolist())
     collated = default_collate(tuple(found))
     if output == "numpy":

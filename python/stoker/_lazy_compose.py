@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of torchvision's that are called with a lazy image.
+"""Transforms of torchvision that are called with a lazy image.
 
-Steps that the engine has run there, as many as follow each other in one call; a step that it has not runs in
-Python on what torchvision would have at that point, and the steps behind it again in the engine. Only where
-the result is torchvision's: its own classes, unchanged and without hooks, and of its ops on tensors those that
-are the same for bytes. What the engine refuses runs in Python, with torchvision's errors.
+Consecutive steps that the engine has run there in one call. A step that it does not have runs in Python, on what
+torchvision would have at that point, and the steps after it run in the engine again. This is done only if the result is
+torchvision's: for its own classes, unchanged and without hooks, and only for those ops on tensors whose result is the
+same on bytes. What the engine refuses runs in Python, with torchvision's errors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any
 from PIL import Image
 
 from . import _ext
-from . import transforms as T
 from ._convert import take_capsule
 from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy
+from ._steps import RandomApply, Transform, compile_transform
 from ._untouched import LOOKS_FOR_LAZY, changes_of_step
-from .compile import compile_transform
 
 _CONTAINERS = {"Compose", "Sequential"}
 _GEOMETRY = {
@@ -43,7 +42,7 @@ _KNOWN = (
     _GEOMETRY | _COLOURS | _MAKE_TENSORS | _ON_TENSORS | _TO_FLOAT | {"Identity", "RGB", "RandomApply", _PRESET}
 )
 
-_classes: dict[type, str] = {}  # torchvision's own that were found unchanged, and what they are called here
+_classes: dict[type, str] = {}  # torchvision's classes that were found unchanged, and their names here
 _plans: dict[int, _Plan] = {}  # by the id of the transform that is called
 
 
@@ -51,18 +50,18 @@ _plans: dict[int, _Plan] = {}  # by the id of the transform that is called
 
 
 def _draw() -> int:
-    """The seed of one call, from torch's generator: so it follows from what the script or a worker seeds, and with
-    seed_by="sample" from the sample."""
+    """Return the seed of one call, from torch's generator: it follows from the seed of the script or the worker, and
+    with seed_by="sample" from the sample."""
     torch: Any = sys.modules["torch"]
     return int(torch.empty((), dtype=torch.int64).random_())
 
 
 class _Segment:
-    """Steps that follow each other and run in the engine."""
+    """Consecutive steps that run in the engine."""
 
     def __init__(self, text: str, end: int, kind: str, random: bool, keeps_info: bool, layout: str) -> None:
-        self.end = end  # the first step behind it
-        self.kind = kind  # of the result: "image", "tensor", or "tv" for torchvision's own tensors
+        self.end = end  # the first step after it
+        self.kind = kind  # of the result: "image", "tensor", or "tv" for torchvision's tv_tensors
         self.random = random
         self.keeps_info = keeps_info
         self.last = layout == "nhwc"
@@ -70,7 +69,7 @@ class _Segment:
         self._single = _ext.Single(_ext.Pipeline(text), layout=layout, pillow=PILLOW)
 
     def run(self, image: Any) -> Any:
-        """The result; None where the engine cannot make it."""
+        """Return the result; None if the engine cannot compute it."""
         if self.nothing:
             return image
         try:
@@ -102,7 +101,7 @@ class _Segment:
 
 
 class _Builder:
-    """The longest segment from a step on."""
+    """Builds the longest segment that begins with a step."""
 
     def __init__(self) -> None:
         self.kind = "image"
@@ -111,7 +110,7 @@ class _Builder:
         self.parts: list[str] = []
 
     def add(self, step: Any) -> bool:
-        """Whether the step can follow what is there."""
+        """Add a step, and return whether it can follow those before it."""
         name = _name_of(step)
         if name is None:
             return False
@@ -133,7 +132,7 @@ class _Builder:
             self.drops_info |= name == "Pad" or (name == "RandomCrop" and step.padding is not None)
             return self._say(name, step)
         if name in _COLOURS:
-            fixed_blur = name == "GaussianBlur" and step.sigma[0] == step.sigma[1]  # a level from torchvision's
+            fixed_blur = name == "GaussianBlur" and step.sigma[0] == step.sigma[1]  # differs by a level from torchvision
             if self.grey or fixed_blur:
                 return False
             self.grey = name == "Grayscale" and step.num_output_channels == 1
@@ -151,7 +150,7 @@ class _Builder:
             self.parts.append("to_tensor")
         else:
             self.parts.append("pil_to_tensor")
-        self.layout = "nchw" if name == "ToTensor" else "nhwc"  # by the strides that torchvision gives
+        self.layout = "nchw" if name == "ToTensor" else "nhwc"  # the strides that torchvision's result has
         self.kind = "tv" if name == "ToImage" else "tensor"
         return True
 
@@ -174,7 +173,7 @@ class _Builder:
         return self._say(name, step)
 
     def _add_apply(self, step: Any) -> bool:
-        """Steps that run for some images only: those on images, as many channels before as behind."""
+        """Add steps that run for some images only: ops on images that do not change the number of channels."""
         if self.kind != "image":
             return False
         inner = _Builder()
@@ -185,16 +184,16 @@ class _Builder:
             return False
         self.drops_info |= inner.drops_info
         self.random = True
-        self.parts.append(T.RandomApply([_Text(part) for part in inner.parts], step.p)._spec())
+        self.parts.append(RandomApply([_Text(part) for part in inner.parts], step.p)._spec())
         return True
 
     def segment(self, end: int) -> _Segment:
         text = "; ".join(filter(None, self.parts))
-        layout = "nhwc" if self.kind == "image" or self.grey else self.layout  # of one channel both are the same
+        layout = "nhwc" if self.kind == "image" or self.grey else self.layout  # for one channel both are the same
         return _Segment(text, end, self.kind, self.random, not self.drops_info, layout)
 
 
-class _Text(T.Transform):
+class _Text(Transform):
     def __init__(self, text: str) -> None:
         self._text = text
 
@@ -210,18 +209,18 @@ def _is_v2(step: Any) -> bool:
 
 
 def _is_changed(step: Any) -> bool:
-    """Whether somebody has changed what this object or its class does."""
+    """Return whether somebody has changed what this object or its class does."""
     return bool(changes_of_step(step, type(step).__module__.partition(".")[0]))
 
 
 def _name_of(step: Any) -> str | None:
-    """What a step of torchvision's is called; None for any other."""
+    """Return the name of a step of torchvision; None for any other step."""
     name = _classes.get(type(step))
     return None if name is None or name in _CONTAINERS or _is_changed(step) else name
 
 
 def _flat(steps: Any) -> Iterator[Any]:
-    """The steps, those of containers among them."""
+    """Yield the steps, including those inside containers."""
     for step in steps:
         if _classes.get(type(step)) in _CONTAINERS and not _is_changed(step):
             yield from _flat(_inside(step))
@@ -240,8 +239,8 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 def _snapshot(state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes, with copies of lists and dicts that may be changed in place. Those that every module has
-    for itself are only looked at where they are a container's steps."""
+    """Return the attributes, with copies of lists and dicts that may change in place. Private attributes, which every
+    module has, are copied only if they hold the steps of a container."""
     out = dict(state)
     for key, value in state.items():
         if type(value) is list or (type(value) is dict and (key == "_modules" or not key.startswith("_"))):
@@ -250,7 +249,7 @@ def _snapshot(state: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Plan:
-    """The segments of one transform, as long as it stays what it is."""
+    """The segments of one transform, valid as long as it does not change."""
 
     def __init__(self, owner: Any, steps: list[Any], watched: list[Any]) -> None:
         key = id(owner)
@@ -263,7 +262,7 @@ class _Plan:
         self._segments: dict[int, _Segment | None] = {}
 
     def holds(self, owner: Any) -> bool:
-        """Whether nothing that was looked at has changed since."""
+        """Return whether nothing that the plan depends on has changed."""
         if self.owner() is not owner or not self._kinds <= _classes.keys():
             return False
         try:
@@ -271,7 +270,7 @@ class _Plan:
                 if one.__dict__ != seen:
                     return False
             return all(len(some) == before for some, before in self._hooks)
-        except Exception:  # values that cannot be compared: arrays, tensors
+        except Exception:  # values that cannot be compared, such as arrays and tensors
             return False
 
     def segment(self, start: int) -> _Segment | None:
@@ -290,12 +289,12 @@ class _Plan:
             try:
                 return again.segment(end)
             except REFUSALS:
-                end -= 1  # the engine has its own mind about the last of them
+                end -= 1  # the engine refuses the last of them
         return None
 
 
 def _watched(steps: Any) -> Iterator[Any]:
-    """All objects whose attributes a plan depends on."""
+    """Yield all objects whose attributes a plan depends on."""
     for step in steps:
         name = _classes.get(type(step))
         if name is None:
@@ -328,13 +327,13 @@ def _default_is_float32() -> bool:
 
 @functools.cache
 def _asks_for_types(kind: type) -> bool:
-    """Whether it is of torchvision's making, which looks up images by their type, and would come back here."""
+    """Return whether it is a class of torchvision, which dispatches on the type of images, and would come back here."""
     own = any(base.__module__.startswith("torchvision.") for base in kind.__mro__)
     return kind.__module__ == "torch.nn.modules.container" or (own and kind.__name__ != "Lambda")
 
 
 def run(transform: Any, image: Any) -> Any:
-    """What the transform makes of a lazy image."""
+    """Apply the transform to a lazy image."""
     plan = _plan_of(transform)
     steps, value, at = plan.steps, image, 0
     while at < len(steps):
@@ -357,7 +356,7 @@ def run(transform: Any, image: Any) -> Any:
 def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, *inputs: Any, **named: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) in LAZY and not named and type(self) in _classes:
-            hooked = any(self.__dict__.get(name) for name in _HOOKS)  # they would be called once more
+            hooked = any(self.__dict__.get(name) for name in _HOOKS)  # they would be called twice
             if not hooked and _default_is_float32():
                 return run(self, inputs[0])
         return original(self, *inputs, **named)
@@ -369,8 +368,8 @@ def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Patch:
-    """One class of torchvision's that looks for lazy images. It is made once and put in place many times: in a
-    process that fetches for itself, for every batch."""
+    """A class of torchvision that is patched to recognize lazy images. It is created once and applied many times: in a
+    process that fetches samples itself, for every batch."""
 
     def __init__(self, kind: Any, name: str) -> None:
         self._kind = kind
@@ -381,7 +380,7 @@ class _Patch:
         self._ours = _wrapped(self._before)
 
     def do(self) -> None:
-        if getattr(self._kind, self._attribute) is self._before:  # else somebody else has changed it since
+        if getattr(self._kind, self._attribute) is self._before:  # otherwise somebody else has patched it
             setattr(self._kind, self._attribute, self._ours)
             _classes[self._kind] = self._name
 
@@ -413,7 +412,7 @@ def _sequential() -> _Patch:
 
 
 def patch(module_name: str) -> Callable[[], None]:
-    """Has the transforms of this module look for lazy images; what undoes that."""
+    """Make the transforms of this module recognize lazy images. Return a function that undoes it."""
     patches = [*_patches(module_name), _sequential()]
     for one in patches:
         one.do()

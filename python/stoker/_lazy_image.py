@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pillow images whose pixels are not made yet.
+"""Pillow images whose pixels are not decoded yet.
 
-Pillow's own open reads the header; what comes out keeps its attributes, and is of a subclass here until
-somebody touches its pixels. Then these are made, by the engine's decoder where it gives Pillow's bytes, and
-the image becomes what Pillow would have made of it, its class included. convert("RGB"), copy() and crop()
-touch nothing. Files in which anything is unusual are left to Pillow, with its errors, at the time when
-Pillow has them: so a file is looked through before it is put off.
+Pillow's open reads the header. The image keeps its attributes and is an instance of a subclass defined here until
+somebody accesses its pixels. Then they are decoded, by the engine's decoder if it gives Pillow's bytes, and the image
+becomes what Pillow would have made of it, including its class. convert("RGB"), copy() and crop() access no pixels.
+Files in which anything is unusual are left to Pillow, and raise its errors when Pillow would raise them: so a file is
+checked before its decoding is deferred.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from PIL import Image, JpegImagePlugin
 
 from . import _ext
 
-_set_class = object.__dict__["__class__"].__set__  # the classes here hide theirs
+_set_class = object.__dict__["__class__"].__set__  # the classes here override __class__
 _Box = tuple[int, int, int, int]  # x, y, width, height
 
-# What Pillow keeps where; of a version that differs nothing is put off.
+# Whether Pillow's internals are as expected; with any other version nothing is deferred.
 KNOWN_PILLOW = "_im" in vars(Image.Image()) and isinstance(vars(Image.Image).get("im"), property)
-PILLOW = 12 if int(Image.__version__.split(".")[0]) < 13 else 13  # whose way of resizing to match
-REFUSALS = (_ext.StokerError, ValueError, MemoryError, OSError)  # what the engine says when it does not do it
+PILLOW = 12 if int(Image.__version__.split(".")[0]) < 13 else 13  # the version whose resizing to match
+REFUSALS = (_ext.StokerError, ValueError, MemoryError, OSError)  # what the engine raises when it cannot do something
 
 
 @functools.cache
 def _decoder(mode: str) -> _ext.Single:
-    """What makes the pixels of an image of this mode, row by row."""
-    text = "grayscale(num_output_channels=1)" if mode == "L" else ""  # of grey as RGB: the same grey
+    """Return what decodes an image to this mode."""
+    text = "grayscale(num_output_channels=1)" if mode == "L" else ""  # grey images are decoded to RGB, then back
     return _ext.Single(_ext.Pipeline(text), layout="nhwc")
 
 
 class Source:
-    """A file that was read and not decoded."""
+    """A file that was read but not decoded."""
 
     __slots__ = ("data", "mode")
 
     def __init__(self, data: bytes, mode: str) -> None:
         self.data = data
-        self.mode = mode  # that Pillow gives it
+        self.mode = mode  # Pillow's mode for it
 
     def pixels(self, box: _Box | None, mode: str) -> Any:
-        """Bytes of a part of the image, or None where the engine cannot make them."""
+        """Return the bytes of a part of the image; None if the engine cannot decode them."""
         try:
             return _decoder(mode).run(self.data, 0, 0, 0, box)
         except REFUSALS:
             return None
 
     def core(self, size: tuple[int, int], box: _Box | None, mode: str) -> Any:
-        """The same as Pillow keeps it."""
+        """Return the same as Pillow's internal image."""
         pixels = self.pixels(box, mode)
         if pixels is not None:
             return Image.frombytes(mode, size, pixels).im
@@ -64,20 +64,20 @@ class Source:
 
 
 class Lazy(Image.Image):
-    """What both kinds have in common. `_stoker` is the source and the part of it."""
+    """Base class of lazy images. `_stoker` is the source and the part of it that the image shows."""
 
     _stoker: tuple[Source, _Box | None] | None
 
     def _become(self) -> None:
-        """Makes the pixels: the image is Pillow's from then on."""
+        """Decode the pixels. From then on the image is Pillow's."""
         raise NotImplementedError
 
     def source(self) -> tuple[Source, _Box | None] | None:
-        """What it will be made from; None where Pillow makes it."""
+        """Return what the image will be decoded from; None if Pillow decodes it."""
         raise NotImplementedError
 
     def _put_off(self, mode: str, box: _Box | None, size: tuple[int, int]) -> Image.Image:
-        """What Pillow's _new() makes, without pixels."""
+        """Return what Pillow's _new() returns, without pixels."""
         assert self._stoker is not None
         new = Image.Image()
         state = new.__dict__
@@ -129,7 +129,7 @@ class Lazy(Image.Image):
         return self.load()
 
     def release(self) -> None:
-        """Makes it Pillow's in its type too, for who asks; no error comes earlier by that."""
+        """Make it Pillow's in its type, too, for code that checks the type. No error is raised earlier because of it."""
         self._become()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -138,7 +138,7 @@ class Lazy(Image.Image):
 
 
 def _inside(box: Any, size: tuple[int, int]) -> _Box | None:
-    """The box as Pillow rounds it; None where it is not a part of the image."""
+    """Return the box as Pillow rounds it; None if it is not a part of the image."""
     try:
         left, top, right, bottom = (int(round(side)) for side in box)
     except (TypeError, ValueError, OverflowError):
@@ -149,13 +149,13 @@ def _inside(box: Any, size: tuple[int, int]) -> _Box | None:
 
 
 class LazyImage(Lazy):
-    """What convert(), copy() and crop() give: a plain image of Pillow's, in time."""
+    """What convert(), copy() and crop() return: a plain Pillow image once it is decoded."""
 
     __class__ = property(lambda self: Image.Image)  # type: ignore[assignment]
 
     def source(self) -> tuple[Source, _Box | None] | None:
         found = self.__dict__.get("_stoker")
-        if found is None:  # another thread has made it meanwhile
+        if found is None:  # another thread has decoded it in the meantime
             _set_class(self, Image.Image)
         return found
 
@@ -179,7 +179,7 @@ class LazyImage(Lazy):
 
 
 class LazyJpeg(Lazy, JpegImagePlugin.JpegImageFile):
-    """What open() gives for a JPEG. Its file is read when somebody converts, copies or crops it."""
+    """What open() returns for a JPEG. Its file is read when somebody converts, copies or crops it."""
 
     __class__ = property(lambda self: JpegImagePlugin.JpegImageFile)  # type: ignore[assignment]
     _stoker = None
@@ -196,7 +196,7 @@ class LazyJpeg(Lazy, JpegImagePlugin.JpegImageFile):
         return self._stoker
 
     def _read(self) -> bytes | None:
-        """The whole file, if it is as it was opened and nothing is amiss in it."""
+        """Return the whole file, if the image is as it was opened and the file is regular."""
         fp = self.fp
         if fp is None or len(self.tile) != 1 or self.decoderconfig or getattr(self, "_ended", False):
             return None
@@ -210,7 +210,7 @@ class LazyJpeg(Lazy, JpegImagePlugin.JpegImageFile):
         return data if found == expected and self.tile[0][1] == (0, 0, *self._size) else None
 
     def _close_as_loaded(self) -> None:
-        """What Pillow's load() does once the pixels are there."""
+        """Do what Pillow's load() does after decoding."""
         if self._exclusive_fp and self._close_exclusive_fp_after_loading and self.fp is not None:
             self.fp.close()
         self.fp = None
@@ -230,7 +230,7 @@ class LazyJpeg(Lazy, JpegImagePlugin.JpegImageFile):
 
     def _made(self) -> Any:
         if self._stoker is None:
-            return self.__dict__.get("_im")  # not loaded, as Pillow's
+            return self.__dict__.get("_im")  # not loaded, as in Pillow
         self._become()
         return self.__dict__["_im"]
 
@@ -255,8 +255,8 @@ class LazyJpeg(Lazy, JpegImagePlugin.JpegImageFile):
 
 
 class _Opened(Image.Image):
-    """Pillow's image in everything. Its class tells transforms that it came from a file, so that they may run in
-    the engine all the same."""
+    """A Pillow image in every respect. Its class tells transforms that it came from a file, so that they may still run
+    in the engine."""
 
     _own: type  # Pillow's class
 
@@ -269,7 +269,7 @@ class _Opened(Image.Image):
 
 
 class OpenedImage(_Opened):
-    """What convert(), copy() and crop() give."""
+    """What convert(), copy() and crop() return."""
 
     __class__ = property(lambda self: Image.Image)  # type: ignore[assignment]
     _own = Image.Image
@@ -296,19 +296,19 @@ def _opened(image: Image.Image) -> Image.Image:
 
 @functools.cache
 def _opened_kind(kind: type) -> type:
-    """The class for files of a class of Pillow's."""
+    """Return the class for files of one of Pillow's classes."""
     state = {"__class__": property(lambda self: kind), "__doc__": kind.__doc__, "_own": kind}
     made = type(kind)(kind.__name__, (_OpenedFile, kind), state)
     LAZY.add(made)
     return made
 
 
-LAZY: set[type] = {LazyImage, LazyJpeg, OpenedImage}  # what transforms look for
+LAZY: set[type] = {LazyImage, LazyJpeg, OpenedImage}  # what patched transforms recognize
 _FORMATS = {"JPEG", "PNG", "WEBP", "BMP"}
 
 
 def make_open(original: Callable[..., Any], is_on: Callable[[], bool]) -> Callable[..., Any]:
-    """Pillow's open, its JPEGs lazy where that is on."""
+    """Return Pillow's open with lazy JPEGs while `is_on()`."""
 
     @functools.wraps(original)
     def open(*args: Any, **kwargs: Any) -> Any:

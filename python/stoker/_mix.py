@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transforms of whole batches: MixUp, CutMix, and a choice of them.
 
-The engine draws the chances; the mixing is done here by torch, in the memory of the batch and on
-whatever device it lies, in the stream that the consumer's own work goes into. It can only begin when
-the batch is complete, and it is a few passes over memory: threads of the engine would have nothing to
-gain over torch's kernels, and one place serves ordinary memory, pinned memory and GPUs alike.
+The engine makes the random draws. The mixing is done here by torch, in place, on the batch's device and in the
+consumer's stream. It can only begin when the batch is complete, and takes a few passes over memory: the engine's
+threads would not be faster than torch's kernels, and this code serves ordinary memory, pinned memory and GPUs.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from ._convert import default_seed, torch_if_installed
 _calls = itertools.count()
 
 
-class Chance(NamedTuple):
-    """Which draws a batch gets: see stoker_mix_draw."""
+class DrawKey(NamedTuple):
+    """Determines the random draws for a batch: see stoker_mix_draw."""
 
     seed: int
     epoch: int
@@ -32,25 +31,25 @@ class Chance(NamedTuple):
 
 class Draw(NamedTuple):
     lam: float  # Beta(alpha, alpha)
-    choice: float  # in [0, 1), as the centre of a box
+    choice: float  # in [0, 1), as are x and y, the centre of a box
     x: float
     y: float
 
 
-def _draw(chance: Chance, alpha: float) -> Draw:
-    return Draw(*_ext.mix_draw(*chance, alpha))
+def _draw(key: DrawKey, alpha: float) -> Draw:
+    return Draw(*_ext.mix_draw(*key, alpha))
 
 
 def _rolled(tensor: Any) -> Any:
-    """A copy in which each sample is the one before it; unlike torch.roll it keeps channels_last."""
+    """Return a copy in which each sample is replaced by the one before it. Unlike torch.roll it keeps channels_last."""
     torch = torch_if_installed()
     assert torch is not None
     return torch.cat([tensor[-1:], tensor[:-1]]) if len(tensor) > 1 else tensor.clone()
 
 
 def _soft_labels(labels: Any, classes: int | None, lam: float) -> Any:
-    """One-hot rows of float32, mixed. Labels that are no class (-100: a bad sample) have an empty row,
-    which a loss does not see."""
+    """Return mixed one-hot rows of float32. Labels that are not a class (-100: a bad sample) become rows of zeros,
+    which do not contribute to a loss."""
     torch = torch_if_installed()
     assert torch is not None
     if labels.ndim == 1:
@@ -61,36 +60,44 @@ def _soft_labels(labels: Any, classes: int | None, lam: float) -> Any:
 
 
 class BatchTransform:
-    """What all transforms of whole batches have in common."""
+    """Base class of transforms that work on whole batches."""
 
-    def _apply(self, images: Any, labels: Any, chance: Chance) -> tuple[Any, Any]:
-        """Changes the images in place; the labels are new."""
+    def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
+        """Change the images in place, and return them with new labels."""
         raise NotImplementedError
 
     def _for_classes(self, classes: int) -> BatchTransform:
-        """The same for a data set of so many classes (0: it does not say)."""
+        """Return the same transform for a data set with this number of classes (0: unknown)."""
         raise NotImplementedError
 
     def __call__(self, images: Any, labels: Any) -> tuple[Any, Any]:
-        """A batch of tensors, mixed; what comes in stays as it is. Chance differs from call to call."""
-        return self._apply(images.clone(), labels, Chance(default_seed(), 0, next(_calls)))
+        """Mix a batch. Random draws differ from call to call.
+
+        Args:
+            images: A float tensor, [batch, channels, height, width]; it is not changed.
+            labels: An integer tensor, [batch], or a float tensor, [batch, classes].
+
+        Returns:
+            New images and labels.
+        """
+        return self._apply(images.clone(), labels, DrawKey(default_seed(), 0, next(_calls)))
 
 
 class _Mix(BatchTransform):
     def __init__(self, *, alpha: float = 1.0, num_classes: int | None = None) -> None:
         if not 0 < alpha < math.inf:
-            raise ValueError(f"alpha={alpha} should be positive")
+            raise ValueError(f"alpha={alpha} is not a positive number")
         self.alpha = float(alpha)
         self.num_classes = num_classes
 
     def _for_classes(self, classes: int) -> BatchTransform:
         if self.num_classes is None and not classes:
             raise ValueError(
-                f"{type(self).__name__} needs num_classes: the data set does not say how many it has"
+                f"{type(self).__name__} needs num_classes: the data set does not have named classes to count"
             )
         if self.num_classes is not None and self.num_classes < classes:
             raise ValueError(
-                f"{type(self).__name__} has num_classes={self.num_classes}; the data set has {classes}"
+                f"{type(self).__name__} has num_classes={self.num_classes}, but the data set has {classes} classes"
             )
         bound = copy.copy(self)
         bound.num_classes = self.num_classes or classes
@@ -101,10 +108,18 @@ class _Mix(BatchTransform):
 
 
 class MixUp(_Mix):
-    """Each image and label of a batch mixed with the one before it, in a proportion drawn for each
-    batch from Beta(alpha, alpha). For DataLoader(batch_transforms=...). What comes out is torchvision's
-    (v2) for the same proportion: labels are float32, [batch, num_classes]. num_classes is by default
-    the data set's.
+    """Mix each image and label of a batch with the one before it, in a proportion drawn per batch from
+    Beta(alpha, alpha). For DataLoader(batch_transforms=...).
+
+    For the same proportion the result is that of torchvision's v2. Labels become float32, [batch, num_classes].
+
+    Args:
+        alpha: The parameter of the distribution, above 0.
+        num_classes: By default the number of classes in the data set.
+
+    Raises:
+        ValueError: `alpha` is not positive, or num_classes is unknown or too small.
+        TypeError: The images are integers.
 
     >>> data = stoker.datasets.ImageFolder("images", T.Compose([T.Resize((8, 8)), T.ToTensor()]))
     >>> loader = stoker.DataLoader(data, batch_size=4, seed=1, batch_transforms=T.MixUp(alpha=0.2))
@@ -113,21 +128,34 @@ class MixUp(_Mix):
     ((4, 3, 8, 8), (4, 2))
     """
 
-    def _apply(self, images: Any, labels: Any, chance: Chance) -> tuple[Any, Any]:
+    def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
         if not images.is_floating_point():
-            raise TypeError("MixUp mixes floats, not bytes: end in ToTensor, or give dtype='float32'")
-        lam = _draw(chance, self.alpha).lam
+            raise TypeError("MixUp mixes floats, not bytes: end the transform with ToTensor, or set dtype='float32'")
+        lam = _draw(key, self.alpha).lam
         other = _rolled(images).mul_(1.0 - lam)
         return images.mul_(lam).add_(other), _soft_labels(labels, self.num_classes, lam)
 
 
 class CutMix(_Mix):
-    """A box of each image of a batch taken from the one before it, and the labels mixed by its area,
-    which is drawn for each batch from Beta(alpha, alpha). As MixUp in all else."""
+    """Replace a box of each image of a batch with that of the one before it, and mix the labels by its area, which is
+    drawn per batch from Beta(alpha, alpha). For DataLoader(batch_transforms=...).
 
-    def _apply(self, images: Any, labels: Any, chance: Chance) -> tuple[Any, Any]:
+    For the same box the result is that of torchvision's v2. Labels become float32, [batch, num_classes].
+
+    Args:
+        alpha: The parameter of the distribution, above 0.
+        num_classes: By default the number of classes in the data set.
+
+    Raises:
+        ValueError: `alpha` is not positive, or num_classes is unknown or too small.
+
+    >>> T.CutMix(num_classes=10)
+    CutMix(alpha=1.0, num_classes=10)
+    """
+
+    def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
         height, width = images.shape[-2:]
-        drawn = _draw(chance, self.alpha)
+        drawn = _draw(key, self.alpha)
         centre_x, centre_y = int(drawn.x * width), int(drawn.y * height)
         reach = 0.5 * math.sqrt(1.0 - drawn.lam)
         half_width, half_height = int(reach * width), int(reach * height)
@@ -140,8 +168,15 @@ class CutMix(_Mix):
 
 
 class RandomChoice(BatchTransform):
-    """One of several transforms of batches, drawn for each batch in proportion to p (default: all
-    alike).
+    """Apply one of several transforms of batches, chosen at random for each batch.
+
+    Args:
+        transforms: MixUp and CutMix, of this module or torchvision's v2.
+        p: A weight for each; by default all are equally likely.
+
+    Raises:
+        TypeError: `transforms` is not a sequence, or has other transforms.
+        ValueError: There are more or fewer weights than transforms, or they are negative or all 0.
 
     >>> T.RandomChoice([T.CutMix(), T.MixUp(alpha=0.2)], p=[0.7, 0.3])
     RandomChoice([CutMix(alpha=1.0, num_classes=None), MixUp(alpha=0.2, num_classes=None)], p=[0.7, 0.3])
@@ -157,19 +192,19 @@ class RandomChoice(BatchTransform):
                 f"Length of p doesn't match the number of transforms: {len(p)} != {len(transforms)}"
             )
         if not transforms or min(p) < 0 or not 0 < sum(p) < math.inf:
-            raise ValueError(f"p={p} should be chances of which one is above 0")
+            raise ValueError(f"p={p} must be a list of weights, none negative and at least one above 0")
         self.transforms = [compile_batch(t) for t in transforms]
         if any(isinstance(t, RandomChoice) for t in self.transforms):
-            raise ValueError("a RandomChoice in a RandomChoice: give one with all of them")
-        self.p = [chance / sum(p) for chance in p]
+            raise ValueError("a RandomChoice in a RandomChoice is not supported: use one with all of the transforms")
+        self.p = [weight / sum(p) for weight in p]
 
-    def _apply(self, images: Any, labels: Any, chance: Chance) -> tuple[Any, Any]:
-        at = _draw(chance, 1.0).choice
+    def _apply(self, images: Any, labels: Any, key: DrawKey) -> tuple[Any, Any]:
+        at = _draw(key, 1.0).choice
         for transform, p in zip(self.transforms, self.p, strict=True):
             if at < p:
                 break
             at -= p
-        return transform._apply(images, labels, chance)
+        return transform._apply(images, labels, key)
 
     def _for_classes(self, classes: int) -> BatchTransform:
         return RandomChoice([t._for_classes(classes) for t in self.transforms], self.p)
@@ -179,7 +214,7 @@ class RandomChoice(BatchTransform):
 
 
 def compile_batch(transform: Any) -> BatchTransform:
-    """A transform of batches, from one of these or of torchvision's v2."""
+    """Return one of the transforms above, for one of them or of torchvision's v2."""
     kind = type(transform)
     if isinstance(transform, BatchTransform):
         return transform
@@ -190,13 +225,13 @@ def compile_batch(transform: Any) -> BatchTransform:
         if kind.__name__ == "RandomChoice":
             return RandomChoice(list(transform.transforms), transform.p)
     raise TypeError(
-        f"{transform!r} is no transform of batches that is known here: MixUp, CutMix and RandomChoice of "
-        "them are. Apply it to the batches that come out of the loader"
+        f"{transform!r} cannot be one of batch_transforms: MixUp, CutMix and RandomChoice of them can. Apply it to the "
+        "batches that the loader delivers"
     )
 
 
 def compile_batches(transforms: Any, classes: int) -> list[BatchTransform]:
-    """What DataLoader(batch_transforms=...) asks for: one transform, several, or None."""
+    """Return the transforms for DataLoader(batch_transforms=...), which may be one, a list, or None."""
     if transforms is None:
         return []
     if not isinstance(transforms, (list, tuple)):
@@ -209,11 +244,11 @@ def compile_batches(transforms: Any, classes: int) -> list[BatchTransform]:
 def mix(
     transforms: list[BatchTransform], images: Any, labels: Any, seed: int, epoch: int, batch: int
 ) -> tuple[Any, Any]:
-    """A batch after all transforms. `batch` is its place among those of all ranks."""
+    """Return a batch after all transforms. `batch` is its number among the batches of all ranks."""
     if isinstance(images, list):
         raise ValueError(
-            "batch_transforms mix images of one size, and these differ: resize or crop them"
+            "batch_transforms mix images of one size, but the sizes in this batch differ: resize or crop the images"
         )
     for op, transform in enumerate(transforms):
-        images, labels = transform._apply(images, labels, Chance(seed, epoch, batch, op))
+        images, labels = transform._apply(images, labels, DrawKey(seed, epoch, batch, op))
     return images, labels

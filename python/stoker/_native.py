@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a DataLoader the engine does: epochs, engines, batches, and where they stand."""
+"""The part of a DataLoader that the engine does: epochs, engines, batches and their positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._mix import mix
 from ._ranks import Share
 from .compile import Compiled
 from .state import Place
-from .stats import friendly
+from .stats import Stats, engine_stats
 
 _CONVERT: dict[str, Callable[[_ext.Tensor], Any]] = {
     "torch": to_torch,
@@ -35,13 +35,13 @@ _live: weakref.WeakSet[_ext.Loader] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Threads end before the interpreter does."""
+    """Stop all threads before the interpreter ends."""
     for engine in list(_live):
         engine.close()
 
 
 class Native:
-    """The engine's part of a loader. Samplers are those that were given; None leaves the order to the engine."""
+    """The engine's part of a loader. Samplers are those of the arguments; None leaves the order to the engine."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Native:
         seed: int | None,
         generator: Any,
         share: Share,
-        epoch_told: Callable[[], int | None],
+        sampler_epoch: Callable[[], int | None],
         output: str,
         device: str | None,
         pinned: bool,
@@ -71,12 +71,12 @@ class Native:
         self.order = order
         self.seed = seed
         self.generator = generator
-        self.base_generator = generator  # of the seed that torch draws for each iterator
+        self.base_generator = generator  # draws the base seed that torch draws for each iterator
         self.rank = share.rank
         self.world_size = share.world_size
         self._share = share
-        self._epoch_told = epoch_told
-        self._told: int | None = None  # when the latest epoch began, or a state was loaded
+        self._sampler_epoch = sampler_epoch
+        self._sampler_epoch_seen: int | None = None  # when the latest epoch began, or a state was loaded
         self.output = output
         self.device = device
         self._pinned = pinned
@@ -84,34 +84,34 @@ class Native:
         self._keep_threads = keep_threads
         self._options = {**options, "order": _order.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
-        self.epoch = 0  # of the next iterator
+        self.epoch = 0  # the epoch of the next iterator
         self._chosen_seed: int | None = None
         self._fallback_seed = random.SystemRandom().getrandbits(63)
-        self._pending: Place | None = None  # loaded, not begun
-        self.left: Place | None = None  # where the latest iterator was dropped
-        self._current: Callable[[], EpochIterator | None] = lambda: None  # a weak reference to the latest
-        self.iterators = 0  # made so far
+        self._pending: Place | None = None  # a loaded state that no iterator has used yet
+        self.left: Place | None = None  # the position at which the latest iterator was dropped
+        self._current: Callable[[], EpochIterator | None] = lambda: None  # a weak reference to the latest iterator
+        self.iterators = 0  # how many were made so far
         self._warned_of_pageable = False
         self._idle: list[tuple[Any, _ext.Loader]] = []
-        self._version = 0  # of the data set and its transforms: engines of another are of no use
+        self._version = 0  # counts changes of the data set and its transforms: older engines cannot be reused
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
-        # Opened at once, so that what cannot work is refused here and the first batch comes sooner.
+        # Open an engine now, so that errors are raised here and the first batch arrives sooner.
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
         if device is not None and output == "torch":
             self._begin_torch()
         self.take = take_capsule() if self._gives_pairs() else None
 
     def _begin_torch(self) -> None:
-        """Tensors by DLPack do not make torch begin to use the GPU, as those of its own would."""
+        """Initialize torch's CUDA, which importing tensors by DLPack does not do."""
         if not has_cuda():
             raise RuntimeError(
-                f"device={self.device!r}: there is a GPU, but this torch cannot use it. Install a torch with "
-                "CUDA, or take output='dlpack' to another library"
+                f"device={self.device!r}: there is a GPU, but this torch cannot use it. Install torch with CUDA, or use "
+                "output='dlpack' with another library"
             )
         sys.modules["torch"].cuda.init()
 
     def _gives_pairs(self) -> bool:
-        """Whether batches are, as a rule, images and labels as torch's tensors and nothing else."""
+        """Return whether batches are images and labels as torch tensors and nothing else."""
         kinds = [kind for _, kind in self.compiled.handle.fields]
         return (
             self.output == "torch"
@@ -125,7 +125,7 @@ class Native:
         return self.batch_size is None and self.batch_sampler is None
 
     def _stream_of(self) -> Callable[[], int] | None:
-        """Whom the engine asks, when a batch is let go, for the stream that may still be reading it."""
+        """Return what the engine calls, when a batch is released, to get the stream that may still be reading it."""
         if self.device is None:
             return current_stream if self._pinned else None
         index = int(self.device.partition(":")[2] or 0)
@@ -141,13 +141,13 @@ class Native:
         if self._pending is not None and self._pending.epoch != epoch:
             self._pending = None
 
-    def _heed_sampler(self) -> None:
-        """A sampler whose epoch was set decides the next one, as set_epoch of the loader does. One that was
-        never told leaves it to the count of epochs."""
-        told = self._epoch_told()
-        if told is not None and told != self._told:
-            self.set_epoch(told)
-        self._told = told
+    def _follow_sampler(self) -> None:
+        """Use the epoch that was set with the sampler's set_epoch, as if it had been set with the loader's. Otherwise
+        epochs count up."""
+        epoch = self._sampler_epoch()
+        if epoch is not None and epoch != self._sampler_epoch_seen:
+            self.set_epoch(epoch)
+        self._sampler_epoch_seen = epoch
 
     def iterate(self) -> EpochIterator:
         self.iterators += 1
@@ -156,7 +156,7 @@ class Native:
         return iterator
 
     def use(self, compiled: Compiled) -> None:
-        """The data set or its transforms are others from the next epoch on."""
+        """Use another data set or other transforms from the next epoch on."""
         if compiled is self.compiled:
             return
         if compiled.handle is not self.compiled.handle or compiled.text != self.compiled.text:
@@ -167,24 +167,25 @@ class Native:
         self.take = take_capsule() if self._gives_pairs() else None
 
     def succeed(self, other: Native) -> None:
-        """Takes the place of another one, of the same loader and opened with other options."""
-        self.epoch, self.left, self._pending, self._told = other.epoch, other.left, other._pending, other._told
+        """Take over from another Native of the same loader that was opened with other options."""
+        self.epoch, self.left, self._pending = other.epoch, other.left, other._pending
+        self._sampler_epoch_seen = other._sampler_epoch_seen
         self._chosen_seed, self._fallback_seed = other._chosen_seed, other._fallback_seed
         self.iterators, self._current = other.iterators, other._current
         self._history = other._history
         other.close()
 
     def is_pending(self) -> bool:
-        """Whether a state was loaded that no iterator has taken up."""
+        """Return whether a state was loaded that no iterator has used yet."""
         return self._pending is not None
 
     def close(self) -> None:
-        """Ends the threads that wait for another epoch."""
+        """Stop the threads that wait for another epoch."""
         while self._idle:
             self._idle.pop()[1].close()
 
     def length(self) -> int:
-        """Batches of an epoch."""
+        """Return the number of batches in an epoch."""
         if self.batch_sampler is not None:
             return len(self.batch_sampler)
         count = len(self.compiled.handle) if self.sampler is None else len(self.sampler)
@@ -195,11 +196,11 @@ class Native:
         return count // self.batch_size if whole else -(-count // self.batch_size)
 
     def begin(self, draws: _order.Draws) -> tuple[Any, _ext.Loader, Place]:
-        """An engine that has started the next epoch, or the next part of one, with its key, and the place
-        where it stands."""
+        """Return the key of an engine, the engine, which has started the next epoch or the next part of one, and its
+        position."""
         pending = None
         if not draws.begun:
-            self._heed_sampler()
+            self._follow_sampler()
             pending, self._pending = self._pending, None
             self._chosen_seed = self.seed_now() if pending is None else pending.seed
             draws.epoch = self.epoch if pending is None else pending.epoch
@@ -218,19 +219,19 @@ class Native:
         self.left = None
         return key, engine, Place(draws.epoch, key[1], None, given.origin, given.more)
 
-    # ---- engines: one for each iterator, kept for the next when idle ----
+    # ---- engines: one for each iterator, reused by the next one when idle ----
 
     def _key(self, batch_size: int) -> tuple[int, int, int, int]:
         return os.getpid(), self.seed_now(), batch_size, self._version
 
     def seed_now(self) -> int:
-        """The seed; until the first epoch has begun torch.manual_seed may still change it."""
+        """Return the seed. Until the first epoch has begun, torch.manual_seed may still change it."""
         if self._chosen_seed is not None:
             return self._chosen_seed
         if self.seed is not None:
             return self.seed
         if self.world_size > 1:
-            return 0  # as DistributedSampler's: all ranks must agree
+            return 0  # as in DistributedSampler: all ranks must use the same one
         if self.generator is not None:
             return int(self.generator.initial_seed()) % 2**64
         return default_seed(self._fallback_seed)
@@ -260,7 +261,7 @@ class Native:
             engine.close()
 
     def engine(self) -> _ext.Loader | None:
-        """The engine that statistics are about."""
+        """Return the engine that statistics are about, if there is one."""
         iterator = self._current()
         if iterator is not None and iterator._engine is not None:
             return iterator._engine
@@ -273,13 +274,13 @@ class Native:
     # ---- batches ----
 
     def warn_of_pageable(self, engine: _ext.Loader) -> None:
-        """Says once that pinned memory was asked for and could not be had."""
+        """Warn once if pinned memory was requested but could not be allocated."""
         if self._warned_of_pageable or self.device is None and not self._pinned:
             return
         note = engine.stats()["pinned_note"]
         if note:
             self._warned_of_pageable = True
-            warnings.warn(f"batches lie in pageable memory, copies take longer: {note}", stacklevel=3)
+            warnings.warn(f"batches are in pageable memory, so copies take longer: {note}", stacklevel=3)
 
     def deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
         convert = _CONVERT[self.output]
@@ -317,7 +318,7 @@ class Native:
         iterator = self._current()
         if self._pending is None and iterator is not None and iterator.is_under_way():
             return iterator.place_now()
-        self._heed_sampler()
+        self._follow_sampler()
         if self._pending is not None:
             return self._pending
         if self.left is not None:
@@ -327,18 +328,18 @@ class Native:
     def resume(self, place: Place) -> None:
         if self.seed is not None and place.seed != self.seed:
             raise ValueError(
-                f"the state was saved with seed {place.seed}; this loader has seed {self.seed}"
+                f"the state was saved with seed={place.seed}, but this loader has seed={self.seed}: use the same seed"
             )
         self._pending = place
         self.epoch = place.epoch
-        self._told = self._epoch_told()
+        self._sampler_epoch_seen = self._sampler_epoch()
 
-    # ---- what happened ----
+    # ---- reports ----
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         engine = self.engine()
         raw = engine.stats() if engine is not None and not engine.closed else self._history["stats"]
-        return friendly(raw, self.device)
+        return engine_stats(raw, self.device)
 
     def ledger(self) -> list[dict[str, Any]]:
         engine = self.engine()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stoker.open: a data set by its path."""
+"""stoker.open: open a data set by its path."""
 
 from __future__ import annotations
 
@@ -30,12 +30,26 @@ def open(
     db: str | None = None,
     **where: Unpack[Where],
 ) -> datasets.EngineDataset:
-    """A data set by its path: what it is its name or its first bytes say, or "kind:path" (folder, flat,
-    tar, tfrecord, hdf5, lmdb, zip, npy, npz, csv, jsonl), also by an http://, https:// or s3:// URL; a list
-    of paths, braces or a pattern for several files of one kind; a folder that `stoker pack` wrote, or that
-    holds archives of one kind. The answer is one of stoker.datasets; `where` is index_dir, cache_dir,
-    cache_bytes, timeout, connections and max_memory, as there, and `db` the name of a database in an LMDB
-    file.
+    """Open a data set of any kind by its path.
+
+    Args:
+        path_or_uri: A folder of images; an archive or table; a folder that `stoker pack` wrote, or with archives of one
+            kind; a list of paths, braces or a pattern for several files of one kind; or an http://, https:// or s3://
+            URL. The kind follows from the name or the first bytes, or is given as "kind:path", with folder, flat, tar,
+            tfrecord, hdf5, lmdb, zip, npy, npz, csv or jsonl.
+        fields: What a sample consists of, as in the class of stoker.datasets; by default all that is there.
+        transform: One of stoker.transforms, stoker.audio or torchvision's.
+        db: The name of a named database in an LMDB file.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in
+            stoker.datasets.WebDataset.
+
+    Returns:
+        An object of one of the classes in stoker.datasets.
+
+    Raises:
+        FileNotFoundError: There is nothing at that path.
+        ValueError: The kind is unknown, or an option has a value that is not allowed.
+        Unsupported: This build cannot read that kind.
 
     >>> type(stoker.open("images")).__name__
     'ImageFolder'
@@ -50,7 +64,7 @@ def open(
     data._handle, data._scheme = handle, kind
     if kind not in _KINDS:
         if fields is not None:
-            raise ValueError(f"fields={fields!r}: samples of a folder are an image and a label")
+            raise ValueError(f"fields={fields!r}: samples of a folder are always an image and a label")
         made.__init__(data, path, transform, index_dir=where.get("index_dir"))
     elif made is datasets.LMDB:
         made.__init__(data, path, None, transform, fields=fields, db=db, **where)

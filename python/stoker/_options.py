@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DataLoader's options: which only the engine has, and what they come to."""
+"""A DataLoader's options: which of them need the engine, and what their defaults resolve to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._blockers import Blocker
 from ._convert import torch_if_installed
 from .compile import Compiled
 
-# What only the engine can do, with the value that asks for nothing.
+# Options that need the engine, with the value that requests nothing.
 ENGINE_ONLY: dict[str, Any] = {
     "dtype": None,
     "memory_format": None,
@@ -29,30 +29,29 @@ ENGINE_ONLY: dict[str, Any] = {
 
 
 def refuse_what_needs_the_engine(why: list[Blocker], given: dict[str, Any]) -> None:
-    asked = [name for name, value in given.items() if value is not None and value != ENGINE_ONLY.get(name)]
+    needed = [name for name, value in given.items() if value is not None and value != ENGINE_ONLY.get(name)]
     reasons = "; ".join(why)
-    if asked:
-        names = ", ".join(f"{name}={given[name]!r}" for name in asked)
+    if needed:
+        names = ", ".join(f"{name}={given[name]!r}" for name in needed)
         raise NotImplementedError(
-            f"{names}: the engine alone does that, and it cannot do this data set: {reasons}. Leave "
-            f"{'it' if len(asked) == 1 else 'them'} out, or mend what the engine cannot do"
+            f"{names} {'needs' if len(needed) == 1 else 'need'} the engine, which cannot run this data set: {reasons}. "
+            f"Remove {'the option' if len(needed) == 1 else 'these options'}, or change what the engine cannot run"
         )
     if torch_if_installed() is None:
         raise NotImplementedError(
-            f"the engine cannot do this: {reasons}. Data sets written in Python need torch, which is not "
-            "installed"
+            f"the engine cannot run this data set: {reasons}. Running it in Python needs torch, which is not installed"
         )
 
 
 def required(why: list[Blocker]) -> NotImplementedError:
     reasons = "".join(f"\n- {reason}" for reason in why)
-    return NotImplementedError(f"compile='require', and the engine cannot do this:{reasons}")
+    return NotImplementedError(f"compile='require', but the engine cannot run this data set:{reasons}")
 
 
 def refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> dict[str, Any]:
-    """Options that a data set written in Python cannot have, unlike others."""
+    """Return the options that this data set cannot have when it runs in Python."""
     if torch_if_installed() is None:
-        return {}  # it cannot be run at all
+        return {}  # it cannot run at all
     from torch.utils.data import IterableDataset
 
     refused: dict[str, Any] = {}
@@ -62,15 +61,15 @@ def refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> d
         refused["seed"] = seed
     if isinstance(dataset, IterableDataset):
         if seed_by == "sample":
-            raise ValueError("seed_by='sample' needs samples with numbers, which an IterableDataset has not")
+            raise ValueError("seed_by='sample' needs sample numbers, which an IterableDataset does not have")
         if on_error == "skip":
             refused["on_error"] = on_error
     return refused
 
 
 def worker_count(num_workers: int | str, compiled: Compiled | None) -> int:
-    """"auto" for torch, which wants a number: none where Python does the work; the engine's threads are
-    counted when they are there."""
+    """Return a number for torch, which does not accept "auto": 0 for Python. The engine's threads are counted once they
+    exist."""
     if num_workers != "auto":
         return num_workers  # type: ignore[return-value]
     return 0 if compiled is None else 1
@@ -87,7 +86,7 @@ def output_of(output: str | None) -> str:
 
 
 def resolved(device: str | None) -> str | None:
-    """torch's current GPU, where the number is left open."""
+    """Return the device with the number of torch's current GPU if none is given."""
     torch: Any = sys.modules.get("torch")
     if device != "cuda" or torch is None or not torch.cuda.is_available():
         return device

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker process made, as bytes in a slot: tensors and arrays as they are, the rest pickled.
+"""What a worker process made, as bytes in a slot: tensors and arrays as raw memory, the rest pickled.
 
-Tensors that were collated into the slot are not copied again. On the loader's side they become views of
-the slot, which is used again when the last of them is gone.
+Tensors that were collated into the slot are not copied again. On the loader's side they become views of the slot, which
+is reused when the last of them is gone.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ class Room:
         self.size = exchange.stride
         self.used = 0
         self.rows: Any = None  # the samples that were put here one by one (_rows.py)
-        self._copies: list[tuple[torch.Tensor, int, int, int]] = []  # what was copied: its begin and end, and to where
+        self._copies: list[tuple[torch.Tensor, int, int, int]] = []  # copied tensors: begin, end, offset in the slot
 
     def take(self, count: int) -> int:
-        """The offset of so many bytes that nothing else uses."""
+        """Allocate bytes in the slot, and return their offset."""
         offset = -(-self.used // _ALIGN) * _ALIGN
         if offset + count > self.size:
             raise TooLarge(
                 f"a batch of more than {self.size >> 20} MiB does not fit into the memory shared with the "
-                "workers: lift the limit of the address space (ulimit -v), or make batches smaller"
+                "workers: raise the limit of the address space (ulimit -v), or make batches smaller"
             )
         self.used = offset + count
         return offset
 
     def tensor(self, shape: Any, dtype: torch.dtype) -> torch.Tensor:
-        """A new contiguous tensor in the slot."""
+        """Return a new contiguous tensor in the slot."""
         count = 1
         for size in shape:
             count *= size
         return _view(self.memory, self.take(count * dtype.itemsize), dtype, tuple(shape), None)
 
     def find(self, tensor: torch.Tensor) -> int | None:
-        """Where in the slot a tensor lies that was made there, or is a part of one that was copied there: tensors that
-        share their memory share it on the loader's side as well."""
+        """Return the offset of a tensor that was allocated in the slot, or is part of one that was copied there; else
+        None. Tensors that share memory therefore share it on the loader's side as well."""
         begin = tensor.data_ptr()
         end = begin + _extent(tensor.shape, tensor.stride()) * tensor.dtype.itemsize
         offset = begin - self.address
@@ -71,13 +71,13 @@ class Room:
         return None
 
     def copied(self, tensor: torch.Tensor, offset: int) -> None:
-        """Keeps the tensor, so that nothing else comes to lie at its address."""
+        """Remember a copied tensor. Keeping it alive ensures that its address is not reused."""
         begin = tensor.data_ptr()
         self._copies.append((tensor, begin, begin + tensor.nbytes, offset))
 
 
 def _extent(shape: Any, stride: Any) -> int:
-    """Elements from the first of a tensor to behind its last; it has some."""
+    """Return the number of elements from the first of a tensor to its last. The tensor is not empty."""
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
@@ -113,7 +113,7 @@ def _is_plain(tensor: Any) -> bool:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether its elements fill their memory without gaps, in whatever order of dimensions."""
+    """Return whether the elements fill their memory without gaps, in any order of dimensions."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size == 1:
@@ -125,12 +125,12 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 
 def _place(room: Room, tensor: torch.Tensor) -> tuple[int, Any]:
-    """Puts a tensor into the slot, unless it is there; its offset, and its strides if they are unusual."""
+    """Put a tensor into the slot, unless it is there already. Return its offset, and its strides if not contiguous."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     offset = room.find(tensor)
     if offset is not None:
         return offset, None if tensor.is_contiguous() else tensor.stride()
-    # Of what was expanded one copy is enough.
+    # Expanded dimensions are copied once.
     once = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())]
     dense = once.is_contiguous() or _is_dense(once)
     offset = room.take(once.numel() * once.dtype.itemsize)
@@ -144,7 +144,7 @@ def _place(room: Room, tensor: torch.Tensor) -> tuple[int, Any]:
 
 
 class _Packer(pickle.Pickler):
-    """Pickles as torch.multiprocessing does, with the CPU's tensors in the slot."""
+    """Pickles as torch.multiprocessing does, with CPU tensors in the slot."""
 
     def __init__(self, file: Any, room: Room, outside: Any) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL, buffer_callback=outside)
@@ -161,7 +161,7 @@ class _Packer(pickle.Pickler):
 
 
 def pack(room: Room, value: Any) -> tuple[int, int]:
-    """Puts a value into the slot; where the description of it begins, and how long it is."""
+    """Put a value into the slot. Return the offset and length of its description."""
     arrays: list[tuple[int, int]] = []
 
     def outside(buffer: pickle.PickleBuffer) -> bool:
@@ -183,7 +183,7 @@ def pack(room: Room, value: Any) -> tuple[int, int]:
 
 
 def unpack(lease: _ext.Lease | bytearray, offset: int, length: int) -> Any:
-    """The value in a slot. What lies in the slot's memory keeps the lease."""
+    """Return the value in a slot. Tensors and arrays in the slot's memory keep the lease."""
     memory = memoryview(lease)
     message = memory[offset : offset + length]
     (count,) = struct.unpack_from("<Q", message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker processes of one iterator: how they are started, watched and ended."""
+"""The worker processes of one iterator: starting, watching and stopping them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._fetch import Job
 from ._handles import warn_of_handles
 from ._process import worker_main
 
-_PATIENCE = 0.15  # seconds for a worker that is to end, before it is terminated
+_PATIENCE = 0.15  # seconds that a worker has to stop before it is terminated
 
 
 class Pool:
@@ -44,7 +44,7 @@ class Pool:
             warn_of_handles(job.dataset)
 
     def start(self, starts: list[dict[str, Any] | None]) -> None:
-        """All of them, each where its part of the epoch begins."""
+        """Start all workers, each at the position where its part of the epoch begins."""
         try:
             for number, start in enumerate(starts):
                 self.processes.append(self._start_one(number, start))
@@ -53,7 +53,7 @@ class Pool:
             raise
 
     def replace(self, number: int, start: dict[str, Any] | None) -> None:
-        """Another process for one that is gone."""
+        """Replace a worker that has died."""
         self.processes[number].join()
         self.exchange.empty(number)
         self.processes[number] = self._start_one(number, start)
@@ -102,8 +102,7 @@ class Pool:
             except ValueError:
                 name = f"signal {-code}"
             hint = (
-                " The system's OOM killer ends processes so when memory runs out: use fewer workers or smaller "
-                "batches."
+                " The system's OOM killer does this when memory runs out: use fewer workers or smaller batches."
                 if code == -signal.SIGKILL
                 else ""
             )
@@ -133,7 +132,7 @@ class Pool:
 
 
 class _Descriptor:
-    """A descriptor that goes along when a process is started by spawn or forkserver."""
+    """A file descriptor that is passed to a process started by spawn or forkserver."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an epoch of a data set written in Python stands: what its sampler has given, and how that is drawn
-again when the epoch is resumed.
+"""The position in an epoch of a data set written in Python: what its sampler has given, and how to repeat those draws
+when the epoch is resumed.
 
-A sampler that has state_dict() says itself where it stands. Any other is drawn again from the beginning, with
-the generators as they were then, and must give what it gave before: a checksum tells.
+A sampler that has state_dict() saves its own position. Any other is drawn from again from the beginning, with the
+generators in the state they had then, and must give what it gave before, which a checksum verifies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandom
 
 
 def has_state(thing: Any) -> bool:
-    """Whether it can be asked where it stands, and told."""
+    """Return whether it has state_dict and load_state_dict."""
     return all(callable(getattr(thing, name, None)) for name in ("state_dict", "load_state_dict"))
 
 
@@ -45,7 +45,7 @@ def _innermost(sampler: Any) -> Any:
 
 
 def _generators(loader: Any) -> list[torch.Generator]:
-    """Those that the sampler may draw from, other than torch's own."""
+    """Return the generators that the sampler may draw from, other than torch's default one."""
     sampler = loader._index_sampler
     found = [loader.generator, getattr(sampler, "generator", None)]
     found.append(getattr(_innermost(sampler), "generator", None))
@@ -75,12 +75,12 @@ def _words(text: str) -> list[int]:
 
 
 def _stateful(sampler: Any) -> Any:
-    """The sampler that says itself where it stands, if there is one."""
+    """Return the sampler that saves its own position, if there is one."""
     return next((s for s in (sampler, _innermost(sampler)) if has_state(s)), None)
 
 
-def _draws_from_torchs_own(loader: Any) -> bool:
-    """Whether the sampler may draw from the generator that the whole process uses."""
+def _draws_from_default_generator(loader: Any) -> bool:
+    """Return whether the sampler may draw from torch's default generator."""
     inner = _innermost(loader._index_sampler)
     return (
         loader._dataset_kind == 0
@@ -95,20 +95,20 @@ def _torchs_now() -> int:
 
 
 def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
-    """The beginning of the next epoch, if it begins with the generators as they are now. Nothing is drawn."""
+    """Return the state at the beginning of the next epoch, with the generators as they are now. Nothing is drawn."""
     drawing = torch.Generator()
     drawing.set_state(torch.get_rng_state() if loader.generator is None else loader.generator.get_state())
     kept = loader._iterator if loader.persistent_workers else None
     if kept is None:
         base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=drawing))
     else:
-        base_seed = kept._base_seed  # workers that stay have their seeds, and none is drawn
+        base_seed = kept._base_seed  # persistent workers keep their seeds, and none is drawn
     random_: dict[str, Any] = {
         "generators": [
             _text((drawing if g is loader.generator else g).get_state()) for g in _generators(loader)
         ]
     }
-    if _draws_from_torchs_own(loader):
+    if _draws_from_default_generator(loader):
         then = drawing.get_state() if loader.generator is None else torch.get_rng_state()
         random_ |= {"torch": _text(then), "now": _torchs_now()}
     stateful = _stateful(loader._index_sampler)
@@ -124,31 +124,31 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
 
 
 class Draws:
-    """The batches of indices of one epoch, as its sampler gives them."""
+    """Draws the batches of indices of one epoch from its sampler."""
 
     def __init__(self, loader: Any, start: dict[str, Any] | None) -> None:
-        # Not the loader itself: where workers persist it has the iterator, which has this.
+        # Without a reference to the loader: with persistent workers it has the iterator, which has this object.
         self._generators = _generators(loader)
         self._indexed = loader._dataset_kind == 0
-        self._from_torchs_own = _draws_from_torchs_own(loader)
+        self._from_default_generator = _draws_from_default_generator(loader)
         self._sampler = loader._index_sampler
         self._start = start or {}
         self._stateful = _stateful(self._sampler)
-        self._random: dict[str, Any] | None = None  # the generators before the first draw
+        self._random: dict[str, Any] | None = None  # states of the generators before the first draw
         self._sum = 0
         self._kept_first: Any = None  # the sampler's state before its first draw
         self._iterator: Iterator[Any] = iter(())
-        self._first: list[Any] = []  # drawn early, so that a saved state is of what will come
+        self._first: list[Any] = []  # drawn early, so that a saved state agrees with what will come
         if self._stateful is not None and "sampler" in self._start:
-            self._stateful.load_state_dict(self._start["sampler"])  # before anybody calls its iter()
+            self._stateful.load_state_dict(self._start["sampler"])  # before its iter() is called
 
     @property
     def is_kept(self) -> bool:
-        """Whether the sampler says itself where it stands."""
+        """Whether the sampler saves its own position."""
         return self._stateful is not None
 
     def begin(self, iterator: Iterator[Any]) -> None:
-        """`iterator` is the sampler's. replay() comes next."""
+        """Begin with the sampler's iterator. replay() must be called next."""
         self._iterator = iterator
         if self._stateful is None and has_state(iterator):
             self._stateful = iterator
@@ -158,7 +158,7 @@ class Draws:
             self._kept_first = self._stateful.state_dict()
 
     def replay(self, count: Callable[[Any], Any]) -> None:
-        """What a resumed epoch has had is drawn again and passed over, and `count` told of it."""
+        """Draw and skip what a resumed epoch has already delivered, calling `count` with each batch of indices."""
         if "random" not in self._start:
             return
         self._random = self._start["random"]
@@ -166,10 +166,10 @@ class Draws:
             if "sampler" in self._start:
                 self._sum = self._start.get("sum", 0)
             elif self._resharded():
-                self._skip_of_all()
+                self._skip_share()
             else:
                 self._skip(count)
-            # A sampler that draws from torch's own generator does so with its first sample.
+            # A sampler that draws from torch's default generator does so with its first sample.
             self._first = list(itertools.islice(self._iterator, 1))
 
     def next(self) -> Any:
@@ -180,11 +180,11 @@ class Draws:
         return index
 
     def mark(self) -> tuple[int, Any]:
-        """What of the sampler's state belongs behind the batch that was drawn last."""
+        """Return the checksum and the sampler's state after the batch that was drawn last."""
         return self._sum, None if self._stateful is None else self._stateful.state_dict()
 
     def peek(self) -> None:
-        """Settles what the sampler will give, so that it can be saved."""
+        """Draw the first batch of indices, so that the state of the generators before it can be saved."""
         if self._random is None:
             self._random = self._generators_now()
             self._first = list(itertools.islice(self._iterator, 1))
@@ -208,14 +208,14 @@ class Draws:
                 passed += 1
         if passed < self._start["batches"] or self._sum != self._start.get("sum", 0):
             raise ValueError(
-                "the sampler gives another order than when the state was saved, so the epoch cannot "
-                "be resumed. Give it the same seed (or generator state) and epoch as then"
+                "the sampler gives another order than when the state was saved, so the epoch cannot be resumed. Give it "
+                "the same seed (or generator state) and epoch as when the state was saved"
             )
 
     # ---- another number of ranks ----
 
     def _shares(self) -> dict[str, int] | None:
-        """How a DistributedSampler divides the epoch."""
+        """Return how a DistributedSampler divides the epoch; None for other samplers."""
         inner = _innermost(self._sampler)
         if type(inner) not in _DISTRIBUTED:
             return None
@@ -226,20 +226,20 @@ class Draws:
         then, now = self._start.get("shares"), self._shares()
         return bool(then and now and then["world"] != now["world"])
 
-    def _skip_of_all(self) -> None:
-        """All ranks together have had the first samples of the order; each passes over its part of them."""
+    def _skip_share(self) -> None:
+        """Skip this rank's part of the samples at the beginning of the order that all ranks together have had."""
         then, now = self._start["shares"], self._shares()
         assert now is not None
         if (then["epoch"], then["seed"]) != (now["epoch"], now["seed"]):
             raise ValueError(
-                f"the state was saved in epoch {then['epoch']} of a DistributedSampler with seed {then['seed']}; "
-                f"now it has epoch {now['epoch']} and seed {now['seed']}: call its set_epoch before"
+                f"the state was saved in epoch {then['epoch']} of a DistributedSampler with seed {then['seed']}, but now "
+                f"it has epoch {now['epoch']} and seed {now['seed']}: call its set_epoch first, and use the same seed"
             )
         had = self._start["batches"] * then["batch_size"] * then["world"]
         if had % now["world"]:
             raise ValueError(
-                f"{then['world']} ranks have had {had} samples of this epoch, which {now['world']} ranks cannot "
-                "share alike: resume with a number of ranks that divides it"
+                f"{then['world']} ranks have processed {had} samples of this epoch, which is not divisible by "
+                f"{now['world']} ranks: resume with a number of ranks that divides it"
             )
         rest = itertools.islice(iter(_innermost(self._sampler)), had // now["world"], None)
         if type(self._sampler) is BatchSampler:
@@ -254,7 +254,7 @@ class Draws:
         out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in self._generators]}
         if not self._indexed:
             return out  # iterable data sets have no order to draw
-        if self._stateful is None and self._from_torchs_own:
+        if self._stateful is None and self._from_default_generator:
             out["torch"] = _text(torch.get_rng_state())
         if self._stateful is None and type(_innermost(self._sampler)) not in _TORCHS:
             out["python"], out["numpy"] = _pythons_now(), _numpys_now()
@@ -262,8 +262,8 @@ class Draws:
 
     @contextlib.contextmanager
     def _as_then(self) -> Iterator[None]:
-        """With the generators as they were when the epoch began. torch's own is left as the draws leave it, as if
-        there had been no interruption, unless the script has restored it itself."""
+        """Set the generators to the state at the beginning of the epoch. Afterwards torch's default generator keeps the
+        state after the draws, as if there had been no interruption, unless the script has restored it itself."""
         assert self._random is not None
         for generator, state in zip(self._generators, self._random["generators"], strict=False):
             generator.set_state(_state(state))
@@ -286,7 +286,7 @@ class Draws:
 
 
 def _summed(index: Any, sum_: int) -> int:
-    """A checksum of indices; those that are no whole numbers are not checked."""
+    """Return a checksum of indices; those that are not integers are not checked."""
     try:
         return zlib.crc32(array("q", index if isinstance(index, (list, tuple)) else (index,)), sum_)
     except (TypeError, OverflowError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process: it takes tasks from its lane, fetches samples, and puts batches into slots."""
+"""The code of a worker process: it takes tasks from its lane, fetches samples, and puts batches into slots."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ._parcel import Room, pack
 from ._seeds import seed_worker
 
 # What a slot carries.
-FETCH, RESUME = 0, 1  # to a worker: indices; a seed, for the next epoch
-DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from it
+FETCH, RESUME = 0, 1  # to a worker: indices; a seed for the next epoch
+DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from a worker
 
 _LOOK_FOR_PARENT = 1.0  # seconds
-_SNAPSHOT_SHARE = 0.02  # of a worker's time, for the states of data sets that say theirs
+_SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of data sets
 
 
 @dataclass
 class Snapshots:
-    """When to ask a data set for its state: often, as far as that costs little."""
+    """Decides when to ask a data set for its state: often, but at little cost."""
 
-    every: int | None  # batches; None: as often as it is cheap
-    always: bool  # where batches cannot be passed over to come to a place between two states
+    every: int | None  # batches; None: as often as is cheap
+    always: bool  # if batches cannot be skipped to reach a position between two states
     batches: int = 0
     working: float = 0.0
     asking: float = 0.0
@@ -64,11 +64,11 @@ class _Worker:
         self.exchange = exchange
         self.number = number
         self.job = job
-        self.start = start  # where its part of an epoch was left
+        self.start = start  # the position in its part of a resumed epoch
         self.fetcher: Fetcher | None = None
-        self.broken: ExceptionWrapper | None = None  # what init_fn raised, for the first task
-        self.ended = False  # of an iterable data set
-        self.batch = 0  # the one that was asked for last
+        self.broken: ExceptionWrapper | None = None  # what init_fn raised, to be reported with the first task
+        self.ended = False  # an iterable data set has no more samples
+        self.batch = 0  # the one that was requested last
         self.dataset = job.dataset
         self.collate = collator(job.collate_fn)
         self.parent = multiprocessing.parent_process()
@@ -152,7 +152,7 @@ class _Worker:
             self.exchange.post(slot, DATA, *where)
 
     def _aside(self, at_the_end: bool = False) -> dict[str, Any]:
-        """What the loader is told besides a batch: the data set's state, samples that failed."""
+        """Return what the loader gets besides a batch: the data set's state, and samples that failed."""
         fetcher = self.fetcher
         assert fetcher is not None
         out: dict[str, Any] = {}
@@ -170,17 +170,18 @@ class _Worker:
 
     def _post_error(self, slot: int, error: ExceptionWrapper) -> None:
         try:
-            pickle.loads(pickle.dumps(error.exc_type))  # classes of a function or a lambda cannot travel
+            pickle.loads(pickle.dumps(error.exc_type))  # classes defined in a function cannot be pickled
             self._post(slot, ERROR, error)
         except Exception:
-            error.exc_msg = f"{error.exc_type.__name__}, as a RuntimeError because it cannot be pickled: {error.exc_msg}"
+            name = error.exc_type.__name__
+            error.exc_msg = f"{name}, raised as a RuntimeError because it cannot be pickled: {error.exc_msg}"
             error.exc_type = RuntimeError
             self._post(slot, ERROR, error)
 
 
 def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None) -> None:
-    """What the process runs. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is
-    where the worker's part of a resumed epoch begins."""
+    """Run a worker process. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is the position at
+    which the worker's part of a resumed epoch begins."""
     try:
         signal_handling._set_worker_signal_handlers()
         name = getattr(torch.multiprocessing, "_set_thread_name", None)
@@ -196,7 +197,7 @@ def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | No
         worker.begin()
         worker.run()
     except KeyboardInterrupt:
-        pass  # the loader's process has it as well, and says so
+        pass  # the loader's process gets the signal as well, and reports it
     finally:
         with contextlib.suppress(Exception):
             _torch_worker._worker_info = None

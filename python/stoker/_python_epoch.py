@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of data sets written in Python: which comes next, where it stands, and those in this process."""
+"""Epochs of data sets written in Python: their numbers and positions, and the iterator for the calling process."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from ._cuda import Copier
 from ._fetch import Fetcher, Job
 from ._position import VERSION, Draws, start_of_epoch
 from ._seeds import Occurrences, generators_kept
+from .stats import Stats
 
 _BAD_KEPT = 1024
 
 
 class Epochs:
-    """The epochs of one loader. One begins with the first next(), so that an iterator nobody uses is none."""
+    """The epochs of one loader. An epoch begins with the first next(), so that an unused iterator does not count."""
 
     def __init__(self) -> None:
         self.next = 0
-        self.pending: dict[str, Any] | None = None  # where the next iterator begins
-        self.left: dict[str, Any] | None = None  # where the latest iterator was dropped
-        self.finished: dict[str, Any] = {}  # what the latest epoch that ended has left behind
+        self.pending: dict[str, Any] | None = None  # the state at which the next iterator begins
+        self.left: dict[str, Any] | None = None  # the state at which the latest iterator was dropped
+        self.finished: dict[str, Any] = {}  # states of data sets at the end of the latest finished epoch
         self.bad: list[dict[str, Any]] = []
-        self.made = 0  # iterators
+        self.made = 0  # number of iterators
         self.batches = 0
         self.waited_seconds = self.first_batch_seconds = 0.0
-        self.exchanges: list[Any] = []  # that of the latest iterator that ended, for the next
+        self.exchanges: list[Any] = []  # that of the latest finished iterator, for the next one to reuse
         self._current: Callable[[], PythonIterator | None] = lambda: None
 
     def start(self, iterator: PythonIterator) -> dict[str, Any] | None:
-        """For a new iterator: where it begins, if that was settled before."""
+        """Register a new iterator, and return the state at which it begins, if one was loaded."""
         self._current = weakref.ref(iterator)
         self.made += 1
         start, self.pending = self.pending, None
@@ -73,7 +74,7 @@ class Epochs:
     def resume(self, state: dict[str, Any]) -> None:
         if not isinstance(state, dict) or state.get("stoker_python") != VERSION:
             raise ValueError(
-                "this is no state of a stoker.DataLoader whose data set runs in Python, or of another version"
+                "this is not a state of a stoker.DataLoader whose data set runs in Python, or is of another version"
             )
         self.pending = copy.deepcopy(state)
         self.next = int(state["epoch"])
@@ -85,14 +86,15 @@ class Epochs:
         self.batches += 1
         self.waited_seconds += seconds
 
-    def stats(self) -> dict[str, Any]:
-        """Of the engine's statistics what there is in Python."""
-        return {
-            "batches": self.batches,
-            "bad_samples": len(self.bad),
-            "waited_seconds": self.waited_seconds,
-            "first_batch_seconds": self.first_batch_seconds,
-        }
+    def stats(self, workers: int) -> Stats:
+        """Return those of the engine's statistics that exist for Python."""
+        return Stats(
+            batches=self.batches,
+            bad_samples=len(self.bad),
+            waited_seconds=self.waited_seconds,
+            first_batch_seconds=self.first_batch_seconds,
+            workers=workers,
+        )
 
     def report(self, epoch: int, samples: list[dict[str, Any]]) -> None:
         self.bad.extend({**sample, "epoch": epoch} for sample in samples)
@@ -100,7 +102,7 @@ class Epochs:
 
 
 class PythonIterator(_torch._BaseDataLoaderIter):
-    """One epoch; with persistent workers, one after the other. Seeds and warnings are torch's."""
+    """One epoch, or, with persistent workers, one after another. Seeds and warnings are torch's."""
 
     finished = False
     _begun = False
@@ -115,7 +117,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         if self._start is not None:
             self._base_seed = self._start["base_seed"]
             if self._start.get("begun", True):
-                torch.set_rng_state(before)  # it was drawn when the epoch began
+                torch.set_rng_state(before)  # the base seed was drawn when the epoch began
         device = loader._device_of_python()
         self._copier = None if device is None else Copier(device)
         self._pin_memory = self._pin_memory or device is not None
@@ -124,10 +126,10 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self._take_up(loader)
 
     def _open(self, loader: Any) -> None:
-        """The data set, before the sampler draws: its state may be that of a generator both use."""
+        """Prepare the data set, before the sampler draws: both may use the same generator."""
 
     def _take_up(self, loader: Any) -> None:
-        """The next epoch, or the one that was left."""
+        """Begin the next epoch, or resume one."""
         start = self._start or {}
         self.epoch = start.get("epoch", self._epochs.next)
         self.finished = self._begun = False
@@ -151,7 +153,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         return self._draws.next()
 
     def _key(self, index: Any, number: int) -> Any:
-        """What the seeds of a batch's samples follow from; None: from the worker's."""
+        """Return what determines the seeds of a batch's samples; None: the worker's seed."""
         if self._seed is None:
             return None
         return self._seed, self.epoch, self._occurrences.count(index, number)
@@ -172,7 +174,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             raise
 
     def _left_behind(self) -> dict[str, Any]:
-        """States of the data set that the next epoch begins with."""
+        """Return states of the data set with which the next epoch begins."""
         return {}
 
     def _report(self, samples: list[dict[str, Any]]) -> None:
@@ -180,12 +182,12 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self._failed += len(samples)
         if self._error_limit is not None and self._failed > self._error_limit:
             raise RuntimeError(
-                f"{self._failed} samples failed in this epoch, more than error_limit={self._error_limit} allows; "
-                f"the latest: {samples[-1]['sample']}: {samples[-1]['reason']}"
+                f"{self._failed} samples failed in this epoch, more than error_limit={self._error_limit} allows; the "
+                f"latest is sample {samples[-1]['sample']}: {samples[-1]['reason']}"
             )
 
     def state(self) -> dict[str, Any]:
-        """Where the epoch stands, behind the batch that was delivered last."""
+        """Return the position after the batch that was delivered last."""
         self._draws.peek()
         return {
             "stoker_python": VERSION,
@@ -213,22 +215,22 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         )
 
     def _finished(self, held: list[Any]) -> Any:
-        """The one batch in `held` as the caller gets it: in pinned memory or on the device, where that was asked for.
-        Nobody else holds it, so that its slot is let go where it was copied from."""
+        """Return the only batch in `held` as the caller gets it: in pinned memory or on the device, if requested. Nobody
+        else holds a reference to it, so that its slot is released where it was copied."""
         if self._pin_memory:
             held[0] = _pinning.pin_memory(held[0], self._pin_memory_device)
         return held.pop() if self._copier is None else self._copier.copy(held)
 
     def _note_where_left(self) -> None:
         if self._begun and not self.finished and not sys.is_finalizing():
-            with contextlib.suppress(Exception):  # a data set that cannot say its state has none
+            with contextlib.suppress(Exception):  # a data set whose state_dict fails is treated as having none
                 self._epochs.dropped(self)
 
 
 class SingleIterator(PythonIterator):
-    """An epoch in the calling process; by whole batches, where the loader knows how."""
+    """An epoch in the calling process. Data sets of tensors are gathered in whole batches."""
 
-    _workers: list[Any] = []  # those whom code that looks into torch's iterators finds
+    _workers: list[Any] = []  # for code that inspects torch's iterators
 
     def _take_up(self, loader: Any) -> None:
         super()._take_up(loader)
@@ -241,8 +243,8 @@ class SingleIterator(PythonIterator):
         each = (self._start or {}).get("workers", {}).get("each", [])
         if each:
             raise ValueError(
-                f"the state was saved with {len(each)} workers, whose data sets were at places of their own; this "
-                f"loader has none. Resume with num_workers={len(each)}"
+                f"the state was saved with {len(each)} workers, each at its own position in the data, but this loader has "
+                f"none. Resume with num_workers={len(each)}"
             )
         self._fetcher = Fetcher(self._job(loader), self._dataset, self._collate_fn, start)
 

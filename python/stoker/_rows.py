@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of a batch that is being made: their large tensors go into the slot one by one, while the cache still
-holds them, and their own memory serves the next sample. default_collate then finds them stacked."""
+"""Samples of a batch in progress: large tensors are copied into the slot one by one, while they are in the CPU's cache,
+and their memory is reused for the next sample. default_collate then finds them already stacked."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 
 from ._parcel import Room, TooLarge
 
-_LEAST = 32 << 10  # bytes; smaller ones are stacked afterwards
+_LEAST = 32 << 10  # bytes; smaller tensors are stacked at the end
 
 
 def is_stackable(tensor: Any) -> bool:
-    """Whether it is a tensor that torch.stack puts beside others without a further thought. An image of
-    torchvision's is: what comes out is torch's in any case."""
+    """Return whether torch.stack of such tensors is a plain copy. That includes torchvision's images: the result is a
+    plain torch tensor in any case."""
     kind = type(tensor)
     if kind is not torch.Tensor and kind is not getattr(sys.modules.get("torchvision.tv_tensors"), "Image", None):
         return False
@@ -39,11 +39,11 @@ class Rows:
     def __init__(self, room: Room, count: int) -> None:
         self._room = room
         self._count = count
-        self._columns: dict[tuple[Any, ...], _Column] = {}  # by where in a sample its tensor stands
-        self._of: dict[int, _Column] = {}  # by the id of its first row
+        self._columns: dict[tuple[Any, ...], _Column] = {}  # by the path of the tensor in a sample
+        self._of: dict[int, _Column] = {}  # by the id of the first row
 
     def put(self, sample: Any, row: int) -> Any:
-        """The sample, with its large tensors in the slot."""
+        """Return the sample, with its large tensors in the slot."""
         return self._put(sample, row, ())
 
     def _put(self, value: Any, row: int, path: tuple[Any, ...]) -> Any:
@@ -76,7 +76,7 @@ class Rows:
         return column
 
     def stacked(self, batch: Any) -> torch.Tensor | None:
-        """The tensor that these are the rows of."""
+        """Return the tensor whose rows these are, or None."""
         column = self._of.get(id(batch[0]))
         if column is None or len(column.rows) != len(batch):
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds of Python's, NumPy's and torch's generators: of a worker, as torch's, or of each sample."""
+"""Seeds of Python's, NumPy's and torch's generators, per worker as in torch, or per sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.utils.data._utils import worker as _torch_worker
 
 
 def seed_worker(base_seed: int, worker: int) -> int:
-    """The seeds that torch gives a worker process."""
+    """Seed a worker process as torch does."""
     seed = base_seed + worker
     random.seed(seed)
     torch.manual_seed(seed)
@@ -33,7 +33,7 @@ def _numpys_words(base_seed: int, worker: int) -> Any:
 
 
 def seed_sample(*key: Any) -> None:
-    """Seeds for one sample, from whatever tells it from all others."""
+    """Seed the generators for one sample, from a key that identifies it."""
     words = np.frombuffer(hashlib.blake2b(repr(key).encode(), digest_size=16).digest(), np.uint32)
     number = int.from_bytes(words[:2].tobytes(), "little")
     random.seed(number)
@@ -43,7 +43,7 @@ def seed_sample(*key: Any) -> None:
 
 @contextlib.contextmanager
 def generators_kept() -> Iterator[None]:
-    """What seeds samples in the caller's own process leaves its generators alone."""
+    """Restore the generators afterwards, for seeding samples in the caller's process."""
     before = torch.get_rng_state(), random.getstate(), np.random.get_state()
     try:
         yield
@@ -54,20 +54,21 @@ def generators_kept() -> Iterator[None]:
 
 
 class Occurrences:
-    """How often a sampler gave a sample before: copies of one sample have seeds of their own. Of a sampler that
-    keeps its own state (`kept`) nobody knows after a resume; there it is where in the epoch the sample comes."""
+    """Counts how often a sampler gave each sample before, so that repetitions of a sample get different seeds. For a
+    sampler that saves its own position (`kept`) this is unknown after a resume; the position in the epoch is used
+    instead."""
 
     def __init__(self, sampler: Any, kept: bool) -> None:
         self._kept = kept
         inner = sampler.sampler if type(sampler) is BatchSampler else sampler
         kind = type(inner)
         self._never = kind is SequentialSampler or kind is RandomSampler and not inner.replacement
-        # At the end of an epoch it gives samples of the beginning again, to another rank.
+        # It repeats samples only at the end of an epoch, on another rank.
         self._never = self._never or kind is DistributedSampler
         self._count: Counter[Any] = Counter()
 
     def count(self, index: Any, batch: int) -> Any:
-        """For a batch of indices, or one, by the number of the batch: None where nothing can come twice."""
+        """Return the counts for a batch of indices, or one index; None if no sample can be repeated."""
         if self._never:
             return None
         if self._kept:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One image through a pipeline."""
+"""Runs one image through a pipeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._convert import dtype_name, layout_name, to_numpy
 
 
 def as_pnm(image: Any) -> bytes:
-    """One image in the plainest of formats."""
+    """Return an image as a PGM or PPM file."""
     if hasattr(image, "convert"):
         image = image.convert("RGB")
     array = np.asarray(image)
@@ -20,9 +20,9 @@ def as_pnm(image: Any) -> bytes:
         array = array[:, :, 0]
     if array.dtype != np.uint8 or not (array.ndim == 2 or array.ndim == 3 and array.shape[2] == 3):
         raise TypeError(
-            "wants a PIL image or an array of uint8, height x width x 3 or height x width; got "
-            f"{array.dtype} {array.shape}. Transforms of tensors (Normalize, ConvertImageDtype, "
-            "RandomErasing) work after ToTensor in the same Compose"
+            f"the image is a {array.dtype} array of shape {array.shape}; a PIL image, or a uint8 array of shape height x "
+            "width x 3 or height x width is required. Transforms of tensors (Normalize, ConvertImageDtype, RandomErasing) "
+            "work after ToTensor in the same Compose"
         )
     magic = b"P5" if array.ndim == 2 else b"P6"
     return b"%s\n%d %d\n255\n" % (magic, array.shape[1], array.shape[0]) + array.tobytes()
@@ -31,7 +31,7 @@ def as_pnm(image: Any) -> bytes:
 def run(
     text: str, image: Any, epoch: int, *, seed: int, dtype: Any, memory_format: Any, pillow: int
 ) -> np.ndarray:
-    """What the pipeline `text` makes of the image: channels x height x width."""
+    """Return the result of the pipeline `text` for the image: channels x height x width."""
     loader = _ext.Loader(
         _ext.Dataset.from_memory([as_pnm(image)]),
         _ext.Pipeline(text),

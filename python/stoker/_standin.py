@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stoker.DataLoader is made from where torch is not installed: arguments, with torch's checks."""
+"""The base class of stoker.DataLoader if torch is not installed: arguments, with torch's checks."""
 
 from __future__ import annotations
 

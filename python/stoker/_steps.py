@@ -1,35 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transforms have in common: how they are put together, become a pipeline's text, and run on one image."""
+"""The base classes of transforms: how they combine, become the text of a pipeline, and run on one image."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _single
 from ._arguments import op
+from ._blockers import TRANSFORM, Blocked, Blocker
 from ._convert import default_seed, torch_if_installed
+from ._mix import BatchTransform
+from ._untouched import changes_of_step
+
+_calls = itertools.count()
 
 
 class Transform:
-    """What all transforms here have in common."""
+    """Base class of all transforms in stoker.transforms and stoker.audio.
 
-    _makes_tensor = False  # whether what comes out is a tensor, channels first
-    _wants_tensor = False  # whether a tensor must go in
-    _deferred = False  # makes a tensor, but as late as an op wants one (v2's ToImage)
+    A transform is a description; the engine does the work. Calling one with a single image runs it in the
+    calling thread, for inspection and tests. Its random draws differ from call to call and follow from
+    `torch.manual_seed` where torch is in use.
+
+    >>> import numpy as np
+    >>> T.CenterCrop(8)(np.zeros((32, 48, 3), np.uint8)).shape
+    (8, 8, 3)
+    """
+
+    _makes_tensor = False  # the result is a tensor, channels first
+    _wants_tensor = False  # the input must be a tensor
+    _deferred = False  # makes a tensor, but only when a later op needs one (v2's ToImage)
 
     def _spec(self) -> str:
-        """This transform as part of a pipeline's text."""
+        """Return this transform as part of a pipeline's text."""
         raise NotImplementedError
 
     def _spec_of_grey(self) -> str:
-        """The same where the image has one channel."""
+        """Return the same for an image with one channel."""
         return self._spec()
 
     def __call__(self, img: Any) -> Any:
+        """Run the transform on one image.
+
+        Args:
+            img: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
+
+        Returns:
+            A uint8 array of shape height x width x channels, or, once a transform has made a tensor, a
+            tensor of shape channels x height x width (torch's where torch is installed, else NumPy's).
+
+        Raises:
+            TypeError: `img` is not an image.
+        """
         out = functional_apply(self, img, seed=default_seed(), _epoch=next(_calls))
         if not self._makes_tensor:
             return np.ascontiguousarray(out.transpose(1, 2, 0))
@@ -41,7 +69,10 @@ class Transform:
 
 
 class Compose(Transform):
-    """Several transforms, one after the other; torchvision's own may be among them.
+    """Apply several transforms in order.
+
+    Args:
+        transforms: Transforms of this module or of torchvision (v1 or v2), also mixed.
 
     >>> T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()])
     Compose(
@@ -82,7 +113,15 @@ class Compose(Transform):
 
 
 class RandomApply(Transform):
-    """A list of transforms, all of them with probability p, else none."""
+    """Apply a list of transforms with probability `p`, all of them or none.
+
+    Args:
+        transforms: The transforms to apply.
+        p: The probability.
+
+    >>> T.pipeline_text(T.RandomApply([T.ColorJitter(0.4), T.GaussianBlur(3)], p=0.8))
+    'random_apply(p=0.8){color_jitter(brightness=[0.6,1.4]); gaussian_blur(kernel_size=[3,3], sigma=[0.1,2.0])}'
+    """
 
     def __init__(self, transforms: Sequence[Any], p: float = 0.5) -> None:
         self.transforms = transforms
@@ -102,35 +141,101 @@ class RandomApply(Transform):
         return "\n    ".join(lines) + "\n)"
 
 
-# ---- from transforms to the engine ----
+# ---- transforms of torchvision ----
 
-_calls = itertools.count()
+# How to make one of our transforms from one of torchvision's, by the name of its class. _torchvision.py fills it:
+# the table needs the classes of transforms.py, which are built on those here.
+converters: dict[str, Callable[[Any], Transform]] = {}
+
+# Ops that torchvision computes differently once the image is a tensor: in floats, not with Pillow's integers.
+_DIFFERS_ON_TENSORS = {
+    "Resize",
+    "RandomResizedCrop",
+    "ColorJitter",
+    "GaussianBlur",
+    "Grayscale",
+    "RandomGrayscale",
+}
+_warned_of: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def _known(transforms: Any) -> list[Transform]:
-    from .compile import compile_transform
+def compile_transform(transform: Any) -> Transform:
+    """Return one of our transforms for `transform`, which is ours or torchvision's (v1 or v2).
 
-    return [compile_transform(t) for t in transforms]
+    Raises:
+        Blocked: The engine has no such transform, or somebody has changed what it does.
+        TypeError: It works on whole batches, or is a subclass of Transform that the engine does not know.
+    """
+    kind = type(transform)
+    if isinstance(transform, Transform):
+        if kind._spec is Transform._spec:
+            raise TypeError(f"{transform!r} is a custom subclass of Transform, which the engine cannot run")
+        return transform
+    if kind.__module__.startswith("torchvision.transforms") and kind.__name__ in converters:
+        changes = changes_of_step(transform, "torchvision")
+        if changes:
+            raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
+        if kind.__name__ == "Compose":
+            _warn_of_tensor_ops(transform)
+        return converters[kind.__name__](transform)
+    if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
+        raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
+    why = f"the transform {transform!r} ({kind.__module__}.{kind.__qualname__}) cannot be compiled"
+    raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
+
+
+def _warn_of_tensor_ops(compose: Any) -> None:
+    """Warn once if torchvision would work on a tensor where the engine works on the image."""
+    if compose in _warned_of:
+        return
+    _warned_of.add(compose)
+    tensor = False
+    for transform in compose.transforms:
+        name = type(transform).__name__
+        if tensor and name in _DIFFERS_ON_TENSORS:
+            warnings.warn(
+                f"{name} comes after the image was made a tensor. torchvision would compute it in floats; Stoker "
+                "computes it as for images, with Pillow's result, which may differ by a level or two. Move ToImage "
+                "(or PILToTensor) after it to get the same result from both",
+                stacklevel=6,
+            )
+            return
+        tensor = tensor or name in ("ToImage", "PILToTensor", "ToTensor")
 
 
 def _flat(transforms: Any) -> Iterator[Transform]:
-    """The transforms one by one, those of inner Composes as well."""
-    for transform in _known(transforms):
+    """Yield the transforms one by one, including those of nested Composes."""
+    for transform in map(compile_transform, transforms):
         if isinstance(transform, Compose):
             yield from _flat(transform.transforms)
         else:
             yield transform
 
 
+# ---- from transforms to the engine ----
+
+
 def pipeline_text(transform: Any, *, grey: bool = False) -> str:
-    """What the engine is asked to do for a transform, one of these or torchvision's; None does nothing.
-    `grey`: the images have one channel, as Pillow's of mode "L".
+    """Return the text of the pipeline that the engine runs for a transform.
+
+    Args:
+        transform: A transform of this module or of torchvision; None does nothing.
+        grey: Whether the images have one channel, like Pillow's mode "L".
+
+    Returns:
+        The ops, separated by "; ", as `stoker_pipeline_open` and `stoker bench --pipeline` accept them.
+
+    Raises:
+        NotImplementedError: The engine cannot run the transform; the message lists every reason.
+        TypeError: A transform works on whole batches, or an argument has the wrong type.
 
     >>> T.pipeline_text(T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor()]))
     'resize(size=256, interpolation=bilinear); center_crop(size=[224,224]); to_tensor'
     """
     steps = Compose([] if transform is None else [transform])
-    return "; ".join(filter(None, [op("grayscale", num_output_channels=1), steps._spec_of_grey()])) if grey else steps._spec()
+    if not grey:
+        return steps._spec()
+    return "; ".join(filter(None, [op("grayscale", num_output_channels=1), steps._spec_of_grey()]))
 
 
 def functional_apply(
@@ -143,9 +248,22 @@ def functional_apply(
     *,
     _epoch: int = 0,
 ) -> np.ndarray:
-    """What the loader would make of one image, as a NumPy array of channels x height x width.
+    """Run a transform on one image, with the result that a DataLoader would give.
 
-    What is drawn is a function of the seed alone:
+    Args:
+        transform: A transform of this module or of torchvision; None only decodes.
+        image: A PIL image, or a uint8 array of shape height x width x 3 or height x width.
+        seed: Determines every random draw.
+        dtype: The type of the result: "uint8", "float32", "float16" or "bfloat16"; by default the transform's.
+        memory_format: "channels_last" changes the strides, not the shape.
+        pillow: 12 or 13, the version of Pillow whose resizing to match.
+
+    Returns:
+        A NumPy array of shape channels x height x width.
+
+    Raises:
+        TypeError: `image` is not an image.
+        ValueError: An argument has a value that is not allowed, or the image is too small for the transform.
 
     >>> import numpy as np
     >>> image = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)

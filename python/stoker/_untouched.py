@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an object of a library still does what the library's own code does: nothing overridden by a
-subclass, set on the instance, or patched in the class."""
+"""Checks whether an object of a library still behaves as in the library: nothing overridden by a subclass, set on the
+instance, or patched in the class."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from types import FunctionType
 from typing import Any
 
 _LOOKED_UP = ("__getattribute__", "__getattr__")
-LOOKS_FOR_LAZY = "_stoker_original"  # the attribute by which a function in the place of another names it
+LOOKS_FOR_LAZY = "_stoker_original"  # the attribute in which our patched functions keep the original
 
 
 def _functions(found: Any) -> Iterator[Any]:
-    """The functions behind an entry of a class; of ours that look for lazy images, those they call."""
+    """Yield the functions behind an entry of a class; for our patches for lazy images, the originals."""
     if isinstance(found, property):
         yield from filter(None, (found.fget, found.fset))
     else:
@@ -24,8 +24,8 @@ def _functions(found: Any) -> Iterator[Any]:
 
 
 def _is_from(package: str, function: Any) -> bool:
-    """Whether the code of the function lies in the package's folder. Names and modules can be copied from
-    one function to another, as functools.wraps does; the code's file cannot."""
+    """Return whether the code of the function is in the package's folder. Names and modules can be copied from one
+    function to another, as functools.wraps does, but not the file of the code."""
     if not isinstance(function, FunctionType):
         return True
     file = getattr(sys.modules.get(package), "__file__", None) or ""
@@ -33,8 +33,8 @@ def _is_from(package: str, function: Any) -> bool:
 
 
 def changes_of_class(kind: type, base: type, methods: Iterable[str], attributes: Iterable[str]) -> list[str]:
-    """What a class has that its library's `base` has not: `methods` that it overrides or that were patched,
-    and `attributes` that are no plain values."""
+    """Return what a class changes compared with its library's `base`: `methods` that it overrides or that were patched,
+    and `attributes` that are computed."""
     package = base.__module__.partition(".")[0]
     found = []
     for name in (*methods, *_LOOKED_UP):
@@ -44,22 +44,22 @@ def changes_of_class(kind: type, base: type, methods: Iterable[str], attributes:
         if owner in kind.__mro__[: kind.__mro__.index(base)]:
             found.append(f"{owner.__qualname__} overrides {name}, which the engine would not call")
         elif not all(_is_from(package, f) for f in _functions(vars(owner)[name])):
-            found.append(f"{owner.__qualname__}.{name} is not {package}'s own: somebody has replaced it")
+            found.append(f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}")
     for name in attributes:
         owner = next((c for c in kind.__mro__ if name in vars(c)), None)
         if owner is not None and hasattr(vars(owner)[name], "__get__"):
-            found.append(f"{owner.__qualname__} computes {name}, which the engine would not do")
+            found.append(f"{owner.__qualname__} computes {name}, which the engine would not call")
     return found
 
 
 def changes_of_instance(thing: Any, methods: Iterable[str]) -> list[str]:
-    """Methods that were set on the object itself."""
+    """Return methods that were set on the object itself."""
     own = getattr(thing, "__dict__", {})
     return [f"{name} was set on this {type(thing).__qualname__} object" for name in methods if name in own]
 
 
 def changes_of_step(step: Any, package: str) -> list[str]:
-    """The same for an object of which all methods count: one step of a pipeline."""
+    """Return the same for one step of a pipeline, for which all methods matter."""
     kind = type(step)
     found = [
         f"{name} was set on this {kind.__qualname__} object"
@@ -73,5 +73,5 @@ def changes_of_step(step: Any, package: str) -> list[str]:
             continue
         for name, entry in vars(owner).items():
             if not all(_is_from(package, f) for f in _functions(entry)):
-                found.append(f"{owner.__qualname__}.{name} is not {package}'s own: somebody has replaced it")
+                found.append(f"{owner.__qualname__}.{name} has been replaced: it is not the function of {package}")
     return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of data sets written in Python, by worker processes.
+"""Epochs of data sets written in Python, run by worker processes.
 
-Batch i goes to worker i mod n, and batches come in order, as from torch's DataLoader: samplers, seeds and
-get_worker_info() give the same batches in both. Tasks and batches travel in the slots of an exchange.
+Batch i goes to worker i mod n, and batches arrive in order, as in torch's DataLoader: samplers, seeds and
+get_worker_info() give the same batches in both. Tasks and batches are passed in the slots of an exchange.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ._pool import Pool
 from ._process import DATA, END, ERROR, FETCH, RESUME
 from ._python_epoch import PythonIterator
 
-_LOOK_FOR_WORKERS = 0.25  # seconds between looks at whether they live
+_LOOK_FOR_WORKERS = 0.25  # seconds between checks whether they are alive
 _KEPT = 32  # batches that a consumer may keep before further ones are copied out of their slots
-_REPLACED = 64  # workers that may die in an epoch, where that is allowed, unless error_limit says otherwise
+_REPLACED = 64  # workers that may die in an epoch with on_error="skip", unless error_limit is given
 
 
 class _Task(NamedTuple):
@@ -35,22 +35,22 @@ class _Task(NamedTuple):
 
 
 class WorkerIterator(PythonIterator):
-    """An epoch by worker processes; with persistent_workers, one after the other."""
+    """An epoch run by worker processes, or, with persistent_workers, one after another."""
 
-    _pool: Pool | None = None  # until the workers are there
+    _pool: Pool | None = None  # until the workers are started
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
-        if self._prefetch_factor <= 0:  # torch's words for what its constructor lets pass
+        if self._prefetch_factor <= 0:  # torch's message; its constructor accepts 0
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._ahead = self._prefetch_factor * self._num_workers
         self._exchange, self._slots = self._take_exchange()
         job = self._job(loader)
         self._iterable = job.iterable
         self._skip_errors = job.skip_errors
-        self._free_choice = self._seed is not None and not job.iterable  # nobody can tell who makes a batch
+        self._free_choice = self._seed is not None and not job.iterable  # any worker makes the same batch
         self._tasks: dict[int, _Task] = {}  # in order
         self._each = self._starts()
         pool = Pool(loader.multiprocessing_context, job, self._exchange, (self._world_size, self._rank))
@@ -60,8 +60,8 @@ class WorkerIterator(PythonIterator):
         self._reset(loader, first_iter=True)
 
     def _take_exchange(self) -> tuple[_ext.Exchange, PinnedSlots | None]:
-        """That of an earlier epoch, with its memory, if there is one that fits; each is one iterator's."""
-        # A slot for each task under way, for each worker's resume, and for what the consumer keeps.
+        """Return the exchange of an earlier epoch, with its memory, if one fits. Iterators never share an exchange."""
+        # A slot for each task in progress, for each worker's resume, and for what the consumer keeps.
         count = self._ahead + self._num_workers + _KEPT
         pinned = self._pin_memory_device == "cuda"
         while self._epochs.exchanges:
@@ -74,21 +74,21 @@ class WorkerIterator(PythonIterator):
         return exchange, PinnedSlots(exchange) if pinned else None
 
     def _starts(self) -> list[dict[str, Any]]:
-        """Where the part of each worker begins, and, from then on, stands."""
+        """Return the position of each worker at the beginning, which is updated from then on."""
         then = (self._start or {}).get("workers", {})
         each = then.get("each", [])
         if each and len(each) != self._num_workers:
             raise ValueError(
-                f"the state was saved with {len(each)} workers, whose data sets were at places of their own; this "
-                f"loader has {self._num_workers}. Resume with num_workers={len(each)}"
+                f"the state was saved with {len(each)} workers, each at its own position in the data, but this loader has "
+                f"{self._num_workers}. Resume with num_workers={len(each)}"
             )
         if (self._start or {}).get("fetcher"):
             raise ValueError(
-                "the state was saved with num_workers=0, by a data set that was at a place of its own; this "
-                f"loader has {self._num_workers}. Resume with num_workers=0"
+                "the state was saved with num_workers=0, and includes the position of the data set in one process, but "
+                f"this loader has {self._num_workers} workers. Resume with num_workers=0"
             )
         if then.get("finished") and not self._persistent_workers:
-            each = []  # each epoch has new workers, with the data set as it is here
+            each = []  # each epoch has new workers, with a copy of the data set in this process
         return [dict(one) for one in each] or [{} for _ in range(self._num_workers)]
 
     # ---- epochs ----
@@ -96,12 +96,12 @@ class WorkerIterator(PythonIterator):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         assert self._pool is not None
         if not first_iter and self._pool.is_shut:
-            raise RuntimeError("the workers of this DataLoader were shut down")
+            raise RuntimeError("the workers of this DataLoader were shut down: create a new iterator")
         left = [task.slot for task in self._tasks.values()]
         super()._reset(loader, first_iter)
         self._send_idx = self._received_idx = self._delivered
         self._tasks = {}
-        self._beyond: dict[int, tuple[int, Any]] = {}  # delivered before their turn: where in_order is False
+        self._beyond: dict[int, tuple[int, Any]] = {}  # delivered out of order, with in_order=False
         self._failed_task: tuple[int, _Task] | None = None
         self._workers_status = [True] * self._num_workers
         self._workers_num_tasks = [0] * self._num_workers
@@ -111,7 +111,7 @@ class WorkerIterator(PythonIterator):
         self._send_first((self._start or {}).get("workers", {}) if first_iter else {})
 
     def _send_first(self, then: dict[str, Any]) -> None:
-        """Tasks for all; in a resumed epoch to those that had them then, where that can be seen."""
+        """Send the first tasks; in a resumed epoch to the workers that had them before, if it matters."""
         turn = 0
         assigned: list[int] = []
         if then.get("count") == self._num_workers and not then.get("finished"):
@@ -127,7 +127,7 @@ class WorkerIterator(PythonIterator):
             pass
 
     def _resume(self, left: list[int]) -> None:
-        """Tells the workers that another epoch begins; what they still had to do is done by then."""
+        """Tell the workers that another epoch begins, and wait until they have finished their remaining tasks."""
         message = pickle.dumps(self._shared_seed)
         acks = []
         for worker in range(self._num_workers):
@@ -141,14 +141,14 @@ class WorkerIterator(PythonIterator):
     def _free_slot(self) -> int:
         slot = self._exchange.free()
         if slot < 0 and self._slots is not None:
-            self._slots.free_those_done(wait=True)
+            self._slots.free_finished(wait=True)
             slot = self._exchange.free()
         if slot < 0:
-            raise RuntimeError("all slots of the exchange are in use")  # pragma: no cover
+            raise RuntimeError("internal error: all slots of the exchange are in use")  # pragma: no cover
         return slot
 
     def _choose(self) -> int | None:
-        """The worker whose turn it is."""
+        """Return the worker for the next task."""
         active = sum(self._workers_status)
         if self._free_choice and active:
             return min(range(self._num_workers), key=self._workers_num_tasks.__getitem__)
@@ -161,7 +161,7 @@ class WorkerIterator(PythonIterator):
         return None
 
     def _send_next(self, worker: int | None = None, beyond: set[int] | None = None) -> bool:
-        """Sends the next task, if there is one; those `beyond` were done before the epoch was left."""
+        """Send the next task, if there is one. Those in `beyond` were done before the epoch was interrupted."""
         while True:
             try:
                 index = self._next_index()
@@ -170,7 +170,7 @@ class WorkerIterator(PythonIterator):
             if not beyond or self._send_idx not in beyond:
                 break
             self._beyond[self._send_idx] = self._draws.mark()
-            self._key(index, self._send_idx)  # it was drawn, and counts
+            self._key(index, self._send_idx)  # counts the occurrences of its samples
             self._send_idx += 1
         if worker is None:
             worker = self._choose()
@@ -190,11 +190,11 @@ class WorkerIterator(PythonIterator):
     # ---- workers that die ----
 
     def _check_workers(self) -> None:
-        """Deals with workers that have work to do and are gone: they are replaced, or the epoch ends."""
+        """Handle workers that died with tasks to do: replace them, or end the epoch with an error."""
         assert self._pool is not None
         busy = {task.worker for task in self._tasks.values()}
         gone = [number for number in self._pool.gone() if number in busy]
-        # What a worker posted right before it ended counts.
+        # What a worker posted right before it died counts.
         if not gone or self._exchange.wait(self._due(), 0) >= 0:
             return
         sentence = self._pool.how_it_ended(gone[0], self._what_it_did(gone[0])[1])
@@ -208,7 +208,7 @@ class WorkerIterator(PythonIterator):
         raise RuntimeError(sentence)
 
     def _what_it_did(self, worker: int) -> tuple[Any, str]:
-        """The sample that a worker had when it died, and a sentence about it."""
+        """Return the sample that a worker was making when it died, and a sentence about it."""
         slot, place = self._exchange.doing(worker)
         for number, task in self._tasks.items():
             if task.worker == worker and task.slot == slot and self._exchange.wait((slot,), 0) < 0:
@@ -221,7 +221,7 @@ class WorkerIterator(PythonIterator):
         return None, ""
 
     def _replace(self, worker: int) -> None:
-        """Another process does what it had to do, without the sample that it died of."""
+        """Let a new process do the tasks of a worker that died, without the sample that killed it."""
         assert self._pool is not None
         sample, sentence = self._what_it_did(worker)
         ended = self._pool.how_it_ended(worker, sentence)
@@ -238,7 +238,7 @@ class WorkerIterator(PythonIterator):
             self._send(number, task)
 
     def _forget_tasks(self, worker: int) -> None:
-        """Those that a worker which is gone will never do."""
+        """Forget the unfinished tasks of a worker that died."""
         for number, task in list(self._tasks.items()):
             if task.worker == worker and self._exchange.wait((task.slot,), 0) < 0:
                 del self._tasks[number]
@@ -247,7 +247,8 @@ class WorkerIterator(PythonIterator):
     # ---- batches ----
 
     def _wait(self, slots: tuple[int, ...], of_all: bool = False) -> int:
-        """One of the slots that is done. `of_all`: every worker has something to do, not those with tasks alone."""
+        """Wait until one of the slots is done, and return it. `of_all`: every worker must be alive, not only those with
+        tasks."""
         deadline = time.monotonic() + self._timeout if self._timeout > 0 else None
         while True:
             seconds = _LOOK_FOR_WORKERS
@@ -263,7 +264,7 @@ class WorkerIterator(PythonIterator):
             self._check_workers()
 
     def _due(self) -> tuple[int, ...]:
-        """The slots of which one is to be handed out next; none at the end of the epoch."""
+        """Return the slots that may be delivered next; none at the end of the epoch."""
         if self._in_order:
             return tuple(task.slot for task in itertools.islice(self._tasks.values(), 1))
         return tuple(task.slot for task in self._tasks.values())
@@ -277,7 +278,7 @@ class WorkerIterator(PythonIterator):
                     self._shutdown_workers()
                 raise StopIteration
             if self._pool.is_shut:
-                raise RuntimeError("the workers of this DataLoader were shut down")
+                raise RuntimeError("the workers of this DataLoader were shut down: create a new iterator")
             self._pass_failed()
             slot = self._wait(slots)
             kind, number, offset, length, lease = self._exchange.collect(slot)
@@ -286,7 +287,7 @@ class WorkerIterator(PythonIterator):
             if self._exchange.lent() > _KEPT:
                 lease = bytearray(memoryview(lease)[: offset + length])
             elif self._slots is not None and kind == DATA:
-                self._slots.free_those_done()
+                self._slots.free_finished()
                 self._slots.register(slot, offset + length)
             data = unpack(lease, offset, length)
             del lease
@@ -306,7 +307,8 @@ class WorkerIterator(PythonIterator):
             return self._finished(held)
 
     def _pass_failed(self) -> None:
-        """A batch that failed is behind us when the next one is asked for; until then it can be resumed at."""
+        """Move past a batch that failed. This is done when the next one is requested; until then the epoch can be
+        resumed at the failed batch."""
         if self._failed_task is not None:
             self._advance(*self._failed_task)
             self._failed_task = None
@@ -321,7 +323,7 @@ class WorkerIterator(PythonIterator):
         self._send_next()
 
     def _advance(self, number: int, task: _Task) -> None:
-        """The batch is the caller's: an epoch that is left now is resumed behind it."""
+        """Note that a batch is delivered: an epoch that is interrupted now is resumed after it."""
         self._beyond[number] = task.mark
         while self._delivered in self._beyond:
             self._mark = self._beyond.pop(self._delivered)
@@ -339,7 +341,7 @@ class WorkerIterator(PythonIterator):
         if "bad" in aside:
             self._report(aside["bad"])
 
-    # ---- where it stands ----
+    # ---- position ----
 
     def state(self) -> dict[str, Any]:
         out = super().state()

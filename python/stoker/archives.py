@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in files: tar, TFRecord, HDF5, LMDB, zip, NumPy, tables; and data sets made of others.
+"""Data sets in files (tar, TFRecord, HDF5, LMDB, zip, NumPy, tables), and data sets made of others.
 
-A sample is a tuple in the order of `fields`; `transform` applies to the first that is an image, one of
-stoker.audio to the first that is a sound. Further images are arrays of uint8, height x width x 3. All are
-read in place, at random, and work in stoker.DataLoader and, by len(data) and data[i], in torch's.
+A sample is a tuple in the order of `fields`. `transform` applies to the first image, or, if it is one of
+stoker.audio, to the first sound. Further images are uint8 arrays of shape height x width x 3. All formats are read
+in place, with random access.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from . import _ext
 from ._convert import to_numpy
 from ._dataset import Classes, EngineDataset
 from ._fields import Fields, fields_text, first_of, sample, worked_on
+from ._steps import pipeline_text
 from ._where import Where, joined, where_options
-from .transforms import pipeline_text
 
 __all__ = [
     "HDF5",
@@ -40,31 +40,40 @@ __all__ = [
 
 
 class FieldDataset(EngineDataset):
-    """What data sets have in common whose samples are tuples of fields."""
+    """Base class of data sets whose samples are tuples of fields."""
 
     def __init__(self, transform: Any) -> None:
         super().__init__(transform)
         fields, kind = self._engine().fields, worked_on(pipeline_text(transform))
         if transform is not None and first_of(fields, kind) is None:
             raise ValueError(
-                f"transform={transform!r}: no field is of the type {kind}; the fields are "
+                f"transform={transform!r}: there is no field of type {kind}; the fields are "
                 + ", ".join(f"{name} ({kind})" for name, kind in fields)
             )
 
     @property
     def field_types(self) -> dict[str, str]:
-        """The names and types of what a sample has, in order: image, audio, int, float, array, text,
-        json or bytes."""
+        """The names of the fields, in order, and their types: image, audio, int, float, array, text, json or bytes."""
         return dict(self._engine().fields)
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
         return self._engine().subset(np.asarray(indices, np.int64))
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        """The fields of a sample. Without a transform the image is an array of uint8, height x width x 3;
-        with one it is what the loader would make of it, chance differing from call to call. Further
-        images are as without a transform. Other fields are int, float, str, bytes, NumPy's arrays, or
-        what JSON says."""
+        """Return one sample.
+
+        Args:
+            index: The number of the sample; negative numbers count from the end.
+
+        Returns:
+            The fields. Without a transform an image is a uint8 array of shape height x width x 3; with one, the first
+            image is what a loader would make of it, with random draws that differ from call to call, and further
+            images are as without a transform. Other fields are int, float, str, bytes, NumPy arrays or parsed JSON.
+
+        Raises:
+            IndexError: There is no such sample.
+            CorruptSample: The sample is damaged.
+        """
         batch = self._batch_of(range(len(self))[index])
         return sample(self._engine(), batch, pipeline_text(self.transform), self._image(batch))
 
@@ -79,8 +88,8 @@ class FieldDataset(EngineDataset):
 
 
 class _Files(Classes, FieldDataset):
-    """Opened by a path, or by several: a list, braces ("a-{000..127}.h5"), a pattern ("*.h5"), or a folder
-    that holds files of this kind."""
+    """Base class of data sets that are opened by a path, or by several: a list, braces ("a-{000..127}.h5"), a pattern
+    ("*.h5"), or a folder with files of this kind."""
 
     def __init__(self, path: Any, fields: Fields, transform: Any, where: Where, **options: Any) -> None:
         self.path = path
@@ -100,27 +109,48 @@ class _Files(Classes, FieldDataset):
 class _Unlabelled(_Files):
     @property
     def targets(self) -> list[int]:
-        """Not known without reading the samples."""
-        raise AttributeError(f"the labels of a {type(self).__name__} lie in its samples: read these")
+        """Not available: the labels are only known once the samples are read."""
+        raise AttributeError(f"{type(self).__name__} has no targets: its labels are inside its samples; read those")
 
 
 class WebDataset(_Unlabelled):
-    """Samples in tar files, as the package webdataset reads them, but at random.
+    """Samples in tar files, with the samples of the package webdataset, but with random access.
 
-    `urls` is a path, with braces ("train-{000..127}.tar") or as a pattern ("train-*.tar"), or a list of
-    such. Fields are suffixes, also several that may stand for one another ("jpg;jpeg;png"), or
-    "__key__". The last part of a suffix says what it is, unless a dict gives types:
-    {"jpg": "image", "seg": "bytes"}.
-    With fields=None they are those of the first sample, images first. A tar file that is packed as a
-    whole (.tar.gz, .tar.zst) is unpacked into memory if that is small enough, and refused otherwise.
-    Pickles are never opened.
+    Args:
+        urls: A path or an http://, https:// or s3:// URL, also with braces ("train-{000..127}.tar") or as a pattern
+            ("train-*.tar"), or a list of these.
+        fields: Suffixes; several alternatives for one field ("jpg;jpeg;png"); or "__key__". The last part of a
+            suffix determines the type, unless a dict gives types: {"jpg": "image", "seg": "bytes"}. With None, the
+            fields of the first sample are used, images first.
+        transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
+        **where: All data sets in files accept these:
 
-    `index_dir` is a folder for the list of what lies where, which is otherwise kept beside the files,
-    where these may be written. Files may also be http://, https:// or s3:// URLs; then `cache_dir` keeps
-    what was read, up to `cache_bytes`, `timeout` limits the seconds that one request may take, and
-    `connections` (256) how many are open at once.
-    `max_memory` limits the bytes of archives that must be unpacked as a whole (by default a quarter of
-    the memory). All data sets in files take these six.
+            - `index_dir`: a folder for the index of the samples. By default it is kept next to the files, if they are
+              in a writable folder.
+            - `cache_dir`: a folder that keeps what was read from URLs.
+            - `cache_bytes`: the most bytes in `cache_dir`; by default 64 GiB.
+            - `timeout`: seconds for one request of a URL, including retries; by default 60.
+            - `connections`: the most connections to servers at once; by default 256.
+            - `max_memory`: the most bytes of archives that must be unpacked as a whole; by default a quarter of the
+              memory.
+
+    Compressed tar files (.tar.gz, .tar.zst) are unpacked into memory if they fit into `max_memory`, and refused
+    otherwise. Pickles are never loaded.
+
+    Raises:
+        OSError: A file cannot be read.
+        CorruptSample: A file is not a tar file, or is damaged.
+        ValueError: There is no such field, or an option has a value that is not allowed.
+
+    >>> import io, tarfile
+    >>> with tarfile.open("train.tar", "w") as archive:
+    ...     for name, data in (("0.png", open("images/cat/0.png", "rb").read()), ("0.cls", b"7")):
+    ...         member = tarfile.TarInfo(name)
+    ...         member.size = len(data)
+    ...         archive.addfile(member, io.BytesIO(data))
+    >>> image, label = stoker.datasets.WebDataset("train.tar", fields=("png", "cls"))[0]
+    >>> image.shape, label
+    ((48, 64, 3), 7)
     """
 
     _scheme = "tar"
@@ -135,11 +165,27 @@ _IMAGENET = MappingProxyType({"image/encoded": "image", "image/class/label": "in
 
 
 class TFRecord(_Unlabelled):
-    """Records of tf.train.Example or SequenceExample, at random, their checksums verified.
+    """Records of tf.train.Example or SequenceExample, with random access and verified checksums.
 
-    `paths` are as WebDataset's. Fields are features with their types: image, text, json or bytes for one
-    value of bytes, int or float for one number, "int[2x?]" or "float[]" for several, "u8[32x32x3]" for
-    elements that lie in bytes as they are. With fields=None they are those of the first record.
+    Args:
+        paths: Files, as in WebDataset.
+        fields: Features and their types: image, text, json or bytes for one value of bytes; int or float for one
+            number; "int[2x?]" or "float[]" for several; "u8[32x32x3]" for raw elements in bytes. By default those of
+            ImageNet. With None, those of the first record.
+        transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Raises:
+        OSError: A file cannot be read.
+        CorruptSample: A file is damaged, or a record does not have one of the fields.
+
+    >>> from tfrecord.writer import TFRecordWriter
+    >>> writer = TFRecordWriter("train.tfrecord")
+    >>> writer.write({"image/encoded": (open("images/cat/0.png", "rb").read(), "byte"), "image/class/label": (7, "int")})
+    >>> writer.close()
+    >>> image, label = stoker.datasets.TFRecord("train.tfrecord")[0]
+    >>> image.shape, label
+    ((48, 64, 3), 7)
     """
 
     _scheme = "tfrecord"
@@ -155,11 +201,29 @@ class TFRecord(_Unlabelled):
 
 
 class HDF5(_Files):
-    """Row i of data sets of an HDF5 file, whose names are the fields; None: all at the file's root. `path`
-    may be several files, one behind the other, as WebDataset's; so with all kinds that follow.
+    """Rows of the data sets in HDF5 files.
 
-    Rows of uint8 [H, W] and [H, W, C] are images, and so are sequences of uint8 of any length that begin
-    as an image does; single numbers are int or float, strings text, all others arrays.
+    Rows of uint8 [H, W] and [H, W, C] are images, and so are variable-length sequences of uint8 that hold an encoded
+    image. Single numbers are int or float, strings are text, and all others are arrays.
+
+    Args:
+        path: One or several files, as in WebDataset.
+        fields: Names of data sets in the file. With None, all at the root of the file.
+        transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: There is no such data set in the file.
+        Unsupported: This build has no HDF5, or a filter of the file is missing.
+
+    >>> import h5py
+    >>> with h5py.File("train.h5", "w") as file:
+    ...     file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+    ...     file["labels"] = np.arange(4)
+    >>> image, label = stoker.datasets.HDF5("train.h5")[3]
+    >>> image.shape, label
+    ((8, 8, 3), 3)
     """
 
     _scheme = "hdf5"
@@ -175,13 +239,31 @@ class HDF5(_Files):
 
 
 class LMDB(_Unlabelled):
-    """The entries of an LMDB database, in the order of their keys; `db` is the name of one that has a name.
+    """The entries of an LMDB database, in the order of their keys.
 
-    `value` says what they are: "image" (a sample is an encoded image and its key), "datum" (Caffe's:
-    image and label) or "bytes" (bytes and key). By default it is found out from the first, also an image
-    and a number in MessagePack, and keys image-N with the texts label-N. `fields` chooses among image,
-    label, key and value itself, also with a type: ("image=u8[32x32x3]", "key"). The channels of raw Datums
-    are turned from Caffe's BGR to RGB. Pickles are never opened.
+    Args:
+        path: One or several databases, as in WebDataset.
+        value: What the entries are: "image" (a sample is an encoded image and its key), "datum" (Caffe's: image and
+            label) or "bytes" (bytes and key). By default the first entry determines it; an image and a number in
+            MessagePack, and keys image-N with texts label-N, are recognized, too.
+        transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
+        fields: Instead of `value`: a choice of image, label, key and value, also with a type:
+            ("image=u8[32x32x3]", "key").
+        db: The name of a named database in the file.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    The channels of raw Datums are reordered from Caffe's BGR to RGB. Pickles are never loaded.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: `value` is none of the above, or given together with `fields`; or there is no such database.
+
+    >>> import lmdb
+    >>> with lmdb.open("train.lmdb") as environment, environment.begin(write=True) as transaction:
+    ...     _ = transaction.put(b"first", open("images/cat/0.png", "rb").read())
+    >>> image, key = stoker.datasets.LMDB("train.lmdb", value="image")[0]
+    >>> image.shape, key
+    ((48, 64, 3), 'first')
     """
 
     _scheme = "lmdb"
@@ -203,15 +285,30 @@ class LMDB(_Unlabelled):
     ) -> None:
         if value is not None and (value not in self._VALUES or fields is not None):
             raise ValueError(
-                f"value={value!r}: give one of " + ", ".join(self._VALUES) + ", or fields instead"
+                f"value={value!r}: give one of " + ", ".join(self._VALUES) + ", or give fields, not both"
             )
         chosen = self._VALUES[value] if value else fields
         super().__init__(path, chosen, transform, where, **({} if db is None else {"db": db}))
 
 
 class Zip(_Files):
-    """The images of a zip archive, with the order and the classes of ImageFolder on the unpacked archive.
-    Fields: image, label, name."""
+    """The images of a zip archive, with the order and the classes that ImageFolder has for the unpacked archive.
+
+    Args:
+        path: One or several archives, as in WebDataset.
+        fields: A choice of image, label and name; by default image and label.
+        transform: One of stoker.transforms or torchvision's, for the image.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Raises:
+        OSError: A file cannot be read.
+        CorruptSample: A file is not a zip archive, or is damaged.
+
+    >>> import shutil
+    >>> _ = shutil.make_archive("pets", "zip", "images")
+    >>> stoker.datasets.Zip("pets.zip").classes
+    ['cat', 'dog']
+    """
 
     _scheme = "zip"
 
@@ -222,7 +319,23 @@ class Zip(_Files):
 
 
 class Npy(_Files):
-    """Row i of an array in a .npy file: an image if it is uint8 [H, W] or [H, W, C], else numbers."""
+    """Rows of an array in a .npy file: images if they are uint8 [H, W] or [H, W, C], otherwise numbers.
+
+    Args:
+        path: One or several files, as in WebDataset.
+        fields: A name for the only field, also with a type: {"x": "array"}. By default "row".
+        transform: One of stoker.transforms or torchvision's, for images.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Raises:
+        OSError: A file cannot be read.
+        CorruptSample: A file is not a .npy file, or is damaged.
+
+    >>> import numpy as np
+    >>> np.save("images.npy", np.zeros((10, 8, 8, 3), np.uint8))
+    >>> len(stoker.datasets.Npy("images.npy"))
+    10
+    """
 
     _scheme = "npy"
 
@@ -233,18 +346,50 @@ class Npy(_Files):
 
 
 class Npz(Npy):
-    """Row i of the arrays of a .npz file, whose names are the fields; by default all."""
+    """Rows of the arrays in a .npz file.
+
+    Args:
+        path: One or several files, as in WebDataset.
+        fields: Names of arrays; by default all.
+        transform: One of stoker.transforms or torchvision's, for the first image.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: There is no such array in the file.
+
+    >>> import numpy as np
+    >>> np.savez("set.npz", images=np.zeros((10, 8, 8, 3), np.uint8), labels=np.arange(10))
+    >>> image, label = stoker.datasets.Npz("set.npz", fields=("images", "labels"))[3]
+    >>> image.shape, label
+    ((8, 8, 3), 3)
+    """
 
     _scheme = "npz"
 
 
 class Manifest(_Files):
-    """Files named in a table: CSV or TSV whose first line names the columns, or one JSON object a line.
+    """Files named in a table: CSV or TSV with a header line, or one JSON object per line.
 
-    Fields are columns, that of the files first, or the first with "=image"; paths are relative to the
-    table's folder or URL, and may be URLs themselves. Words in a column of labels are classes, numbered in
-    sorted order, unless most of them are whole numbers, which are labels as they stand. Damaged rows are bad
-    samples, and so are those with an empty cell, or a word, where a number should stand.
+    Args:
+        path: One or several tables, as in WebDataset.
+        fields: Columns, with the column of the files first, or marked with "=image". Paths are relative to the folder
+            or URL of the table, and may be URLs themselves.
+        transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
+        **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
+
+    Words in a column of labels are classes, numbered in sorted order, unless most of them are integers, which are used
+    as labels directly. Damaged rows are bad samples, and so are rows with an empty cell or a word instead of a number.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: There is no such column.
+
+    >>> with open("pets.csv", "w") as table:
+    ...     _ = table.write("file,label\\nimages/cat/0.png,cat\\nimages/dog/0.png,dog\\n")
+    >>> data = stoker.datasets.Manifest("pets.csv")
+    >>> data.classes, data[1][1]
+    (['cat', 'dog'], 1)
     """
 
     def __init__(
@@ -267,13 +412,13 @@ class _Compound(FieldDataset):
         for part in parts:
             if not isinstance(part, EngineDataset):
                 raise TypeError(
-                    f"{type(self).__name__} is made of stoker.datasets, not of {type(part).__qualname__}"
+                    f"{type(self).__name__} combines data sets of stoker.datasets, not {type(part).__qualname__}"
                 )
         if transform is None and parts:
             if len({pipeline_text(part.transform) for part in parts}) > 1:
                 raise ValueError(
-                    f"the data sets of the {type(self).__name__} have different transforms: give it a "
-                    "transform of its own, which then applies to all"
+                    f"the data sets of the {type(self).__name__} have different transforms: pass transform=, which "
+                    "then applies to all of them"
                 )
             transform = parts[0].transform
         self._parts = list(parts)
@@ -284,13 +429,20 @@ class _Compound(FieldDataset):
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes, where all parts have the same."""
+        """The names of the classes, if all parts have the same."""
         return self._engine().classes
 
 
 class Concat(_Compound):
-    """Data sets one behind the other, all with the same types of fields. `transform` is by default
-    theirs.
+    """Concatenate data sets.
+
+    Args:
+        datasets: Data sets of stoker.datasets with the same types of fields.
+        transform: Applied to the samples of all; by default the one that all of them have.
+
+    Raises:
+        ValueError: Types of fields or transforms differ.
+        TypeError: One of them is not of stoker.datasets.
 
     >>> data = stoker.datasets.ImageFolder("images")
     >>> len(stoker.datasets.Concat([data, data])) == 2 * len(data)
@@ -306,7 +458,16 @@ class Concat(_Compound):
 
 
 class Subset(_Compound):
-    """Some samples of a data set, in any order, any of them more than once.
+    """Select samples of a data set, in any order; samples may be repeated.
+
+    Args:
+        dataset: A data set of stoker.datasets.
+        indices: Sample numbers; negative numbers count from the end.
+        transform: By default that of the data set.
+
+    Raises:
+        IndexError: There is no such sample.
+        TypeError: The data set is not of stoker.datasets.
 
     >>> data = stoker.datasets.Subset(stoker.datasets.ImageFolder("images"), [11, 0, -1])
     >>> [label for image, label in data]
@@ -324,9 +485,20 @@ class Subset(_Compound):
 
 
 class Mix(_Compound):
-    """Data sets mixed by weights: of any run of samples each has its share, and all its samples come once
-    before any comes again, in an order that depends on the seed. It has `samples` samples, or by default
-    as many as it takes until all of all parts have come.
+    """Mix data sets by weight. Any stretch of samples has its share of each data set, and all samples of a data set
+    come once, in an order that depends on the seed, before any of them comes again.
+
+    Args:
+        datasets: Data sets of stoker.datasets with the same types of fields.
+        weights: A weight for each.
+        samples: The number of samples. By default enough for every sample of every data set to come once.
+        seed: Determines the order.
+        transform: Applied to the samples of all; by default the one that all of them have.
+
+    Raises:
+        ValueError: `samples` is not positive, there is not one weight per data set, or types of fields or transforms
+            differ.
+        TypeError: One of them is not of stoker.datasets.
 
     >>> data = stoker.datasets.ImageFolder("images")
     >>> len(stoker.datasets.Mix([data, data], weights=[3, 1], samples=100))
@@ -343,7 +515,7 @@ class Mix(_Compound):
         transform: Any = None,
     ) -> None:
         if samples is not None and samples < 1:
-            raise ValueError(f"samples={samples} should be positive")
+            raise ValueError(f"samples={samples} is not a positive number")
         self.datasets = list(datasets)
         self.weights = [float(weight) for weight in weights]
         self.samples = samples

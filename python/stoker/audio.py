@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of sounds, near torchaudio's names and equal to what it computes.
+"""Transforms of sounds, with names close to torchaudio's and the same results.
 
-Sounds are float32, channels x samples; spectrograms are channels x frequencies x frames. What is cut away
-is never decoded, wherever the crop stands:
+Sounds are float32, channels x samples; spectrograms are channels x frequencies x frames. What is cropped away is
+not decoded, wherever the crop is in the list:
 
 >>> from stoker import audio as A
 >>> train = A.Compose([A.Resample(16000), A.Mono(), A.RandomCrop(seconds=1), A.MelSpectrogram(16000, n_mels=64)])
@@ -10,8 +10,8 @@ is never decoded, wherever the crop stands:
 >>> A.apply(train, np.zeros((2, 44100), np.float32), rate=22050).shape
 (1, 64, 81)
 
-stoker.datasets.AudioFolder takes them as its transform. Sounds whose lengths differ come padded with zeros,
-and a tensor of their lengths beside them.
+Pass them as the transform of stoker.datasets.AudioFolder, or of a data set with a field of type audio. Sounds of
+different lengths are padded with zeros, and batches then have a tensor of their lengths as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from . import _ext
 from ._arguments import op
 from ._convert import to_numpy
-from .transforms import Compose, RandomApply, Transform, pipeline_text
+from ._steps import Compose, RandomApply, Transform, pipeline_text
 
 __all__ = [
     "Channels",
@@ -47,31 +47,42 @@ EXTENSIONS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3")
 
 
 def is_on_sounds(transform: Any) -> bool:
-    """Whether the transform works on sounds: whether its first op does."""
+    """Return whether the first op of the transform works on sounds."""
     first = pipeline_text(transform).split("{")[-1 if isinstance(transform, RandomApply) else 0]
     return first.lstrip().startswith("audio_")
 
 
 class AudioTransform(Transform):
-    """What transforms of sounds have in common."""
+    """Base class of the transforms of sounds. Use `apply` to run one on a single sound."""
 
     _makes_tensor = True
 
     def __call__(self, sound: Any) -> Any:
         raise TypeError(
-            f"{self!r} does not know the sound's sampling rate: use stoker.audio.apply(transform, sound, rate)"
+            f"{self!r} cannot be called, since it needs the sampling rate: use stoker.audio.apply(transform, sound, rate)"
         )
 
 
 class Decode(AudioTransform):
-    """The samples as the file has them."""
+    """Leave the samples as they are in the file.
+
+    >>> A.apply(A.Decode(), np.zeros((2, 100), np.float32), rate=8000).shape
+    (2, 100)
+    """
 
     def _spec(self) -> str:
         return "audio_decode"
 
 
 class Resample(AudioTransform):
-    """To `new_freq` samples a second, by a sinc in a Hann window with torchaudio's defaults."""
+    """Resample to `new_freq` samples per second, with a Hann-windowed sinc and torchaudio's defaults.
+
+    Args:
+        new_freq: The new sampling rate.
+
+    >>> A.apply(A.Resample(8000), np.zeros((1, 1600), np.float32), rate=16000).shape
+    (1, 800)
+    """
 
     def __init__(self, new_freq: int) -> None:
         self.new_freq = new_freq
@@ -84,14 +95,25 @@ class Resample(AudioTransform):
 
 
 class Mono(AudioTransform):
-    """The mean of all channels."""
+    """Reduce to one channel, the mean of all.
+
+    >>> A.apply(A.Mono(), np.array([[0.0, 1.0], [1.0, 1.0]], np.float32), rate=8000).tolist()
+    [[0.5, 1.0]]
+    """
 
     def _spec(self) -> str:
         return "audio_mono"
 
 
 class Channels(AudioTransform):
-    """So many channels: one is repeated, others are refused unless there are as many."""
+    """Require a number of channels. A single channel is repeated; any other number must match.
+
+    Args:
+        count: The number of channels.
+
+    >>> A.apply(A.Channels(2), np.zeros((1, 100), np.float32), rate=8000).shape
+    (2, 100)
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -108,7 +130,9 @@ class _Length(AudioTransform):
 
     def __init__(self, frames: int | None = None, *, seconds: float | None = None) -> None:
         if (frames is None) == (seconds is None):
-            raise ValueError(f"{type(self).__name__} wants frames or seconds, one of them")
+            raise ValueError(
+                f"{type(self).__name__}(frames={frames}, seconds={seconds}): give one of frames and seconds, not both"
+            )
         self.frames = frames
         self.seconds = seconds
 
@@ -121,17 +145,46 @@ class _Length(AudioTransform):
 
 
 class RandomCrop(_Length):
-    """So many frames from anywhere; zeros behind a sound that is shorter."""
+    """Crop at a random position. Sounds that are shorter are padded with zeros at the end.
+
+    Args:
+        frames: The length in samples.
+        seconds: The length in seconds, instead of `frames`.
+
+    Raises:
+        ValueError: Both or neither are given.
+
+    >>> A.apply(A.RandomCrop(seconds=0.01), np.zeros((1, 8000), np.float32), rate=8000, seed=1).shape
+    (1, 80)
+    """
 
 
 class PadTrim(_Length):
-    """The first frames; zeros behind a sound that is shorter."""
+    """Keep the beginning of the sound. Sounds that are shorter are padded with zeros at the end.
+
+    Args:
+        frames: The length in samples.
+        seconds: The length in seconds, instead of `frames`.
+
+    Raises:
+        ValueError: Both or neither are given.
+
+    >>> A.apply(A.PadTrim(4), np.ones((1, 2), np.float32), rate=8000).tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
+    """
 
     _random = False
 
 
 class Gain(AudioTransform):
-    """Louder by so many decibels; a pair is a range to draw from."""
+    """Amplify the sound.
+
+    Args:
+        gain_db: The gain in decibels, or a range to draw it from.
+
+    >>> A.Gain((-6, 6))
+    Gain(gain_db=(-6, 6))
+    """
 
     def __init__(self, gain_db: float | Sequence[float]) -> None:
         self.gain_db = gain_db
@@ -144,11 +197,22 @@ class Gain(AudioTransform):
 
 
 class Normalize(AudioTransform):
-    """(x - mean) / std; without them each sound gets mean 0 and variance 1."""
+    """Compute (x - mean) / std. Without arguments, each sound gets mean 0 and variance 1.
+
+    Args:
+        mean: A number.
+        std: A number.
+
+    Raises:
+        ValueError: Only one of them is given.
+
+    >>> A.apply(A.Normalize(mean=1, std=2), np.array([[1.0, 3.0]], np.float32), rate=8000).tolist()
+    [[0.0, 1.0]]
+    """
 
     def __init__(self, mean: float | None = None, std: float | None = None) -> None:
         if (mean is None) != (std is None):
-            raise ValueError("Normalize wants mean and std, or neither")
+            raise ValueError(f"Normalize(mean={mean}, std={std}): give both mean and std, or neither")
         self.mean = mean
         self.std = std
 
@@ -160,8 +224,18 @@ class Normalize(AudioTransform):
 
 
 class Spectrogram(AudioTransform):
-    """As torchaudio.transforms.Spectrogram: a Hann window, reflected ends, one-sided. `n_fft` may have no
-    prime factor above 31."""
+    """Compute a spectrogram, as torchaudio.transforms.Spectrogram does: Hann window, reflected ends, one-sided.
+
+    Args:
+        n_fft: The size of the Fourier transform, without prime factors above 31.
+        win_length: The size of the window; by default n_fft.
+        hop_length: The distance of windows; by default half of win_length.
+        power: The exponent of the magnitude: 1 for magnitude, 2 for power.
+        center: Whether windows are centred, with reflected ends.
+
+    >>> A.apply(A.Spectrogram(n_fft=64), np.zeros((1, 320), np.float32), rate=8000).shape
+    (1, 33, 11)
+    """
 
     def __init__(
         self,
@@ -194,7 +268,22 @@ class Spectrogram(AudioTransform):
 
 
 class MelSpectrogram(Spectrogram):
-    """As torchaudio.transforms.MelSpectrogram, with its scale "htk" and no norm."""
+    """Compute a mel spectrogram, as torchaudio.transforms.MelSpectrogram does with mel_scale="htk" and norm=None.
+
+    Args:
+        sample_rate: The sampling rate of the sound; resample before if it differs.
+        n_fft: As in Spectrogram.
+        win_length: As in Spectrogram.
+        hop_length: As in Spectrogram.
+        f_min: The lowest frequency.
+        f_max: The highest frequency; by default half of sample_rate.
+        n_mels: The number of mel bands.
+        power: As in Spectrogram.
+        center: As in Spectrogram.
+
+    >>> A.apply(A.MelSpectrogram(8000, n_fft=64, n_mels=8), np.zeros((1, 320), np.float32), rate=8000).shape
+    (1, 8, 11)
+    """
 
     def __init__(
         self,
@@ -232,12 +321,12 @@ class MelSpectrogram(Spectrogram):
 
 
 def _as_wav(sound: Any, rate: int) -> bytes:
-    """Samples in the plainest of formats."""
+    """Return a sound as a WAV file."""
     array = np.asarray(sound, np.float32)
     if array.ndim == 1:
         array = array[None]
     if array.ndim != 2 or not len(array):
-        raise TypeError(f"wants channels x samples, not an array of shape {array.shape}")
+        raise TypeError(f"the sound is an array of shape {array.shape}; channels x samples is required")
     data = np.ascontiguousarray(array.T).astype("<f4").tobytes()
     channels, floats, size = len(array), 3, 4
     layout = struct.pack(
@@ -255,8 +344,24 @@ def _as_wav(sound: Any, rate: int) -> bytes:
 
 
 def apply(transform: Any, sound: Any, rate: int, seed: int = 0) -> np.ndarray:
-    """What the loader would make of one sound: samples (channels x samples) of so many a second. Chance is a
-    function of the seed alone."""
+    """Run a transform on one sound, with the result that a DataLoader would give.
+
+    Args:
+        transform: A transform of this module.
+        sound: An array of shape channels x samples, or of samples alone.
+        rate: Samples per second.
+        seed: Determines every random draw.
+
+    Returns:
+        A float32 array: channels x samples, or channels x frequencies x frames.
+
+    Raises:
+        TypeError: `sound` has another shape.
+        ValueError: The sound is too short for the transform, or has another sampling rate than it requires.
+
+    >>> A.apply(A.Compose([A.Mono(), A.PadTrim(3)]), np.ones((2, 2), np.float32), rate=8000).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
     loader = _ext.Loader(
         _ext.Dataset.from_memory([_as_wav(sound, rate)]),
         _ext.Pipeline(pipeline_text(transform)),

@@ -11,7 +11,7 @@ from ._blockers import Blocked, Blocker
 from ._checks import check_arguments
 from ._convert import device_name, has_cuda, torch_if_installed
 from ._dataset import EngineDataset
-from ._engine import Asked, described, open_engine, settings, warn_of_pinning
+from ._engine import Requested, described, open_engine, settings, warn_of_pinning
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
 from ._native import Native
@@ -25,14 +25,15 @@ from ._options import (
 )
 from ._ranks import (
     engine_sampler,
-    epoch_told,
     find_share,
+    sampler_epoch,
+    set_sampler_epoch,
     share_sampler,
-    tell_epoch,
     warn_of_shuffling_alone,
 )
 from .compile import Compiled, blockers_in_python, compile_loader
 from .state import Place
+from .stats import Stats
 
 if torch_if_installed() is not None:
     from torch.utils.data import DataLoader as _Base
@@ -47,98 +48,114 @@ __all__ = ["DataLoader"]
 
 _T_co = TypeVar("_T_co", covariant=True)
 
+
 class DataLoader(_Base[_T_co]):  # type: ignore[misc]
-    """Batches of images and labels, as torch.utils.data.DataLoader gives them. Of data sets whose
-    samples have other fields a batch is a list of these: images; tensors of whole numbers (int64) and of
-    floats (float64); arrays stacked, or a list of them where their shapes differ; and lists of str,
-    bytes, or what JSON says.
+    """Load batches, with the arguments of torch.utils.data.DataLoader and the engine inside.
 
-    Arguments that torch's has mean the same:
+    A batch is a list of images and labels. For data sets whose samples have other fields it is a list of these:
+    images; tensors of integers (int64) and of floats (float64); arrays, stacked, or a list of them if their
+    shapes differ; and lists of str, bytes or parsed JSON.
 
-    dataset: one of stoker.datasets, or torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR10, CIFAR100, MNIST,
-        FashionMNIST or KMNIST with transforms that the engine has, and torch's Subset and ConcatDataset of
-        these: the engine does the work. They are taken as they are at iter(): what was set in the meantime
-        counts. Of a TensorDataset, and Subset and ConcatDataset of it, whole batches are taken in this
-        process. Any other Dataset or IterableDataset, and one whose methods somebody has overridden, is run
-        in Python, in this process or in worker processes, as torch runs it; images that it opens by Pillow are
-        lazy there (stoker.lazy_images).
-    batch_size, shuffle, sampler, batch_sampler, drop_last: as in torch. batch_size=None gives single
-        samples. A sampler is iterated as far as the epoch has come.
-    num_workers: threads that decode, or processes that run a data set written in Python. "auto" takes
-        as threads the CPUs this process may use (affinity and cgroup quota), all of them, divided by the
-        ranks on this machine under torchrun (LOCAL_WORLD_SIZE), or none for data so small that threads
-        would not pay; and no processes (torch's default). 0 works in the calling thread. Of "auto" threads
-        those rest that are not needed to have every batch ready; a number is never changed.
-    timeout: seconds to wait for a batch; 0 waits for ever.
-    generator: for order="torch" it draws the order, as in torch; otherwise its seed is the default seed.
-    prefetch_factor: batches kept ready ahead: in all by threads, by each worker process. By default 2; threads keep up
-        to 8 where that is what keeps next() from waiting, and max_memory has room for it (not with device or
-        pin_memory). stats()["tuning"] says what it came to.
-    persistent_workers: threads stay for the next epoch unless this is False, processes if it is True.
-    in_order: whether batches of worker processes come in order; those of threads always do.
-    pin_memory: batches are made in pinned memory where there is a GPU, so that
-        .to("cuda", non_blocking=True) overlaps; drop them where the copying stream is the current one.
-        With device= it has no effect.
-    collate_fn, worker_init_fn: as in torch; with one of your own the data set runs in Python.
+    The engine does all the work for stoker.datasets, and for torchvision's DatasetFolder, ImageFolder, ImageNet,
+    CIFAR10, CIFAR100, MNIST, FashionMNIST and KMNIST with transforms that the engine has, and torch's Subset and
+    ConcatDataset of these. They are read as they are at `iter()`: changes made in the meantime count. From a
+    TensorDataset, and Subset and ConcatDataset of it, whole batches are gathered in this process. Any other
+    Dataset or IterableDataset, and one with overridden methods, runs in Python, in this process or in worker
+    processes, as in torch; images that it opens with Pillow are lazy there (`stoker.lazy_images`). `explain()`
+    shows what runs where, and why.
 
-    Not in torch:
+    Args:
+        dataset: The data set.
+        batch_size: Samples per batch. None gives single samples.
+        shuffle: Visit the samples in a new random order in each epoch.
+        sampler: An iterable of sample numbers. It is consumed only as far as the epoch has advanced.
+        batch_sampler: An iterable of batches of sample numbers.
+        num_workers: Threads that decode, or processes that run a data set written in Python. "auto" uses as many
+            threads as this process may use CPUs (affinity and cgroup quota), divided by the ranks on this machine
+            under torchrun (LOCAL_WORLD_SIZE), no threads for data so small that they would not pay off, and no
+            processes (torch's default). 0 works in the calling thread. Threads of "auto" that are not needed to
+            keep batches ready are paused; a number that you give is never changed.
+        collate_fn: As in torch. With a function other than default_collate the data set runs in Python.
+        pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
+            overlaps with other work. Drop them while the copying stream is the current one. It has no effect with
+            `device`.
+        drop_last: Drop the last batch if it is incomplete.
+        timeout: Seconds to wait for a batch; 0 waits without limit.
+        worker_init_fn: As in torch. With one, the data set runs in Python.
+        multiprocessing_context: As in torch, for worker processes.
+        generator: With order="torch" it draws the order, as in torch. Otherwise its initial seed is the default
+            of `seed`.
+        prefetch_factor: Batches to keep ready: in total for threads, for each worker for processes. By default 2;
+            threads keep up to 8 if that stops `next()` from waiting and `max_memory` has room (not with `device` or
+            `pin_memory`). `stats()["tuning"]` shows the current number.
+        persistent_workers: Threads stay for the next epoch unless this is False, processes only if it is True.
+        in_order: Whether worker processes deliver batches in order. Threads always do.
+        pin_memory_device: As in torch, where it is deprecated.
+        compile: True lets the engine do what it can. "require" raises NotImplementedError with every reason why it
+            cannot. False leaves everything to Python.
+        dtype: "uint8", "float32", "float16" or "bfloat16", also as torch's or NumPy's type. By default the result of
+            the transforms.
+        memory_format: "channels_last" or "contiguous_format".
+        seed: Seed of the shuffling and of all random draws of the transforms. By default `torch.initial_seed()` if
+            torch is in use (so that `torch.manual_seed` makes runs repeatable), 0 with `shard` or world_size > 1,
+            and otherwise random.
+        seed_by: For data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch does.
+            "sample" seeds them before each sample from the seed, the epoch and the sample, so that the draws do not
+            depend on the number of workers and survive a resume. The engine always does that.
+        order: How shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at once.
+            "torch", the default for all others, gives exactly torch's order: that of RandomSampler (with the same
+            draws from torch's generator), or with a seed or ranks (`shard`, `world_size`) that of DistributedSampler.
+        snapshot_every_n_steps: How often workers ask an iterable data set for its state_dict. By default as often as
+            that takes less than 2 % of their time. The saved state is exact in any case: on resume, batches between the
+            latest snapshot and the saved position are fetched and dropped.
+        device: "cuda", "cuda:1" or a torch.device: batches arrive in the memory of that GPU. Copies and kernels run in
+            the loader's own stream, `next()` waits for none of them, and the stream that is current in `next()` is
+            made to wait for them: use the tensors in that stream like any others. Their memory is reused when all of
+            them are gone, and the work that is then queued in this stream, and in the one that is current where the
+            last of them is dropped, has finished. A third stream must wait for the first before it reads the tensors,
+            and the first for the third before they are dropped (Stream.wait_stream); record_stream has no effect. For
+            samples with several fields, the image and the first integer go to the GPU, and all others stay in CPU
+            memory.
+        augment_on: Where images are resized, coloured and normalized: "cpu", "cuda", or "auto": on the device as far
+            as it can. The bytes are the same.
+        pinned_limit: Bytes of pinned memory. Beyond it batches are in ordinary memory, with one warning.
+        batch_transforms: MixUp, CutMix or RandomChoice of them (of stoker.transforms or torchvision's v2), one or a
+            list, applied to each batch. Their draws follow from the seed, the epoch and the batch.
+        on_error: What to do with a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
+            place; "replace" gives zeros with the label -100. `bad_samples()` lists them. A failure of the machine or
+            the network (no connection, a 5xx status, EIO, too many open files) is none of these: it is retried, and
+            then stoker.TransientError ends the epoch; load_state_dict(state_dict()) resumes at that batch.
+        error_limit: More bad samples than this in one epoch raise an error, whatever `on_error` is.
+        fidelity: "exact", or "fast": JPEGs whose crop is at least twice the size of the output are decoded at a half,
+            a quarter or an eighth. On photographs the result differs from exact by about 1 level of 255 on average.
+            With `device`, the JPEG hardware of the GPU decodes part of each batch, and runs are then not repeatable
+            bit for bit; `stats()["device"]` shows how many files it decoded, or why none.
+        pillow: 12 or 13, the version of Pillow whose resizing to match.
+        exif_rotate: Rotate images as their EXIF orientation says.
+        ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them.
+        output: "torch", "numpy", or "dlpack" for objects that `from_dlpack` of any library accepts, on CPU and GPU. By
+            default torch tensors if torch is installed, otherwise NumPy arrays.
+        read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, and up to four times that if it
+            helps.
+        max_memory: Bytes that the loader may hold in total: a number, or a string such as "256MiB". If that is short,
+            fewer workers decode at once and fewer batches are kept ready; the batches are the same. Batches, including
+            those that you keep, may take half of it. By default a quarter of what the cgroup allows (or the machine
+            has available), divided by LOCAL_WORLD_SIZE. `stats()["memory"]` shows what is held.
+        pixel_limit: Images with more pixels are bad samples. By default 178,956,970, as in Pillow.
+        shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
+            Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
+            environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped if the world size does not
+            divide their number; otherwise some are repeated. Without `shard`, and without a sampler, every rank gets
+            all samples.
+        rank: This process, with `world_size`: the same as `shard` with explicit numbers. Samples are repeated, never
+            dropped.
+        world_size: The number of processes that share the samples.
 
-    compile: True lets the engine do what it can, "require" raises NotImplementedError with all that keeps
-        it from doing so, False leaves all to Python. explain() says what is done where, and why.
-    device: "cuda", "cuda:1" or a torch.device: batches arrive in that GPU's memory. Copies and kernels
-        go in a stream of the loader's own, next() waits for none of them, and the stream that is
-        torch's current one in next() goes on behind them: use the tensors in that stream as any others.
-        Their memory is used again when all of them are gone, after the work which that stream, and the
-        one that is current where the last of them goes, hold by then. A third stream waits for the
-        first before it reads them, and the first for it before they go (Stream.wait_stream);
-        record_stream has no effect. Of samples with several fields the image and the first whole number
-        go to the GPU, and all others stay in the CPU's memory.
-    augment_on: where images are resized, coloured and finished: "cpu", "cuda", or "auto", the device
-        where it can. The bytes are the same.
-    pinned_limit: bytes of pinned memory; beyond it batches lie in ordinary memory, after one warning.
-    batch_transforms: MixUp, CutMix or RandomChoice of them (stoker.transforms, or torchvision's v2),
-        one or a list, applied to each batch. What they draw follows from the seed, the epoch and the
-        batch.
-    dtype, memory_format: "uint8", "float32", "float16", "bfloat16"; "channels_last".
-    seed: of the shuffling and of all random draws of the transforms. By default torch.initial_seed() where
-        torch is in use (so torch.manual_seed makes runs repeatable), 0 with shard or world_size > 1, else
-        random.
-    seed_by: of data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch
-        does; "sample" seeds them before each sample from the seed, the epoch and the sample, so that what is
-        drawn is the same for any number of workers and after any resume. The engine always does that.
-    snapshot_every_n_steps: how often the workers ask an iterable data set for its state_dict; by default as
-        often as that takes less than 2 % of their time. The state is exact whatever this is: batches between
-        are passed over on resume.
-    order: how shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at
-        once; "torch", the default for all others, gives exactly torch's order: that of RandomSampler (by the
-        same draws from torch's generator), or with a seed or ranks (shard, world_size) that of
-        DistributedSampler.
-    shard: True gives each rank its share of the samples, as a DistributedSampler does, which loader.sampler
-        then is. Rank and world size are those of torch.distributed if it is initialised, else those in
-        torchrun's environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped where they
-        are no multiple of the world size; otherwise some are repeated. Without it, and without a sampler,
-        every rank gets everything.
-    rank, world_size: the same with numbers of your own; samples are repeated, never dropped.
-    on_error: for a sample that cannot be read or decoded: "raise"; "skip" puts another sample in its
-        place; "replace" gives zeros with the label -100. More than error_limit bad samples in an epoch
-        end it all the same. bad_samples() lists them. A failure of the machine or the network (no
-        connection, a server's 5xx, EIO, no more files) is none of these: it is tried again, and then
-        stoker.TransientError ends the epoch; load_state_dict(state_dict()) resumes at that batch.
-    fidelity: "exact", or "fast": JPEGs whose crop is at least twice the output are decoded at a half, a
-        quarter or an eighth. On photographs that lies about 1 level of 255 from exact on the average.
-        With device=, a GPU's JPEG engines decode part of each batch, and a run is then not repeatable bit
-        for bit; stats()["device"] says how many files they decoded, or why they do not.
-    pillow: 13 or 12, whose way of resizing to match.
-    exif_rotate: turn images as their EXIF orientation says.
-    ragged: images of different shapes come as a "list", or are padded ("pad").
-    output: "torch" or "numpy"; by default torch's tensors if torch is installed. "dlpack" gives objects
-        for the from_dlpack of any library, on CPU and GPU.
-    max_memory: bytes that the loader may hold, in all: a number, or "256MiB". Where that is short, fewer
-        workers decode at once and fewer batches are kept ready, and the batches are the same. Batches,
-        also those you keep, may take a half of it. By default a quarter of what the cgroup allows (or the
-        machine has available), divided by LOCAL_WORLD_SIZE. stats()["memory"] says what it came to.
-    read_ahead, pixel_limit: bounds on samples being read (by default 64 or more, by URL 320, moved up to four
-        times that where it helps), and on pixels of an image.
+    Raises:
+        ValueError: An argument has a value that is not allowed; the message names it and what is allowed.
+        TypeError: An argument has the wrong type.
+        NotImplementedError: An option needs the engine, and the engine cannot run this data set; or compile="require".
+        StokerError: The engine cannot be opened, for instance because there is no GPU for `device`.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> len(loader)
@@ -147,7 +164,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     >>> labels.tolist()
     [0, 0, 0, 0, 0]
 
-    An epoch can be left and taken up again, in another process, with other numbers of threads and ranks:
+    An epoch can be interrupted and resumed, in another process and with other numbers of threads and ranks:
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> batches = iter(loader)
@@ -238,7 +255,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        # Frameworks make a loader anew from the attributes that its arguments are named after.
+        # Frameworks rebuild a loader from the attributes that have the names of its arguments.
         self.shuffle = bool(shuffle)
         self.order = order
         self.compile = compile
@@ -252,11 +269,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         for name, value in given.items():
             setattr(self, name, value)
         self._share = share
-        self._told: int | None = None  # the sampler's epoch, when the latest iterator was made
-        self._asked = Asked(sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
+        self._sampler_epoch: int | None = None  # the sampler's epoch when the latest iterator was made
+        self._requested = Requested(sampler, batch_sampler, num_workers, prefetch_factor, persistent_workers)
         self._defaults = self.collate_fn, self.worker_init_fn
         self._gather: Gather | None = None
-        self._native = None if compiled is None else open_engine(self, compiled, self._asked)
+        self._native = None if compiled is None else open_engine(self, compiled, self._requested)
         if compile == "require" and compiled is None and self._gathered() is None:
             raise required(why)
         if compile is not False:
@@ -264,7 +281,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         if self._native is not None and num_workers == "auto":
             self.num_workers = max(1, self._native.threads())
         self._opened = settings(self)
-        attach()
+        attach(DataLoader)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_native": None, "_gather": None, "_iterator": None, "_epochs": None}
@@ -274,7 +291,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         self._epochs = None if torch_if_installed() is None else Epochs()
         if not self._why_python:
             compiled, self._why_python = compile_loader(self.dataset, None, None)
-            self._native = None if compiled is None else open_engine(self, compiled, self._asked)
+            self._native = None if compiled is None else open_engine(self, compiled, self._requested)
             self._opened = settings(self)
 
     @staticmethod
@@ -286,61 +303,73 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return compile_loader(dataset, collate_fn, worker_init_fn)
 
     def check_worker_number_rationality(self) -> None:
-        """torch's warning of more processes than CPUs: threads are no processes."""
+        """Warn as torch does if there are more worker processes than CPUs. Threads are not counted."""
         if self._why_python:
             super().check_worker_number_rationality()
 
     def _options_beyond_torch(self) -> dict[str, Any]:
-        """The arguments that torch's DataLoader has not, or has with other values: for frameworks that make a
-        loader anew from torch's attributes. Shares are for their samplers."""
+        """Return the arguments that torch's DataLoader does not have, or has with other values, for frameworks that
+        rebuild a loader from torch's attributes. Shares are left to their samplers."""
         own = ("compile", "device", "error_limit", "on_error", "order", "seed", "seed_by", "snapshot_every_n_steps")
         options = {name: getattr(self, name) for name in (*own, *ENGINE_ONLY)}
         if self._native is not None:
             names = ("num_workers", "prefetch_factor", "persistent_workers")
-            options |= {name: getattr(self._asked, name) for name in names}
+            options |= {name: getattr(self._requested, name) for name in names}
         return options
 
     @property
     def rank(self) -> int | None:
+        """This process's rank, with `shard` or `world_size`; otherwise None."""
         return None if self._share is None else self._share.rank
 
     @property
     def world_size(self) -> int | None:
+        """The number of processes that share the samples, with `shard` or `world_size`; otherwise None."""
         return None if self._share is None else self._share.world_size
 
     # ---- epochs ----
 
     def set_epoch(self, epoch: int) -> None:
-        """The number of the next epoch, which decides its order and its randomness. Without it epochs
-        count up from 0. A sampler that has set_epoch is told as well."""
+        """Set the number of the next epoch, which determines its order and its random draws.
+
+        Without this call, epochs count up from 0. It also calls `set_epoch` of a sampler that has it.
+
+        Args:
+            epoch: The number, 0 or more.
+
+        Raises:
+            ValueError: `epoch` is negative.
+        """
         if epoch < 0:
-            raise ValueError(f"epoch={epoch} should be non-negative")
+            raise ValueError(f"epoch={epoch} is negative: epochs count from 0")
         if self._native is not None:
             self._native.set_epoch(epoch)
         else:
             self._epochs.set(int(epoch))
-        tell_epoch(epoch, self.sampler, self.batch_sampler)
+        set_sampler_epoch(epoch, self.sampler, self.batch_sampler)
 
     def __len__(self) -> int:
+        """The number of batches in an epoch, on this rank."""
         self._compile_again()
         return super().__len__() if self._native is None else self._native.length()
 
     def __iter__(self) -> Iterator[Any]:
+        """Start the next epoch, or continue a resumed one. The epoch begins with the first `next()`."""
         self._compile_again()
         if self.shuffle and self._share is None and not self._is_iterable():
             warn_of_shuffling_alone()
         if self._native is None:
             self._settle_epoch()
             if self._epochs.pending is not None:
-                self._iterator = None  # its workers are elsewhere in the data
+                self._iterator = None  # its workers are at another position in the data
             return super().__iter__()
-        self._heed_settings()
+        self._reopen_if_changed()
         warn_of_pinning(self, self._native)
         self._native.base_generator = self.generator
         return self._native.iterate()
 
     def _compile_again(self) -> None:
-        """The data set as it is now: others may have set its transform, or its samples."""
+        """Compile the data set as it is now: its transform or its samples may have been changed."""
         if self._native is None:
             return
         try:
@@ -348,35 +377,35 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
                 raise Blocked(blockers_in_python(self.collate_fn, self.worker_init_fn))
             self._native.use(self._native.compiled.renewed(self.dataset))
         except Blocked as reasons:
-            self._go_on_in_python(self._native, reasons.blockers)
+            self._fall_back_to_python(self._native, reasons.blockers)
 
-    def _go_on_in_python(self, native: Native, why: list[Blocker]) -> None:
-        """The engine cannot do the data set any more."""
+    def _fall_back_to_python(self, native: Native, why: list[Blocker]) -> None:
+        """Run the data set in Python, because the engine can no longer run it."""
         if self.compile == "require":
             raise required(why)
         seed = self.seed if self._share is None else None
-        asked = {name: getattr(self, name) for name in ENGINE_ONLY}
-        asked |= refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
-        refuse_what_needs_the_engine(why, asked)
+        given = {name: getattr(self, name) for name in ENGINE_ONLY}
+        given |= refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
+        refuse_what_needs_the_engine(why, given)
         if native.is_pending():
             raise NotImplementedError(
-                "the state that was loaded is the engine's, which cannot run this data set any more: " + "; ".join(why)
+                "the loaded state belongs to the engine, which can no longer run this data set: " + "; ".join(why)
             )
         native.close()
         self._epochs.set(native.epoch)
         self._native, self._why_python = None, why
-        if self._asked.num_workers == "auto":
+        if self._requested.num_workers == "auto":
             self.num_workers = 0
 
-    def _heed_settings(self) -> None:
-        """The engine anew, for an epoch whose attributes are others than those it was opened with."""
+    def _reopen_if_changed(self) -> None:
+        """Reopen the engine if attributes of the loader have changed since it was opened."""
         before, now = self._native, settings(self)
         changed = {name for name, value in now.items() if value is not self._opened[name]}
         if before is None or not changed:
             return
-        asked = {name: now[name] for name in ("num_workers", "prefetch_factor") if name in changed}
-        self._asked = self._asked._replace(**asked)
-        self._native = open_engine(self, before.compiled, self._asked)
+        requested = {name: now[name] for name in ("num_workers", "prefetch_factor") if name in changed}
+        self._requested = self._requested._replace(**requested)
+        self._native = open_engine(self, before.compiled, self._requested)
         self._native.succeed(before)
         self._opened = now
 
@@ -384,26 +413,26 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
 
     def _settle_epoch(self) -> None:
-        """Of a data set in Python: a sampler whose epoch was set decides the next one, and what of a state is of
-        another is dropped. The sampler of a share follows the count of epochs."""
-        told = epoch_told(self.sampler, self.batch_sampler)
-        if told is not None and told != self._told:
-            self._epochs.set(told)
+        """Determine the next epoch of a data set in Python: a sampler whose epoch was set decides it, and a loaded
+        state of another epoch is dropped. The sampler of a share follows the loader's count of epochs."""
+        epoch = sampler_epoch(self.sampler, self.batch_sampler)
+        if epoch is not None and epoch != self._sampler_epoch:
+            self._epochs.set(epoch)
         if self._share is not None:
             pending = self._epochs.pending
-            told = self._epochs.next if pending is None else int(pending["epoch"])
-            self.sampler.set_epoch(told)
-        self._told = told
+            epoch = self._epochs.next if pending is None else int(pending["epoch"])
+            self.sampler.set_epoch(epoch)
+        self._sampler_epoch = epoch
 
     def _get_iterator(self) -> Any:
-        """For torch's __iter__: an epoch of a data set written in Python."""
+        """Return an iterator over an epoch of a data set written in Python. torch's __iter__ calls this."""
         if self.num_workers == 0 or self._gathered() is not None:
             return SingleIterator(self)
         self.check_worker_number_rationality()
         return WorkerIterator(self)
 
     def _gathered(self) -> Gather | None:
-        """What takes whole batches of a data set of tensors at once, which no worker would do faster."""
+        """Return what gathers whole batches of a data set of tensors, which no worker would do faster."""
         if self.compile is False or not self._auto_collation or self.num_workers and self.worker_init_fn:
             return None
         if self._gather is None or self._gather.changed():
@@ -411,14 +440,14 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return self._gather
 
     def _device_of_python(self) -> str | None:
-        """Where batches of a data set written in Python go."""
+        """Return the device that batches of a data set written in Python are copied to."""
         device = resolved(device_name(self.device))
         if device is not None and not has_cuda():
-            raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or is a build without CUDA")
+            raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or was built without CUDA")
         return device
 
     def _sample_seed(self) -> int | None:
-        """Where each sample is seeded by itself: what its seeds follow from."""
+        """Return the seed for seed_by="sample"; None for seed_by="worker"."""
         if self.seed_by != "sample":
             return None
         if self.seed is not None:
@@ -428,48 +457,71 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     # ---- resume ----
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader stands: a small dict of plain values, the same on every rank. It is valid for
-        any number of threads afterwards and, without a sampler, for any world_size.
+        """Return the loader's position, for `load_state_dict` of another loader.
 
-        Of a data set written in Python it holds what the sampler needs to draw the same order, and the states
-        of data sets (or iterators of iterable ones) that have state_dict and load_state_dict. Iterable data
-        sets need the same num_workers again.
+        The state is the same on every rank. It can be loaded with any number of threads and, without a sampler,
+        with any world_size. For a data set written in Python it holds what the sampler needs to draw the same
+        order, and the states of data sets (or of iterators of iterable ones) that have state_dict and
+        load_state_dict; iterable data sets need the same num_workers again.
 
-        After an exception from next it names the batch that failed, so that load_state_dict tries that batch
-        again; next goes on with the one behind it."""
+        After an exception from `next()` the state points to the batch that failed, so that `load_state_dict` tries
+        that batch again, whereas `next()` continues with the one after it.
+
+        Returns:
+            A small dict of plain values.
+        """
         if self._native is None:
             return self._epochs.state(self)
         return self._native.place().as_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next iterator resumes where the state was taken. A sampler of yours is drawn again, and must
-        give what it gave then (or have state_dict and load_state_dict itself, which are then called)."""
+        """Make the next iterator resume where the state was saved.
+
+        A sampler is drawn from again, and must give what it gave before, unless it has state_dict and
+        load_state_dict itself, which are then called.
+
+        Args:
+            state: What `state_dict` returned.
+
+        Raises:
+            ValueError: The state is not one of a stoker.DataLoader, or was saved with another seed.
+        """
         if self._native is None:
             self._epochs.resume(state)
-            self._told = epoch_told(self.sampler, self.batch_sampler)
+            self._sampler_epoch = sampler_epoch(self.sampler, self.batch_sampler)
         else:
             self._native.resume(Place.from_dict(state))
 
     # ---- what happened ----
 
-    def stats(self) -> dict[str, Any]:
-        """Where the time went, since the threads were started: seconds in each stage (summed over the
-        workers) and its share, waiting, memory, the first batch, and what a device was given. "tuning" says how
-        many workers work, batches are kept ready and samples read ahead now, how often that was moved, what
-        limits the loader, and the last move in words. "notes" are
-        sentences on what is slower than it could be, and why. Of a data set written in Python: batches,
-        samples that failed, and how long next() took in all and for the first batch."""
+    def stats(self) -> Stats:
+        """Return where the time went since the threads were started.
+
+        Returns:
+            A dict that prints as a table; `stoker.stats.Stats` describes its keys.
+        """
         if self._native is None:
-            return {**self._epochs.stats(), "workers": self.num_workers}
+            return self._epochs.stats(self.num_workers)
         return self._native.stats()
 
     def bad_samples(self) -> list[dict[str, Any]]:
-        """The samples that failed (the latest 1,024): sample, epoch, status and reason of each."""
+        """Return the samples that could not be read or decoded.
+
+        Returns:
+            The latest 1,024 of them, each a dict of `sample`, `epoch`, `status` and `reason`.
+        """
         return list(self._epochs.bad) if self._native is None else self._native.ledger()
 
     def explain(self) -> Plan:
-        """The plan as a table, to be printed: what runs in the engine, what in Python, why, and what would
-        change that. Its `rows` have the same as values: stage, where, why, remedy."""
+        """Return the plan: what runs in the engine, what in Python, why, and what would change that.
+
+        Returns:
+            A table as text. Its `rows` have the same as values: stage, where, why, remedy.
+
+        >>> loader = stoker.DataLoader([1, 2, 3], batch_size=2)
+        >>> loader.explain().rows[0].where
+        'this process'
+        """
         if self._native is not None:
             return engine_plan(self)
         return python_plan(self) if self._gathered() is None else gather_plan(self)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets: folders of images, encoded images in memory, and the archives of stoker.archives.
+"""Data sets: folders of images and sounds, encoded images in memory, archives, tables, and combinations of these.
 
 >>> from stoker import datasets
->>> data = datasets.ImageFolder("images")       # one sub-folder for each class
+>>> data = datasets.ImageFolder("images")       # one subfolder per class
 >>> data.classes, len(data)
 (['cat', 'dog'], 12)
 >>> image, label = data[0]                       # without a transform: the pixels, height x width x 3
@@ -57,7 +57,7 @@ __all__ = [
 
 
 class _Folder(EngineDataset):
-    _extensions: Sequence[str] | None = None  # None: those of images
+    _extensions: Sequence[str] | None = None  # None: those of image files
 
     def __init__(self, root: Any, transform: Any, index_dir: Any, allow_empty: bool) -> None:
         super().__init__(transform)
@@ -68,7 +68,7 @@ class _Folder(EngineDataset):
         self._engine()
 
     def _open(self) -> _ext.Dataset:
-        os.scandir(self.root).close()  # Python's own exceptions for a folder that is not there
+        os.scandir(self.root).close()  # raises Python's usual exceptions if the folder does not exist
         try:
             return _ext.Dataset.open(
                 f"{self._scheme}:{os.fsdecode(self.root)}",
@@ -91,7 +91,7 @@ class _Folder(EngineDataset):
 
     @property
     def samples(self) -> list[tuple[str, int]]:
-        """(path, label) of each sample."""
+        """The path and the label of each sample."""
         if self._samples is None:
             engine = self._engine()
             self._samples = [(engine.name(i), label) for i, label in enumerate(self.targets)]
@@ -102,10 +102,27 @@ class _Folder(EngineDataset):
 
 
 class ImageFolder(Classes, _Folder):
-    """Images in one sub-folder for each class, in the order of torchvision's ImageFolder.
+    """Images in one subfolder per class, in the order of torchvision's ImageFolder.
 
-    `index_dir` is a folder to keep the list of files in; it is used again as long as the tree is
-    unchanged, so that a million files need not be listed anew.
+    Args:
+        root: The folder.
+        transform: One of stoker.transforms or torchvision's, applied to each image.
+        target_transform: Must be None; the argument exists so that positional arguments match torchvision's.
+        loader: Must be None: the engine decodes files itself.
+        is_valid_file: Must be None: files are chosen by their extension.
+        allow_empty: Accept class folders without images.
+        index_dir: A folder to keep the list of files in. It is reused as long as the tree is unchanged, so that a
+            million files need not be listed again.
+
+    Raises:
+        FileNotFoundError: The folder does not exist, or has no class folders, or a class has no images.
+        NotImplementedError: target_transform, loader or is_valid_file is given.
+
+    >>> data = stoker.datasets.ImageFolder("images", T.Compose([T.Resize((32, 32)), T.ToTensor()]))
+    >>> data.class_to_idx, data.samples[0]
+    ({'cat': 0, 'dog': 1}, ('images/cat/0.png', 0))
+    >>> tuple(data[0][0].shape)
+    (3, 32, 32)
     """
 
     _scheme = "folder"
@@ -127,23 +144,46 @@ class ImageFolder(Classes, _Folder):
             (
                 "is_valid_file",
                 is_valid_file,
-                "files are chosen by extension; on_error='skip' of the DataLoader deals with bad ones",
+                "files are chosen by extension; DataLoader(on_error='skip') handles bad ones",
             ),
         ):
             if value is not None:
-                raise NotImplementedError(f"ImageFolder cannot take {name}={value!r}: {remedy}")
+                raise NotImplementedError(f"stoker.datasets.ImageFolder does not support {name}={value!r}: {remedy}")
         super().__init__(root, transform, index_dir, allow_empty)
 
     @property
     def imgs(self) -> list[tuple[str, int]]:
-        """The same as samples."""
+        """The same as `samples`, as in torchvision."""
         return self.samples
 
 
 class AudioFolder(Classes, _Folder):
-    """Sounds in one sub-folder for each class. `transform` is one of stoker.audio; without one, the samples
-    are as the files have them. A sample is (sound, label); a loader gives [sounds, labels], or
-    [sounds, lengths, labels] where the transform leaves lengths that differ."""
+    """Sounds in one subfolder per class: WAV, FLAC, Ogg, Opus and MP3 files.
+
+    A sample is (sound, label). Batches are [sounds, labels], or [sounds, lengths, labels] if the transform does not
+    give all sounds the same length; sounds are then padded with zeros.
+
+    Args:
+        root: The folder.
+        transform: One of stoker.audio. Without one, the samples are as they are in the files.
+        allow_empty: Accept class folders without sounds.
+        index_dir: A folder to keep the list of files in.
+
+    Raises:
+        FileNotFoundError: The folder does not exist, or has no class folders, or a class has no sounds.
+        TypeError: The transform works on images.
+
+    >>> import os, wave
+    >>> from stoker import audio as A
+    >>> os.makedirs("sounds/hum")
+    >>> with wave.open("sounds/hum/0.wav", "wb") as file:
+    ...     file.setparams((1, 2, 8000, 0, "NONE", ""))
+    ...     file.writeframes(bytes(20))
+    >>> data = stoker.datasets.AudioFolder("sounds", A.PadTrim(16))
+    >>> sound, label = data[0]
+    >>> tuple(sound.shape), label, data.classes
+    ((1, 16), 0, ['hum'])
+    """
 
     _scheme = "folder"
     _extensions = audio.EXTENSIONS
@@ -154,13 +194,25 @@ class AudioFolder(Classes, _Folder):
         transform = audio.Decode() if transform is None else transform
         if not audio.is_on_sounds(transform):
             raise TypeError(
-                f"transform={transform!r} works on images: AudioFolder wants those of stoker.audio"
+                f"transform={transform!r} works on images: AudioFolder requires one of stoker.audio"
             )
         super().__init__(root, transform, index_dir, allow_empty)
 
 
 class FlatFolder(_Folder):
-    """All images below a folder, in sorted order, with label 0."""
+    """All images below a folder, in sorted order, with label 0.
+
+    Args:
+        root: The folder.
+        transform: One of stoker.transforms or torchvision's, applied to each image.
+        index_dir: A folder to keep the list of files in.
+
+    Raises:
+        FileNotFoundError: The folder does not exist, or has no images.
+
+    >>> len(stoker.datasets.FlatFolder("images"))
+    12
+    """
 
     _scheme = "flat"
 
@@ -169,7 +221,15 @@ class FlatFolder(_Folder):
 
 
 class ImageBytes(EngineDataset):
-    """Encoded images that are in memory already; they are kept, not copied.
+    """Encoded images in memory. They are not copied.
+
+    Args:
+        images: Encoded images as bytes, or other objects with the buffer protocol.
+        labels: A label for each image; by default 0.
+        transform: One of stoker.transforms or torchvision's, applied to each image.
+
+    Raises:
+        ValueError: There are more or fewer labels than images.
 
     >>> image = open("images/cat/0.png", "rb").read()
     >>> data = ImageBytes([image, image], labels=[3, 4])

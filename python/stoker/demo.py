@@ -2,7 +2,7 @@
 """The demonstration: one epoch with torch's DataLoader, one with Stoker, side by side.
 
     stoker demo                     # or: python -m stoker.demo
-    stoker demo --data train        # a folder of your own, one sub-folder a class
+    stoker demo --data train        # your own folder, with one subfolder per class
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-STAGES = {"read": "waiting for a file's bytes", "decode": "JPEG to pixels",
-          "augment": "crop, resize, flip, normalise", "slot": "waiting for the consumer"}
+STAGES = {"read": "waiting for the bytes of a file", "decode": "JPEG to pixels",
+          "augment": "crop, resize, flip, normalize", "slot": "waiting for the consumer"}
 
 
-# ---- one epoch, in a process of its own ------------------------------------------------------------
+# ---- one epoch, in a separate process --------------------------------------------------------------
 
 
 def torch_loader(folder, workers, batch):
@@ -46,13 +46,13 @@ def stoker_loader(folder, workers, batch):
 
 
 def cpu_seconds():
-    """Of this process and of its worker processes, once they have ended."""
+    """Return the CPU time of this process, and of its worker processes that have ended."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def measure(kind, folder, workers, batch):
-    """Loads one epoch and tells the parent about it, a line of JSON at a time."""
+    """Load one epoch, and report to the parent in lines of JSON."""
     loader = {"torch": torch_loader, "stoker": stoker_loader}[kind](folder, workers, batch)
     cpu, start = cpu_seconds(), time.perf_counter()
     images = 0
@@ -113,7 +113,7 @@ def process_tree(root):
 
 
 def memory_of(pids):
-    """Bytes held; a page that k processes share counts 1/k for each."""
+    """Return the bytes held by processes; a page that k processes share counts 1/k for each."""
     total = 0
     for pid in pids:
         try:
@@ -126,7 +126,8 @@ def memory_of(pids):
 
 
 def run_epoch(screen, kind, label, folder, workers, batch, total):
-    """One epoch in a child process: its answer, with `memory` (the peak beyond what imports took)."""
+    """Run one epoch in a child process. Return its answer, with the peak of its memory (`memory`), and how much of that
+    came after the imports (`memory_beyond`)."""
     command = [sys.executable, "-m", "stoker.demo", "--measure", kind, "--data", str(folder),
                "--workers", str(workers), "--batch-size", str(batch)]
     lines = queue.Queue()
@@ -148,7 +149,7 @@ def run_epoch(screen, kind, label, folder, workers, batch, total):
                 line = ""
             if line is None:
                 break
-            if time.monotonic() - sampled > 0.15:  # looking costs CPU time, which both loaders need
+            if time.monotonic() - sampled > 0.15:  # sampling costs CPU time, which both loaders need
                 sampled = time.monotonic()
                 peak = max(peak, memory_of(process_tree(child.pid)))
             if not line.startswith("{"):
@@ -162,7 +163,7 @@ def run_epoch(screen, kind, label, folder, workers, batch, total):
                 answer = said["answer"]
         errors = child.stderr.read()
     if child.returncode or not answer:
-        raise RuntimeError((errors.strip().splitlines() or ["it ended without a word"])[-1])
+        raise RuntimeError((errors.strip().splitlines() or ["it ended without a message"])[-1])
     answer["memory"] = peak
     answer["memory_beyond"] = max(peak - base, 0)
     screen.end(f"{label:<22} {answer['images']:,} images in {answer['seconds']:.2f} s")
@@ -170,17 +171,17 @@ def run_epoch(screen, kind, label, folder, workers, batch, total):
 
 
 def table(screen, torch, stoker):
-    """The comparison, or Stoker's column alone when there is no torch."""
+    """Print the comparison, or Stoker's column only if there is no torch."""
     def rate(a):
         return a["images"] / a["seconds"]
 
     rows = [
-        ("images/s", "{:,.0f}", rate, lambda t, s: f"{s / t:.1f} times"),
-        ("first batch, s", "{:.2f}", lambda a: a["first_batch"], lambda t, s: f"{t / s:.1f} times sooner"),
+        ("images/s", "{:,.0f}", rate, lambda t, s: f"{s / t:.1f}x"),
+        ("first batch, s", "{:.2f}", lambda a: a["first_batch"], lambda t, s: f"{t / s:.1f}x sooner"),
         ("CPU s per 1,000 images", "{:.2f}", lambda a: 1000 * a["cpu"] / a["images"],
-         lambda t, s: f"{s / t:.2f} of it"),
-        ("memory, MB", "{:,.0f}", lambda a: a["memory"] / 1e6, lambda t, s: f"{s / t:.2f} of it"),
-        ("  of it for loading", "{:,.0f}", lambda a: a["memory_beyond"] / 1e6, lambda t, s: ""),
+         lambda t, s: f"{100 * s / t:.0f} %"),
+        ("memory, MB", "{:,.0f}", lambda a: a["memory"] / 1e6, lambda t, s: f"{100 * s / t:.0f} %"),
+        ("  used for loading", "{:,.0f}", lambda a: a["memory_beyond"] / 1e6, lambda t, s: ""),
     ]
     print()
     print(" " * 26 + (f"{'torch DataLoader':>18}" if torch else "") + f"{'Stoker':>12}")
@@ -192,7 +193,7 @@ def table(screen, torch, stoker):
 
 
 def stages(stats):
-    print("\nWhere the time of Stoker's workers went")
+    print("\nWhere the time of Stoker's workers goes")
     for name, remark in STAGES.items():
         share = stats["stages"][name]["share"]
         print(f"  {name:<9}{100 * share:5.1f} %  {'#' * round(24 * share):<24}  {remark}")
@@ -216,7 +217,7 @@ def is_there(*modules):
 
 
 def plain_folder(root, count, progress):
-    """Images without Pillow: pixels as they are (PPM), of smooth noise."""
+    """Make images without Pillow: uncompressed pixels (PPM) of noise."""
     import numpy as np
     root.mkdir(parents=True, exist_ok=True)
     for number in range(count):
@@ -227,7 +228,7 @@ def plain_folder(root, count, progress):
             noise = rng.integers(0, 256, (375 // 5, 500 // 5, 3), np.uint8).repeat(5, 0).repeat(5, 1)
             part = path.with_suffix(".part")
             part.write_bytes(b"P6\n500 375\n255\n" + noise.tobytes())
-            part.rename(path)  # what has its name is whole
+            part.rename(path)  # a file with the final name is complete
         progress(number + 1)
     return root
 
@@ -242,7 +243,7 @@ def generated(args, progress):
 
 
 def prepare(screen, args):
-    """The folder of images, all of them read once so that both loaders find them in memory."""
+    """Return the folder of images and their number. All are read once, so that both loaders find them in memory."""
     if args.data:
         folder = Path(args.data)
     else:
@@ -290,7 +291,7 @@ def main():
         import stoker
         args.workers = stoker.cpus()
     if args.workers < 1 or args.images < 1 or args.batch_size < 1:
-        parser.error("--workers, --images and --batch-size are at least 1")
+        parser.error("--workers, --images and --batch-size must be at least 1")
     if args.measure:
         measure(args.measure, args.data, args.workers, args.batch_size)
         return

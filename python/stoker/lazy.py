@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Custom data sets at the engine's speed: images that are decoded when it is known what of them is wanted.
+"""Custom data sets at the engine's speed: images are decoded once it is known which part of them is needed.
 
-While lazy images are on, PIL.Image.open gives images of Pillow's whose pixels are not made yet, and transforms
-of torchvision's that are called with one run in the engine. They are on in worker processes of
-stoker.DataLoader, in the process itself while it fetches, and inside `with lazy_images():`.
+While lazy images are on, PIL.Image.open returns Pillow images that are not decoded yet, and transforms of torchvision
+that are called with one run in the engine. They are on in worker processes of stoker.DataLoader, in the process itself
+while it fetches samples, and inside `with lazy_images():`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from collections.abc import Callable
 from typing import Any
 
 _lock = threading.Lock()
-_contexts = 0  # how many want the patches
-_undo: dict[str, Callable[[], None]] = {}  # of each patch that is in place
+_contexts = 0  # how many need the patches
+_undo: dict[str, Callable[[], None]] = {}  # how to undo each patch that is in place
 _everywhere = False
 
 
 class _Here(threading.local):
-    depth = 0  # of the contexts that this thread is in
+    depth = 0  # how many contexts this thread is in
 
 
 _here = _Here()
 
 
 def _is_on() -> bool:
-    """Whether an image that this thread has opened is to be lazy."""
+    """Return whether images that this thread opens are lazy."""
     if not (_everywhere or _here.depth):
         return False
     look()
@@ -66,7 +66,7 @@ _PATCHES: dict[str, Callable[[str], Callable[[], None]]] = {
 
 
 def look() -> None:
-    """Patches what has been imported since."""
+    """Patch modules that were imported in the meantime."""
     if len(_undo) == len(_PATCHES):
         return
     for name in _PATCHES:
@@ -77,14 +77,14 @@ def look() -> None:
 
 
 def _is_imported(name: str) -> bool:
-    """Wholly: a module is in sys.modules while it is still being imported."""
+    """Return whether a module is completely imported: it is in sys.modules while it is still being imported."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     return module is not None and not getattr(spec, "_initializing", False)
 
 
 def _begin() -> None:
-    """Patches Pillow's open alone: whether transforms matter is seen when it is called."""
+    """Patch Pillow's open only. Transforms are patched when it is called."""
     global _contexts
     with _lock:
         _contexts += 1
@@ -102,14 +102,21 @@ def _end() -> None:
 
 
 def everywhere() -> None:
-    """For a worker process: on, in all of its threads, until it ends."""
+    """Turn lazy images on in all threads of a worker process, until it ends."""
     global _everywhere
     _everywhere = True
     _begin()
 
 
 class lazy_images:  # noqa: N801 (called like a function)
-    """A context in which images are lazy that this thread opens.
+    """A context manager: images that this thread opens with Pillow inside it are lazy.
+
+    `Image.open` of an ordinary JPEG returns a Pillow image that is not decoded yet; `convert("RGB")`, `copy` and
+    `crop` keep it so. torchvision's transforms (v1 or v2) that are called with one run in the engine, on the part of
+    the file that they need, with torchvision's result to the bit. Any other access to the pixels decodes the image,
+    with Pillow's bytes. Unusual files are left to Pillow, with its errors.
+
+    stoker.DataLoader turns this on while it runs data sets written in Python, unless compile=False.
 
     >>> from PIL import Image
     >>> with stoker.lazy_images():
@@ -120,7 +127,7 @@ class lazy_images:  # noqa: N801 (called like a function)
 
     def __enter__(self) -> lazy_images:
         with contextlib.suppress(ImportError):
-            import PIL.Image  # noqa: F401 (so that its open is ours whenever it is called)
+            import PIL.Image  # noqa: F401 (imported now, so that its open can be patched)
         return self._enter()
 
     def _enter(self) -> lazy_images:
@@ -134,6 +141,6 @@ class lazy_images:  # noqa: N801 (called like a function)
 
 
 class fetching(lazy_images):  # noqa: N801
-    """The same around a data set that may have nothing to do with images: Pillow is not imported for it."""
+    """The same for a data set that may not use images: it does not import Pillow."""
 
     __enter__ = lazy_images._enter

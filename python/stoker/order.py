@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of an epoch where Python has a say in it: samplers, and the draws that torch would make."""
+"""The order of an epoch, as far as Python determines it: samplers, and the draws that torch would make."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PART = 1 << 18  # samples drawn from a sampler at a time
 
 
 class Given(NamedTuple):
-    """What the engine is told about an epoch."""
+    """The order of an epoch, or of a part of it, for the engine."""
 
-    indices: np.ndarray | None  # None: the engine knows the order itself
-    sizes: np.ndarray | None  # of the batches, where they differ
-    largest: int  # batch size
-    origin: dict[str, Any] | None  # how to get the same again, for the saved state
-    more: bool = False  # a sampler has more than this
-    repeated: np.ndarray | None = None  # of each sample, whether it came before; None: the engine looks itself
-    first_position: int = 0  # samples and batches of the epoch before these
-    first_batch: int = 0
+    indices: np.ndarray | None  # None: the engine computes the order
+    sizes: np.ndarray | None  # of the batches, if they differ
+    largest: int  # the largest batch size
+    origin: dict[str, Any] | None  # how to draw the same again, for the saved state
+    more: bool = False  # the sampler has more than this
+    repeated: np.ndarray | None = None  # whether each sample came before; None: the engine determines it
+    first_position: int = 0  # samples of the epoch before these
+    first_batch: int = 0  # batches of the epoch before these
 
     def start_arguments(self) -> dict[str, Any]:
         return {
@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 
 def engine_kind(loader: Native) -> str:
-    """The engine's name for the loader's order."""
+    """Return the engine's name for the loader's order."""
     if loader.sampler is not None or loader.batch_sampler is not None or _as_random_sampler(loader):
         return "given"
     if not loader.shuffle:
@@ -54,7 +54,7 @@ def engine_kind(loader: Native) -> str:
 
 
 def _as_random_sampler(loader: Native) -> bool:
-    """Whether torch's generator draws the order, as in torch's RandomSampler."""
+    """Return whether a torch generator draws the order, as in torch's RandomSampler."""
     return (
         loader.shuffle
         and loader.order == "torch"
@@ -64,8 +64,8 @@ def _as_random_sampler(loader: Native) -> bool:
 
 
 class Draws:
-    """The order of one epoch, as Python draws it: all at once where that is a permutation, and from a
-    sampler as far as is needed, since samplers may have no end."""
+    """Draws the order of one epoch in Python: a permutation at once, and samples of a sampler only as far as needed,
+    since samplers may be infinite."""
 
     def __init__(self, loader: Native) -> None:
         self._loader = loader
@@ -79,15 +79,15 @@ class Draws:
         return self._parts is not None
 
     def next(self, pending: Place | None) -> Given:
-        """The first part of the epoch, or the next. With `pending`, the part in which it was left."""
+        """Return the first part of the epoch, or the next. With `pending`, begin with the part where it was left."""
         if self._parts is None:
             self._parts = _parts_of(self._loader, pending)
         return next(self._parts)
 
 
 def _parts_of(loader: Native, pending: Place | None) -> Iterator[Given]:
-    """No method of Draws: a generator that knows who holds it would be freed by the garbage collector alone, and the
-    engine, with its memory on a GPU, along with it."""
+    """Yield the parts of an epoch. This is not a method of Draws: a generator with a reference to its holder would only
+    be freed by the garbage collector, and the engine, with its memory on a GPU, along with it."""
     size = loader.batch_size or 1
     if _as_random_sampler(loader):
         indices, origin = _random_sampler(loader, pending)
@@ -101,7 +101,7 @@ def _parts_of(loader: Native, pending: Place | None) -> Iterator[Given]:
 
 
 def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
-    """The parts from the one on in which the epoch was left."""
+    """Yield the parts from the one in which the epoch was left."""
     origin = pending.origin if pending is not None and pending.cursor is not None else None
     if origin is None:
         yield from parts
@@ -115,13 +115,13 @@ def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
             wanted = -1
     if wanted >= 0:
         raise ValueError(
-            "the sampler gives another order than when the state was saved, so the epoch cannot "
-            "be taken up. Give it the same seed (or generator state) and epoch as then"
+            "the sampler gives another order than when the state was saved, so the epoch cannot be resumed. Give it the "
+            "same seed (or generator state) and epoch as when the state was saved"
         )
 
 
 class _Parts:
-    """Makes parts of an epoch, and knows what lay before each: samples that come again are drawn for anew."""
+    """Makes parts of an epoch, and remembers what came before each: repeated samples get new random draws."""
 
     def __init__(self, loader: Native) -> None:
         self._count = len(loader.compiled.handle)
@@ -163,8 +163,8 @@ class _Parts:
 
 
 def _unshared_rank(loader: Native) -> int:
-    """This process's rank, where a sampler may give several ranks the same samples (as repeated augmentation does):
-    no two of them are to be augmented alike. 0 where the ranks share samples out."""
+    """Return this process's rank if a sampler may give several ranks the same samples (as repeated augmentation does),
+    which must be augmented differently; 0 if each sample goes to one rank."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return 0
@@ -175,7 +175,7 @@ def _unshared_rank(loader: Native) -> int:
 
 
 def _sampled(loader: Native, size: int) -> Iterator[Given]:
-    """What a sampler gives, in parts of whole batches."""
+    """Yield what a sampler gives, in parts of whole batches."""
     samples = map(operator.index, loader.sampler)
     part_size = max(_PART // size, 1) * size
     part = np.fromiter(itertools.islice(samples, part_size), np.int64)
@@ -189,7 +189,7 @@ def _sampled(loader: Native, size: int) -> Iterator[Given]:
 
 
 def _batched(loader: Native) -> Iterator[Given]:
-    """What a batch sampler gives."""
+    """Yield what a batch sampler gives, in parts."""
     batches = iter(loader.batch_sampler)
     part = _some_batches(batches)
     parts = _Parts(loader)
@@ -197,7 +197,7 @@ def _batched(loader: Native) -> Iterator[Given]:
         following = _some_batches(batches)
         sizes = np.array([len(batch) for batch in part], np.uint32)
         if not sizes.all():
-            raise ValueError("batch_sampler gave an empty batch")
+            raise ValueError("batch_sampler gave an empty batch: each must have at least one sample")
         indices = np.concatenate([np.zeros(0, np.int64), *part])
         yield parts.part(indices, sizes, int(sizes.max(initial=1)), bool(following))
         if not following:
@@ -220,7 +220,7 @@ def _check(indices: np.ndarray, count: int) -> np.ndarray:
     indices = np.where(indices < 0, indices + count, indices)
     wrong = (indices < 0) | (indices >= count)
     if wrong.any():
-        raise IndexError(f"the sampler gave sample {indices[wrong][0]}, and there are {count}")
+        raise IndexError(f"the sampler gave sample {indices[wrong][0]}, but there are only {count} samples")
     return indices
 
 
@@ -240,15 +240,15 @@ def _draws_a_base_seed(loader: Native) -> bool:
 
 
 def _base_seed(generator: Any) -> None:
-    """The seed for its workers that each iterator of torch's draws before anything else."""
+    """Draw the base seed of workers, which each iterator of torch draws first."""
     import torch
 
     torch.empty((), dtype=torch.int64).random_(generator=generator)
 
 
 def _random_sampler(loader: Native, pending: Place | None) -> tuple[np.ndarray, dict[str, Any]]:
-    """torch's RandomSampler: a permutation from a seed drawn from torch's own generator, or from the one
-    given, which then also makes a second permutation that nobody looks at."""
+    """Draw as torch's RandomSampler does: a permutation from a seed drawn from torch's default generator, or from the
+    given generator, which also draws a second permutation that is not used."""
     import torch
 
     count = len(loader.compiled.handle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a loader stands, as plain values."""
+"""The position of a loader as plain values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Place:
-    """A place in an epoch."""
+    """A position in an epoch."""
 
     epoch: int
     seed: int
-    cursor: bytes | None  # the engine's; None: at the beginning
+    cursor: bytes | None  # the engine's position; None: the beginning
     origin: dict[str, Any] | None  # how Python can draw the order again
-    more: bool = False  # whether a sampler has more to give than was drawn so far
+    more: bool = False  # whether the sampler has more than was drawn so far
 
     def at(self, cursor: bytes) -> Place:
         return replace(self, cursor=cursor)
@@ -34,7 +34,7 @@ class Place:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Place:
         if not isinstance(state, dict) or state.get("stoker") != VERSION:
-            raise ValueError("this is no state of a stoker.DataLoader, or of another version")
+            raise ValueError("this is not a state of a stoker.DataLoader, or is of another version")
         cursor = state.get("cursor")
         return cls(
             int(state["epoch"]),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Realistic JPEG sets without a download.
+"""Realistic JPEG data sets without a download.
 
-The pictures have what matters to a decoder in photographs: a 1/f spectrum, sharp edges where one thing
-hides another ("dead leaves"), fine texture, and colour that follows brightness. Sizes, bytes and chroma
-sampling follow a sample of ImageNet: about 500x375 pixels and 110 KB, three quarters 4:4:4.
+The pictures have the properties of photographs that matter to a decoder: a 1/f spectrum, sharp edges where one object
+occludes another ("dead leaves"), fine texture, and colour that is correlated with brightness. Sizes, bytes and chroma
+subsampling follow a sample of ImageNet: about 500x375 pixels and 110 KB, three quarters 4:4:4.
 
     from stoker.synth import make_folder
-    root = make_folder("data", count=500, seed=1)     # an ImageFolder, reused when it is already there
+    root = make_folder("data", count=500, seed=1)     # an ImageFolder, reused if it exists
 
 The same seed gives the same files (with the same NumPy and Pillow).
 """
@@ -15,13 +15,14 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-VERSION = 1  # raise it when the pictures change: kept folders are then made anew
+VERSION = 1  # increase it when the pictures change, so that existing folders are replaced
 _BANK_SIDE = 1024
 _TEXTURES = 10
 
@@ -30,13 +31,13 @@ _SIZES = [
     (500, 375, 0.44), (500, 333, 0.15), (375, 500, 0.12), (333, 500, 0.06), (500, 500, 0.03),
     (640, 480, 0.03),
 ]
-# Pillow's name of the chroma sampling, progressive, share
+# Pillow's name of the chroma subsampling, progressive, share
 _KINDS = [("4:4:4", False, 0.76), ("4:2:0", False, 0.19), ("4:2:2", False, 0.02), ("4:2:0", True, 0.01),
           ("grey", False, 0.02)]
 
 
 def _field(rng: np.random.Generator, slope: float) -> np.ndarray:
-    """A field of mean 0 and deviation 1 whose amplitudes fall as 1/f**slope."""
+    """Return a field of mean 0 and standard deviation 1 with a 1/f**slope spectrum."""
     side = _BANK_SIDE
     spectrum = np.fft.rfft2(rng.standard_normal((side, side), dtype=np.float32))
     fy = np.fft.fftfreq(side)[:, None]
@@ -50,9 +51,13 @@ def _field(rng: np.random.Generator, slope: float) -> np.ndarray:
 
 
 class Painter:
-    """Paints the pictures of one seed; ``picture(n)`` is a function of (seed, n) alone."""
+    """Paints the pictures of one seed. ``picture(n)`` depends on (seed, n) only.
 
-    def __init__(self, seed: int = 1):
+    Args:
+        seed: The seed.
+    """
+
+    def __init__(self, seed: int = 1) -> None:
         self.seed = seed
         rng = np.random.default_rng([seed, 0])
         self._textures = [self._texture(rng) for _ in range(_TEXTURES)]
@@ -70,7 +75,7 @@ class Painter:
         return Image.merge("YCbCr", [Image.fromarray(p.clip(0, 255).astype(np.uint8)) for p in planes])
 
     def _patch(self, rng: np.random.Generator, width: int, height: int) -> Image.Image:
-        """A piece of a texture, with a zoom, contrast and tint of its own."""
+        """Return a piece of a texture with random zoom, contrast and tint."""
         zoom = float(rng.choice([0.5, 1.0, 1.0, 1.6]))
         w = min(max(int(width * zoom), 1), _BANK_SIDE)
         h = min(max(int(height * zoom), 1), _BANK_SIDE)
@@ -85,7 +90,7 @@ class Painter:
         return patch.point(np.concatenate(table).clip(0, 255).astype(np.uint8).tolist())
 
     def _leaf(self, rng: np.random.Generator, image: Image.Image) -> None:
-        """One thing in front of what is there: its outline is an edge."""
+        """Paint an object in front of the others: its outline is an edge."""
         side = min(image.size)
         size = int(side * 0.1 / rng.uniform(0.08, 1.0) ** 0.8) + 6
         w = max(int(size * rng.uniform(0.5, 1.6)), 4)
@@ -117,7 +122,7 @@ class Painter:
         return int(rng.integers(120, 600)), int(rng.integers(120, 600))
 
     def image(self, number: int) -> Image.Image:
-        """The picture before it is encoded, in YCbCr."""
+        """Return picture ``number`` before it is encoded, in YCbCr."""
         rng = np.random.default_rng([self.seed, 1, number])
         width, height = self._size(rng)
         image = self._patch(rng, width, height)
@@ -136,7 +141,7 @@ class Painter:
         return Image.new("YCbCr", (width, height), (128, 128, 128))
 
     def picture(self, number: int) -> bytes:
-        """Picture ``number`` as JPEG bytes."""
+        """Return picture ``number`` as JPEG bytes."""
         rng = np.random.default_rng([self.seed, 2, number])
         image = self.image(number)
         quality = int(rng.choice([75, 85, 90, 94, 96, 97], p=[0.06, 0.10, 0.18, 0.22, 0.32, 0.12]))
@@ -153,11 +158,22 @@ class Painter:
         return out.getvalue()
 
 
-def make_folder(root: str | os.PathLike, count: int = 500, seed: int = 1, classes: int = 10,
-                progress=None) -> Path:
-    """Makes ``root`` an ImageFolder of ``count`` pictures, or leaves it when it already is that one.
+def make_folder(root: str | os.PathLike[str], count: int = 500, seed: int = 1, classes: int = 10,
+                progress: Callable[[int], None] | None = None) -> Path:
+    """Create a folder of pictures for ImageFolder, or reuse it if it was made with the same arguments.
 
-    ``progress``, if given, is called with the number of pictures done so far.
+    Args:
+        root: The folder.
+        count: The number of pictures.
+        seed: Determines the pictures.
+        classes: The number of class folders.
+        progress: Called with the number of pictures that are done.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: The folder exists, is not empty, and was not made by this function.
     """
     root = Path(root)
     stamp = root / ".synth.json"
@@ -168,13 +184,13 @@ def make_folder(root: str | os.PathLike, count: int = 500, seed: int = 1, classe
     except (OSError, ValueError):
         pass
     if root.exists() and not stamp.exists() and any(root.iterdir()):
-        raise FileExistsError(f"{root} exists and was not made by stoker.synth: name another folder")
+        raise FileExistsError(f"{root} exists and was not made by stoker.synth: choose another folder")
     paths = [root / f"class_{n % classes:03d}" / f"{n:06d}.jpg" for n in range(count)]
     for old in root.glob("class_*/*.jpg"):
         old.unlink()
     for parent in {p.parent for p in paths}:
         parent.mkdir(parents=True, exist_ok=True)
-    stamp.write_text("{}")  # ours, and not finished
+    stamp.write_text("{}")  # marks the folder as ours, but not finished
     painter = Painter(seed)
     workers = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(workers) as pool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transforms of torchvision that the engine has, with torchvision's names, arguments and defaults.
+"""The transforms of torchvision that the engine implements, with torchvision's names, arguments and defaults.
 
-A transform only describes what is to be done; the engine does it, in its threads, fused where it can:
+A transform is a description. The engine does the work in its threads, and fuses steps where it can:
 
 >>> from stoker import transforms as T
 >>> train = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(),
@@ -9,9 +9,9 @@ A transform only describes what is to be done; the engine does it, in its thread
 >>> print(T.Resize(256))
 Resize(size=256, interpolation=bilinear, max_size=None, antialias=True)
 
-Each may also be called with one image, a PIL image or a height x width x 3 array of uint8. As long as no
-transform made a tensor of it, the answer is such an array again; afterwards it is a tensor (torch's, if
-torch is installed) of channels x height x width. What is drawn differs from call to call:
+Each transform may also be called with one image, a PIL image or a uint8 array of shape height x width x 3. The result
+is such an array again, or, once a transform has made a tensor, a tensor (torch's, if torch is installed) of shape
+channels x height x width. Random draws differ from call to call:
 
 >>> import numpy as np
 >>> T.Resize((20, 30))(np.zeros((40, 60, 3), np.uint8)).shape
@@ -19,8 +19,8 @@ torch is installed) of channels x height x width. What is drawn differs from cal
 >>> tuple(T.ToTensor()(np.zeros((40, 60, 3), np.uint8)).shape)
 (3, 40, 60)
 
-MixUp, CutMix and RandomChoice of them work on whole batches: they are no part of a data set's transform
-but of DataLoader(batch_transforms=...).
+MixUp, CutMix and RandomChoice of them work on whole batches: pass them as DataLoader(batch_transforms=...), not as a
+data set's transform.
 """
 
 from __future__ import annotations
@@ -73,8 +73,20 @@ __all__ = [
 
 
 class Resize(Transform):
-    """To `size`: an int is the length of the smaller side, a pair is (height, width). The result is what
-    Pillow gives, byte for byte; that always smooths (antialias has no effect, as in torchvision)."""
+    """Resize the image. The result is equal to Pillow's, byte for byte.
+
+    Args:
+        size: An int is the length of the smaller side, a pair is (height, width).
+        interpolation: An InterpolationMode (this module's or torchvision's), its name, or Pillow's number.
+        max_size: With an int as size: a limit for the larger side, which takes precedence.
+        antialias: No effect, as in torchvision for PIL images: Pillow always antialiases.
+
+    Raises:
+        TypeError, ValueError: As torchvision's Resize.
+
+    >>> T.functional_apply(T.Resize(24), np.zeros((48, 64, 3), np.uint8)).shape
+    (3, 24, 32)
+    """
 
     def __init__(
         self,
@@ -120,7 +132,14 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """The middle of the image, padded with black where it is too small."""
+    """Crop the middle of the image. An image that is too small is padded with black.
+
+    Args:
+        size: An int for a square, or (height, width).
+
+    >>> T.functional_apply(T.CenterCrop((32, 100)), np.zeros((48, 64, 3), np.uint8)).shape
+    (3, 32, 100)
+    """
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = pair(size, SIZE_MESSAGE)
@@ -133,8 +152,19 @@ class CenterCrop(Transform):
 
 
 class Pad(Transform):
-    """Wider on all sides. `padding` is one number, (sides, top and bottom), or (left, top, right,
-    bottom)."""
+    """Pad the image.
+
+    Args:
+        padding: A number for all sides, (left and right, top and bottom), or (left, top, right, bottom).
+        fill: The value of new pixels for "constant": a number, or one for each channel.
+        padding_mode: "constant", "edge", "reflect" or "symmetric".
+
+    Raises:
+        TypeError, ValueError: As torchvision's Pad.
+
+    >>> T.functional_apply(T.Pad((1, 2)), np.zeros((48, 64, 3), np.uint8)).shape
+    (3, 52, 66)
+    """
 
     def __init__(
         self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
@@ -157,7 +187,21 @@ class Pad(Transform):
 
 
 class RandomCrop(Transform):
-    """A piece of the given size from anywhere, after padding if asked."""
+    """Crop the image at a random position.
+
+    Args:
+        size: An int for a square, or (height, width).
+        padding: Pad the image first, as in Pad; None does not.
+        pad_if_needed: Pad images that are smaller than `size`. Without it they are an error.
+        fill: As in Pad.
+        padding_mode: As in Pad.
+
+    Raises:
+        TypeError, ValueError: As torchvision's RandomCrop.
+
+    >>> T.functional_apply(T.RandomCrop(32, padding=4), np.zeros((32, 32, 3), np.uint8), seed=1).shape
+    (3, 32, 32)
+    """
 
     def __init__(
         self,
@@ -189,7 +233,21 @@ class RandomCrop(Transform):
 
 
 class RandomResizedCrop(Transform):
-    """A piece of random area and shape, resized: the usual augmentation for training."""
+    """Crop a random part of the image, with random area and aspect ratio, and resize it.
+
+    Args:
+        size: The size of the result: an int for a square, or (height, width).
+        scale: The range of the part's area, as a fraction of the image's.
+        ratio: The range of the part's aspect ratio, width / height.
+        interpolation: As in Resize.
+        antialias: No effect, as in torchvision for PIL images.
+
+    Raises:
+        TypeError, ValueError: As torchvision's RandomResizedCrop.
+
+    >>> T.functional_apply(T.RandomResizedCrop(24), np.zeros((48, 64, 3), np.uint8), seed=1).shape
+    (3, 24, 24)
+    """
 
     def __init__(
         self,
@@ -223,12 +281,12 @@ class RandomResizedCrop(Transform):
         )
 
 
-class _WithChance(Transform):
+class _WithProbability(Transform):
     _name = ""
 
     def __init__(self, p: float) -> None:
         if not 0 <= p <= 1:
-            raise ValueError(f"p={p} is no probability")
+            raise ValueError(f"p={p} is not a probability: it must be from 0 to 1")
         self.p = p
 
     def _spec(self) -> str:
@@ -238,8 +296,18 @@ class _WithChance(Transform):
         return f"{type(self).__name__}(p={self.p})"
 
 
-class RandomHorizontalFlip(_WithChance):
-    """Mirrored left to right, with probability p."""
+class RandomHorizontalFlip(_WithProbability):
+    """Flip the image left to right with probability `p`.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomHorizontalFlip(p=1), np.arange(6, dtype=np.uint8).reshape(1, 2, 3)).tolist()
+    [[[3, 0]], [[4, 1]], [[5, 2]]]
+    """
 
     _name = "random_horizontal_flip"
 
@@ -247,8 +315,18 @@ class RandomHorizontalFlip(_WithChance):
         super().__init__(p)
 
 
-class RandomVerticalFlip(_WithChance):
-    """Turned upside down, with probability p."""
+class RandomVerticalFlip(_WithProbability):
+    """Flip the image upside down with probability `p`.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.functional_apply(T.RandomVerticalFlip(p=1), np.arange(6, dtype=np.uint8).reshape(2, 1, 3)).tolist()
+    [[[3], [0]], [[4], [1]], [[5], [2]]]
+    """
 
     _name = "random_vertical_flip"
 
@@ -256,8 +334,18 @@ class RandomVerticalFlip(_WithChance):
         super().__init__(p)
 
 
-class RandomGrayscale(_WithChance):
-    """All colour taken out, with probability p."""
+class RandomGrayscale(_WithProbability):
+    """Remove the colour with probability `p`. The number of channels stays the same.
+
+    Args:
+        p: The probability.
+
+    Raises:
+        ValueError: `p` is not from 0 to 1.
+
+    >>> T.RandomGrayscale(p=0.2)
+    RandomGrayscale(p=0.2)
+    """
 
     _name = "random_grayscale"
 
@@ -266,7 +354,17 @@ class RandomGrayscale(_WithChance):
 
 
 class Grayscale(Transform):
-    """All colour taken out; one channel, or three alike."""
+    """Remove the colour.
+
+    Args:
+        num_output_channels: 1, or 3 for three equal channels.
+
+    Raises:
+        ValueError: Another number of channels.
+
+    >>> T.functional_apply(T.Grayscale(), np.zeros((48, 64, 3), np.uint8)).shape
+    (1, 48, 64)
+    """
 
     def __init__(self, num_output_channels: int = 1) -> None:
         if num_output_channels not in (1, 3):
@@ -281,7 +379,20 @@ class Grayscale(Transform):
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue, each by a random factor, in random order."""
+    """Change brightness, contrast, saturation and hue by random factors, in random order.
+
+    Args:
+        brightness: The range of the factor: a number x means from max(0, 1 - x) to 1 + x, a pair is (min, max).
+        contrast: The same for contrast.
+        saturation: The same for saturation.
+        hue: The range of the shift, within -0.5 to 0.5: a number x means from -x to x, a pair is (min, max).
+
+    Raises:
+        TypeError, ValueError: As torchvision's ColorJitter.
+
+    >>> T.ColorJitter(brightness=0.4, hue=(-0.1, 0.1))
+    ColorJitter(brightness=(0.6, 1.4), contrast=None, saturation=None, hue=(-0.1, 0.1))
+    """
 
     def __init__(
         self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0
@@ -329,7 +440,18 @@ class ColorJitter(Transform):
 
 
 class GaussianBlur(Transform):
-    """Blurred by a Gaussian of random sigma; within one level of torchvision's."""
+    """Blur the image with a Gaussian of random sigma. The result is within one level of torchvision's.
+
+    Args:
+        kernel_size: The size of the kernel, odd: an int, or a pair.
+        sigma: The range of sigma as (min, max), or a fixed sigma.
+
+    Raises:
+        ValueError: As torchvision's GaussianBlur.
+
+    >>> T.GaussianBlur(5, sigma=(0.1, 2.0))
+    GaussianBlur(kernel_size=(5, 5), sigma=(0.1, 2.0))
+    """
 
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)
@@ -356,7 +478,12 @@ class GaussianBlur(Transform):
 
 
 class ToTensor(Transform):
-    """From bytes to float32 in [0, 1], channels first."""
+    """Convert the image to a float32 tensor in [0, 1], channels first.
+
+    >>> image = np.full((2, 2, 3), 255, np.uint8)
+    >>> float(T.functional_apply(T.ToTensor(), image).max())
+    1.0
+    """
 
     _makes_tensor = True
 
@@ -365,7 +492,11 @@ class ToTensor(Transform):
 
 
 class PILToTensor(Transform):
-    """Channels first, still uint8."""
+    """Convert the image to a uint8 tensor, channels first.
+
+    >>> T.functional_apply(T.PILToTensor(), np.zeros((48, 64, 3), np.uint8)).dtype
+    dtype('uint8')
+    """
 
     _makes_tensor = True
 
@@ -374,7 +505,18 @@ class PILToTensor(Transform):
 
 
 class ConvertImageDtype(Transform):
-    """To another type; from uint8 to floats in [0, 1]. Comes after ToTensor or PILToTensor."""
+    """Convert a tensor to another type. uint8 becomes floats in [0, 1]. It must come after ToTensor or PILToTensor.
+
+    Args:
+        dtype: "uint8", "float32", "float16" or "bfloat16", also as torch's or NumPy's type.
+
+    Raises:
+        ValueError: Another type.
+
+    >>> half = T.Compose([T.PILToTensor(), T.ConvertImageDtype("float16")])
+    >>> T.functional_apply(half, np.zeros((48, 64, 3), np.uint8)).dtype
+    dtype('float16')
+    """
 
     _makes_tensor = _wants_tensor = True
 
@@ -387,7 +529,17 @@ class ConvertImageDtype(Transform):
 
 
 class Normalize(Transform):
-    """(value - mean) / std for each channel. Comes after ToTensor or ConvertImageDtype."""
+    """Compute (value - mean) / std for each channel. It must come after ToTensor or ConvertImageDtype.
+
+    Args:
+        mean: A number for each channel.
+        std: A number for each channel.
+        inplace: No effect.
+
+    >>> floats = T.Compose([T.ToTensor(), T.Normalize([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])])
+    >>> float(T.functional_apply(floats, np.zeros((48, 64, 3), np.uint8)).min())
+    -1.0
+    """
 
     _makes_tensor = _wants_tensor = True
 
@@ -404,7 +556,21 @@ class Normalize(Transform):
 
 
 class RandomErasing(Transform):
-    """A rectangle overwritten, with probability p. Comes after ToTensor."""
+    """Overwrite a random rectangle with probability `p`. It must come after ToTensor.
+
+    Args:
+        p: The probability.
+        scale: The range of the rectangle's area, as a fraction of the image's.
+        ratio: The range of the rectangle's aspect ratio.
+        value: What to write: a number, one for each channel, or "random" for noise.
+        inplace: No effect.
+
+    Raises:
+        TypeError, ValueError: As torchvision's RandomErasing.
+
+    >>> T.RandomErasing(p=0.25)
+    RandomErasing(p=0.25, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, inplace=False)
+    """
 
     _makes_tensor = _wants_tensor = True
 

@@ -223,7 +223,7 @@ def test_two_ranks_see_everything_once(runs):
 def test_options_that_torch_has_not_go_along(runs):
     for rank in runs["options"]:
         assert rank["batch"] == ["torch.float16", True, 4] and rank["asked"] == ["skip", 5]
-        assert "share that out again" in rank["refused"] and rank["pickled"] == ["stoker.dataloader", True, True]
+        assert "would divide again" in rank["refused"] and rank["pickled"] == ["stoker.dataloader", True, True]
         assert rank["foreign"] == "torch.utils.data.dataloader" and rank["restored"]
 
 

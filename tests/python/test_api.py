@@ -382,7 +382,7 @@ def test_order_indices():
         1,
         3,
     }
-    with pytest.raises(ValueError, match="3 for 4"):
+    with pytest.raises(ValueError, match="3 values for 4"):
         stoker.order_indices(4, kind="weighted", weights=[1, 1, 1])
     with pytest.raises(TypeError, match="colour"):
         stoker.order_indices(4, colour=1)

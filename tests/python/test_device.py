@@ -54,9 +54,9 @@ def test_without_a_gpu_the_engine_says_so(tree, output):
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({"device": "cuda", "output": "numpy"}, "NumPy's arrays lie in the CPU's memory"),
+        ({"device": "cuda", "output": "numpy"}, "NumPy arrays are in CPU memory"),
         ({"device": "tpu"}, "neither 'cpu' nor 'cuda'"),
-        ({"augment_on": "gpu"}, "none of 'auto', 'cpu', 'cuda'"),
+        ({"augment_on": "gpu"}, "not one of 'auto', 'cpu', 'cuda'"),
         ({"augment_on": "cuda"}, "needs device"),
         ({"output": "jax"}, "'dlpack'"),
     ],

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 
+import numpy as np
 import pytest
 import stoker
 from conftest import picture
-from stoker import transforms
+from stoker import audio, transforms
 
-MODULES = ["stoker", "stoker.dataloader", "stoker.datasets", "stoker.transforms"]
+MODULES = ["stoker", "stoker.audio", "stoker.dataloader", "stoker.datasets", "stoker.transforms"]
 
 
 @pytest.fixture()
@@ -23,14 +25,17 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-WITHIN = ["stoker._fields", "stoker._mix", "stoker._open", "stoker._steps", "stoker.archives"]
+WITHIN = ["stoker._fields", "stoker._install", "stoker._mix", "stoker._open", "stoker._steps", "stoker._tables",
+          "stoker._verdict", "stoker.archives", "stoker.lazy", "stoker.stats"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*MODULES, *WITHIN])
 def test_examples(name, in_folder):
     module = importlib.import_module(name)
     result = doctest.testmod(
-        module, extraglobs={"stoker": stoker, "T": transforms}, optionflags=doctest.ELLIPSIS
+        module,
+        extraglobs={"stoker": stoker, "T": transforms, "A": audio, "np": np},
+        optionflags=doctest.ELLIPSIS,
     )
     assert result.attempted > 0
     assert result.failed == 0
@@ -43,3 +48,19 @@ def test_everything_public_is_explained(name):
         thing = getattr(module, public)
         if callable(thing):
             assert thing.__doc__, f"{name}.{public} has no docstring"
+
+
+def test_everything_public_has_annotations():
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for public in module.__all__:
+            thing = getattr(module, public)
+            if isinstance(thing, type) and thing.__module__.startswith("stoker."):
+                members = {key: inspect.unwrap(value) for key, value in vars(thing).items() if inspect.isfunction(value)}
+                functions = {f"{public}.{key}": value for key, value in members.items() if key[0] != "_" or key == "__init__"}
+            else:
+                functions = {public: thing} if inspect.isfunction(thing) else {}
+            for where, function in functions.items():
+                named = inspect.signature(function).parameters
+                lacking = [p for p in named if p != "self" and p not in function.__annotations__]
+                assert not lacking and "return" in function.__annotations__, f"{name}.{where}: {lacking}"

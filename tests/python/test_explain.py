@@ -30,12 +30,14 @@ def test_the_plan_of_the_engine(tree):
     ]
     assert all(row.where == "engine, 2 threads" for row in plan.rows[:-2])
     assert plan.rows[-2].where == "2 of 2 threads active, 2 batches kept ready, up to 64 read ahead"
-    assert plan.rows[-2][2:] == ("not moved so far", "leave out num_workers")
+    assert plan.rows[-2][2:] == ("not changed so far", "remove num_workers")
     assert plan.rows[-1].remedy == "device='cuda'"
     assert plan == repr(plan) == str(plan) and plan.splitlines()[0].split() == [
         "stage", "runs", "in", "why", "what", "would", "change", "it"
     ]  # fmt: skip
     assert max(map(len, plan.splitlines())) < 300
+    page = plan._repr_html_()
+    assert page.count("<tr>") == 1 + len(plan.rows) and "<td" in page and "device=&#x27;cuda&#x27;" in page
 
 
 def test_labels_in_python(tmp_path):

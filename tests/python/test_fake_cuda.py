@@ -114,7 +114,7 @@ def test_streams_wait_and_are_marked(run):
                 images.__dlpack__(stream=wrong)
                 print("taken")
             except ValueError as error:
-                assert "no CUDA stream" in str(error)
+                assert "not a CUDA stream" in str(error)
         for options in ({"dl_device": (1, 0)}, {"dl_device": (2, 1)}, {"copy": True}):
             try:
                 labels.__dlpack__(**options)

@@ -183,7 +183,7 @@ def _as_module(folder):
     for name, arguments in {
         "module": ["-m", "tool", "x"], "package": ["-m", "kit", "y", "-m"], "absent": ["absent.py"],
         "no module": ["-m", "no_such_module"], "nothing": [], "no name": ["-m"], "option": ["-x", "y"],
-        "help": ["--help"], "folder": ["."],
+        "help": ["--help"], "version": ["-V"], "folder": ["."],
     }.items():
         with open("out", "w+") as file:
             child = os.fork()
@@ -224,6 +224,7 @@ def test_modules_and_mistakes(tmp_path):
     assert got["absent"] == [2, "python -m stoker: can't open file 'absent.py': No such file or directory\n"]
     assert got["folder"][0] == 2 and "directory" in got["folder"][1] and got["folder"][1].count("\n") == 1
     assert got["no module"][0] == 2 and "no_such_module" in got["no module"][1]
-    for name in ("nothing", "no name", "option"):
-        assert got[name][0] == 2 and got[name][1].startswith("usage: python -m stoker"), name
+    for name, said in {"nothing": "a script is required", "no name": "-m requires", "option": "unknown option '-x'"}.items():
+        assert got[name][0] == 2 and got[name][1].startswith(f"python -m stoker: {said}"), name
     assert got["help"][0] == 0 and "torchrun" in got["help"][1]
+    assert got["version"] == [0, f"stoker {stoker.__version__}\n"]

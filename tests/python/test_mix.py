@@ -136,9 +136,9 @@ def test_choice_keeps_to_its_chances():
             return self, None
 
     mixing = T.RandomChoice([Note(num_classes=2), Note(num_classes=3)], p=[1, 3])
-    from stoker._mix import Chance
+    from stoker._mix import DrawKey
 
-    picked = [mixing._apply(None, None, Chance(1, 0, n))[0].num_classes for n in range(4000)]
+    picked = [mixing._apply(None, None, DrawKey(1, 0, n))[0].num_classes for n in range(4000)]
     assert abs(picked.count(3) / 4000 - 0.75) < 0.03
 
 
@@ -186,9 +186,9 @@ def test_one_sample_alone(tree):
     "options, text",
     [
         ({"batch_size": None, "batch_transforms": T.MixUp()}, "single samples"),
-        ({"output": "numpy", "batch_transforms": T.MixUp()}, "torch's tensors"),
+        ({"output": "numpy", "batch_transforms": T.MixUp()}, "torch tensors"),
         ({"batch_transforms": T.MixUp(num_classes=2)}, "the data set has 3"),
-        ({"batch_transforms": [T.ToTensor()]}, "no transform of batches"),
+        ({"batch_transforms": [T.ToTensor()]}, "cannot be one of batch_transforms"),
     ],
 )
 def test_refusals_of_the_loader(tree, options, text):
@@ -211,7 +211,7 @@ def test_other_refusals(tree, even_tree):
     with pytest.raises(TypeError, match="bytes"):
         next(iter(loader(even_tree, T.MixUp(), transform=T.PILToTensor())))
     unnamed = stoker.datasets.ImageBytes(*zip(*_encoded(tree), strict=True), T.ToTensor())
-    with pytest.raises(ValueError, match="does not say"):
+    with pytest.raises(ValueError, match="does not have named classes"):
         stoker.DataLoader(unnamed, 4, batch_transforms=T.MixUp())
 
 

@@ -179,7 +179,7 @@ def test_another_order_is_noticed():
     loader.load_state_dict(state)
     with pytest.raises(ValueError, match="another order than when the state was saved"):
         iter(loader)
-    with pytest.raises(ValueError, match="no state of a stoker"):
+    with pytest.raises(ValueError, match="not a state of a stoker"):
         loader.load_state_dict({"epoch": 1})
 
 

@@ -213,7 +213,7 @@ def test_refused(numbered, monkeypatch, more, error, said):
             stoker.DataLoader(data, **{"shard": True, **more})
 
 
-@pytest.mark.parametrize("rank, said", [("2", "RANK=2 and WORLD_SIZE=2"), ("x", "no number")])
+@pytest.mark.parametrize("rank, said", [("2", "RANK=2 and WORLD_SIZE=2"), ("x", "not a number")])
 def test_a_bad_environment_is_named(monkeypatch, rank, said):
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", "2")
