@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples, the demo and the program run as a user runs them."""
+import json
 import os
 import re
 import runpy
@@ -158,15 +159,15 @@ def test_help(arguments):
 
 @pytest.mark.parametrize("arguments, said", [
     (["bnech"], "Did you mean 'bench'?"),
-    (["frobnicate"], "stoker --help"),
+    (["frobnicate"], "stoker help"),
     (["--verzion"], "no option"),
     (["bench"], "which data set"),
-    (["bench", "a", "b"], "one too many"),
+    (["bench", "a", "b"], "unexpected argument 'b'"),
     (["bench", "a", "--worker", "2"], "Did you mean '--workers'?"),
-    (["bench", "a", "--workers", "none"], "wants a number"),
-    (["bench", "a", "--workers=0"], "wants a number"),
-    (["bench", "a", "--seconds"], "wants a number"),
-    (["info", "a", "b"], "does not know"),
+    (["bench", "a", "--workers", "none"], "--workers must be a whole number from 1 to 1024, not 'none'"),
+    (["bench", "a", "--workers=0"], "from 1 to 1024, not '0'"),
+    (["bench", "a", "--seconds"], "--seconds requires a value: seconds from 0.1 to 3600"),
+    (["info", "a", "b"], "unexpected argument 'b'"),
 ])
 def test_usage_errors_exit_2_with_one_sentence(arguments, said):
     got = stoker(*arguments)
@@ -175,7 +176,7 @@ def test_usage_errors_exit_2_with_one_sentence(arguments, said):
 
 def test_no_command_shows_help_and_exits_2():
     got = stoker()
-    assert got.returncode == 2 and "usage: stoker" in got.stdout
+    assert got.returncode == 2 and "usage: stoker" in got.stderr and not got.stdout
 
 
 def test_info_lists_codecs_kernels_and_ops():
@@ -229,6 +230,14 @@ def test_demo_shows_both_loaders(folder):
     for word in ("torch DataLoader", "Stoker", "images/s", "first batch", "CPU s per 1,000", "memory", "decode"):
         assert word in got.stdout, got.stdout
     assert "\033" not in got.stdout and "\r" not in got.stdout
+
+
+def test_demo_as_json(folder):
+    got = stoker("demo", "--data", folder, "--workers", "1", "--batch-size", "8", "--json")
+    assert got.returncode == 0, got.stderr
+    shown = json.loads(got.stdout)
+    assert shown["stoker"]["images"] == 24 and shown["stoker"]["images_per_second"] > 0
+    assert set(shown["stage_shares"]) == {"read", "decode", "augment", "slot"} and "torch" in shown
 
 
 def test_demo_without_images_is_one_sentence(tmp_path):
