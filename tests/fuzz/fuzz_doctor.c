@@ -36,7 +36,7 @@ static void make_facts(struct dr_process *process)
     process->trainer = -1;
     if (dr_facts_of(&facts, &run, -1, NULL))
         return;
-    if (facts.step < 0 || facts.wait < 0 || !(facts.step_count > 0) || facts.stall_share > 1 + 1e-9)
+    if (facts.step < 0 || facts.wait < 0 || isnan(facts.step) != !facts.step_count || facts.stall_share > 1 + 1e-9)
         abort();
     if (dr_trace_of(&trace, &plan, &facts) && plan.workers < 64 && plan.prefetch < 64) {
         struct dr_outcome outcome;
