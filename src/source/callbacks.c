@@ -1,4 +1,4 @@
-/* callbacks.c - samples that the caller's own functions read
+/* callbacks.c - samples read by the caller's functions
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,11 +9,11 @@
 struct callbacks {
     struct stoker_callbacks calls;
     void *cookie;
-    pthread_mutex_t *labels; /* label is promised one thread at a time */
+    pthread_mutex_t *labels; /* serializes `label`, as the API promises */
     pthread_mutex_t lock;
 };
 
-/* The first call offers this much room, so that most samples need no second. */
+/* The first call offers this much room, so that most samples need only one call. */
 enum { FIRST_ROOM = 128 * 1024, ATTEMPTS = 8 };
 
 static uint64_t callbacks_count(const void *self)
@@ -32,14 +32,15 @@ static int64_t callbacks_label(const void *self, uint64_t sample)
     return label;
 }
 
-/* Nobody but the loader itself cancels, ends an epoch or knows of forks: a source that says so has failed. */
-static int status_of(int said)
+/* Only the loader itself reports cancellation, the end of an epoch or forks: if a callback returns one
+ * of these codes, its read has failed. */
+static int status_of(int returned)
 {
-    const bool own = said == STOKER_ECANCELED || said == STOKER_EFORK;
-    return said < 0 && said >= STOKER_ETRANSIENT && !own ? said : STOKER_EIO;
+    const bool own = returned == STOKER_ECANCELED || returned == STOKER_EFORK;
+    return returned < 0 && returned >= STOKER_ETRANSIENT && !own ? returned : STOKER_EIO;
 }
 
-static int refused(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)
+static int read_failed(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)
 {
     char name[40];
     const int code = status_of(status);
@@ -47,7 +48,7 @@ static int refused(int status, uint64_t sample, struct stoker_error *said, struc
     said->message[sizeof said->message - 1] = '\0';
     if (said->message[0])
         return st_fail(err, code, "%s: %.900s", name, said->message);
-    return st_fail(err, code, "%s: the source's read returned %d", name, status);
+    return st_fail(err, code, "%s: the read callback returned %d without a message", name, status);
 }
 
 static int callbacks_read(void *self, uint64_t sample, struct st_buffer *into, struct stoker_error *err)
@@ -63,14 +64,14 @@ static int callbacks_read(void *self, uint64_t sample, struct st_buffer *into, s
         const int status =
             own->calls.read(own->cookie, sample, into->data, into->capacity, &size, &said);
         if (status)
-            return refused(status, sample, &said, err);
+            return read_failed(status, sample, &said, err);
         if (size <= into->capacity) {
             into->size = size;
             return 0;
         }
         needed = size;
     }
-    return st_fail(err, STOKER_EIO, "sample %llu: the source's read asked for a larger buffer %d times",
+    return st_fail(err, STOKER_EIO, "sample %llu: the read callback asked for a larger buffer %d times",
                    (unsigned long long)sample, ATTEMPTS);
 }
 
@@ -97,7 +98,7 @@ int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_c
                               void *cookie, struct stoker_error *err)
 {
     if (!callbacks->read)
-        return st_fail(err, STOKER_EINVAL, "a source of callbacks needs a read function");
+        return st_fail(err, STOKER_EINVAL, "a callback data set requires a read function");
     struct stoker_dataset *data = st_dataset_new(&st_source_callbacks);
     if (!data)
         return st_fail(err, STOKER_ENOMEM, "out of memory");

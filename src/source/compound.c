@@ -1,8 +1,8 @@
-/* compound.c - data sets made of others: what Concat, Subset and Mix share
+/* compound.c - data sets made of other data sets: shared by concat, subset and mix
  *
- * Where all parts can say where their bytes lie, so can the whole, and the reader fetches them as it
- * does theirs. Else the whole reads its samples itself. The reader takes either all or none from memory,
- * so that parts in memory and parts in files are read too.
+ * If all parts can locate their bytes, so can the compound, and the reader fetches them. Otherwise the
+ * compound reads its samples itself. The reader requires all samples or none to be in memory, so a mix
+ * of parts in memory and parts in files is read by the compound as well.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ struct compound {
     void *map;
     uint32_t field_count;
     struct st_field fields[ST_FIELDS_MAX];
-    bool classes; /* all parts have the same */
+    bool classes; /* all parts have the same classes */
 };
 
 static const struct st_field image_and_label[] = {
@@ -48,7 +48,7 @@ static const struct st_field *fields_of(const struct stoker_dataset *part, uint3
     return image_and_label;
 }
 
-/* Makes `field` fit both; false when nothing does. */
+/* Generalizes `field` to cover both; false if that is impossible. */
 static bool widen(struct st_field *field, const struct st_field *other)
 {
     const bool numbers =
@@ -63,7 +63,7 @@ static bool widen(struct st_field *field, const struct st_field *other)
     return true;
 }
 
-static int unite_fields(struct compound *whole, uint32_t part, struct stoker_error *err)
+static int merge_fields(struct compound *whole, uint32_t part, struct stoker_error *err)
 {
     uint32_t count;
     const struct st_field *fields = fields_of(whole->parts[part], &count);
@@ -73,14 +73,16 @@ static int unite_fields(struct compound *whole, uint32_t part, struct stoker_err
         return 0;
     }
     if (count != whole->field_count)
-        return st_fail(err, STOKER_EINVAL, "data set %u has %u fields, and data set 0 has %u", part,
-                       count, whole->field_count);
+        return st_fail(err, STOKER_EINVAL,
+                       "data set %u has %u fields, but data set 0 has %u; all parts need "
+                       "the same fields",
+                       part, count, whole->field_count);
     for (uint32_t k = 0; k < count; k++)
         if (!widen(&whole->fields[k], &fields[k]))
             return st_fail(err, STOKER_EINVAL,
-                           "data set %u: field %u (%.200s) is %s, in data set 0 (%.200s) it is %s", part,
-                           k, fields[k].name, st_field_kind_name(fields[k].kind), whole->fields[k].name,
-                           st_field_kind_name(whole->fields[k].kind));
+                           "data set %u: field %u (%.200s) is %s, but in data set 0 (%.200s) it is %s",
+                           part, k, fields[k].name, st_field_kind_name(fields[k].kind),
+                           whole->fields[k].name, st_field_kind_name(whole->fields[k].kind));
     return 0;
 }
 
@@ -95,7 +97,8 @@ static bool same_classes(const struct stoker_dataset *a, const struct stoker_dat
     return true;
 }
 
-/* Whether the reader can go by what parts say: all do, and all or none are in memory. */
+/* Whether the reader can use the parts' locations: all parts have them, and all or none are in
+ * memory. */
 static bool can_locate(struct stoker_dataset *const *parts, uint32_t count)
 {
     bool files = false, memory = false;
@@ -202,7 +205,7 @@ static void compound_keep(void *self, uint64_t bytes)
         st_dataset_keep(whole->parts[i], bytes / whole->part_count);
 }
 
-/* That of the first part that has something to say. */
+/* The note of the first part that has one. */
 static const char *compound_note(const void *self)
 {
     const struct compound *whole = self;
@@ -231,27 +234,27 @@ static void compound_close(void *self)
     }
 
 static const struct st_source located = COMPOUND(.locate = compound_locate);
-static const struct st_source read_by_itself = COMPOUND(.read = compound_read);
+static const struct st_source reads_itself = COMPOUND(.read = compound_read);
 
 int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *parts,
                     uint32_t part_count, uint64_t count, st_compound_find *find, void *map,
                     struct stoker_error *err)
 {
     struct stoker_dataset *data =
-        st_dataset_new(can_locate(parts, part_count) ? &located : &read_by_itself);
+        st_dataset_new(can_locate(parts, part_count) ? &located : &reads_itself);
     struct compound *whole = data ? data->self : NULL;
     struct stoker_dataset **held = whole ? st_calloc(part_count, sizeof *held) : NULL;
     if (!held) {
         st_dataset_drop(data);
         free(map);
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a data set of data sets");
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a data set of %u parts", part_count);
     }
     *whole = (struct compound){.parts = held, .count = count, .find = find, .map = map, .classes = true};
     int rc = 0;
     for (uint32_t i = 0; i < part_count && !rc; i++) {
         held[whole->part_count++] = st_dataset_hold(parts[i]);
         whole->classes = whole->classes && same_classes(parts[0], parts[i]);
-        rc = unite_fields(whole, i, err);
+        rc = merge_fields(whole, i, err);
     }
     if (rc)
         st_dataset_drop(data);

@@ -1,4 +1,4 @@
-/* compound.h - data sets made of others: what Concat, Subset and Mix share
+/* compound.h - data sets made of other data sets: shared by concat, subset and mix
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@ struct st_found {
     uint64_t sample; /* of that part */
 };
 
-/* Which sample of which part a sample is: a pure function. */
+/* Maps a sample to a part and a sample of that part: a pure function. */
 typedef struct st_found st_compound_find(const void *map, uint64_t sample);
 
-/* A data set of `count` samples over parts, which it holds; `map` comes from malloc and becomes the data
- * set's own, also when this fails. All parts must have the same fields; those that have none have an
- * image and a label. */
+/* Creates a data set of `count` samples of these parts, to which it keeps references. `map` comes from
+ * malloc and is owned by the data set, also if this fails. All parts must have the same fields; parts
+ * without fields count as image and label. */
 int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *parts,
                     uint32_t part_count, uint64_t count, st_compound_find *find, void *map,
                     struct stoker_error *err);

@@ -1,4 +1,4 @@
-/* concat.c - data sets one behind the other
+/* concat.c - data sets concatenated
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,14 +8,14 @@
 
 struct starts {
     uint32_t count;
-    uint64_t ends[]; /* the sample behind each part's last */
+    uint64_t ends[]; /* one past each part's last sample */
 };
 
 static struct st_found find_part(const void *map, uint64_t sample)
 {
     const struct starts *starts = map;
     uint32_t low = 0, high = starts->count - 1;
-    while (low < high) { /* the first part that ends behind it: empty ones never do */
+    while (low < high) { /* the first part that ends after it; never an empty one */
         const uint32_t middle = low + (high - low) / 2;
         if (sample < starts->ends[middle])
             high = middle;

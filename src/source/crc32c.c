@@ -1,7 +1,7 @@
-/* crc32c.c - the checksum of Castagnoli: the choice of the way, and plain C, eight bytes a step
+/* crc32c.c - CRC-32C (Castagnoli): picks the implementation; plain C, eight bytes per step
  *
- * The tables are made anew for each long run: that takes microseconds, and what is summed takes more.
- * Short runs go bit by bit.
+ * The tables are rebuilt for each long run, which takes microseconds, less than the checksum itself.
+ * Short runs are computed bit by bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

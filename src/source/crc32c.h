@@ -1,4 +1,4 @@
-/* crc32c.h - the checksum of Castagnoli, as in iSCSI (RFC 3720)
+/* crc32c.h - CRC-32C (Castagnoli), as in iSCSI (RFC 3720)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* By the CPU's own instruction where it has one. */
+/* Uses the CPU's CRC instruction if it has one. */
 uint32_t st_crc32c(const void *data, size_t size);
-/* Goes on from the sum of what stood before; st_crc32c is this from 0. */
+/* Continues from the checksum of the preceding bytes; st_crc32c starts from 0. */
 uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size);
 
-/* The ways there are, for tests. Each works on the inverted sum. */
+/* The implementations, for tests. Each works on the inverted checksum. */
 typedef uint32_t st_crc32c_run(uint32_t inverted, const uint8_t *at, size_t size);
 st_crc32c_run st_crc32c_run_c;
 st_crc32c_run st_crc32c_run_x86; /* x86-64 with SSE 4.2 */
 st_crc32c_run st_crc32c_run_arm; /* aarch64 with the CRC extension */
-/* The one that this CPU runs. */
+/* The fastest one that this CPU supports. */
 st_crc32c_run *st_crc32c_best(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* crc32c_arm.c - the checksum of Castagnoli by Armv8's instruction: about 8 bytes in 2 cycles
+/* crc32c_arm.c - CRC-32C with the Armv8 instruction: about 8 bytes in 2 cycles
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* crc32c_x86.c - the checksum of Castagnoli by SSE 4.2's instruction: about 8 bytes in 3 cycles
+/* crc32c_x86.c - CRC-32C with the SSE 4.2 instruction: about 8 bytes in 3 cycles
  *
  * SPDX-License-Identifier: Apache-2.0
  */

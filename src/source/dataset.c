@@ -1,4 +1,4 @@
-/* dataset.c - a source with its state, counted by those who hold it
+/* dataset.c - a source and its state, reference-counted
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* field_list.c - the fields that a user asks for: "images,labels=int"
+/* field_list.c - the fields that the user requests: "images,labels=int"
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,7 +58,7 @@ bool st_looks_like_image(struct st_bytes bytes)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!memcmp(data, known[i].magic, known[i].size))
             return true;
-    const uint32_t head = st_u32(data + 14); /* of a BMP: how long its second header is */
+    const uint32_t head = st_u32(data + 14); /* of a BMP: the size of its second header */
     return (!memcmp(data, "RIFF", 4) && !memcmp(data + 8, "WEBP", 4)) ||
            (!memcmp(data, "BM", 2) && (head == 12 || (head >= 40 && head <= 124)));
 }
@@ -119,20 +119,21 @@ static int parse_one(struct st_field_wish *wish, char *from, char *end, const ch
         if (!parse_type(wish, kind))
             return st_fail(
                 err, STOKER_EINVAL,
-                "fields=%.300s: no type is called %.100s; there are image, audio, int, float, array, "
-                "text, json, bytes, and arrays of a known shape like u8[32x32x3] or f32[10]",
+                "fields=%.300s: unknown type %.100s; allowed are image, audio, int, float, array, text, "
+                "json, bytes, and dtypes with a shape such as u8[32x32x3] or f32[10]",
                 text, kind);
         wish->typed = true;
     }
-    return wish->name[0] ? 0 : st_fail(err, STOKER_EINVAL, "fields=%.300s: a name is empty", text);
+    return wish->name[0] ? 0
+                         : st_fail(err, STOKER_EINVAL, "fields=%.300s: contains an empty name", text);
 }
 
-static int check_twins(const struct st_field_list *list, const char *text, struct stoker_error *err)
+static int check_duplicates(const struct st_field_list *list, const char *text, struct stoker_error *err)
 {
     for (uint32_t i = 1; i < list->count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (!strcmp(list->wishes[i].name, list->wishes[k].name))
-                return st_fail(err, STOKER_EINVAL, "fields=%.300s: %.200s stands there twice", text,
+                return st_fail(err, STOKER_EINVAL, "fields=%.300s: %.200s is listed twice", text,
                                list->wishes[i].name);
     return 0;
 }
@@ -151,13 +152,13 @@ int st_field_list_parse(struct st_field_list *list, const char *text, struct sto
         if (list->count == ST_FIELDS_MAX)
             return st_fail(
                 err, STOKER_ELIMIT,
-                "fields=%.300s: more than %d; put numbers that belong together into one array", text,
+                "fields=%.300s: more than %d fields; combine related numbers into one array", text,
                 ST_FIELDS_MAX);
         const int rc = parse_one(&list->wishes[list->count++], from, comma, text, err);
         if (rc)
             return rc;
     }
-    return check_twins(list, text, err);
+    return check_duplicates(list, text, err);
 }
 
 void st_field_list_free(struct st_field_list *list)
@@ -178,7 +179,7 @@ void st_name_list_add(struct st_name_list *list, const char *name, size_t size)
     }
     memcpy(list->text + list->used, ", ", comma);
     list->used += comma;
-    for (size_t i = 0; i < size; i++) /* a terminal shall not obey it */
+    for (size_t i = 0; i < size; i++) /* keep control characters from reaching a terminal */
         list->text[list->used++] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
     list->text[list->used] = '\0';
 }

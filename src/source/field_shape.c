@@ -1,6 +1,6 @@
-/* field_shape.c - fields with a shape behind their type
+/* field_shape.c - fields with a shape after their type
  *
- * The shapes are taken out of the text, and the rest is a list of fields as any other.
+ * The shapes are cut out of the text; what remains is parsed as an ordinary field list.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One axis: a number, or "?" or nothing for any. */
+/* One axis: a number, or "?" or nothing for any length. */
 static bool take_axis(const char **at, int64_t *out)
 {
     const char *p = *at;
@@ -32,7 +32,7 @@ static bool take_axis(const char **at, int64_t *out)
     return some;
 }
 
-/* "[2x?]"; *at is behind it afterwards. */
+/* Parses "[2x?]" and moves *at past it. */
 static bool take_shape(const char **at, struct st_field_shape *out)
 {
     int any = 0;
@@ -46,7 +46,7 @@ static bool take_shape(const char **at, struct st_field_shape *out)
     return *(*at)++ == ']' && any <= 1;
 }
 
-/* Copies one field's text without its shape, with "array" in the place of an element type. */
+/* Copies one field's text without its shape, replacing a dtype by "array". */
 static bool copy_plain(const char **at, char **to, struct st_field_shape *shape)
 {
     const char *p = *at;
@@ -69,11 +69,11 @@ static bool copy_plain(const char **at, char **to, struct st_field_shape *shape)
 
 static int refuse(const char *text, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_EINVAL,
-                   "fields=%.300s: expected name=type, and behind a type a shape as in int[3], "
-                   "float[2x4], u8[?x32] or "
-                   "float[], with at most one axis of any length",
-                   text);
+    return st_fail(
+        err, STOKER_EINVAL,
+        "fields=%.300s: expected name=type, where the type may end in a shape such as int[3], "
+        "float[2x4], u8[?x32] or float[], with at most one axis of any length",
+        text);
 }
 
 int st_field_shapes_parse(struct st_field_list *list, struct st_field_shape shapes[ST_FIELDS_MAX],

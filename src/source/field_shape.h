@@ -1,4 +1,4 @@
-/* field_shape.h - fields with a shape behind their type: "label=int,box=float[4],mask=u8[?x224]"
+/* field_shape.h - fields with a shape after their type: "label=int,box=float[4],mask=u8[?x224]"
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,21 +7,21 @@
 
 #include "source/field_list.h"
 
-/* "[2x4]", with "[2,4]" for the same; "[]" is one axis of any length, and "?" an axis of any length: one
- * at the most. */
+/* "[2x4]" or, equivalently, "[2,4]"; "[]" is one axis of any length, and "?" marks an axis of any
+ * length. At most one axis may have any length. */
 struct st_field_shape {
     bool given;
-    bool raw; /* the type was one of elements (u8, f32, ...), which lie as they are in memory; the wish
-                 says ARRAY */
+    bool raw; /* the type was a dtype (u8, f32, ...): elements as in memory; the request's kind is ARRAY
+               */
     enum stoker_dtype dtype;
     int32_t ndim;
     int64_t shape[ST_DIMS_MAX]; /* -1: any */
 };
 
-/* As st_field_list_parse; shapes[i] belongs to the wish i. */
+/* Like st_field_list_parse; shapes[i] belongs to request i. */
 int st_field_shapes_parse(struct st_field_list *list, struct st_field_shape shapes[ST_FIELDS_MAX],
                           const char *text, struct stoker_error *err);
-/* Sets the axis that may be of any length; false when `count` elements do not fit the shape. */
+/* Fills in the axis of any length; false if `count` elements do not fit the shape. */
 bool st_field_shape_fit(const struct st_field_shape *shape, uint64_t count, int64_t out[ST_DIMS_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* files.c - files that the caller names one by one
+/* files.c - files listed one by one by the caller
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 struct files {
     uint64_t count;
-    char *text;        /* the paths, terminated, one after another */
+    char *text;        /* the paths, one after another, each NUL-terminated */
     uint64_t *offsets; /* where each begins */
     int64_t *labels;   /* NULL: all 0 */
 };
@@ -89,7 +89,7 @@ int st_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
 {
     for (uint64_t i = 0; i < count; i++)
         if (!paths[i])
-            return st_fail(err, STOKER_EINVAL, "sample %llu: no path", (unsigned long long)i);
+            return st_fail(err, STOKER_EINVAL, "sample %llu: its path is NULL", (unsigned long long)i);
     struct stoker_dataset *data = st_dataset_new(&st_source_files);
     struct files *files = data ? data->self : NULL;
     bool copied = data && copy_paths(files, paths, count);

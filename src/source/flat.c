@@ -13,7 +13,7 @@ static int flat_open(void *self, const char *path, const struct stoker_dataset_o
         return rc;
     char extensions[200];
     st_tree_extensions(opt, extensions, sizeof extensions);
-    return st_fail(err, STOKER_EINVAL, "%s: found no valid file below it. Supported extensions are: %s",
+    return st_fail(err, STOKER_EINVAL, "%s: found no valid file in it. Supported extensions are: %s",
                    path, extensions);
 }
 

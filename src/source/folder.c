@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "a, b and 7 more": the classes without a sample, as many as fit. */
+/* Lists the classes without a sample, as far as they fit: "a, b and 7 more". */
 static void list_empty(const struct st_index *index, const bool *used, char *buffer, size_t size)
 {
     const size_t reserve = 32; /* for "and 4294967295 more" */

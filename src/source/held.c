@@ -1,4 +1,4 @@
-/* held.c - a file that a source holds open for as long as it lives
+/* held.c - a file that a source keeps open for its lifetime
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An extent's fd of 0 means none, so a file may not be that of a closed standard stream. */
+/* In an extent, fd 0 means "none", so a file must not reuse the descriptor of a closed standard stream.
+ * */
 static int above_standard(int fd)
 {
     if (fd < 0 || fd > 2)
@@ -29,7 +30,7 @@ static int above_standard(int fd)
 static int open_above_standard(const char *path)
 {
     int fd;
-    do /* not to wait for ever where somebody put a pipe */
+    do /* O_NONBLOCK: opening a pipe would block forever */
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     return above_standard(fd);
@@ -40,9 +41,9 @@ int st_held_open(struct st_held *file, const char *path, struct stoker_error *er
     struct stat info;
     *file = (struct st_held){0};
     if (st_remote_is_url(path))
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%.700s: data of this kind are read from local files only; download it first",
-                       path);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%.700s: this kind of data set can only be read from local files; download it first", path);
     if (strlen(path) >= PATH_MAX)
         return st_fail_errno(err, ENAMETOOLONG, "%.200s...", path);
     file->path = strdup(path);
@@ -86,7 +87,7 @@ int st_held_open_any(struct st_held *file, const char *path, struct st_remote_st
     int rc = store ? 0 : st_remote_store_open(&own, opt, err);
     if (!rc)
         rc = open_remote(file, path, store ? store : own, err);
-    st_remote_store_drop(own); /* the object holds it now */
+    st_remote_store_drop(own); /* the object has its own reference */
     return rc;
 }
 
@@ -101,7 +102,7 @@ static int copy_all(const struct st_held *from, int fd, struct stoker_error *err
         for (uint64_t done = 0; !rc && done < size;) {
             const ssize_t put = pwrite(fd, bytes + done, size - done, (off_t)(at + done));
             if (put < 0 && errno != EINTR)
-                rc = st_fail_errno(err, errno, "%s: cannot be copied to a local file", from->path);
+                rc = st_fail_errno(err, errno, "%s: cannot copy it to a local file", from->path);
             done += put > 0 ? (uint64_t)put : 0;
         }
     }
@@ -122,7 +123,7 @@ int st_held_open_copy(struct st_held *file, const char *path, const struct stoke
     }
     const int fd = above_standard(mkostemp(file->copy, O_CLOEXEC));
     if (fd < 0)
-        return st_fail_errno(err, errno, "%s: cannot be copied to %s", file->path, file->copy);
+        return st_fail_errno(err, errno, "%s: cannot copy it to %s", file->path, file->copy);
     file->fd = fd;
     rc = copy_all(file, fd, err);
     st_remote_close(file->remote);
@@ -151,7 +152,7 @@ int st_held_read(const struct st_held *file, uint64_t offset, void *into, uint64
         if (got < 0)
             return st_fail_errno(err, errno, "%s: at byte %llu", file->path, (unsigned long long)offset);
         if (got == 0)
-            return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, where %llu more were expected",
+            return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, but %llu more bytes were expected",
                            file->path, (unsigned long long)offset, (unsigned long long)size);
         at += got;
         offset += (uint64_t)got;
@@ -165,11 +166,11 @@ static int map_remote(struct st_held *file, struct stoker_error *err)
     enum { MEMORY_PART = 4 };
     if (file->size > st_memory_limit() / MEMORY_PART)
         return st_fail(err, STOKER_ELIMIT,
-                       "%s: %llu bytes are too many to be brought into memory; download it first",
+                       "%s: at %llu bytes it is too large to load into memory; download it first",
                        file->path, (unsigned long long)file->size);
     void *map = mmap(NULL, file->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
-        return st_fail_errno(err, errno, "%s: cannot be brought into memory", file->path);
+        return st_fail_errno(err, errno, "%s: cannot load it into memory", file->path);
     file->map = map;
     return st_remote_read(file->remote, 0, map, file->size, NULL, err);
 }
@@ -180,7 +181,7 @@ int st_held_map(struct st_held *file, struct stoker_error *err)
         return map_remote(file, err);
     void *map = mmap(NULL, file->size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED)
-        return st_fail_errno(err, errno, "%s: cannot be mapped", file->path);
+        return st_fail_errno(err, errno, "%s: cannot map it into memory", file->path);
     file->map = map;
     return 0;
 }
@@ -193,7 +194,7 @@ int st_held_check(const struct st_held *file, uint64_t end, struct stoker_error 
     if (fstat(file->fd, &info))
         return st_fail_errno(err, errno, "%s", file->path);
     if ((uint64_t)info.st_size < end)
-        return st_fail(err, STOKER_EIO, "%s: was cut short while open: %llu of %llu bytes are left",
+        return st_fail(err, STOKER_EIO, "%s: was truncated while open: %llu of %llu bytes are left",
                        file->path, (unsigned long long)info.st_size, (unsigned long long)file->size);
     return 0;
 }

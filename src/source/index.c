@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC   0x7864692e6b6f7473ull /* "stok.idx", on a machine of the same byte order */
+#define MAGIC   0x7864692e6b6f7473ull /* "stok.idx" in little-endian order; marks the byte order too */
 #define VERSION 1u
 
 uint32_t st_index_sum(const uint8_t *bytes, uint64_t size)
@@ -26,7 +26,7 @@ void st_index_seal(uint8_t *bytes, uint64_t size)
     memcpy(bytes + offsetof(struct st_index_header, crc), &crc, sizeof crc);
 }
 
-/* Where the tables lie, from the counts alone; false when the sizes do not fit into 64 bits. */
+/* Computes where the tables are from the counts; false if the sizes do not fit into 64 bits. */
 static bool lay_out(struct st_index *index, const struct st_index_header *h, uint64_t *size)
 {
     const struct {
@@ -63,8 +63,8 @@ static bool lay_out(struct st_index *index, const struct st_index_header *h, uin
     return true;
 }
 
-/* Every number in the tables points into the table it is meant for. */
-static bool sound(const struct st_index *index)
+/* Every offset and index in the tables is within its bounds. */
+static bool is_valid(const struct st_index *index)
 {
     if (index->dir_count == 0 || index->dir_count >= ST_INDEX_ODD || index->class_count > UINT32_MAX ||
         index->text_size == 0 || index->text[index->text_size - 1] != '\0')
@@ -93,7 +93,7 @@ bool st_index_load(struct st_index *out, uint8_t *bytes, uint64_t size)
     memcpy(&header, bytes, sizeof header);
     if (header.magic != MAGIC || header.version != VERSION || header.size != size ||
         !lay_out(&index, &header, &expected) || expected != size ||
-        header.crc != st_index_sum(bytes, size) || !sound(&index))
+        header.crc != st_index_sum(bytes, size) || !is_valid(&index))
         return false;
     *out = index;
     return true;
@@ -108,7 +108,7 @@ void st_index_free(struct st_index *index)
 /* ---- building ---------------------------------------------------------------------------------- */
 
 struct builder {
-    struct st_scan_dir **dirs; /* in the order of the index */
+    struct st_scan_dir **dirs; /* in index order */
     uint64_t dir_count;
     uint64_t *classes, *names;
     struct st_index_dir *records;
@@ -122,7 +122,7 @@ static size_t plain_size(const struct st_scan_dir *dir)
     return dir->path_size - (dir->path_size > 0 && !dir->absent);
 }
 
-/* The order of sorted(os.walk(...)) in each class: by the path without a slash at its end. */
+/* The order of sorted(os.walk(...)) within each class: by path without the trailing slash. */
 static int by_class(const void *a, const void *b)
 {
     const struct st_scan_dir *left = *(struct st_scan_dir *const *)a,
@@ -134,7 +134,7 @@ static int by_class(const void *a, const void *b)
     return st_name_compare(left->path, plain_size(left), right->path, plain_size(right));
 }
 
-/* With the slash at the end, so that all below a folder follows it at once. */
+/* With the trailing slash, so that everything below a folder directly follows it. */
 static int by_tree(const void *a, const void *b)
 {
     const struct st_scan_dir *left = *(struct st_scan_dir *const *)a,
@@ -159,8 +159,8 @@ static void put_sample(struct builder *b, uint64_t dir, uint64_t k)
     b->sample_dirs[b->samples++] = (uint32_t)dir | (from->offsets[k] & ST_SCAN_ODD ? ST_INDEX_ODD : 0);
 }
 
-/* The samples of folder `dir` and all below it, by path: its names and its folders' names with a slash,
- * merged. Returns the first folder that is not below it. */
+/* Adds the samples of folder `dir` and everything below it, sorted by path: merges its file names with
+ * its folder names, which end in a slash. Returns the first folder that is not below it. */
 static uint64_t put_tree(struct builder *b, uint64_t dir)
 {
     const struct st_scan_dir *from = b->dirs[dir];

@@ -1,8 +1,8 @@
-/* index.h - the samples of a tree of files, as one block of bytes that can also be kept in a file
+/* index.h - the samples of a tree of files, as one block of bytes that can also be saved to a file
  *
- * Sample i is prefix + text[dirs[sample_dirs[i]].path] + text[names[i]]: 12 bytes a sample besides its
- * name. The block is a header, the key (what the index was made for), and the tables, each a multiple of
- * 8 bytes.
+ * Sample i is prefix + text[dirs[sample_dirs[i]].path] + text[names[i]]: 12 bytes per sample besides its
+ * name. The block is a header, the key (which identifies what was indexed), and the tables, each padded
+ * to a multiple of 8 bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,18 +13,18 @@
 
 struct st_index_header {
     uint64_t magic;
-    uint32_t version, crc; /* of all bytes behind this field */
+    uint32_t version, crc; /* of all bytes after this field */
     uint64_t size;         /* of the whole block */
     uint64_t key_size, class_count, dir_count, sample_count, text_size;
 };
 
 struct st_index_dir {
-    uint64_t path; /* in text: "a/b/"; of a link that leads nowhere "a/b" */
+    uint64_t path; /* in text: "a/b/"; for a dangling link "a/b" */
     struct st_stamp stamp;
     uint32_t label, unused;
 };
 
-/* In sample_dirs: the entry is a pipe, a socket or a device, which nobody should try to read. */
+/* In sample_dirs: the entry is a special file (pipe, socket or device), which must not be read. */
 #define ST_INDEX_ODD (1u << 31)
 
 struct st_index {
@@ -39,17 +39,18 @@ struct st_index {
     const char *text;
 };
 
-/* Lays out what a scan found: folder by folder in the order of their paths, or, without classes, all
- * samples in the order of their paths. The block is then the index's own. */
+/* Builds the index of a scan: folder by folder, sorted by path; without classes, all samples sorted by
+ * path. The index owns the block. */
 int st_index_build(struct st_index *out, const struct st_scan *scan, const void *key, uint64_t key_size,
                    struct stoker_error *err);
-/* Takes a block that may hold anything, aligned to 8 bytes; false when it is no sound index. On success
- * the index refers to the block, which must have come from malloc if st_index_free is to be called. */
+/* Loads an untrusted block, aligned to 8 bytes; returns false if it is not a valid index. On success the
+ * index refers to the block, which must have come from malloc if st_index_free is to be called. */
 bool st_index_load(struct st_index *out, uint8_t *bytes, uint64_t size);
 void st_index_free(struct st_index *index);
 
-/* The checksum of a block of at least a header's size, and what puts it there: needed before it is kept in a file.
- * For any block that begins as st_index_header does, up to its size. */
+/* Computes the checksum of a block of at least a header's size; st_index_seal stores it in the header,
+ * which is required before the block is saved. Both work for any block that begins like st_index_header,
+ * up to its size. */
 uint32_t st_index_sum(const uint8_t *bytes, uint64_t size);
 void st_index_seal(uint8_t *bytes, uint64_t size);
 

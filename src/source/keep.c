@@ -1,9 +1,9 @@
-/* keep.c - an index kept in a file, and used again while the tree has not changed
+/* keep.c - an index saved to a file, and reused as long as the tree has not changed
  *
- * Adding, removing or renaming an entry changes its folder's times, so it is enough to look at each
- * folder again. Two changes do not show, and do no harm: a file whose bytes change (the index says
- * nothing about them), and a link to a file whose target becomes a folder (reading that sample then says
- * so). Links that lead nowhere are looked at too, because they may come to lead to a folder.
+ * Adding, removing or renaming an entry changes its folder's times, so checking each folder is enough.
+ * Two changes go unnoticed, and do no harm: a file's bytes change (the index says nothing about them),
+ * or the target of a link to a file becomes a folder (reading that sample then fails with an error).
+ * Dangling links are checked too, because they may later point to a folder.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,17 +28,18 @@ int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uin
     struct stat info;
     if (stat(directory, &info) &&
         (errno != ENOENT || (mkdir(directory, 0777) && errno != EEXIST) || stat(directory, &info)))
-        return st_fail_errno(err, errno, "cannot keep the index in %s", directory);
+        return st_fail_errno(err, errno, "index_dir: cannot save the index in %s", directory);
     if (!S_ISDIR(info.st_mode))
-        return st_fail(err, STOKER_EINVAL, "cannot keep the index in %s: not a folder", directory);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: only has to tell a few data sets apart */
+        return st_fail(err, STOKER_EINVAL, "index_dir: cannot save the index in %s: not a folder",
+                       directory);
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: only has to distinguish a few data sets */
     for (uint64_t i = 0; i < key_size; i++)
         hash = (hash ^ ((const uint8_t *)key)[i]) * 0x100000001b3u;
     const int size =
         snprintf(out, PATH_MAX, "%s/%016llx.stoker-index", directory, (unsigned long long)hash);
     if (size < 0 || size >= PATH_MAX)
-        return st_fail(err, STOKER_EINVAL, "cannot keep the index in %.200s...: the path is too long",
-                       directory);
+        return st_fail(err, STOKER_EINVAL,
+                       "index_dir: cannot save the index in %.200s...: path too long", directory);
     return 0;
 }
 
@@ -66,7 +67,7 @@ uint8_t *st_keep_read(const char *file, uint64_t *size)
     const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return NULL;
-    /* The header is looked at before memory of the size it states is asked for. */
+    /* The header is checked before memory of the size it states is allocated. */
     if (!fstat(fd, &info) && S_ISREG(info.st_mode) && read_all(fd, (uint8_t *)&header, sizeof header) &&
         header.size == (uint64_t)info.st_size && (bytes = st_alloc_aligned(header.size)) != NULL) {
         memcpy(bytes, &header, sizeof header);
@@ -87,7 +88,7 @@ struct check {
     atomic_bool changed;
 };
 
-static bool as_it_was(const char *prefix, const struct st_index *index, uint64_t dir)
+static bool is_unchanged(const char *prefix, const struct st_index *index, uint64_t dir)
 {
     const struct st_stamp *was = &index->dirs[dir].stamp;
     const bool absent = !was->device && !was->inode && !was->modified_ns && !was->changed_ns;
@@ -111,7 +112,7 @@ static void check_dirs(void *context)
     uint64_t from;
     while (!atomic_load(&check->changed) && (from = atomic_fetch_add(&check->next, CHECK_STEP)) < count)
         for (uint64_t i = from; i < count && i < from + CHECK_STEP; i++)
-            if (!as_it_was(check->prefix, check->index, i))
+            if (!is_unchanged(check->prefix, check->index, i))
                 atomic_store(&check->changed, true);
 }
 

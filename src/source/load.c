@@ -1,4 +1,4 @@
-/* load.c - a whole file in memory, unpacked where it is packed
+/* load.c - loads a whole file into memory, decompressing it if necessary
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,8 +18,9 @@ int st_load(struct st_buffer *out, const struct st_held *file, uint64_t limit, s
 {
     const enum st_packing packing = packing_of(file);
     if (file->size > limit)
-        return st_fail(err, STOKER_ELIMIT, "%s: %llu bytes do not fit into the %llu allowed in memory",
-                       file->path, (unsigned long long)file->size, (unsigned long long)limit);
+        return st_fail(err, STOKER_ELIMIT,
+                       "%s: its size of %llu bytes exceeds the %llu bytes allowed in memory", file->path,
+                       (unsigned long long)file->size, (unsigned long long)limit);
     struct st_buffer whole = {0};
     if (!st_buffer_reserve(&whole, file->size + 1) || !st_buffer_reserve(out, 1)) {
         st_buffer_free(&whole);

@@ -1,4 +1,4 @@
-/* load.h - a whole file in memory, unpacked where it is packed
+/* load.h - loads a whole file into memory, decompressing it if necessary
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,10 +7,10 @@
 
 #include "source/held.h"
 
-/* Whether the file begins as a gzip or zstd file does. */
+/* Whether the file begins like a gzip or zstd file. */
 bool st_load_is_packed(const struct st_held *file);
-/* Reads it all, and unpacks it if it is packed. More than `limit` bytes, before or after, are refused,
- * and so is what unpacks to far more than data do (st_unpack_limit). */
+/* Reads the whole file and decompresses it if it is compressed. Fails if it exceeds `limit` bytes before
+ * or after, or if it expands implausibly (st_unpack_limit). */
 int st_load(struct st_buffer *out, const struct st_held *file, uint64_t limit, struct stoker_error *err);
 
 #endif

@@ -25,7 +25,7 @@ static bool is_folder(const char *path)
 
 /* ---- kinds -------------------------------------------------------------------------------------- */
 
-/* The kind that "scheme:..." names, and where its path begins; NULL when no kind has that name. */
+/* The kind named by "scheme:...", and where the path begins; NULL if there is no kind of that name. */
 static const struct st_source *kind_of(const char *uri, const char **path)
 {
     for (const struct st_source *const *kind = st_sources; *kind; kind++) {
@@ -38,7 +38,7 @@ static const struct st_source *kind_of(const char *uri, const char **path)
     return NULL;
 }
 
-/* The kind that a path without a scheme looks like; NULL when it looks like none. */
+/* The kind that a path without a scheme looks like; NULL if none. */
 static const struct st_source *kind_that_suits(const char *path, const uint8_t *head, size_t size)
 {
     for (const struct st_source *const *kind = st_sources; *kind; kind++)
@@ -47,7 +47,7 @@ static const struct st_source *kind_that_suits(const char *path, const uint8_t *
     return NULL;
 }
 
-/* By the name alone, of a file that is not empty. */
+/* Judged by the name of a non-empty file only. */
 static const struct st_source *kind_by_name(const char *path)
 {
     static const uint8_t nothing[1];
@@ -64,11 +64,11 @@ static bool is_table(const struct st_source *kind)
     return kind == &st_source_csv || kind == &st_source_jsonl;
 }
 
-/* ---- files of no kind --------------------------------------------------------------------------- */
+/* ---- unsupported files -------------------------------------------------------------------------- */
 
 static const struct {
     const char *magic, *name, *remedy;
-} strangers[] = {
+} foreign_formats[] = {
     {"PAR1", "a Parquet file",
      "write the paths and labels as CSV or JSON lines, or the samples as tar files (webdataset)"},
     {"ARROW1", "an Arrow file",
@@ -76,38 +76,42 @@ static const struct {
     {"SQLite format 3", "an SQLite database", "write the paths and labels as CSV or JSON lines"},
     {"\xff\xd8\xff", "a JPEG image", "open the folder that it is in"},
     {"\x89PNG", "a PNG image", "open the folder that it is in"},
-    {"\x80\x02", "a pickle", "pickles are never opened: write npy or HDF5 files"},
-    {"\x80\x04", "a pickle", "pickles are never opened: write npy or HDF5 files"},
+    {"\x80\x02", "a pickle",
+     "pickles are never loaded, because they can run code: write npy or HDF5 files"},
+    {"\x80\x04", "a pickle",
+     "pickles are never loaded, because they can run code: write npy or HDF5 files"},
     {"\x1f\x8b", "a gzip file", "unpack it, or write tar:, csv: or another kind in front of the path"},
-    {"\x28\xb5\x2f\xfd", "a zstd file", "unpack it, or write tar:, csv: or another kind in front of the path"},
+    {"\x28\xb5\x2f\xfd", "a zstd file",
+     "unpack it, or write tar:, csv: or another kind in front of the path"},
 };
 
 static int refuse_file(const char *path, const uint8_t *head, size_t size, struct stoker_error *err)
 {
     if (!size)
-        return st_fail(err, STOKER_ECORRUPT, "%.700s: is empty", path);
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
-        const size_t length = strlen(strangers[i].magic);
-        if (size >= length && !memcmp(head, strangers[i].magic, length))
-            return st_fail(err, STOKER_EUNSUPPORTED, "%.600s: is %s, which is no data set that Stoker reads: %s",
-                           path, strangers[i].name, strangers[i].remedy);
+        return st_fail(err, STOKER_ECORRUPT, "%.700s: the file is empty", path);
+    for (size_t i = 0; i < sizeof foreign_formats / sizeof *foreign_formats; i++) {
+        const size_t length = strlen(foreign_formats[i].magic);
+        if (size >= length && !memcmp(head, foreign_formats[i].magic, length))
+            return st_fail(err, STOKER_EUNSUPPORTED, "%.600s: Stoker cannot read %s as a data set; %s",
+                           path, foreign_formats[i].name, foreign_formats[i].remedy);
     }
-    return st_fail(err, STOKER_EUNSUPPORTED,
-                   "%.700s: neither name nor content tell what kind of data set it is; write tar:%.100s, or "
-                   "another kind",
-                   path, strlen(path) < 100 ? path : "PATH");
+    return st_fail(
+        err, STOKER_EUNSUPPORTED,
+        "%.700s: cannot tell the kind of data set from its name or content; put the kind in front, "
+        "as in tar:%.100s",
+        path, strlen(path) < 100 ? path : "PATH");
 }
 
 static int missing(const char *path, struct stoker_error *err)
 {
     if (path[0] == '~')
         return st_fail(err, STOKER_ENOTFOUND,
-                       "%.700s: no such file or directory; '~' is not expanded here: write the whole path",
+                       "%.700s: no such file or directory; '~' is not expanded here: give the full path",
                        path);
     return st_fail_errno(err, ENOENT, "%s", path);
 }
 
-/* The kind of the first file: by its name or its first bytes. */
+/* The kind of the first file, judged by its name or its first bytes. */
 static int find_kind(struct st_location *place, const struct stoker_dataset_options *opt,
                      struct stoker_error *err)
 {
@@ -118,9 +122,9 @@ static int find_kind(struct st_location *place, const struct stoker_dataset_opti
     const bool remote = st_remote_is_url(path);
     const int length = remote ? (int)strcspn(path, "?#") : (int)strlen(path);
     if (snprintf(name, sizeof name, "%.*s", length, path) >= (int)sizeof name)
-        return st_fail(err, STOKER_EINVAL, "%.300s...: the path is too long", path);
+        return st_fail(err, STOKER_EINVAL, "%.300s...: path too long", path);
     if (remote && (place->kind = kind_by_name(name)))
-        return 0; /* no server need be asked */
+        return 0; /* without a request to the server */
     if (!remote && is_folder(path) && (place->kind = kind_that_suits(path, head, 0)))
         return 0;
     int rc = st_held_open_any(&file, path, NULL, opt, err);
@@ -137,15 +141,15 @@ static int find_kind(struct st_location *place, const struct stoker_dataset_opti
 
 /* ---- folders ------------------------------------------------------------------------------------ */
 
-/* What is found in a folder, besides what begins with a dot and what indexes and databases keep there. */
+/* What a folder contains, apart from dot files and the files that indexes and databases put there. */
 struct listing {
-    const struct st_source *wanted; /* NULL: any but tables */
+    const struct st_source *wanted; /* NULL: any kind except tables */
     const struct st_source *kind;   /* of the archives */
-    const struct st_source *other;  /* NULL, or another kind that there is */
+    const struct st_source *other;  /* NULL, or a second kind that was found */
     const struct st_source *table;  /* NULL, or the kind of a table */
     struct st_paths archives;
     uint64_t folders, images, parquet;
-    bool all; /* count on where it is clear already that the folder is one of images */
+    bool all; /* keep counting even when it is already clear that this is a folder of images */
 };
 
 static bool ends_with(const char *name, const char *ending)
@@ -154,7 +158,7 @@ static bool ends_with(const char *name, const char *ending)
     return size >= tail && !strcmp(name + size - tail, ending);
 }
 
-static int sort_in(struct listing *list, const char *path, const char *name, bool folder,
+static int classify(struct listing *list, const char *path, const char *name, bool folder,
                    struct stoker_error *err)
 {
     const struct st_source *kind = folder ? kind_that_suits(path, NULL, 0) : kind_by_name(path);
@@ -172,7 +176,7 @@ static int sort_in(struct listing *list, const char *path, const char *name, boo
     return 0;
 }
 
-static bool is_passed_over(const char *name)
+static bool is_ignored(const char *name)
 {
     return name[0] == '.' || ends_with(name, ".stoker-index") || ends_with(name, ".idx") ||
            ends_with(name, "-lock") || !strcmp(name, "lock.mdb");
@@ -192,11 +196,12 @@ static int list_folder(struct listing *list, const char *folder, struct stoker_e
             rc = errno ? st_fail_errno(err, errno, "%s", folder) : STOKER_END;
             break;
         }
-        if (is_passed_over(entry->d_name) ||
+        if (is_ignored(entry->d_name) ||
             !st_path_join(path, folder, folder[strlen(folder) - 1] == '/' ? "" : "/", entry->d_name))
             continue;
         const bool plain = entry->d_type == DT_REG;
-        rc = sort_in(list, path, entry->d_name, entry->d_type == DT_DIR || (!plain && is_folder(path)), err);
+        rc = classify(list, path, entry->d_name, entry->d_type == DT_DIR || (!plain && is_folder(path)),
+                      err);
     }
     closedir(dir);
     st_paths_sort(&list->archives);
@@ -206,17 +211,18 @@ static int list_folder(struct listing *list, const char *folder, struct stoker_e
 static int take_listing(struct st_location *place, struct listing *list, struct stoker_error *err)
 {
     if (place->kind && !list->archives.count)
-        return st_fail(err, STOKER_ENOTFOUND, "%.700s: there is no %s file in it", place->path,
+        return st_fail(err, STOKER_ENOTFOUND, "%.700s: the folder contains no %s files", place->path,
                        place->kind->scheme);
     if (!place->kind && (list->folders || list->images || !list->kind)) {
         place->kind = &st_source_folder;
         return 0;
     }
     if (list->other)
-        return st_fail(err, STOKER_EINVAL,
-                       "%.500s: holds archives of several kinds, %s and %s among them: write %s:%.300s for "
-                       "one kind",
-                       place->path, list->kind->scheme, list->other->scheme, list->kind->scheme, place->path);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "%.500s: contains archives of several kinds, such as %s and %s; choose one kind, as in "
+            "%s:%.300s",
+            place->path, list->kind->scheme, list->other->scheme, list->kind->scheme, place->path);
     place->kind = list->kind;
     place->folder = true;
     place->paths = list->archives;
@@ -224,19 +230,20 @@ static int take_listing(struct st_location *place, struct listing *list, struct 
     return 0;
 }
 
-/* The files of a folder that pack wrote. */
+/* The files of a folder that `stoker pack` wrote. */
 static int take_pack(struct st_location *place, struct stoker_error *err)
 {
     const struct st_pack *pack = &place->pack;
     char path[PATH_MAX];
     if (!pack->shard_count)
-        return st_fail(err, STOKER_EINVAL,
-                       "%.500s: a pack of which no file is finished: run the same 'stoker pack' again",
-                       place->path);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "%.500s: no file of this pack is finished; run the same 'stoker pack' command again",
+            place->path);
     const struct st_source *kind = kind_by_name(pack->shards[0].name);
     if (!kind || (place->kind && place->kind != kind))
-        return st_fail(err, STOKER_EINVAL, "%.500s: holds %s, packed by 'stoker pack'%s%s", place->path,
-                       pack->shards[0].name, place->kind ? ", and no files of the kind " : "",
+        return st_fail(err, STOKER_EINVAL, "%.500s: was written by 'stoker pack' and contains %s%s%s",
+                       place->path, pack->shards[0].name, place->kind ? ", not files of kind " : "",
                        place->kind ? place->kind->scheme : "");
     place->kind = kind;
     place->folder = true;
@@ -248,7 +255,7 @@ static int take_pack(struct st_location *place, struct stoker_error *err)
                                                  : pack->beside.files[i - pack->shard_count].name;
         rc = st_path_join(path, place->path, "/", name)
                  ? st_paths_add(&place->paths, path, strlen(path), err)
-                 : st_fail(err, STOKER_EINVAL, "%.500s...: the path is too long", place->path);
+                 : st_fail(err, STOKER_EINVAL, "%.500s...: path too long", place->path);
     }
     return rc;
 }
@@ -258,7 +265,8 @@ static int find_in_folder(struct st_location *place, struct stoker_error *err)
     int rc = st_pack_read(&place->pack, place->path, err);
     if (rc != STOKER_END)
         return rc ? rc : take_pack(place, err);
-    const struct st_source *whole = kind_that_suits(place->path, NULL, 0); /* LMDB's are folders */
+    const struct st_source *whole =
+        kind_that_suits(place->path, NULL, 0); /* an LMDB database is a folder */
     if (whole && (!place->kind || place->kind == whole)) {
         place->kind = whole;
         return st_paths_add(&place->paths, place->path, strlen(place->path), err);
@@ -279,21 +287,22 @@ void st_location_hint(const char *folder, char *out, size_t size)
     st_pack_free(&pack);
     out[0] = '\0';
     if (packed != STOKER_END)
-        snprintf(out, size, "; 'stoker pack' wrote it: open it by its path alone, without 'folder:'");
+        snprintf(out, size, "; it was written by 'stoker pack': open it by its path, without 'folder:'");
     else if (list_folder(&list, folder, NULL))
         out[0] = '\0';
     else if (list.kind)
-        snprintf(out, size, "; it holds %s files: open %s:%.300s", list.kind->scheme, list.kind->scheme, folder);
+        snprintf(out, size, "; it contains %s files: open %s:%.300s", list.kind->scheme,
+                 list.kind->scheme, folder);
     else if (list.parquet)
-        snprintf(out, size, "; it holds Parquet or Arrow files: %s", strangers[0].remedy);
+        snprintf(out, size, "; it contains Parquet or Arrow files: %s", foreign_formats[0].remedy);
     else if (list.table)
-        snprintf(out, size, "; it holds a table: open that file");
+        snprintf(out, size, "; it contains a table: open that file");
     else if (list.images)
-        snprintf(out, size, "; it holds images without classes: open flat:%.300s", folder);
+        snprintf(out, size, "; it contains images without classes: open flat:%.300s", folder);
     st_paths_free(&list.archives);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- find and free ------------------------------------------------------------------------------ */
 
 static bool looks_like_scheme(const char *uri)
 {
@@ -306,15 +315,17 @@ static int refuse_scheme(const char *uri, struct stoker_error *err)
     char known[200] = "";
     const char *colon = strchr(uri, ':');
     if (!strncmp(colon, "://", 3))
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%.600s: data are read from local files and by http://, https:// and s3:// URLs; copy "
-                       "it, or mount it and give the path",
-                       uri);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%.600s: unsupported URL; data sets are read from local files and from http://, https:// "
+            "and s3:// URLs. Copy the data, or mount them and give the path",
+            uri);
     for (size_t i = 0, at = 0; st_sources[i] && at < sizeof known; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", st_sources[i]->scheme);
-    return st_fail(err, STOKER_EUNSUPPORTED,
-                   "%.600s: no such file or folder, and no such kind of data set; this build knows %s", uri,
-                   known);
+    return st_fail(
+        err, STOKER_EUNSUPPORTED,
+        "%.600s: no such file or folder, and no such kind of data set; this build supports %s", uri,
+        known);
 }
 
 int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,

@@ -13,13 +13,13 @@ struct st_location {
     const struct st_source *kind;
     const char *path;      /* the URI without its kind */
     bool folder;           /* the files are those of the folder `path` */
-    struct st_paths paths; /* the files, in order; none: `path` is a tree of files */
-    struct st_pack pack;   /* of a folder that `stoker pack` wrote; else without settings */
+    struct st_paths paths; /* the files, in order; empty: `path` is a tree of files */
+    struct st_pack pack; /* the manifest if `stoker pack` wrote the folder; otherwise has no settings */
 };
 
-/* Finds out what "kind:path" or a path names: a file, a list ("a.h5::b.h5"), braces, a pattern, a folder that
- * `stoker pack` wrote, one that holds archives of one kind and nothing else, or a folder of images. `uri` must
- * outlive the place. */
+/* Resolves "kind:path" or a plain path: a file, a list ("a.h5::b.h5"), braces, a pattern, a folder that
+ * `stoker pack` wrote, a folder that holds archives of one kind and nothing else, or a folder of images.
+ * `uri` must outlive `place`. */
 int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,
                   struct stoker_error *err);
 /* Several files of one kind must have the same fields and classes. */
@@ -27,7 +27,8 @@ int st_location_open(struct stoker_dataset **out, const struct st_location *plac
                   const struct stoker_dataset_options *opt, struct stoker_error *err);
 void st_location_free(struct st_location *place); /* safe after a failed find */
 
-/* What a folder holds that has no class folder, and what to write instead: "; it holds ..."; or "". */
+/* For a folder without class folders: what it holds and what to open instead ("; it holds ..."), or "".
+ * */
 void st_location_hint(const char *folder, char *out, size_t size);
 
 #endif

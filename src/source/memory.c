@@ -1,4 +1,4 @@
-/* memory.c - encoded images that lie in the caller's memory
+/* memory.c - encoded images in the caller's memory
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ int st_dataset_from_memory(struct stoker_dataset **out, const struct stoker_item
 {
     for (uint64_t i = 0; i < count; i++)
         if (!items[i].data && items[i].size)
-            return st_fail(err, STOKER_EINVAL, "sample %llu: no data, but a size of %zu",
+            return st_fail(err, STOKER_EINVAL, "sample %llu: data is NULL, but size is %zu",
                            (unsigned long long)i, items[i].size);
     struct stoker_dataset *data = st_dataset_new(&st_source_memory);
     struct stoker_item *copy = data ? st_calloc(count, sizeof *copy) : NULL;

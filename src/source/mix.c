@@ -1,21 +1,21 @@
-/* mix.c - data sets mixed by weights
+/* mix.c - data sets mixed by weight
  *
  * Position i of the mix is a pure function of (seed, i), so that the mix can be shuffled, split among
  * ranks and resumed like any data set. Drawing a part at random for each position would be such a
- * function too, but then nobody could say in O(1) how often a part was drawn before i, and a part's
+ * function too, but the number of draws from a part before i could not be computed in O(1), so a part's
  * samples could only be drawn with replacement: after as many draws as it has samples, a third of them
  * would not have been seen.
  *
- * Instead positions are dealt out evenly. Part 0 takes those where floor(i * share + phase) steps, part
- * 1 those of the rest where the same with its share of the rest steps, and so on. That says at once how
- * many positions before i are a part's: the j-th of them is sample j of the part's own endless list,
- * which is one permutation of all its samples after another, each computed where it is asked for. So of
- * any run of positions each part has its share, give or take one (or a few, with many parts), and no
- * sample of a part comes a second time before all have come once.
+ * Instead positions are assigned evenly. Part 0 takes those where floor(i * share + phase) steps; part 1
+ * takes those of the rest where the same expression with its share of the rest steps, and so on. This
+ * gives the number of positions before i that belong to a part directly: the j-th of them is sample j of
+ * the part's own endless list, one permutation of all its samples after another, each computed on
+ * demand. So in any run of positions each part has its share, within one (or a few, with many parts),
+ * and no sample of a part repeats before all of them have appeared once.
  *
- * How long is it? By default until every sample of every part has come: then an epoch misses nothing,
- * and parts that are small for their weight come several times, in another order each time. A shorter
- * count is always the same first part of that, whatever the epoch: a source does not know the epoch.
+ * The default length is such that every sample of every part appears: an epoch misses nothing, and parts
+ * that are small for their weight repeat, in a different order each time. A shorter length is always the
+ * same prefix of that sequence in every epoch, since a source does not know the epoch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,18 +27,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ONE (1ull << 32) /* a share of everything */
+#define ONE (1ull << 32) /* a share of 100 % */
 
 struct mix {
     uint64_t seed;
     uint32_t count;
     struct part {
         uint64_t samples;
-        uint64_t share, phase; /* of what the parts before it left, in 32 bits behind the point */
+        uint64_t share, phase; /* of what earlier parts left; fixed point, 32 fractional bits */
     } parts[];
 };
 
-/* How many of the first `positions` are the part's, of those that reach it. */
+/* How many of the first `positions` that reach this part it takes. */
 static uint64_t taken(const struct part *part, uint64_t positions)
 {
     return (uint64_t)(((unsigned __int128)positions * part->share + part->phase) >> 32);
@@ -77,20 +77,20 @@ static int check_weights(struct stoker_dataset *const *parts, const double *weig
     *sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!isfinite(weights[i]) || weights[i] < 0)
-            return st_fail(err, STOKER_EINVAL, "mix: weight %u is %g; give finite numbers of 0 or more",
-                           i, weights[i]);
+            return st_fail(err, STOKER_EINVAL,
+                           "mix: weight %u is %g; weights must be finite and at least 0", i, weights[i]);
         if (weights[i] > 0 && !st_dataset_count(parts[i]))
             return st_fail(err, STOKER_EINVAL, "mix: data set %u is empty, but its weight is %g", i,
                            weights[i]);
         *sum += weights[i];
     }
     if (!(*sum > 0) || !isfinite(*sum))
-        return st_fail(err, STOKER_EINVAL, "mix: the weights add up to %g; give at least one above 0",
+        return st_fail(err, STOKER_EINVAL, "mix: the weights add up to %g; at least one must be above 0",
                        *sum);
     return 0;
 }
 
-/* The last part with a weight takes all that is left. */
+/* The last part with a positive weight takes everything that is left. */
 static void set_shares(struct mix *mix, const double *weights, double sum)
 {
     struct st_rng rng;
@@ -107,7 +107,7 @@ static void set_shares(struct mix *mix, const double *weights, double sum)
     }
 }
 
-/* How many of the first `positions` are the part's. */
+/* How many of the first `positions` belong to the part. */
 static uint64_t drawn(const struct mix *mix, uint32_t part, uint64_t positions)
 {
     for (uint32_t i = 0; i < part; i++)
@@ -115,8 +115,8 @@ static uint64_t drawn(const struct mix *mix, uint32_t part, uint64_t positions)
     return taken(&mix->parts[part], positions);
 }
 
-/* The positions after which all samples of all parts have come; UINT64_MAX when that is beyond counting.
- */
+/* The number of positions after which every sample of every part has appeared; UINT64_MAX if it cannot
+ * be represented. */
 static uint64_t whole_length(const struct mix *mix)
 {
     uint64_t length = 0;
@@ -164,8 +164,8 @@ int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *pa
     if (samples > INT64_MAX) {
         free(mix);
         return st_fail(err, STOKER_ELIMIT,
-                       "mix: a weight is so small that all samples of its data set never come; "
-                       "state how many samples there are to be");
+                       "mix: a weight is so small that some samples of its data set would never appear; "
+                       "set the number of samples explicitly");
     }
     return st_compound_new(out, parts, count, samples, find_draw, mix, err);
 }

@@ -1,4 +1,4 @@
-/* names.c - file names in the order and under the rules of Python's str
+/* names.c - file names, ordered and lower-cased as Python's str would be
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 const char *const st_image_extensions[] = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",
                                            ".pgm", ".tif",  ".tiff", ".webp", NULL};
 
-/* The code point at `at` and how many bytes it takes; a byte that is not UTF-8 is escaped alone. */
+/* The code point at `at` and its length in bytes; an invalid byte is escaped on its own. */
 static uint32_t code_point(const uint8_t *at, size_t left, size_t *taken)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -91,8 +91,8 @@ bool st_name_is_ascii(const char *name, size_t size)
     return true;
 }
 
-/* A name with the 8 bytes that follow what all names of its folder begin with: most comparisons end
- * there, without a look at the name. */
+/* A name with the 8 bytes that follow the prefix common to all names: they decide most comparisons
+ * without reading the name. */
 struct keyed {
     uint64_t key, offset;
 };

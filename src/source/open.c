@@ -1,4 +1,5 @@
-/* open.c - opens what a path stands for: one file, several as one data set, a folder that pack wrote
+/* open.c - opens what a path names: one file, several as one data set, or a folder that `stoker pack`
+ * wrote
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@ static int open_one(struct stoker_dataset **out, const struct st_source *kind, c
 
 /* ---- several files as one data set -------------------------------------------------------------- */
 
-/* Labels of other classes would silently mean other things. */
+/* With different classes, the same label would silently mean different things. */
 static int compare_classes(const struct stoker_dataset *first, const struct stoker_dataset *part,
                            const char *first_path, const char *path, struct stoker_error *err)
 {
@@ -36,11 +37,12 @@ static int compare_classes(const struct stoker_dataset *first, const struct stok
         i++;
     if (i == count && i == other)
         return 0;
-    return st_fail(err, STOKER_EINVAL,
-                   "%.300s: has other classes than %.300s (label %u is %.100s, there %.100s), so that the same "
-                   "label would mean two things: make them one file, or open them one by one",
-                   path, first_path, i, i < other ? st_dataset_class_name(part, i) : "none",
-                   i < count ? st_dataset_class_name(first, i) : "none");
+    return st_fail(
+        err, STOKER_EINVAL,
+        "%.300s: its classes differ from those of %.300s (label %u is %.100s here, %.100s there), so "
+        "one label would mean two things; merge the files, or open them one by one",
+        path, first_path, i, i < other ? st_dataset_class_name(part, i) : "none",
+        i < count ? st_dataset_class_name(first, i) : "none");
 }
 
 static int compare_fields(const struct stoker_dataset *first, const struct stoker_dataset *part,
@@ -54,10 +56,12 @@ static int compare_fields(const struct stoker_dataset *first, const struct stoke
         i++;
     if (i == count && i == other)
         return 0;
-    return st_fail(err, STOKER_EINVAL,
-                   "%.300s: has other fields than %.300s (field %u is %.100s, there %.100s): say with fields "
-                   "which to take",
-                   path, first_path, i, i < other ? right[i].name : "missing", i < count ? left[i].name : "missing");
+    return st_fail(
+        err, STOKER_EINVAL,
+        "%.300s: its fields differ from those of %.300s (field %u is %.100s here, %.100s there); "
+        "select the fields that both have with fields=",
+        path, first_path, i, i < other ? right[i].name : "missing",
+        i < count ? left[i].name : "missing");
 }
 
 static int open_parts(struct stoker_dataset **out, const struct st_source *kind, const struct st_paths *paths,
@@ -82,7 +86,7 @@ static int open_parts(struct stoker_dataset **out, const struct st_source *kind,
     return rc;
 }
 
-/* For kinds that take lists by themselves. */
+/* For kinds whose `open` takes a list. */
 static char *join(const struct st_paths *paths)
 {
     uint64_t size = 1;
@@ -118,7 +122,7 @@ static bool lists(const struct st_pack *pack, const char *name)
     return found;
 }
 
-/* The manifest beside a file of a pack that is opened alone. */
+/* Reads the manifest next to a file of a pack that is opened on its own. */
 static bool read_beside(const char *path, struct st_pack *pack)
 {
     char folder[PATH_MAX];
@@ -132,7 +136,7 @@ static bool read_beside(const char *path, struct st_pack *pack)
     return !st_pack_read(pack, folder[0] ? folder : ".", NULL) && lists(pack, name);
 }
 
-/* Names of the classes where the data set itself has none, as its pack kept them. */
+/* Takes the class names from the pack's manifest, for data sets that have none themselves. */
 static int take_classes(struct stoker_dataset *data, const struct st_cells *names, struct stoker_error *err)
 {
     struct st_cells *own = names->count ? st_calloc(1, sizeof *own) : NULL;
@@ -157,7 +161,7 @@ static int find_classes(struct stoker_dataset *data, const struct st_location *p
     return rc;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------------------------- */
 
 int st_location_open(struct stoker_dataset **out, const struct st_location *place,
                   const struct stoker_dataset_options *opt, struct stoker_error *err)
@@ -193,10 +197,11 @@ int st_dataset_open(struct stoker_dataset **out, const char *uri, const struct s
     struct st_location place;
     int rc = st_location_find(&place, uri, opt, err);
     if (!rc && place.pack.settings && !place.pack.complete)
-        rc = st_fail(err, STOKER_EINVAL,
-                     "%.600s: the pack is not complete: run the same 'stoker pack' again, or open the files that "
-                     "are finished by their names",
-                     place.path);
+        rc = st_fail(
+            err, STOKER_EINVAL,
+            "%.600s: the pack is incomplete; run the same 'stoker pack' command again, or open the "
+            "finished files by name",
+            place.path);
     if (!rc)
         rc = st_location_open(out, &place, opt ? opt : &defaults, err);
     st_location_free(&place);

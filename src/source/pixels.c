@@ -1,8 +1,8 @@
-/* pixels.c - images of pixels that lie in the caller's memory, all of one size
+/* pixels.c - uncompressed images in the caller's memory, all of one size
  *
- * Nothing is copied when the data set is made: epochs see what the memory holds when they come to a
- * sample. Images may lie in any layout, such as one plane for each channel; what is not height x width x
- * channels without gaps is put into that order sample by sample.
+ * Nothing is copied when the data set is created: an epoch sees what the memory holds when it reads a
+ * sample. Any layout is allowed, such as one plane per channel; images that are not height x width x
+ * channels without gaps are rearranged sample by sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,10 +12,10 @@ enum { IMAGE, ROW, PIXEL, CHANNEL }; /* the strides */
 
 struct pixels {
     struct stoker_pixels own;
-    uint64_t bytes;  /* of an image without gaps */
-    uint64_t span;   /* from its lowest address to the end of its highest */
-    uint64_t origin; /* of the first value, above the lowest address */
-    bool in_order;   /* an image is the bytes of its span */
+    uint64_t bytes;  /* size of an image without gaps */
+    uint64_t span;   /* from an image's lowest address to one past its highest */
+    uint64_t origin; /* offset of the first value from the lowest address */
+    bool in_order;   /* no rearranging needed: an image is exactly its span */
     struct st_field fields[2];
 };
 
@@ -46,7 +46,7 @@ static const struct st_field *pixels_fields(const void *self, uint32_t *count)
     return ((const struct pixels *)self)->fields;
 }
 
-/* One channel of a row, to every `step`th byte. */
+/* Copies one channel of a row to every `step`-th byte. */
 static void spread(uint8_t *to, int64_t step, const uint8_t *from, int64_t stride, int64_t count)
 {
     if (stride == 1 && step == 3)
@@ -87,7 +87,7 @@ static int pixels_split(const void *self, uint64_t sample, struct st_bytes raw,
     return 0;
 }
 
-/* The memory and the labels are the caller's. */
+/* The caller owns the pixels and the labels. */
 static void pixels_close(void *self) { (void)self; }
 
 static const struct st_source st_source_pixels = {
@@ -102,7 +102,7 @@ static const struct st_source st_source_pixels = {
     .close = pixels_close,
 };
 
-/* How far an image reaches above its first value, and below. */
+/* Computes an image's size and how far it extends around its first value; false on overflow. */
 static bool measure(struct pixels *pixels)
 {
     const struct stoker_pixels *own = &pixels->own;
@@ -122,7 +122,7 @@ static bool measure(struct pixels *pixels)
            pixels->span <= INT64_MAX;
 }
 
-/* Strides of a side of one pixel do not count. */
+/* The stride of an axis of length 1 is irrelevant. */
 static bool is_in_order(const struct stoker_pixels *own)
 {
     const int64_t channels = depth(own);
@@ -137,11 +137,13 @@ int st_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixe
     struct pixels pixels = {.own = *given};
     if (given->height < 1 || given->width < 1 || given->channels < 0 || given->channels > 4 ||
         !measure(&pixels))
-        return st_fail(err, STOKER_EINVAL,
-                       "pixels: images of %lld x %lld pixels of %d channels in these strides cannot be",
-                       (long long)given->width, (long long)given->height, given->channels);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "pixels: width %lld, height %lld, channels %d: width and height must be at least 1, "
+            "channels 0 to 4, and an image must fit into memory with the given strides",
+            (long long)given->width, (long long)given->height, given->channels);
     if (!given->data && given->count)
-        return st_fail(err, STOKER_EINVAL, "pixels: %llu images, and no memory that they lie in",
+        return st_fail(err, STOKER_EINVAL, "pixels: data is NULL, but count is %llu",
                        (unsigned long long)given->count);
     struct stoker_dataset *data = st_dataset_new(&st_source_pixels);
     if (!data)

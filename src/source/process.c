@@ -1,4 +1,4 @@
-/* process.c - locks of the whole process, which no fork catches taken
+/* process.c - process-wide locks that are never held across a fork
  *
  * SPDX-License-Identifier: Apache-2.0
  */

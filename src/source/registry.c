@@ -6,7 +6,7 @@
 #include "st_config.h"
 
 const struct st_source *const st_sources[] = {
-    &st_source_folder, /* what a path without a scheme means */
+    &st_source_folder, /* the default for a folder without a scheme */
     &st_source_flat,
     &st_source_csv,
 #if ST_HAVE_HDF5

@@ -1,8 +1,8 @@
-/* scan.c - finds the files of a tree, in parallel, as Python's os.walk(followlinks=True) does
+/* scan.c - finds the files of a tree in parallel, with the results of Python's os.walk(followlinks=True)
  *
- * Threads take folders from one list and add the folders they find. Paths are always resolved from the
- * root as given, as Python does: then the kernel's limits (40 links in a path, PATH_MAX) end the walk
- * through a link that leads back up at the same place.
+ * Threads take folders from one list and append the folders they find. Paths are always resolved from
+ * the given root, as Python does, so that a link that points back up ends the walk at the same place:
+ * where it hits the kernel's limits (40 links per path, PATH_MAX).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux follows no more links than this in one path: one that leads back to a folder above it is walked
- * at most so often. More visits mean links that lead into each other, a walk that would never end. */
+/* Linux follows at most this many links per path, so a link that points to a folder above it is walked
+ * at most this often. More visits mean links that point into each other, a walk that would never end. */
 enum { LINKS_IN_PATH = 40 };
 
 struct walk {
@@ -37,7 +37,7 @@ struct walk {
     struct stoker_error *err;
 };
 
-enum kind { KIND_FOLDER, KIND_FILE, KIND_ODD, KIND_ABSENT, KIND_FAILED };
+enum kind { KIND_FOLDER, KIND_FILE, KIND_SPECIAL, KIND_ABSENT, KIND_FAILED };
 
 bool st_path_join(char out[PATH_MAX], const char *prefix, const char *path, const char *name)
 {
@@ -64,9 +64,9 @@ struct st_stamp st_stamp_of(const struct stat *info)
     };
 }
 
-/* What os.walk passes over in silence. Anything else (out of handles, a failing disk) would quietly lose
- * images, and is an error here. */
-static bool passed_over(int errnum)
+/* The errors that os.walk ignores. Others (out of descriptors, a failing disk) would silently lose
+ * images, so here they are errors. */
+static bool is_ignored(int errnum)
 {
     return errnum == EACCES || errnum == EPERM || errnum == ENOENT || errnum == ENOTDIR ||
            errnum == ELOOP || errnum == ENAMETOOLONG;
@@ -100,7 +100,7 @@ static void free_dir(struct st_scan_dir *dir)
     free(dir);
 }
 
-/* With the lock held, or before the threads start. */
+/* Call with the lock held, or before the threads start. */
 static bool add_dir(struct walk *walk, struct st_scan_dir *dir)
 {
     struct st_scan *scan = walk->scan;
@@ -141,7 +141,7 @@ static bool add_name(struct st_scan_dir *dir, const char *name, size_t size, boo
     return true;
 }
 
-/* Only links and file systems that do not say what an entry is cost a stat. */
+/* Only links, and file systems that do not report entry types, need a stat. */
 static enum kind kind_of(const struct walk *walk, const struct st_scan_dir *dir,
                          const struct dirent *entry, int *errnum)
 {
@@ -150,16 +150,18 @@ static enum kind kind_of(const struct walk *walk, const struct st_scan_dir *dir,
     if (entry->d_type == DT_REG)
         return KIND_FILE;
     if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
-        return KIND_ODD;
+        return KIND_SPECIAL;
     char path[PATH_MAX];
     struct stat info;
     *errnum = ENAMETOOLONG;
     if (st_path_join(path, walk->opt->prefix, dir->path, entry->d_name)) {
         if (!stat(path, &info))
-            return S_ISDIR(info.st_mode) ? KIND_FOLDER : S_ISREG(info.st_mode) ? KIND_FILE : KIND_ODD;
+            return S_ISDIR(info.st_mode)   ? KIND_FOLDER
+                   : S_ISREG(info.st_mode) ? KIND_FILE
+                                           : KIND_SPECIAL;
         *errnum = errno;
     }
-    return passed_over(*errnum) ? KIND_ABSENT : KIND_FAILED;
+    return is_ignored(*errnum) ? KIND_ABSENT : KIND_FAILED;
 }
 
 static int out_of_memory(const struct walk *walk, struct stoker_error *err)
@@ -167,8 +169,8 @@ static int out_of_memory(const struct walk *walk, struct stoker_error *err)
     return st_fail(err, STOKER_ENOMEM, "%s: out of memory while listing the files", walk->opt->prefix);
 }
 
-/* Puts one entry where it belongs: among the folder's files, or among its folders. */
-static int sort_in(struct walk *walk, struct st_scan_dir *dir, const struct dirent *entry,
+/* Adds one entry to the folder's files or to the list of its folders. */
+static int add_entry(struct walk *walk, struct st_scan_dir *dir, const struct dirent *entry,
                    struct st_scan_dir **folders, struct stoker_error *err)
 {
     const char *name = entry->d_name;
@@ -182,7 +184,7 @@ static int sort_in(struct walk *walk, struct st_scan_dir *dir, const struct dire
     const size_t size = strlen(name);
     if (kind != KIND_FOLDER && !class_level &&
         st_name_has_extension(name, size, walk->opt->extensions) &&
-        !add_name(dir, name, size, kind == KIND_ODD))
+        !add_name(dir, name, size, kind == KIND_SPECIAL))
         return out_of_memory(walk, err);
     if (kind != KIND_FOLDER && kind != KIND_ABSENT)
         return 0;
@@ -195,7 +197,7 @@ static int sort_in(struct walk *walk, struct st_scan_dir *dir, const struct dire
     return 0;
 }
 
-/* A folder reached by a link may be one that the way here has passed already. */
+/* A folder reached through a link may already be on the path to here. */
 static int check_loop(struct walk *walk, struct st_scan_dir *dir, struct stoker_error *err)
 {
     bool loop = false;
@@ -213,8 +215,8 @@ static int check_loop(struct walk *walk, struct st_scan_dir *dir, struct stoker_
     if (!endless)
         return 0;
     return st_fail(err, STOKER_EINVAL,
-                   "%s%s: symbolic links lead back to folders above them in several "
-                   "ways, and following them never ends; remove these links",
+                   "%s%s: symbolic links point back to folders above them in several ways, so that "
+                   "following them never ends; remove these links",
                    walk->opt->prefix, dir->path);
 }
 
@@ -224,8 +226,8 @@ static int list_entries(struct walk *walk, struct st_scan_dir *dir, DIR *stream,
     const struct dirent *entry;
     int rc = 0;
     while (!rc && (errno = 0, entry = readdir(stream)) != NULL)
-        rc = sort_in(walk, dir, entry, folders, err);
-    if (!rc && errno && errno != ENOENT) /* ENOENT: removed meanwhile */
+        rc = add_entry(walk, dir, entry, folders, err);
+    if (!rc && errno && errno != ENOENT) /* ENOENT: removed in the meantime */
         rc = st_fail_errno(err, errno, "%s%s", walk->opt->prefix, dir->path);
     if (rc || dir->count < 2)
         return rc;
@@ -237,7 +239,7 @@ static int list_entries(struct walk *walk, struct st_scan_dir *dir, DIR *stream,
     return 0;
 }
 
-/* Reads one folder: its files into `dir`, its folders into a list that then belongs to the caller. */
+/* Reads one folder: its files into `dir`, its folders into a list owned by the caller. */
 static int visit(struct walk *walk, struct st_scan_dir *dir, struct st_scan_dir **folders,
                  struct stoker_error *err)
 {
@@ -249,14 +251,14 @@ static int visit(struct walk *walk, struct st_scan_dir *dir, struct st_scan_dir 
         errnum = errno;
     }
     if (fd < 0) {
-        if (!dir->parent || !passed_over(errnum))
+        if (!dir->parent || !is_ignored(errnum))
             return st_fail_errno(err, errnum, "%s%s", walk->opt->prefix, dir->path);
         pthread_mutex_lock(&walk->lock);
         walk->scan->complete = false;
         pthread_mutex_unlock(&walk->lock);
         return 0;
     }
-    /* The stamp is taken before the entries are read, so that a change in between shows later on. */
+    /* The stamp is taken before the entries are read, so that a change in between is noticed later. */
     DIR *stream = fstat(fd, &info) ? NULL : fdopendir(fd);
     if (!stream) {
         errnum = errno;
@@ -271,7 +273,7 @@ static int visit(struct walk *walk, struct st_scan_dir *dir, struct st_scan_dir 
     return rc;
 }
 
-/* Adds what visit found, with the lock held; on failure frees the rest. */
+/* Adds the folders that visit found; on failure frees the rest. Call with the lock held. */
 static bool add_folders(struct walk *walk, struct st_scan_dir *folders)
 {
     bool added = true;
@@ -326,7 +328,7 @@ static int by_path(const void *a, const void *b)
     return st_name_compare(left->path, left->path_size - 1, right->path, right->path_size - 1);
 }
 
-/* The classes in order, right behind the root. */
+/* Sorts the classes, which directly follow the root. */
 static int number_classes(struct walk *walk, struct stoker_error *err)
 {
     struct st_scan *scan = walk->scan;

@@ -1,4 +1,4 @@
-/* scan.h - finds the files of a tree, in parallel, as Python's os.walk(followlinks=True) does
+/* scan.h - finds the files of a tree in parallel, with the results of Python's os.walk(followlinks=True)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,48 +9,48 @@
 
 #include <limits.h>
 
-/* What tells whether a folder's entries have changed. All zero: a link that leads nowhere. */
+/* Identifies the state of a folder's entries: it changes when they do. All zero: a dangling link. */
 struct st_stamp {
     uint64_t device, inode;
     int64_t modified_ns, changed_ns;
 };
 
-/* One folder, or one link that leads nowhere (it may one day lead to a folder). */
+/* One folder, or one dangling link (which may later point to a folder). */
 struct st_scan_dir {
     struct st_scan_dir *parent, *next;
     struct st_stamp stamp;
     uint32_t label;
-    uint32_t loops; /* how often the way here passed a folder that it was in already */
+    uint32_t loops; /* how many folders on the path to here were visited earlier on the same path */
     bool by_link, absent;
-    bool ascii;  /* all names are */
-    char *names; /* the files that count, terminated one by one, and where each begins: sorted */
+    bool ascii;  /* all names are ASCII */
+    char *names; /* the names of the matching files, each NUL-terminated */
     uint64_t names_size, names_room;
-    uint64_t *offsets; /* with ST_SCAN_ODD where the entry is no plain file */
+    uint64_t *offsets; /* of each name, sorted; ST_SCAN_ODD is set for special files */
     uint64_t count, room;
     size_t path_size;
-    char path[]; /* below the root; "" for the root, else "a/b/", for a link "a/b" */
+    char path[]; /* relative to the root: "" for the root, else "a/b/"; for a dangling link "a/b" */
 };
 #define ST_SCAN_ODD (1ull << 63)
 
 struct st_scan_options {
-    const char *prefix; /* the root with a '/' at its end */
+    const char *prefix; /* the root, ending in '/' */
     const char *const *extensions;
     uint32_t threads;
-    bool classes; /* the root's folders are classes, and its files do not count */
+    bool classes; /* the root's folders are classes, and its files are ignored */
 };
 
 struct st_scan {
-    struct st_scan_dir **dirs; /* in the order they were found, the root first */
+    struct st_scan_dir **dirs; /* in the order found, the root first */
     uint64_t count;
     uint32_t class_count; /* the classes are dirs[1] to dirs[class_count], in order */
-    bool complete;        /* no folder had to be left out */
+    bool complete;        /* no folder was skipped */
 };
 
-/* Folders that may not be read, or vanish meanwhile, are left out, as os.walk does. */
+/* Folders that cannot be accessed or disappear during the scan are skipped, as by os.walk. */
 int st_scan_tree(struct st_scan *out, const struct st_scan_options *opt, struct stoker_error *err);
 void st_scan_free(struct st_scan *scan); /* safe after a failed scan */
 
-/* "prefix" "path" "name" into `out`; false when that is longer than a path may be. */
+/* Concatenates prefix, path and name; false if the result exceeds PATH_MAX. */
 bool st_path_join(char out[PATH_MAX], const char *prefix, const char *path, const char *name);
 struct stat;
 struct st_stamp st_stamp_of(const struct stat *info);

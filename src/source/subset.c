@@ -1,4 +1,4 @@
-/* subset.c - some samples of a data set, in any order, any of them more than once
+/* subset.c - selected samples of a data set, in any order, with repetitions allowed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,8 @@ int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, 
     for (uint64_t i = 0; i < count; i++)
         if (indices[i] >= samples)
             return st_fail(
-                err, STOKER_EINVAL, "subset: index %llu at position %llu: the data set has %llu samples",
+                err, STOKER_EINVAL,
+                "subset: index %llu at position %llu is out of range: the data set has %llu samples",
                 (unsigned long long)indices[i], (unsigned long long)i, (unsigned long long)samples);
     uint64_t *copy = st_calloc(count, sizeof *copy);
     if (!copy)

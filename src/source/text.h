@@ -1,4 +1,4 @@
-/* text.h - stepping through text, word by word
+/* text.h - a cursor for parsing text
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ static inline void st_text_skip_blanks(struct st_text *text)
         text->at++;
 }
 
-/* Whether the next character but blanks is this one; steps over it. */
+/* Consumes `c` if it is the next non-blank character. */
 static inline bool st_text_take(struct st_text *text, char c)
 {
     st_text_skip_blanks(text);
@@ -30,7 +30,7 @@ static inline bool st_text_take(struct st_text *text, char c)
     return true;
 }
 
-/* The same for a word, right here. */
+/* Consumes `word` if it comes next; blanks are not skipped. */
 static inline bool st_text_take_word(struct st_text *text, const char *word)
 {
     const size_t size = strlen(word);

@@ -1,4 +1,4 @@
-/* text_numbers.c - numbers written as text, as Python's int() and float() take them
+/* text_numbers.c - parses numbers written as text, as Python's int() and float() do
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ bool st_text_whole(struct st_bytes text, int64_t *out)
     text = trimmed(text);
     const bool minus = text.size && *text.data == '-';
     size_t i = text.size && (minus || *text.data == '+') ? 1 : 0;
-    int64_t value = 0; /* below zero, where there is one more */
+    int64_t value = 0; /* negated: the negative range is larger by one */
     if (i == text.size)
         return false;
     for (bool after_digit = false; i < text.size; i++) {

@@ -1,4 +1,4 @@
-/* text_numbers.h - numbers written as text, as Python's int() and float() take them
+/* text_numbers.h - parses numbers written as text, as Python's int() and float() do
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* White space around the number does not count; all else must belong to it. False too where it does not
- * fit. */
+/* Surrounding white space is ignored; anything else that is not part of the number makes these return
+ * false, and so does an integer that does not fit. */
 bool st_text_whole(struct st_bytes text, int64_t *out);
-/* Whatever the process's locale says, the point is a point. */
+/* The decimal separator is a point in every locale. */
 bool st_text_real(struct st_bytes text, double *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* tree.c - what the folder and the flat source share: samples that are the files of a tree
+/* tree.c - shared by the folder and flat sources: samples that are the files of a tree
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ void st_tree_extensions(const struct stoker_dataset_options *opt, char *buffer, 
     }
 }
 
-/* What an index was made for: the kind, the place and the extensions. */
+/* Identifies what was indexed: the kind, the real path and the extensions. */
 static int make_key(struct st_buffer *key, const char *root, bool classes,
                     const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
@@ -62,7 +62,7 @@ static int scan_tree(struct st_tree *tree, const struct st_scan_options *scan_op
         char hint[500];
         st_location_hint(tree->prefix, hint, sizeof hint);
         rc = st_fail(err, STOKER_EINVAL,
-                     "%.300s: no class folder in it, and each class of images needs a folder of its own%s",
+                     "%.300s: contains no class folders; expected one folder per class of images%s",
                      tree->prefix, hint);
     }
     if (!rc)

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Writes up to four bytes and returns the place behind them. What is no character becomes U+FFFD. */
+/* Writes up to four bytes and returns the address after them. An invalid code point becomes U+FFFD. */
 static inline uint8_t *st_put_utf8(uint8_t *to, uint32_t point)
 {
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))

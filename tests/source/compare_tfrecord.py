@@ -75,7 +75,7 @@ def refusals(folder):
     for fields, word in [("box=float[3x2", "expected name=type"), ("box=float[3]", "do not fit"),
                          ("box=int[4]", "do not fit"), ("many=bytes", "do not fit"), ("none=int", "no feature none"),
                          ("box=array", "of what"), ("raw=text[3]", "no shape"), ("box=float[?x?]", "expected name=type"),
-                         ("box=complex", "no type"), ("raw=u8", "expected name=type"), ("raw=u16[5]", "do not fit"),
+                         ("box=complex", "unknown type"), ("raw=u8", "expected name=type"), ("raw=u16[5]", "do not fit"),
                          ("empty=bytes", "no feature empty"), ("raw=image[12]", "2 or 3 dimensions")]:
         said = tap.refused(path, fields) or str(tap.Opened(path, fields).samples[1])
         tap.ok(word in said, f"{fields}: {said}")
