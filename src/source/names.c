@@ -83,6 +83,16 @@ bool st_name_has_extension(const char *name, size_t size, const char *const *ext
     return false;
 }
 
+bool st_name_equals_lower(const char *name, size_t size, const char *lower_case)
+{
+    if (size != strlen(lower_case))
+        return false;
+    size_t i = 0;
+    while (i < size && lower(name[i]) == lower_case[i])
+        i++;
+    return i == size;
+}
+
 bool st_name_is_ascii(const char *name, size_t size)
 {
     for (size_t i = 0; i < size; i++)

@@ -17,6 +17,9 @@ int st_name_compare(const char *a, size_t a_size, const char *b, size_t b_size);
 /* Whether the name ends with one of the extensions, after lower-casing A to Z only. */
 bool st_name_has_extension(const char *name, size_t size, const char *const *extensions);
 
+/* Whether the name, with A to Z lower-cased, equals `lower_case`. */
+bool st_name_equals_lower(const char *name, size_t size, const char *lower_case);
+
 /* Only bytes below 128: then byte order is the order of names. */
 bool st_name_is_ascii(const char *name, size_t size);
 

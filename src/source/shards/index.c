@@ -1,21 +1,21 @@
-/* index.c - where the samples of one archive lie, as one block that is also the file it is kept in
+/* index.c - the index of one archive: where its samples are, as one block that is also the file format
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/index.h"
 #include "source/index.h"
-#include "source/tar/names.h"
+#include "source/names.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC   0x6472687378697473ull /* "stixshrd", on a machine of the same byte order */
+#define MAGIC   0x6472687378697473ull /* "stixshrd" in little-endian order; marks the byte order too */
 #define VERSION 1u
 
-/* A suffix is looked for among the latest so many: data sets have a handful, and hostile files no say.
- */
-enum { SUFFIXES_TRIED = 32 };
+/* Only this many of the latest suffixes are searched for duplicates: data sets have a handful, and
+ * hostile files must not make this slow. */
+enum { SUFFIXES_SEARCHED = 32 };
 
 static_assert(offsetof(struct st_shard_header, crc) == offsetof(struct st_index_header, crc) &&
                   offsetof(struct st_shard_header, size) == offsetof(struct st_index_header, size),
@@ -23,7 +23,7 @@ static_assert(offsetof(struct st_shard_header, crc) == offsetof(struct st_index_
 
 enum table { FIRSTS, KEYS, PARTS, PART_SUFFIXES, CRCS, SUFFIXES, TEXT, TABLES };
 
-/* Where the tables lie, from the counts alone; false when the sizes do not fit into 64 bits. */
+/* Computes where the tables are from the counts; false if the sizes do not fit into 64 bits. */
 static bool lay_out(const struct st_shard_header *h, uint64_t at[TABLES + 1])
 {
     uint64_t bound;
@@ -44,7 +44,7 @@ static bool lay_out(const struct st_shard_header *h, uint64_t at[TABLES + 1])
     return true;
 }
 
-static void point(struct st_shard_index *index, const struct st_shard_header *h,
+static void set_tables(struct st_shard_index *index, const struct st_shard_header *h,
                   const uint64_t at[TABLES + 1])
 {
     const uint8_t *bytes = index->bytes;
@@ -64,8 +64,8 @@ static void point(struct st_shard_index *index, const struct st_shard_header *h,
     index->text = (const char *)bytes + at[TEXT];
 }
 
-/* Parts follow each other; only the last may pass the archive's end. */
-static bool sound_parts(const struct st_shard_index *index)
+/* Parts are in order and do not overlap; only the last may extend past the archive's end. */
+static bool valid_parts(const struct st_shard_index *index)
 {
     uint64_t before = 0;
     for (uint64_t i = 0; i < index->part_count; i++) {
@@ -78,7 +78,7 @@ static bool sound_parts(const struct st_shard_index *index)
     return true;
 }
 
-static bool sound_names(const struct st_shard_index *index)
+static bool valid_names(const struct st_shard_index *index)
 {
     if (!index->firsts)
         return index->sample_count == index->part_count && !index->suffix_count && !index->text_size;
@@ -109,8 +109,8 @@ bool st_shard_index_load(struct st_shard_index *out, const uint8_t *bytes, uint6
         header.kind != kind || header.named > 1 || header.summed > 1 || !lay_out(&header, at) ||
         at[TABLES] != size || header.crc != st_index_sum(bytes, size))
         return false;
-    point(&index, &header, at);
-    if (!sound_parts(&index) || !sound_names(&index))
+    set_tables(&index, &header, at);
+    if (!valid_parts(&index) || !valid_names(&index))
         return false;
     *out = index;
     return true;
@@ -140,7 +140,7 @@ int st_shard_index_sum(struct st_shard_index *out, const struct st_shard_index *
     header.summed = 1;
     uint8_t *bytes = lay_out(&header, to) ? st_calloc(to[TABLES], 1) : NULL;
     if (!bytes)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for an index with sums");
+        return st_fail(err, STOKER_ENOMEM, "out of memory for an index with checksums");
     for (int i = 0; i < TABLES; i++)
         if (i != CRCS)
             memcpy(bytes + to[i], index->bytes + from[i], from[i + 1] - from[i]);
@@ -148,13 +148,13 @@ int st_shard_index_sum(struct st_shard_index *out, const struct st_shard_index *
     header.size = to[TABLES];
     memcpy(bytes, &header, sizeof header);
     *out = (struct st_shard_index){.bytes = bytes, .size = header.size};
-    point(out, &header, to);
+    set_tables(out, &header, to);
     return 0;
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Room for one more of a table that grows by doubling. */
+/* Makes room for `more` entries in a table that grows by doubling. */
 static bool room_for(void *table, uint64_t count, uint64_t *room, uint64_t more, uint64_t size)
 {
     void *block;
@@ -206,13 +206,14 @@ struct st_bytes st_shard_last_key(const struct st_shard_builder *b)
     return (struct st_bytes){(const uint8_t *)key, strlen(key)};
 }
 
-/* The number of the suffix, put into the table if it is new, in lower case. */
+/* The number of the suffix; a new one is added to the table in lower case. */
 static bool suffix_number(struct st_shard_builder *b, struct st_bytes suffix, uint32_t *number)
 {
-    const uint64_t oldest = b->suffix_count > SUFFIXES_TRIED ? b->suffix_count - SUFFIXES_TRIED : 0;
+    const uint64_t oldest =
+        b->suffix_count > SUFFIXES_SEARCHED ? b->suffix_count - SUFFIXES_SEARCHED : 0;
     for (uint64_t i = b->suffix_count; i > oldest; i--) {
         const char *known = b->text + b->suffixes[i - 1];
-        if (st_tar_suffix_is(suffix, known, strlen(known))) {
+        if (st_name_equals_lower((const char *)suffix.data, suffix.size, known)) {
             *number = (uint32_t)(i - 1);
             return true;
         }
@@ -275,7 +276,7 @@ int st_shard_build(struct st_shard_index *out, const struct st_shard_builder *b,
     put_table(bytes, at[TEXT], b->text, b->text_size, 1);
     memcpy(bytes, &header, sizeof header);
     *out = (struct st_shard_index){.bytes = bytes, .size = header.size};
-    point(out, &header, at);
+    set_tables(out, &header, at);
     return 0;
 }
 

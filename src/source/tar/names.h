@@ -1,4 +1,4 @@
-/* names.h - which members of a tar file make one sample, as the Python package webdataset decides it
+/* names.h - groups tar members into samples by name, as the Python package webdataset does
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,15 +9,12 @@
 
 #include <stdbool.h>
 
-/* Splits a name at the first dot of its last part: "a.b/000.seg.PNG" into "a.b/000" and "seg.PNG".
- * False: the name has no suffix, or belongs to the archive itself ("__index__"), and the member is
- * passed over. */
+/* Splits a name at the first dot of its last component: "a.b/000.seg.PNG" into "a.b/000" and "seg.PNG".
+ * False: the name has no suffix, or is reserved for the archive itself ("__index__"); then the member is
+ * ignored. */
 bool st_tar_split_name(struct st_bytes name, struct st_bytes *key, struct st_bytes *suffix);
 
-/* Whether a name splits into this key and, in lower case, this suffix. */
+/* Whether the name splits into this key and this suffix, which is in lower case. */
 bool st_tar_name_is(struct st_bytes name, const char *key, const char *suffix);
-
-/* Whether `suffix` in lower case (A to Z) is `wanted`, which is in lower case. */
-bool st_tar_suffix_is(struct st_bytes suffix, const char *wanted, size_t size);
 
 #endif
