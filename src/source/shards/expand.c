@@ -1,7 +1,7 @@
-/* expand.c - the files that a pattern stands for
+/* expand.c - expands a pattern into the files that it matches
  *
- * A pattern is literal text and braces, one after another. Each way to choose from the first brace is
- * put before all ways to go on, so what comes out first is what changes last, as in a shell.
+ * A pattern is a sequence of literal text and braces. Each choice of the first brace is combined with
+ * every expansion of the rest, so the last brace varies fastest, as in a shell.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 enum { TEXT_MAX = PATH_MAX, BRACES_MAX = 64 };
 
-/* What is still to be expanded behind the text chosen so far: a list of spans, innermost first. */
+/* What is still to be expanded after the text chosen so far: a list of spans, innermost first. */
 struct rest {
     const char *at, *end;
     const struct rest *then;
@@ -35,12 +35,12 @@ struct expansion {
     char text[TEXT_MAX];
 };
 
-static int go_on(struct expansion *e, const struct rest *rest);
+static int expand_rest(struct expansion *e, const struct rest *rest);
 
 int st_paths_add(struct st_paths *out, const char *path, size_t size, struct stoker_error *err)
 {
     if (out->count >= ST_SHARDS_MAX)
-        return st_fail(err, STOKER_ELIMIT, "the pattern stands for more than %u files", ST_SHARDS_MAX);
+        return st_fail(err, STOKER_ELIMIT, "the pattern matches more than %u files", ST_SHARDS_MAX);
     if (out->count == out->room) {
         const uint64_t room = out->room ? out->room * 2 : 16;
         char **items = st_grow(out->items, room, sizeof *items);
@@ -65,15 +65,15 @@ void st_paths_free(struct st_paths *paths)
     *paths = (struct st_paths){0};
 }
 
-/* Puts text behind what is chosen, goes on, and takes it away again. */
+/* Appends the text to what is chosen, expands the rest, and removes the text again. */
 static int choose(struct expansion *e, const char *text, size_t size, const struct rest *rest)
 {
     if (size >= sizeof e->text - e->size)
-        return st_fail(e->err, STOKER_ELIMIT, "%.300s: a name of more than %d bytes", e->pattern,
-                       TEXT_MAX);
+        return st_fail(e->err, STOKER_ELIMIT, "%.300s: expands to a name of more than %d bytes",
+                       e->pattern, TEXT_MAX);
     memcpy(e->text + e->size, text, size);
     e->size += size;
-    const int rc = go_on(e, rest);
+    const int rc = expand_rest(e, rest);
     e->size -= size;
     return rc;
 }
@@ -86,7 +86,7 @@ struct range {
     bool letters;
 };
 
-/* "-012" with at most 18 digits; advances. */
+/* Parses "-012" with at most 18 digits, and advances. */
 static bool take_number(const char **at, const char *end, int64_t *out, const char **began)
 {
     const char *p = *at;
@@ -112,7 +112,7 @@ static bool take_dots(const char **at, const char *end)
     return true;
 }
 
-static bool padded(const char *from, const char *to)
+static bool is_padded(const char *from, const char *to)
 {
     const char *digits = from + (*from == '-');
     return to - digits > 1 && *digits == '0';
@@ -130,7 +130,7 @@ static bool take_step(const char **at, const char *end, int64_t *step)
     return true;
 }
 
-/* Letters count A to Z and then a to z. */
+/* Letters are numbered A to Z, then a to z. */
 static int64_t letter_number(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : -1;
@@ -144,7 +144,7 @@ static bool read_range(const char *at, const char *end, struct range *out)
         first_end = p;
         if (!take_dots(&p, end) || !take_number(&p, end, &out->to, &second))
             return false;
-        if (padded(first, first_end) || padded(second, p))
+        if (is_padded(first, first_end) || is_padded(second, p))
             out->width = (int)(first_end - first > p - second ? first_end - first : p - second);
         return take_step(&p, end, &out->step);
     }
@@ -179,8 +179,8 @@ static int choose_range(struct expansion *e, const struct range *r, const struct
 
 /* ---- braces ---------------------------------------------------------------------------------- */
 
-/* The first `wanted` outside inner braces; '}' is then the one that closes the brace before `at`. NULL:
- * none. */
+/* The first `wanted` outside inner braces; for '}' that is the one that closes the brace before `at`.
+ * NULL: none. */
 static const char *find(const char *at, const char *end, char wanted)
 {
     int depth = 0;
@@ -197,11 +197,11 @@ static const char *find(const char *at, const char *end, char wanted)
 
 static int choose_brace(struct expansion *e, const char *at, const char *end, const struct rest *rest)
 {
-    static const char closing[] = "\\}"; /* escaped: it is text */
+    static const char closing[] = "\\}"; /* escaped: literal text */
     struct range range;
     if (read_range(at, end, &range))
         return choose_range(e, &range, rest);
-    if (!find(at, end, ',')) { /* no list: the braces stay, and what is in them is a pattern */
+    if (!find(at, end, ',')) { /* not a list: keep the braces and expand their content */
         const struct rest close = {closing, closing + 2, rest}, inner = {at, end, &close};
         return choose(e, "{", 1, &inner);
     }
@@ -215,15 +215,16 @@ static int choose_brace(struct expansion *e, const char *at, const char *end, co
     return rc;
 }
 
-static int at_brace(struct expansion *e, const struct rest *rest)
+static int expand_brace(struct expansion *e, const struct rest *rest)
 {
     const char *closing = find(rest->at + 1, rest->end, '}');
     if (!closing || *rest->at != '{')
         return st_fail(e->err, STOKER_EINVAL,
-                       "%.300s: a brace without the other; write \\%c for the sign as such", e->pattern,
+                       "%.300s: unmatched brace; write \\%c for a literal brace", e->pattern,
                        *rest->at);
     if (e->depth == BRACES_MAX)
-        return st_fail(e->err, STOKER_ELIMIT, "%.300s: more than %d braces", e->pattern, BRACES_MAX);
+        return st_fail(e->err, STOKER_ELIMIT, "%.300s: more than %d nested braces", e->pattern,
+                       BRACES_MAX);
     const struct rest behind = {closing + 1, rest->end, rest->then};
     e->depth++;
     const int rc = choose_brace(e, rest->at + 1, closing, &behind);
@@ -231,8 +232,8 @@ static int at_brace(struct expansion *e, const struct rest *rest)
     return rc;
 }
 
-/* Takes the text up to the next brace, then each choice of the brace. */
-static int go_on(struct expansion *e, const struct rest *rest)
+/* Appends the text up to the next brace, then expands each choice of that brace. */
+static int expand_rest(struct expansion *e, const struct rest *rest)
 {
     const uint64_t before = e->size;
     struct rest now = *rest;
@@ -246,11 +247,12 @@ static int go_on(struct expansion *e, const struct rest *rest)
         if (*now.at == '\\' && now.at + 1 < now.end)
             now.at++;
         if (e->size == sizeof e->text)
-            return st_fail(e->err, STOKER_ELIMIT, "%.300s: a name of more than %d bytes", e->pattern,
-                           TEXT_MAX);
+            return st_fail(e->err, STOKER_ELIMIT, "%.300s: expands to a name of more than %d bytes",
+                           e->pattern, TEXT_MAX);
         e->text[e->size++] = *now.at++;
     }
-    const int rc = now.at < now.end ? at_brace(e, &now) : st_paths_add(e->out, e->text, e->size, e->err);
+    const int rc =
+        now.at < now.end ? expand_brace(e, &now) : st_paths_add(e->out, e->text, e->size, e->err);
     e->size = before;
     return rc;
 }
@@ -259,7 +261,7 @@ int st_expand_braces(struct st_paths *out, const char *pattern, struct stoker_er
 {
     const struct rest all = {pattern, pattern + strlen(pattern), NULL};
     struct expansion e = {.out = out, .err = err, .pattern = pattern};
-    return go_on(&e, &all);
+    return expand_rest(&e, &all);
 }
 
 /* ---- patterns of file names ------------------------------------------------------------------ */
@@ -284,7 +286,7 @@ static int add_matches(struct st_paths *out, const char *pattern, struct stoker_
     if (rc)
         rc = rc == GLOB_NOSPACE
                  ? st_fail(err, STOKER_ENOMEM, "%.300s: out of memory", pattern)
-                 : st_fail(err, STOKER_ENOTFOUND, "%.700s: no file has such a name", pattern);
+                 : st_fail(err, STOKER_ENOTFOUND, "%.700s: no file matches this pattern", pattern);
     for (size_t i = 0; i < found.gl_pathc && !rc; i++)
         rc = st_paths_add(out, found.gl_pathv[i], strlen(found.gl_pathv[i]), err);
     globfree(&found);
@@ -309,7 +311,7 @@ static int expand_part(struct st_paths *out, const char *part, struct stoker_err
     return rc;
 }
 
-/* The next "::", but not one in the address of a host: http://[::1]/x.tar. */
+/* The next "::" that is not inside a host address, as in http://[::1]/x.tar. */
 static const char *end_of_part(const char *at)
 {
     const char *host = st_remote_is_url(at) ? strstr(at, "://") : NULL;
@@ -326,7 +328,7 @@ int st_expand(struct st_paths *out, const char *pattern, struct stoker_error *er
         const size_t size = end ? (size_t)(end - at) : strlen(at);
         if (size == 0 || size >= sizeof part)
             return st_fail(err, STOKER_EINVAL, "%.300s: %s", pattern,
-                           size ? "a name is too long" : "a name is empty");
+                           size ? "contains a name that is too long" : "contains an empty name");
         memcpy(part, at, size);
         part[size] = '\0';
         rc = expand_part(out, part, err);

@@ -1,4 +1,4 @@
-/* expand.h - the files that a pattern stands for
+/* expand.h - expands a pattern into the files that it matches
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* More than this is a slip of the hand, not a data set. */
+/* More files than this are a mistake, not a data set. */
 #define ST_SHARDS_MAX 1000000u
 
 struct st_paths {
@@ -17,15 +17,15 @@ struct st_paths {
     uint64_t count, room;
 };
 
-/* What "a-{000..003}.tar::b/{x,y}/[0-9]*.tar" stands for: parts at "::" one after another, each with its
- * braces expanded as the Python package braceexpand does it ("\{" is a brace as such), and then, where
- * no such file is there, as a pattern of glob(7), sorted by name. A part that is the name of a file is
- * that file. */
+/* Expands "a-{000..003}.tar::b/{x,y}/[0-9]*.tar": the parts separated by "::" in order, each with its
+ * braces expanded as by the Python package braceexpand ("\{" is a literal brace). A result that is not
+ * an existing file is then matched as a glob(7) pattern, sorted by name. A part that names an existing
+ * file is that file. */
 int st_expand(struct st_paths *out, const char *pattern, struct stoker_error *err);
-/* The braces alone. */
+/* Expands the braces only. */
 int st_expand_braces(struct st_paths *out, const char *pattern, struct stoker_error *err);
 int st_paths_add(struct st_paths *out, const char *path, size_t size, struct stoker_error *err);
-void st_paths_sort(struct st_paths *paths); /* by name, as Python sorts */
+void st_paths_sort(struct st_paths *paths); /* by name, in Python's order */
 void st_paths_free(struct st_paths *paths);
 
 #endif

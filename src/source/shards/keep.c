@@ -1,4 +1,4 @@
-/* keep.c - an archive's index in a file, used again while the archive is what it was
+/* keep.c - an archive's index saved to a file, and reused as long as the archive has not changed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,10 +13,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Of an archive's content so many pieces of this size are summed up, evenly spread, the ends among them.
- */
+/* The stamp covers this many pieces of the archive's content, evenly spaced and including both ends. */
 enum { PIECES = 8, PIECE = 4096 };
-/* No other program's index is read that is longer than this. */
+/* Larger indexes of other programs are ignored. */
 #define IMPORT_MAX (1ull << 30)
 
 int st_shard_keep_path(char out[PATH_MAX], const struct st_shard_kind *kind, const char *archive,
@@ -33,14 +32,14 @@ int st_shard_keep_path(char out[PATH_MAX], const struct st_shard_kind *kind, con
         return st_keep_path(out, folder, key, (uint64_t)size, err);
     }
     if (remote)
-        return 0; /* there is no place beside it */
+        return 0; /* there is no folder next to it */
     if (snprintf(out, PATH_MAX, "%s.stoker-index", archive) >= PATH_MAX)
-        out[0] = '\0'; /* no such file can be: the index is not kept */
+        out[0] = '\0'; /* the path is too long: the index is not saved */
     return 0;
 }
 
-/* What the server says of the object. Where it says nothing that would change with it, the time is that
- * of something not settled, whose index is not kept. */
+/* Uses the object's version on the server. If the server reports nothing that would change with the
+ * object, the time is one that never settles, so that the index is not saved. */
 static int stamp_remote(const struct st_held *archive, struct st_shard_stamp *out)
 {
     uint32_t sum;
@@ -103,15 +102,14 @@ bool st_shard_keep_store(struct st_shard_index *index, const char *file)
     const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     if (index->stamp.modified_ns > now_ns - ST_KEEP_SETTLED_NS || !file[0])
         return false;
-    uint8_t *bytes = (uint8_t *)(uintptr_t)index->bytes; /* just built, and nobody else's yet */
+    uint8_t *bytes = (uint8_t *)(uintptr_t)index->bytes; /* just built, and not shared yet */
     st_index_seal(bytes, index->size);
-    return st_keep_replace(file, bytes, index->size, false); /* its checksum tells of a power cut */
+    return st_keep_replace(file, bytes, index->size, false); /* a torn write is caught by the checksum */
 }
 
 /* ---- other programs' indexes ----------------------------------------------------------------- */
 
-/* PATH.idx, or PATH with .idx in the place of the archive's own extension; not one older than the
- * archive. */
+/* Reads PATH.idx, or PATH with its extension replaced by .idx; not if it is older than the archive. */
 static bool read_import(const struct st_shard_kind *kind, const char *archive, struct st_buffer *into)
 {
     char path[PATH_MAX];

@@ -1,7 +1,7 @@
-/* list.c - the indexes of many archives in one block, which is also the file it is kept in
+/* list.c - the indexes of many archives in one block, which is also the file format
  *
- * A header, one entry for each archive in the order of their inodes, then the blocks of index.h, each
- * with a checksum of its own, which is looked at when the archive is asked for.
+ * The block is a header, one entry per archive sorted by inode, then the blocks of index.h. Each of
+ * those has its own checksum, which is verified when the archive is looked up.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,11 +17,11 @@
 #include <string.h>
 #include <time.h>
 
-#define MAGIC   0x7473696c78697473ull /* "stixlist", on a machine of the same byte order */
+#define MAGIC   0x7473696c78697473ull /* "stixlist" in little-endian order; marks the byte order too */
 #define VERSION 1u
 
 struct list_header {
-    uint64_t magic;        /* as struct st_index_header up to `size` */
+    uint64_t magic;        /* same layout as st_index_header up to `size` */
     uint32_t version, crc; /* of the header and the entries */
     uint64_t size;         /* of the whole block */
     uint64_t kind, count;
@@ -29,20 +29,20 @@ struct list_header {
 
 struct list_entry {
     struct st_shard_seen seen;
-    uint64_t size; /* of the archive, which together with its time says the rest */
+    uint64_t size; /* of the archive */
     int64_t modified_ns;
     uint64_t at, length; /* of its index in the block */
 };
 
 static_assert(offsetof(struct list_header, crc) == offsetof(struct st_index_header, crc) &&
                   offsetof(struct list_header, size) == offsetof(struct st_index_header, size),
-              "one checksum and one way to read it serve all kinds of index");
+              "all kinds of index share one checksum and one reader");
 
 struct st_shard_list {
     uint8_t *bytes;
     uint64_t kind, count;
     const struct list_entry *entries;
-    uint64_t *places; /* of entry i: the archive that it was made from; NULL: of a list that was read */
+    uint64_t *places; /* the archive that entry i was made from; NULL: the list was read from a file */
 };
 
 static int64_t ns_of(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
@@ -72,8 +72,9 @@ void st_shard_list_path(char out[PATH_MAX], const struct st_shard_kind *kind, co
     }
 }
 
-/* Whether entries lie in order, and their indexes in the block. */
-static bool sound(const struct list_entry *entries, uint64_t count, uint64_t front, uint64_t size)
+/* Whether the entries are sorted and their indexes are inside the block. */
+static bool valid_entries(const struct list_entry *entries, uint64_t count, uint64_t front,
+                          uint64_t size)
 {
     for (uint64_t i = 0; i < count; i++)
         if ((i && entries[i].seen.inode < entries[i - 1].seen.inode) || entries[i].at % 8 ||
@@ -103,10 +104,11 @@ struct st_shard_list *st_shard_list_take(uint8_t *bytes, uint64_t size, uint64_t
     bool good = list && size >= sizeof header;
     if (good) {
         memcpy(&header, bytes, sizeof header);
-        good = header.magic == MAGIC && header.version == VERSION && header.kind == kind &&
-               front_size(header.count, &front) && front <= size &&
-               st_index_sum(bytes, front) == header.crc &&
-               sound((const struct list_entry *)(bytes + sizeof header), header.count, front, size);
+        good =
+            header.magic == MAGIC && header.version == VERSION && header.kind == kind &&
+            front_size(header.count, &front) && front <= size &&
+            st_index_sum(bytes, front) == header.crc &&
+            valid_entries((const struct list_entry *)(bytes + sizeof header), header.count, front, size);
     }
     if (!good) {
         free(bytes);
@@ -133,7 +135,7 @@ bool st_shard_list_find(const struct st_shard_list *list, const struct stat *inf
                         struct st_shard_index *out)
 {
     struct st_shard_seen is;
-    uint64_t low = 0, high = list->count; /* the first of this inode */
+    uint64_t low = 0, high = list->count; /* finds the first entry with this inode */
     st_shard_seen(&is, info);
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
@@ -155,12 +157,12 @@ bool st_shard_list_find(const struct st_shard_list *list, const struct stat *inf
     return false;
 }
 
-/* ---- making ------------------------------------------------------------------------------------ */
+/* ---- joining ----------------------------------------------------------------------------------- */
 
 struct piece {
     uint64_t place; /* of the archive */
     uint64_t inode;
-    struct st_shard_index summed; /* bytes NULL: the archive's own index has all there is to know */
+    struct st_shard_index summed; /* bytes NULL: the archive's own index is up to date */
 };
 
 static int by_inode(const void *a, const void *b)
@@ -174,7 +176,7 @@ static const struct st_shard_index *index_of(const struct st_shards *shards, con
     return piece->summed.bytes ? &piece->summed : &shards->items[piece->place].index;
 }
 
-/* One piece for each archive that was seen. */
+/* One piece per opened archive. */
 static struct piece *collect(const struct st_shards *shards, uint64_t *count)
 {
     struct piece *pieces = st_calloc(shards->count, sizeof *pieces);
@@ -249,7 +251,7 @@ void st_shard_list_lend(const struct st_shard_list *list, struct st_shards *shar
         struct st_shard_index *index = &shards->items[list->places[i]].index, lent;
         const struct list_entry *entry = &list->entries[i];
         if (!st_shard_index_load(&lent, list->bytes + entry->at, entry->length, list->kind))
-            continue; /* cannot be: then the archive keeps its own */
+            continue; /* cannot happen; the archive would keep its own index */
         lent.lent = true;
         st_shard_index_free(index);
         *index = lent;
@@ -261,5 +263,6 @@ void st_shard_list_store(const struct st_shard_list *list, const char *file)
     struct list_header header;
     memcpy(&header, list->bytes, sizeof header);
     if (file[0])
-        st_keep_replace(file, list->bytes, header.size, false); /* checksums tell of a power cut */
+        st_keep_replace(file, list->bytes, header.size,
+                        false); /* a torn write is caught by the checksums */
 }

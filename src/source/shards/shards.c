@@ -1,4 +1,4 @@
-/* shards.c - archives one after another: what the tar and the TFRecord source share
+/* shards.c - a sequence of archives: shared by the tar and TFRecord sources
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,27 +20,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Archives packed as a whole are unpacked into memory, all together into no more than this part of it.
- */
+/* Archives that are compressed as a whole are decompressed into memory, all together into at most this
+ * fraction of it. */
 enum { MEMORY_PART = 4, HEAD = 512 };
-/* Who indexes waits for the disk or the server, not for the CPU. */
+/* Indexing waits for the disk or the server, not for the CPU. */
 enum { LOCAL_THREADS = 8, REMOTE_THREADS = 16 };
-/* No more archives than this are held open, of many. */
+/* If there are many archives, at most this many are kept open. */
 enum { FILES_MAX = 4096 };
 
 struct opening {
     struct st_shards *shards;
     const struct stoker_dataset_options *opt;
-    uint32_t threads; /* for one archive */
-    bool hold;        /* the files, for as long as the data set lives */
-    bool alone;       /* one thread is left, for archives that did not fit beside what the others had */
+    uint32_t threads; /* per archive */
+    bool hold;        /* keep the files open for the lifetime of the data set */
+    bool alone; /* second pass, one thread: archives that did not fit while others were in memory */
     const struct st_paths *paths;
-    bool many;                        /* their indexes are joined */
-    const struct st_shard_list *list; /* of an earlier process; NULL: none */
+    bool many;                        /* their indexes are joined in a list */
+    const struct st_shard_list *list; /* from an earlier process; NULL: none */
     atomic_ullong next, listed;
     pthread_mutex_t lock;
     int failed;
-    uint64_t failed_at; /* the first archive of those that failed, whichever thread was faster */
+    uint64_t failed_at; /* the lowest number that failed, so that the error does not depend on timing */
     struct stoker_error err;
 };
 
@@ -72,13 +72,13 @@ static int too_large(const struct st_shard *shard, enum st_packing packing, uint
 {
     return st_fail(
         err, STOKER_ELIMIT,
-        "%.600s: packed as a whole with %s, so that its samples cannot be reached one by one, and too "
-        "large to be unpacked into memory (%llu MiB for all such archives). Unpack it, or pack each "
-        "member instead",
+        "%.600s: compressed as a whole with %s, which does not allow random access, and too large to "
+        "decompress into memory (limit: %llu MiB for all such archives). Decompress it, or compress "
+        "each member instead",
         shard->file.path, st_packing_name(packing), (unsigned long long)(memory >> 20));
 }
 
-/* Samples of a stream cannot be reached one by one: it is unpacked into memory, if it fits. */
+/* A compressed stream does not allow random access: it is decompressed into memory, if it fits. */
 static int unpack_shard(struct opening *o, struct st_shard *shard, enum st_packing packing,
                         struct stoker_error *err)
 {
@@ -127,8 +127,7 @@ static int index_file(const struct opening *o, struct st_shard *shard, struct st
         rc = st_shard_stamp_of(&shard->file, &stamp, err);
     if (rc)
         return rc;
-    /* Headers lie far apart, and samples are read in any order: what is between is not to be read ahead.
-     */
+    /* Headers are far apart and samples are read in any order, so readahead would waste bandwidth. */
     if (shard->file.fd)
         posix_fadvise(shard->file.fd, 0, 0, POSIX_FADV_RANDOM);
     bool kept = st_shard_keep_load(&shard->index, file, o->shards->kind->number, &stamp);
@@ -177,7 +176,7 @@ static void forget_shard(struct st_shards *shards, struct st_shard *shard)
     shard->kept = NULL;
 }
 
-/* Takes the index of the archive from the list: no more than one look at its file. */
+/* Takes the archive's index from the list, at the cost of one stat. */
 static bool open_listed(struct opening *o, struct st_shard *shard, const char *path)
 {
     struct stat info;
@@ -221,21 +220,21 @@ static void open_worker(void *context)
             o->failed = rc;
             o->failed_at = i;
             o->err = err;
-            atomic_store(&o->next, o->shards->count); /* what comes later does not matter any more */
+            atomic_store(&o->next, o->shards->count); /* skip the rest */
         }
         pthread_mutex_unlock(&o->lock);
     }
 }
 
-/* The reader takes a data set to be in memory or in files, not in both. */
+/* The reader expects a data set to be either in memory or in files. */
 static int check_mixture(const struct st_shards *shards, struct stoker_error *err)
 {
     for (uint64_t i = 1; i < shards->count; i++)
         if (!shards->items[i].unpacked.data != !shards->items[0].unpacked.data)
             return st_fail(
                 err, STOKER_EUNSUPPORTED,
-                "%.400s and %.400s: one is packed as a whole and the other is not; open them as two "
-                "data sets, or unpack the one",
+                "%.400s and %.400s: one is compressed as a whole and the other is not; open them as two "
+                "data sets, or decompress the one",
                 shards->items[0].file.path, shards->items[i].file.path);
     return 0;
 }
@@ -246,12 +245,12 @@ static uint64_t files_allowed(void)
     return getrlimit(RLIMIT_NOFILE, &files) ? 0 : files.rlim_cur / 4;
 }
 
-/* Archives that are open, of many: as many as there may be, and for as long as the data set lives.
- * Others are opened for each sample. */
+/* The open files of many archives: opened on first use, up to a limit, and kept open for the lifetime of
+ * the data set. The others are opened for each sample. */
 struct st_shard_files {
     uint64_t limit;
     atomic_ullong count;
-    atomic_int fds[]; /* of each archive; 0: not open, -1: not to be held open */
+    atomic_int fds[]; /* per archive; 0: not open, -1: not kept open */
 };
 
 static struct st_shard_files *files_new(uint64_t count)
@@ -262,7 +261,7 @@ static struct st_shard_files *files_new(uint64_t count)
     return files;
 }
 
-/* The archive's file, opened now if it was not before; 0: by its path. */
+/* The archive's descriptor, opened on first use; 0: open it by its path. */
 static int file_of(const struct st_shards *shards, const struct st_shard *shard)
 {
     struct st_shard_files *files = shards->files;
@@ -279,7 +278,7 @@ static int file_of(const struct st_shards *shards, const struct st_shard *shard)
     posix_fadvise(file.fd, 0, 0, POSIX_FADV_RANDOM);
     is = file.fd;
     if (atomic_compare_exchange_strong(fd, &none, is))
-        file.fd = 0; /* handed on */
+        file.fd = 0; /* now owned by fds */
     else
         is = none; /* another thread was faster */
     st_held_close(&file);
@@ -304,12 +303,12 @@ void st_shards_keep_list(struct st_shards *shards)
     st_shard_list_free(list);
 }
 
-/* All indexes in one block, the one of the earlier process if it has them all. */
+/* Puts all indexes into one block: the earlier process's, if that one is complete. */
 static void join_indexes(struct st_shards *shards, struct st_shard_list *earlier, bool complete)
 {
     if (!complete) {
         struct st_shard_list *list = st_shard_list_join(shards);
-        if (!list) { /* out of memory: what is in the earlier one stays there */
+        if (!list) { /* out of memory: keep the earlier list, which some indexes point into */
             shards->list = earlier;
             return;
         }
@@ -322,7 +321,7 @@ static void join_indexes(struct st_shards *shards, struct st_shard_list *earlier
     shards->list = earlier;
 }
 
-/* Of many archives: the list that an earlier process kept, if there is one. */
+/* For many archives: loads the list saved by an earlier process, if there is one. */
 static struct st_shard_list *open_list(struct st_shards *shards, const char *first,
                                        const struct stoker_dataset_options *opt)
 {
@@ -398,7 +397,7 @@ int st_shards_open(struct st_shards *shards, const struct st_shard_kind *kind, c
         shards->sample_count += shards->items[i].index.sample_count;
     }
     if (!shards->sample_count && !opt->allow_empty)
-        return st_fail(err, STOKER_EINVAL, "%.700s: no sample in it", pattern);
+        return st_fail(err, STOKER_EINVAL, "%.700s: contains no samples", pattern);
     return 0;
 }
 
@@ -430,7 +429,8 @@ bool st_shard_is_folder(const char *path)
 
 const struct st_shard *st_shards_find(const struct st_shards *shards, uint64_t sample, uint64_t *local)
 {
-    uint64_t low = 0, high = shards->count; /* the last that begins at or before the sample */
+    uint64_t low = 0,
+             high = shards->count; /* finds the last archive that begins at or before the sample */
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
         if (shards->items[middle].first <= sample)
@@ -447,13 +447,14 @@ int st_shard_locate(const struct st_shards *shards, const struct st_shard *shard
 {
     const uint64_t size = shard->index.stamp.size;
     if (end == ST_SHARD_LOST)
-        return st_fail(err, STOKER_ECORRUPT,
-                       "%s: byte %llu: the %s is damaged here, and what follows cannot be found",
-                       shard->file.path, (unsigned long long)start, shards->kind->name);
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "%s: byte %llu: the %s is damaged here, so the samples that follow cannot be found",
+            shard->file.path, (unsigned long long)start, shards->kind->name);
     if (end > size)
         return st_fail(
             err, STOKER_ECORRUPT,
-            "%s: byte %llu: a sample of %llu bytes, of which the %s has only %llu: it was cut off, or "
+            "%s: byte %llu: the sample has %llu bytes, but the %s ends after %llu: it is truncated, or "
             "states a wrong size",
             shard->file.path, (unsigned long long)start, (unsigned long long)(end - start),
             shards->kind->name, (unsigned long long)(size - start));

@@ -1,4 +1,4 @@
-/* sums.c - the checksums of an archive's members, learned as they are read
+/* sums.c - checksums of an archive's members, computed as they are first read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 
 struct st_shard_sums {
     pid_t owner;
-    atomic_bool learned;   /* something that is not kept yet */
-    atomic_ullong unknown; /* so many are not known */
+    atomic_bool learned;   /* some are not saved yet */
+    atomic_ullong unknown; /* how many are not known */
     uint64_t count;
     _Atomic uint32_t values[]; /* 0: not known */
 };
@@ -55,7 +55,7 @@ bool st_shard_sums_join(const struct st_shard_sums *sums, const struct st_shard_
     return more;
 }
 
-static void keep(const struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
+static void save(const struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
 {
     struct st_shard_index summed;
     if (!st_shard_sums_join(sums, index, &summed))
@@ -66,14 +66,15 @@ static void keep(const struct st_shard_sums *sums, const struct st_shard_index *
     st_shard_index_free(&summed);
 }
 
-/* In the process that opened the archive only: its children have learned things of their own. */
-static void keep_news(struct st_shard_sums *sums, const struct st_shard_index *index, const char *file)
+/* Only in the process that opened the archive: forked children learn different checksums. */
+static void save_learned(struct st_shard_sums *sums, const struct st_shard_index *index,
+                         const char *file)
 {
     if (file && sums->owner == getpid() && atomic_exchange(&sums->learned, false))
-        keep(sums, index, file);
+save(sums, index, file);
 }
 
-/* The sum of a part that had none; that of the last one completes the index. */
+/* Records the checksum of a part that had none; the last one completes the index. */
 static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
 {
     struct st_shard_sums *sums = shard->sums;
@@ -84,7 +85,7 @@ static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
     atomic_store(&shard->of->news, true);
     if (atomic_fetch_sub(&sums->unknown, 1) != 1)
         return;
-    keep_news(sums, &shard->index, shard->kept);
+    save_learned(sums, &shard->index, shard->kept);
     if (atomic_fetch_sub(&shard->of->unsummed, 1) == 1)
         st_shards_keep_list(shard->of);
 }
@@ -105,6 +106,6 @@ void st_shard_sums_close(struct st_shard_sums *sums, const struct st_shard_index
                          const char *file)
 {
     if (sums)
-        keep_news(sums, index, file);
+        save_learned(sums, index, file);
     free(sums);
 }

@@ -1,4 +1,4 @@
-/* trails.c - the members of a large archive, found by several threads at once
+/* trails.c - finds the members of a large archive with several threads
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer members than WORTH are found before threads have started. */
+/* Fewer members than WORTH are found before threads would even start. */
 enum { WORTH = 2048, WORTH_REMOTE = 64, TRAILS_EACH = 4, TRAIL_WORTH = 32, STRIDES_SEARCHED = 16 };
-/* Where members are larger, there are few, and finding one from the middle takes longer than hopping. */
+/* Larger members are few, and finding one from the middle takes longer than stepping from header to
+ * header. */
 #define STRIDE_MAX (16ull << 20)
 #define SEARCH_MIN (64ull << 10)
 /* Shorter trails would end within their first request. */
 #define REMOTE_LEAST (8ull << 20)
 
-/* A note as it is stored: names lie one behind the other. */
+/* A note as it is stored: names are concatenated. */
 struct stored {
     uint64_t start, end, name;
     uint32_t name_size;
@@ -26,7 +27,7 @@ struct stored {
 };
 
 struct trail {
-    uint64_t from, to; /* where its members begin */
+    uint64_t from, to; /* the range in which its members begin */
     struct stored *notes;
     char *names;
     uint64_t count, room, names_size, names_room;
@@ -35,9 +36,9 @@ struct trail {
 struct st_trails {
     const struct st_trail_kind *kind;
     const struct st_window *window;
-    uint64_t search;      /* how far to look for a header */
-    atomic_ullong next;   /* trail to be followed */
-    uint64_t trail, note; /* the next to be taken */
+    uint64_t search;      /* how far to search for a header */
+    atomic_ullong next;   /* the next trail to follow */
+    uint64_t trail, note; /* the next note to take */
     uint64_t count;
     struct trail trails[];
 };
@@ -78,8 +79,8 @@ static bool put_note(struct trail *trail, const struct st_trail_note *note)
     return true;
 }
 
-/* The first place from *at on that looks like a header; false: there is none before the end of the
- * trail, or none near. */
+/* Moves *at to the first place that looks like a header; false: there is none within the search range or
+ * before the end of the trail. */
 static bool find_header(const struct st_trail_kind *kind, struct st_window *w, const struct trail *trail,
                         uint64_t *search, uint64_t *at)
 {
@@ -94,8 +95,8 @@ static bool find_header(const struct st_trail_kind *kind, struct st_window *w, c
     return false;
 }
 
-/* Notes the members one behind the other. Where there is no next, the way was a wrong one, or the
- * archive ends: both are for the walker to find out, and a header further on may be a right one. */
+/* Records the members one after another. If there is no next one, the starting point was wrong or the
+ * archive ends: the walker finds out which, and a header further on may be a real one. */
 static void follow(const struct st_trails *trails, struct st_window *w, void *walk, struct trail *trail)
 {
     const struct st_trail_kind *kind = trails->kind;
@@ -120,7 +121,7 @@ static void follow_trails(void *context)
         .path = whole->path, .file = whole->file, .end = whole->end, .pace = whole->pace};
     void *walk = st_calloc(1, trails->kind->walk_size);
     if (!walk)
-        return; /* the others, or the walker, do it all */
+        return; /* the other threads or the walker do the work */
     trails->kind->begin(walk, &w);
     uint64_t i;
     while ((i = atomic_fetch_add(&trails->next, 1)) < trails->count) {
@@ -171,7 +172,7 @@ static void forget(struct trail *trail)
     *trail = (struct trail){0};
 }
 
-/* The first note at or behind this place; NULL: there is none. */
+/* The first note at or after this offset; NULL: there is none. */
 static const struct stored *next_note(struct st_trails *trails, uint64_t at)
 {
     for (; trails->trail < trails->count; trails->trail++, trails->note = 0) {

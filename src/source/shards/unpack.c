@@ -1,4 +1,4 @@
-/* unpack.c - whole buffers of gzip, zlib and zstd
+/* unpack.c - decompresses whole buffers: gzip, zlib and zstd
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,14 +48,14 @@ uint64_t st_unpack_limit(uint64_t packed)
     return scaled < least ? least : scaled;
 }
 
-/* ---- room for what comes out ----------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------- */
 
 struct output {
     struct st_buffer *buffer;
     uint64_t began, limit;
     const char *name;
     struct stoker_error *err;
-    struct st_allowance *shared; /* NULL: none; else it has counted the buffer's capacity */
+    struct st_allowance *shared; /* NULL: none; otherwise the buffer's capacity is counted in it */
 };
 
 bool st_allowance_take(struct st_allowance *allowance, uint64_t bytes)
@@ -73,8 +73,7 @@ void st_allowance_give(struct st_allowance *allowance, uint64_t bytes)
     atomic_fetch_sub(&allowance->used, bytes);
 }
 
-/* Room for `wanted` bytes in all of what is unpacked here; false: there is no memory, or no allowance.
- */
+/* Makes room for `wanted` bytes of output in total; false: out of memory or allowance. */
 static bool keep_room(struct output *out, uint64_t wanted)
 {
     struct st_buffer *buffer = out->buffer;
@@ -92,11 +91,11 @@ static bool keep_room(struct output *out, uint64_t wanted)
 
 static int over_limit(const struct output *out)
 {
-    return st_fail(out->err, STOKER_ELIMIT, "%s: unpacks to more than %llu bytes, the limit", out->name,
-                   (unsigned long long)out->limit);
+    return st_fail(out->err, STOKER_ELIMIT, "%s: decompresses to more than the limit of %llu bytes",
+                   out->name, (unsigned long long)out->limit);
 }
 
-/* At least one byte of room behind what is there; at most `limit` bytes in all. */
+/* Makes room for at least one more byte, within `limit` in total. */
 static int more_room(struct output *out)
 {
     const uint64_t used = out->buffer->size - out->began;
@@ -107,9 +106,9 @@ static int more_room(struct output *out)
         wanted = out->limit;
     if (out->buffer->capacity - out->began > used || keep_room(out, wanted))
         return 0;
-    if (out->shared) /* what is left of the allowance may still be enough */
+    if (out->shared) /* the rest of the allowance may still suffice */
         return keep_room(out, used + STEP) || keep_room(out, used + LAST_STEP) ? 0 : over_limit(out);
-    return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for %llu bytes unpacked", out->name,
+    return st_fail(out->err, STOKER_ENOMEM, "%s: out of memory for %llu decompressed bytes", out->name,
                    (unsigned long long)wanted);
 }
 
@@ -148,27 +147,27 @@ static int inflate_all(enum st_packing packing, z_stream *z, struct st_bytes in,
         out->buffer->size += part - z->avail_out;
         const bool ended = z->avail_in == 0 && fed == in.size;
         if (rc == Z_STREAM_END) {
-            /* Zeros behind the last member are padding. */
+            /* Zeros after the last member are padding. */
             while (packing == ST_PACKED_GZIP && z->avail_in && !*z->next_in)
                 z->next_in++, z->avail_in--;
             if (z->avail_in == 0 && fed == in.size)
                 return 0;
             if (packing != ST_PACKED_GZIP || inflateReset(z) != Z_OK)
-                return damaged(out, packing, "more bytes behind the end");
+                return damaged(out, packing, "extra bytes after the end");
         } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-            return damaged(out, packing, z->msg ? z->msg : "they make no sense");
+            return damaged(out, packing, z->msg ? z->msg : "invalid stream");
         } else if (ended && z->avail_out) {
-            return damaged(out, packing, "they end too early");
+            return damaged(out, packing, "truncated");
         }
     }
 }
 
 #if ST_HAVE_DEFLATE
-/* A single member that states its true size; false: nothing is done. Passing NULL makes less than that
- * an error. */
+/* Handles a single member that states its true size; false: nothing was done. Passing NULL makes a
+ * shorter output an error. */
 static bool deflate_at_once(enum st_packing packing, struct st_bytes in, struct output *out)
 {
-    uint32_t stated; /* by the last member, modulo 2^32 */
+    uint32_t stated; /* the size of the last member, modulo 2^32 */
     if (packing != ST_PACKED_GZIP || in.size < 18)
         return false;
     memcpy(&stated, in.data + in.size - 4, sizeof stated);
@@ -210,7 +209,7 @@ static int zstd_all(ZSTD_DStream *z, struct st_bytes in, struct output *out)
     ZSTD_inBuffer from = {in.data, in.size, 0};
     size_t hint = 1;
     const unsigned long long stated = ZSTD_getFrameContentSize(in.data, in.size);
-    if (stated <= out->limit) /* else unknown, or refused below */
+    if (stated <= out->limit) /* otherwise unknown, or rejected below */
         keep_room(out, stated);
     while (hint || from.pos < from.size) {
         const int rc = more_room(out);
@@ -222,7 +221,7 @@ static int zstd_all(ZSTD_DStream *z, struct st_bytes in, struct output *out)
         if (ZSTD_isError(hint))
             return damaged(out, ST_PACKED_ZSTD, ZSTD_getErrorName(hint));
         if (hint && from.pos == from.size && to.pos < to.size)
-            return damaged(out, ST_PACKED_ZSTD, "they end too early");
+            return damaged(out, ST_PACKED_ZSTD, "truncated");
     }
     return 0;
 }
@@ -240,8 +239,10 @@ static int unpack_zstd(struct st_bytes in, struct output *out)
 static int unpack_zstd(struct st_bytes in, struct output *out)
 {
     (void)in;
-    return st_fail(out->err, STOKER_EUNSUPPORTED,
-                   "%s: zstd, which this build has not; unpack it with `zstd -d`", out->name);
+    return st_fail(
+        out->err, STOKER_EUNSUPPORTED,
+        "%s: compressed with zstd, which this build does not support; decompress it with `zstd -d`",
+        out->name);
 }
 #endif
 
@@ -254,7 +255,8 @@ static int unpack(enum st_packing packing, struct st_bytes in, struct output *ou
     case ST_PACKED_ZSTD:
         return unpack_zstd(in, out);
     default:
-        return st_fail(out->err, STOKER_EUNSUPPORTED, "%s: packed with %s; unpack it first", out->name,
+        return st_fail(out->err, STOKER_EUNSUPPORTED,
+                       "%s: compressed with %s, which is not supported; decompress it first", out->name,
                        packing_names[packing]);
     }
 }
@@ -276,8 +278,7 @@ int st_unpack_allowed(enum st_packing packing, struct st_bytes in, struct st_all
     if (rc)
         st_buffer_free(buffer);
     else
-        st_buffer_resize(buffer,
-                         buffer->size); /* to less: where it fails, the block stays as large as it is */
+        st_buffer_resize(buffer, buffer->size); /* shrink; on failure the block keeps its size */
     st_allowance_give(allowance, counted - buffer->capacity);
     return rc;
 }

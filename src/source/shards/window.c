@@ -1,4 +1,4 @@
-/* window.c - looks into a file here and there, from its beginning to its end
+/* window.c - buffered reads at increasing offsets of a file
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,14 @@
 #define GRAIN    4096u
 #define MIB      (1u << 20)
 
-/* Requests to a server: short ones, and those that read on. */
+/* Requests to a server: short ones, and those that read everything in between. */
 #define SPAN_HOP    (16u << 10)
 #define SPAN_STREAM (4u << 20)
-/* Places as near as this are not worth requests of their own, and those as far as that always, whatever
+/* Below the first distance separate requests are never worthwhile, above the second always, whatever
  * requests cost. */
 #define STRIDE_NEAR (128u << 10)
 #define STRIDE_FAR  (8u << 20)
-/* The first request may have opened a connection: what one costs is seen by the second. */
+/* The first request may have opened a connection, so its time alone does not tell the cost. */
 enum { HOPS_TIMED = 2 };
 
 static uint64_t local_span(const struct st_window *w, uint64_t offset)
@@ -29,7 +29,7 @@ static uint64_t local_span(const struct st_window *w, uint64_t offset)
     return span < SPAN_MAX ? span : SPAN_MAX;
 }
 
-/* To hop to the next place costs a request; to read on costs what lies between. */
+/* Skipping to the next place costs a request; reading on costs the bytes in between. */
 static uint64_t remote_span(const struct st_window_pace *pace)
 {
     if (!pace->hops)
@@ -42,7 +42,7 @@ static uint64_t remote_span(const struct st_window_pace *pace)
                                                                                     : SPAN_STREAM;
 }
 
-/* Counts the requests that hopping would have taken, whether or not it is done. */
+/* Tracks the requests that skipping would take, whether or not it is done. */
 static void note_place(struct st_window_pace *pace, uint64_t offset, uint64_t size)
 {
     if (offset >= pace->hop_at && offset + size <= pace->hop_at + SPAN_HOP)
@@ -72,7 +72,7 @@ static int fill(struct st_window *w, uint64_t from, uint64_t size, struct stoker
     return rc;
 }
 
-/* Fills the buffer from a little before `offset` on. */
+/* Fills the buffer, starting a little before `offset`. */
 static bool look(struct st_window *w, uint64_t offset, uint64_t size, struct stoker_error *err)
 {
     const uint64_t from = offset / GRAIN * GRAIN;
