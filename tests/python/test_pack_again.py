@@ -95,7 +95,7 @@ def test_verify_a_manifest_whose_sums_differ(tmp_path):
     text = (out / "manifest.json").read_text()
     (out / "manifest.json").write_text(text.replace('"samples": 40,\n', '"samples": 41,\n', 1))
     got = stoker("verify", out)
-    assert got.returncode == 3 and "says 41 samples, and its shards have 40" in got.stderr
+    assert got.returncode == 3 and "states 41 samples, but its shards have 40" in got.stderr
 
 
 def test_verify_nothing(tmp_path):

@@ -97,7 +97,7 @@ def damage(folder):
     got = after("length", plain[:length] + b"\x55" + plain[length + 1:])
     tap.ok(len(got) == 2 and "damaged" in str(got[1]) and f"byte {length}" in str(got[1]), f"a damaged length: {got[1]}")
     got = after("cut", plain[:-3])
-    tap.ok(len(got) == 7 and "cut off" in str(got[6]), f"a file cut off in a record: {got[6]}")
+    tap.ok(len(got) == 7 and "truncated" in str(got[6]), f"a file cut off in a record: {got[6]}")
     got = after("head", plain[:length + 5])
     tap.ok(len(got) == 2 and "damaged" in str(got[1]), f"a file cut off in a head: {got[1]}")
     (folder / "other").write_bytes(b"no record at all, but long enough")

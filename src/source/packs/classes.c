@@ -1,4 +1,4 @@
-/* classes.c - the names of classes, as packs keep them
+/* classes.c - class names as stored in packs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,7 +45,7 @@ static bool put_hex(struct st_buffer *text, const char *name)
 
 bool st_class_write(struct st_buffer *text, const char *name)
 {
-    static const char plain[] = ST_CLASS_LINE "\": ", odd[] = ST_CLASS_LINE "_hex\": ";
+    static const char plain[] = ST_CLASS_LINE "\": ", hex[] = ST_CLASS_LINE "_hex\": ";
     const uint64_t began = text->size;
     uint64_t at;
     if (!put(text, plain, sizeof plain - 1) || !put_quoted(text, name) || !put(text, "}", 1))
@@ -53,7 +53,7 @@ bool st_class_write(struct st_buffer *text, const char *name)
     if (st_json_is_whole((struct st_bytes){text->data + began, text->size - began}, &at))
         return true;
     text->size = began;
-    return put(text, odd, sizeof odd - 1) && put_hex(text, name) && put(text, "}", 1);
+    return put(text, hex, sizeof hex - 1) && put_hex(text, name) && put(text, "}", 1);
 }
 
 static int digit_of(char c)
@@ -61,7 +61,7 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Digits become bytes in their place; false where they are none, or stand for a zero byte. */
+/* Decodes hex digits in place; false if they are invalid or encode a NUL byte. */
 static bool from_hex(char *text)
 {
     char *to = text;
@@ -84,8 +84,8 @@ int st_class_read(struct st_cells *classes, const char *line, size_t size, struc
     int rc = st_json_record(&lines, &record, err);
     if (!rc) {
         char *name = record.count >= 2 ? record.text + record.at[1] : NULL;
-        const bool odd = name && !strcmp(st_cells_word(&record, 0), "class_hex");
-        if (!name || (odd && !from_hex(name)))
+        const bool hex = name && !strcmp(st_cells_word(&record, 0), "class_hex");
+        if (!name || (hex && !from_hex(name)))
             rc = st_fail(err, STOKER_ECORRUPT, "the class %.*s is invalid",
                          (int)(size < 200 ? size : 200), line);
         else if (classes->count == UINT32_MAX || !st_cells_add(classes, name, strlen(name)))

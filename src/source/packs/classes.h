@@ -1,7 +1,7 @@
-/* classes.h - the names of classes, as packs keep them
+/* classes.h - class names as stored in packs
  *
- * One class is one JSON object: {"class": "cat"}; or {"class_hex": "ff"} where the name is no UTF-8, which
- * JSON cannot hold.
+ * One class is one JSON object: {"class": "cat"}, or {"class_hex": "ff"} if the name is not valid UTF-8,
+ * which JSON cannot represent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #define ST_CLASS_LINE "{\"class"
 
-/* The object of one class behind what is there; false when out of memory. */
+/* Appends the object of one class; false if out of memory. */
 bool st_class_write(struct st_buffer *text, const char *name);
 /* Adds the class of one object. */
 int st_class_read(struct st_cells *classes, const char *line, size_t size, struct stoker_error *err);

@@ -1,4 +1,4 @@
-/* manifest.c - reads what a pack consists of, and how far it has come
+/* manifest.c - reads the manifest of a pack
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,14 +33,14 @@ bool st_pack_note(struct st_pack *manifest, const struct st_pack_shard *shard)
     return true;
 }
 
-/* What follows the beginning of a line; NULL: it begins in another way. */
+/* What follows this beginning of a line; NULL: it begins differently. */
 static const char *after(const char *line, const char *beginning)
 {
     const size_t size = strlen(beginning);
     return strncmp(line, beginning, size) ? NULL : line + size;
 }
 
-/* Of a file in the folder itself. */
+/* Whether it is the name of a file in the folder itself. */
 static bool is_name(const char *name)
 {
     return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
@@ -54,7 +54,7 @@ static uint64_t number(const struct st_cells *cells, const char *key, int base)
     return 0;
 }
 
-/* The words of one line. */
+/* Parses one line into words. */
 static int read_words(struct st_cells *cells, const char *line, size_t size, const char *path,
                       struct stoker_error *err)
 {
@@ -64,7 +64,7 @@ static int read_words(struct st_cells *cells, const char *line, size_t size, con
     return rc ? st_fail_in(err, rc, path) : STOKER_OK;
 }
 
-static int makes_no_sense(const char *line, const char *path, struct stoker_error *err)
+static int invalid_entry(const char *line, const char *path, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ECORRUPT, "%s: the entry %.300s is invalid", path, line);
 }
@@ -84,10 +84,10 @@ static int take_shard(struct st_pack *manifest, const char *line, size_t size, c
         shard.crc = (uint32_t)number(&cells, "crc32c", 16);
         if (cells.count >= 2)
             snprintf(shard.name, sizeof shard.name, "%s", st_cells_word(&cells, 1));
-        const bool sound = is_name(shard.name) && shard.samples <= shard.positions &&
+        const bool valid = is_name(shard.name) && shard.samples <= shard.positions &&
                            shard.first == manifest->positions && shard.positions <= UINT64_MAX / 4;
-        if (!sound)
-            rc = makes_no_sense(line, path, err);
+        if (!valid)
+            rc = invalid_entry(line, path, err);
         else if (!st_pack_note(manifest, &shard))
             rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     }
@@ -102,7 +102,7 @@ static int take_beside(struct st_pack_beside *beside, const char *line, size_t s
     int rc = read_words(&cells, line, size, path, err);
     const char *name = !rc && cells.count >= 2 ? st_cells_word(&cells, 1) : "";
     if (!rc && (!is_name(name) || beside->count == ST_FIELDS_MAX)) {
-        rc = makes_no_sense(line, path, err);
+        rc = invalid_entry(line, path, err);
     } else if (!rc) {
         struct st_pack_file *file = &beside->files[beside->count++];
         snprintf(file->name, sizeof file->name, "%s", name);
@@ -123,7 +123,7 @@ static int take_mark(struct st_pack_mark *mark, const char *line, const char *pa
     mark->source = rc ? 0 : number(&cells, "source", 16);
     st_cells_free(&cells);
     if (!rc && (!mark->samples || mark->samples > mark->positions || mark->positions > UINT64_MAX / 4))
-        rc = makes_no_sense(line, path, err);
+        rc = invalid_entry(line, path, err);
     return rc;
 }
 
@@ -158,7 +158,7 @@ static int take_line(struct st_pack *manifest, char *line, const char *path,
     return after(line, ST_PACK_LINE_SHARD) ? take_shard(manifest, line, size, path, err) : STOKER_OK;
 }
 
-/* Many things are called manifest.json: what begins otherwise is not looked at further. */
+/* Many kinds of files are called manifest.json. */
 static bool begins_as_ours(const struct st_held *file)
 {
     char head[sizeof ST_PACK_BEGIN - 1];
@@ -196,10 +196,12 @@ int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_err
     if (!rc)
         rc = read_lines(manifest, &file, err);
     if (!rc && !manifest->settings)
-        rc = st_fail(err, STOKER_ECORRUPT, "%s: not the manifest of a pack", path);
+        rc = st_fail(err, STOKER_ECORRUPT,
+                     "%s: contains no settings: it is damaged, or not the manifest of a pack", path);
     if (!rc && manifest->claimed != manifest->samples)
-        rc = st_fail(err, STOKER_ECORRUPT, "%s: says %llu samples, and its shards have %llu: it is damaged",
-                     path, (unsigned long long)manifest->claimed, (unsigned long long)manifest->samples);
+        rc = st_fail(err, STOKER_ECORRUPT,
+                     "%s: states %llu samples, but its shards have %llu: it is damaged", path,
+                     (unsigned long long)manifest->claimed, (unsigned long long)manifest->samples);
     st_held_close(&file);
     return rc;
 }

@@ -1,6 +1,6 @@
-/* classes.c - the names of classes that a tar file of `stoker pack` holds
+/* classes.c - the class names stored in a tar file that `stoker pack` wrote
  *
- * They are a comment in a global header, the first of the file: tar programs pass over it.
+ * They are a comment in a global PAX header at the start of the file, which tar programs ignore.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the comment begins in the header's text; NULL: it has another, or none. */
+/* Where the class lines begin in the header's text; NULL: there is no such comment. */
 static char *find_comment(char *text)
 {
     static const char word[] = " comment=" ST_TAR_CLASSES "\n";
@@ -50,7 +50,8 @@ void st_tar_classes(struct st_cells *out, const struct st_held *file)
     struct st_held again = {0};
     if (file->fd)
         read_classes(out, file);
-    else if (!file->remote && !st_held_open(&again, file->path, NULL)) /* closed, because there are many */
+    else if (!file->remote &&
+             !st_held_open(&again, file->path, NULL)) /* not kept open, because there are many */
         read_classes(out, &again);
     st_held_close(&again);
 }

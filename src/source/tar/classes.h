@@ -1,4 +1,4 @@
-/* classes.h - the names of classes that a tar file of `stoker pack` holds
+/* classes.h - the class names stored in a tar file that `stoker pack` wrote
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,10 +8,10 @@
 #include "source/held.h"
 #include "source/table/cells.h"
 
-/* How the comment begins that they stand in, one object a line (packs/classes.h). */
+/* How the comment begins that holds them, one JSON object per line (packs/classes.h). */
 #define ST_TAR_CLASSES "stoker classes"
 
-/* Those of a local archive; none where it holds none, or damaged ones. */
+/* Reads those of a local archive; leaves `out` empty if there are none or they are damaged. */
 void st_tar_classes(struct st_cells *out, const struct st_held *file);
 
 #endif

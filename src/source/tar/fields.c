@@ -1,4 +1,4 @@
-/* fields.c - what the members of a tar file are, by their suffixes
+/* fields.c - what the members of a tar file contain, judged by their suffixes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ static const struct {
              {ST_FIELD_ARRAY, "npy"}};
 static const char pickles[] = "pyd pkl pickle pth pt";
 
-static bool is_among(const char *words, const char *word, size_t size)
+static bool contains_word(const char *words, const char *word, size_t size)
 {
     for (const char *at = words; *at;) {
         const size_t length = strcspn(at, " ");
@@ -41,7 +41,7 @@ static bool ends_with(const char *text, size_t size, const char *tail)
     return size >= length && !memcmp(text + size - length, tail, length);
 }
 
-/* ".gz" and ".zst" at the end: how a member is packed on its own. */
+/* The length of a trailing ".gz" or ".zst", which marks a compressed member. */
 static size_t packing_tail(const char *suffix, size_t size)
 {
     return ends_with(suffix, size, ".gz") ? 3 : ends_with(suffix, size, ".zst") ? 4 : 0;
@@ -61,12 +61,12 @@ bool st_tar_suffix_kind(const char *suffix, size_t size, enum st_field_kind *out
     const size_t length = size - (size_t)(last - suffix);
     *out = ST_FIELD_BYTES;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (is_among(known[i].suffixes, last, length))
+        if (contains_word(known[i].suffixes, last, length))
             *out = known[i].kind;
-    return !is_among(pickles, last, length);
+    return !contains_word(pickles, last, length);
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- requested fields ------------------------------------------------------------------------ */
 
 static int add_suffix(struct st_tar_field *out, struct st_field *field, const char *at, size_t size,
                       bool typed, struct stoker_error *err)
@@ -75,16 +75,17 @@ static int add_suffix(struct st_tar_field *out, struct st_field *field, const ch
     const bool harmless = st_tar_suffix_kind(at, size, &kind);
     if (size == 0 || out->count == ST_TAR_ALTERNATIVES)
         return st_fail(err, STOKER_EINVAL, "fields=%.300s: %s", field->name,
-                       size ? "more than 8 suffixes for one field" : "a suffix is empty");
+                       size ? "more than 8 suffixes for one field" : "contains an empty suffix");
     if (!harmless && !(typed && field->kind == ST_FIELD_BYTES))
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "fields=%.300s: %.*s is a pickle, and to open one is to run it; ask for its "
+                       "fields=%.300s: %.*s is a pickle, and loading one can run code; request its "
                        "bytes: %.*s=bytes",
                        field->name, (int)size, at, (int)size, at);
     if (!typed && out->count && kind != field->kind)
         return st_fail(
             err, STOKER_EINVAL,
-            "fields=%.300s: %.*s is read as %s, but the suffix before it as %s; say which: %.300s=bytes",
+            "fields=%.300s: %.*s is read as %s, but the suffix before it as %s; give the type, as in "
+            "%.300s=bytes",
             field->name, (int)size, at, st_field_kind_name(kind), st_field_kind_name(field->kind),
             field->name);
     if (!typed)
@@ -134,7 +135,7 @@ static bool is_npy(struct st_bytes bytes)
     return bytes.size > 6 && !memcmp(bytes.data, "\x93NUMPY", 6);
 }
 
-/* An array of its own is the one row of an array with one axis more. */
+/* Treats the array as the only row of an array with one more axis. */
 static int array_piece(const struct st_field *field, struct st_bytes bytes, uint8_t *scratch,
                        struct st_piece *out, const char *where, struct stoker_error *err)
 {
@@ -145,7 +146,7 @@ static int array_piece(const struct st_field *field, struct st_bytes bytes, uint
     if (!rc)
         rc = st_npy_check_size(&npy, bytes.size, where, err);
     if (!rc && npy.shape.ndim > ST_DIMS_MAX)
-        rc = st_fail(err, STOKER_EUNSUPPORTED, "%s: an array of more than %d dimensions", where,
+        rc = st_fail(err, STOKER_EUNSUPPORTED, "%s: the array has more than %d dimensions", where,
                      ST_DIMS_MAX);
     if (rc)
         return rc;
@@ -157,7 +158,7 @@ static int array_piece(const struct st_field *field, struct st_bytes bytes, uint
     return rc ? rc : st_rows_split(&row, 1, &at, &own, out, err);
 }
 
-/* Elements that lie there as they are in memory, of the type and shape that were asked for. */
+/* Raw elements of the requested dtype and shape. */
 static int raw_piece(const struct st_field *field, struct st_bytes bytes, struct st_piece *out,
                      const char *where, struct stoker_error *err)
 {
@@ -166,7 +167,8 @@ static int raw_piece(const struct st_field *field, struct st_bytes bytes, struct
         if (!st_mul(size, (uint64_t)field->shape[i], &size))
             size = UINT64_MAX;
     if (size != bytes.size)
-        return st_fail(err, STOKER_ECORRUPT, "%s: %llu bytes, but such an array has %llu", where,
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: has %llu bytes, but the requested dtype and shape take %llu", where,
                        (unsigned long long)bytes.size, (unsigned long long)size);
     out->dtype = field->dtype;
     out->ndim = field->ndim;
@@ -174,7 +176,7 @@ static int raw_piece(const struct st_field *field, struct st_bytes bytes, struct
     return 0;
 }
 
-static int no_number(struct st_bytes bytes, const char *what, const char *where,
+static int not_a_number(struct st_bytes bytes, const char *what, const char *where,
                      struct stoker_error *err)
 {
     char shown[40];
@@ -182,7 +184,7 @@ static int no_number(struct st_bytes bytes, const char *what, const char *where,
     for (; used < bytes.size && used < sizeof shown - 1; used++)
         shown[used] = (char)(bytes.data[used] >= ' ' && bytes.data[used] < 127 ? bytes.data[used] : '?');
     shown[used] = '\0';
-    return st_fail(err, STOKER_ECORRUPT, "%s: not a %s number: \"%s\"", where, what, shown);
+    return st_fail(err, STOKER_ECORRUPT, "%s: not %s: \"%s\"", where, what, shown);
 }
 
 int st_tar_piece(const struct st_field *field, struct st_bytes bytes, uint8_t *scratch,
@@ -193,9 +195,9 @@ int st_tar_piece(const struct st_field *field, struct st_bytes bytes, uint8_t *s
         return raw_piece(field, bytes, out, where, err);
     switch (field->kind) {
     case ST_FIELD_INT:
-        return st_text_whole(bytes, &out->whole) ? 0 : no_number(bytes, "whole", where, err);
+        return st_text_whole(bytes, &out->whole) ? 0 : not_a_number(bytes, "an integer", where, err);
     case ST_FIELD_FLOAT:
-        return st_text_real(bytes, &out->real) ? 0 : no_number(bytes, "real", where, err);
+        return st_text_real(bytes, &out->real) ? 0 : not_a_number(bytes, "a number", where, err);
     case ST_FIELD_ARRAY:
         return array_piece(field, bytes, scratch, out, where, err);
     case ST_FIELD_IMAGE:

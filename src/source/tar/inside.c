@@ -1,8 +1,8 @@
-/* inside.c - the index that a tar file of `stoker pack` holds itself, as its last member
+/* inside.c - the index that `stoker pack` stores as the last member of a tar file
  *
- * It is found from the end of the file, so that nothing else has to be read. It is taken only if the
- * parts it lists cover every byte in front of it, and a few of them, looked at, are what it says. That
- * is as much as opening can know; each member's header and sum are compared when it is read.
+ * It is found from the end of the file, so that nothing else has to be read. It is used only if the
+ * parts it lists cover every byte before it and a spot check of a few of them agrees. Opening cannot
+ * verify more; each member's header and checksum are compared when it is read.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,8 +16,8 @@
 
 enum { ENDING = 2 * ST_TAR_BLOCK, LOOKS = 16, LOOKS_REMOTE = 2, GROWTH = 8 };
 
-/* Most indexes are a thousandth of their archives, and those of the smallest samples a thirtieth.
- * Further back than that the bytes are the last member's, and there is no index. */
+/* Most indexes are a thousandth of their archive's size, those of the smallest samples a thirtieth. If
+ * there is no header within that distance, the bytes belong to the last member and there is no index. */
 #define TAIL_LIKELY 1024
 #define TAIL_MOST   16
 #define TAIL_FIRST  (64u << 10)
@@ -38,7 +38,7 @@ static bool read_at(struct st_window *w, uint64_t at, uint8_t *into, uint64_t si
     return true;
 }
 
-/* Brings in what lies between `from` and what is there already. */
+/* Extends the tail back to `from`. */
 static bool reach_back(struct tail *tail, uint64_t from)
 {
     struct st_window *w = tail->window;
@@ -58,8 +58,7 @@ static bool reach_back(struct tail *tail, uint64_t from)
     return true;
 }
 
-/* `stoker pack` writes no owner and no time: an archive that begins otherwise is not looked at further.
- */
+/* `stoker pack` writes no owner and no time: an archive that begins differently has no index inside. */
 static bool may_be_packed(struct st_window *w)
 {
     uint8_t block[ST_TAR_BLOCK];
@@ -78,7 +77,7 @@ static bool is_index(const struct st_tar_member *member)
            !memcmp(member->name.data, name, sizeof name - 1);
 }
 
-/* The member at `at` if it is the index, and nothing follows it but the end. */
+/* The member at `at`, if it is the index and only the end of the archive follows. */
 static bool take_last(const struct tail *tail, uint64_t at, struct st_tar_member *out)
 {
     struct st_window w = {
@@ -88,11 +87,11 @@ static bool take_last(const struct tail *tail, uint64_t at, struct st_tar_member
     const bool last = !st_tar_next(&walk, out, NULL) && is_index(out) && walk.at == w.end - ENDING &&
                       st_tar_next(&walk, &none, NULL) == STOKER_END;
     st_tar_walk_free(&walk);
-    out->name = (struct st_bytes){0}; /* it was the walk's */
+    out->name = (struct st_bytes){0}; /* it was owned by the walk */
     return last;
 }
 
-/* The last header of the file, from its end backwards, if it is that of an index. */
+/* Searches backwards for the last header of the file; true if it is that of an index. */
 static bool find_index(struct tail *tail, struct st_tar_member *out)
 {
     const uint64_t end = tail->window->end;
@@ -114,7 +113,7 @@ static bool find_index(struct tail *tail, struct st_tar_member *out)
     }
 }
 
-/* Whether the parts follow each other from the first byte up to the index itself. */
+/* Whether the parts cover the file without gaps from its first byte to the index itself. */
 static bool covers_all(struct tail *tail, const struct st_shard_index *index, uint64_t data)
 {
     struct st_tar_member member;
@@ -128,7 +127,7 @@ static bool covers_all(struct tail *tail, const struct st_shard_index *index, ui
            reach_back(tail, at) && take_last(tail, at, &member) && member.data == data;
 }
 
-static bool part_lies_there(struct st_window *window, const struct st_shard_index *index,
+static bool part_matches(struct st_window *window, const struct st_shard_index *index,
                             uint64_t sample, uint64_t part)
 {
     const struct st_shard_part *span = &index->parts[part];
@@ -142,15 +141,15 @@ static bool part_lies_there(struct st_window *window, const struct st_shard_inde
     return found;
 }
 
-/* Samples from the first to the last, of one the first member and of the next the last. */
-static bool borne_out(struct st_window *window, const struct st_shard_index *index)
+/* Checks samples spread over the archive, alternating between their first and last members. */
+static bool spot_check(struct st_window *window, const struct st_shard_index *index)
 {
     const uint64_t most = window->file && window->file->remote ? LOOKS_REMOTE : LOOKS;
     const uint64_t looks = index->sample_count < most ? index->sample_count : most;
     for (uint64_t i = 0; i < looks; i++) {
         const uint64_t sample = looks > 1 ? (index->sample_count - 1) * i / (looks - 1) : 0;
         const uint64_t part = i % 2 ? index->firsts[sample + 1] - 1 : index->firsts[sample];
-        if (!part_lies_there(window, index, sample, part))
+        if (!part_matches(window, index, sample, part))
             return false;
     }
     return true;
@@ -168,7 +167,7 @@ bool st_tar_inside(struct st_window *window, struct st_shard_index *out)
         memcpy(block, tail.bytes + (member.data - tail.from), member.size);
     const bool good = block &&
                       st_shard_index_load(&index, block, member.size, st_shard_kind_tar.number) &&
-                      covers_all(&tail, &index, member.data) && borne_out(window, &index);
+                      covers_all(&tail, &index, member.data) && spot_check(window, &index);
     free(tail.bytes);
     if (good)
         *out = index;

@@ -1,4 +1,4 @@
-/* inside.h - the index that a tar file of `stoker pack` holds itself, as its last member
+/* inside.h - the index that `stoker pack` stores as the last member of a tar file
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 #include "source/shards/index.h"
 #include "source/shards/window.h"
 
-/* False: there is none, or none that can be trusted. The index still has the stamp it was written with.
- */
+/* False: there is none, or it cannot be trusted. The index still has the stamp that it was written
+ * with. */
 bool st_tar_inside(struct st_window *window, struct st_shard_index *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* members.c - the members of a tar file, as Python's tarfile sees them
+/* members.c - walks the members of a tar file, with the results of Python's tarfile
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Extension headers hold names and a few numbers; one that claims more is a trap. */
 
 static int damaged(const struct st_tar_walk *walk, uint64_t offset, const char *what,
                    struct stoker_error *err)
@@ -19,8 +17,8 @@ static int damaged(const struct st_tar_walk *walk, uint64_t offset, const char *
 
 /* ---- numbers and names of a header ----------------------------------------------------------- */
 
-/* Octal digits between spaces, or base 256 behind 0x80; false for anything else and for what is
- * negative. */
+/* Octal digits surrounded by spaces, or base 256 after 0x80; false for anything else, including negative
+ * numbers. */
 static bool header_number(const uint8_t *field, size_t size, uint64_t *out)
 {
     uint64_t value = 0;
@@ -48,7 +46,7 @@ bool st_tar_is_header(const uint8_t block[ST_TAR_BLOCK])
 {
     uint64_t stated;
     uint32_t plain = 8 * ' ';
-    int32_t with_signs = 8 * ' '; /* some old programs summed so */
+    int32_t with_signs = 8 * ' '; /* some old programs summed signed bytes */
     if (!header_number(block + 148, 8, &stated))
         return false;
     for (int i = 0; i < ST_TAR_BLOCK; i++)
@@ -64,7 +62,7 @@ static bool all_zero(const uint8_t *block, size_t size)
     return size == 0 || (block[0] == 0 && !memcmp(block, block + 1, size - 1));
 }
 
-/* prefix + "/" + name. */
+/* Builds prefix + "/" + name. */
 static void plain_name(struct st_tar_walk *walk, const uint8_t *block, struct st_bytes *out)
 {
     size_t used = 0;
@@ -81,7 +79,7 @@ static void plain_name(struct st_tar_walk *walk, const uint8_t *block, struct st
 
 /* ---- PAX ------------------------------------------------------------------------------------- */
 
-/* What the headers before a member's own say about it. */
+/* What extension headers say about the member that follows. */
 struct extension {
     bool has_name, has_real_name, has_size, sparse;
     uint64_t size;
@@ -116,25 +114,25 @@ static bool is_word(const uint8_t *at, size_t size, const char *word)
     return size == strlen(word) && !memcmp(at, word, size);
 }
 
-/* One "keyword=value"; NULL, or what is wrong with it. */
+/* Parses one "keyword=value"; returns NULL, or what is wrong with it. */
 static const char *pax_record(struct st_tar_walk *walk, const uint8_t *at, size_t size, bool global,
                               struct extension *ext)
 {
     const uint8_t *equals = memchr(at, '=', size);
     if (!equals || equals == at)
-        return "a PAX record without a keyword";
+        return "PAX record without a keyword";
     const size_t word = (size_t)(equals - at);
     const uint8_t *value = equals + 1;
     size_t length = size - word - 1;
     const bool path = is_word(at, word, "path"), bytes = is_word(at, word, "size");
     if (global)
-        return path || bytes ? "a PAX header that gives all members one name or size" : NULL;
+        return path || bytes ? "global PAX header that sets a name or size for all members" : NULL;
     if (word > 11 && !memcmp(at, "GNU.sparse.", 11))
         ext->sparse = true;
     if (bytes) {
         ext->has_size = true;
         if (!decimal(value, length, &ext->size))
-            return "a PAX header with a size that is no number";
+            return "PAX header with an invalid size";
     }
     const bool real_name = is_word(at, word, "GNU.sparse.name");
     if (real_name || (path && !ext->has_real_name)) {
@@ -142,14 +140,14 @@ static const char *pax_record(struct st_tar_walk *walk, const uint8_t *at, size_
         while (path && length && value[length - 1] == '/')
             length--;
         if (memchr(value, '\0', length))
-            return "a PAX header with a name that holds a zero byte";
+            return "PAX header with a NUL byte in a name";
         if (!keep_name(walk, value, length, ext))
             return "out of memory for a name";
     }
     return NULL;
 }
 
-/* "27 keyword=value\n" one after another, up to a zero or the end. */
+/* Parses a sequence of "27 keyword=value\n", up to a NUL byte or the end. */
 static const char *pax_records(struct st_tar_walk *walk, const uint8_t *at, size_t size, bool global,
                                struct extension *ext)
 {
@@ -160,7 +158,7 @@ static const char *pax_records(struct st_tar_walk *walk, const uint8_t *at, size
             digits++;
         if (digits == size || at[digits] != ' ' || !decimal(at, digits, &length) || length > size ||
             length < digits + 4 || at[length - 1] != '\n')
-            return "a PAX header that makes no sense";
+            return "invalid PAX header";
         const char *wrong = pax_record(walk, at + digits + 1, length - digits - 2, global, ext);
         if (wrong)
             return wrong;
@@ -172,7 +170,7 @@ static const char *pax_records(struct st_tar_walk *walk, const uint8_t *at, size
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-/* The header at walk->at, copied: what is looked at later may move the window. STOKER_END at the end. */
+/* Copies the header at walk->at, since later reads may move the window. STOKER_END at the end. */
 static int take_header(struct st_tar_walk *walk, uint8_t block[ST_TAR_BLOCK], bool more_expected,
                        struct stoker_error *err)
 {
@@ -183,7 +181,7 @@ static int take_header(struct st_tar_walk *walk, uint8_t block[ST_TAR_BLOCK], bo
         if (!rest)
             return STOKER_EIO;
         if (walk->at > w->end || more_expected || !all_zero(rest, left))
-            return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
+            return damaged(walk, walk->at, "the tar file ends in the middle: it is truncated", err);
         return STOKER_END;
     }
     const uint8_t *seen = st_window_at(w, walk->at, ST_TAR_BLOCK, err);
@@ -194,19 +192,19 @@ static int take_header(struct st_tar_walk *walk, uint8_t block[ST_TAR_BLOCK], bo
         return STOKER_END;
     if (!st_tar_is_header(block))
         return damaged(walk, walk->at,
-                       "no tar header where one should be: the file is damaged, or no tar file", err);
+                       "expected a tar header: the file is damaged or not a tar file", err);
     return 0;
 }
 
-/* A header that only says something about the next. */
+/* Reads a header that only describes the next member. */
 static int take_extension(struct st_tar_walk *walk, char type, uint64_t size, struct extension *ext,
                           struct stoker_error *err)
 {
     const uint64_t data = walk->at + ST_TAR_BLOCK;
     if (size > ST_TAR_EXTENSION_MAX)
-        return damaged(walk, walk->at, "an extension header of more than a mebibyte", err);
+        return damaged(walk, walk->at, "extension header larger than 1 MiB", err);
     if (!st_window_has(walk->window, data, size))
-        return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
+        return damaged(walk, walk->at, "the tar file ends in the middle: it is truncated", err);
     const uint8_t *bytes = st_window_at(walk->window, data, size, err);
     if (!bytes)
         return STOKER_EIO;
@@ -223,14 +221,14 @@ static int take_extension(struct st_tar_walk *walk, char type, uint64_t size, st
     return 0;
 }
 
-/* GNU's old sparse format puts more blocks of its map behind the header. */
+/* GNU's old sparse format puts further blocks of its map after the header. */
 static int skip_sparse_map(struct st_tar_walk *walk, const uint8_t *header, struct stoker_error *err)
 {
     bool more = header[156] == 'S' && header[482];
     while (more) {
         walk->at += ST_TAR_BLOCK;
         if (!st_window_has(walk->window, walk->at, ST_TAR_BLOCK))
-            return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
+            return damaged(walk, walk->at, "the tar file ends in the middle: it is truncated", err);
         const uint8_t *block = st_window_at(walk->window, walk->at, ST_TAR_BLOCK, err);
         if (!block)
             return STOKER_EIO;
@@ -239,7 +237,7 @@ static int skip_sparse_map(struct st_tar_walk *walk, const uint8_t *header, stru
     return 0;
 }
 
-/* Links, devices and folders have no payload, whatever size they state. */
+/* Links, devices and folders have no payload, whatever their size field says. */
 static bool has_payload(char type) { return !type || !strchr("123456", type); }
 
 static void fill_member(struct st_tar_walk *walk, const uint8_t *block, uint64_t size,
@@ -268,7 +266,7 @@ int st_tar_next(struct st_tar_walk *walk, struct st_tar_member *out, struct stok
         if (rc)
             return rc;
         if (!header_number(block + 124, 12, &size) || size > INT64_MAX)
-            return damaged(walk, walk->at, "a header with a size that is no number", err);
+            return damaged(walk, walk->at, "tar header with an invalid size", err);
         const char type = (char)block[156];
         if (type && strchr("LKxXg", type)) {
             const int failed = take_extension(walk, type, size, &ext, err);
@@ -282,7 +280,7 @@ int st_tar_next(struct st_tar_walk *walk, struct st_tar_member *out, struct stok
         fill_member(walk, block, size, &ext, out);
         uint64_t end = out->data;
         if (has_payload(type) && (!st_add(out->data, out->size, &end) || end > INT64_MAX))
-            return damaged(walk, walk->at, "a header with a size that no file can have", err);
+            return damaged(walk, walk->at, "tar header with an impossible size", err);
         walk->at = st_trail_behind(walk->window, end, ST_TAR_BLOCK);
         return 0;
     }

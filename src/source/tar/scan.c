@@ -1,4 +1,4 @@
-/* scan.c - the samples of a tar file: members beside each other that have the same key
+/* scan.c - the samples of a tar file: adjacent members with the same key
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ static bool same(struct st_bytes a, struct st_bytes b)
     return a.size == b.size && !memcmp(a.data, b.data, a.size);
 }
 
-/* Puts a member where it belongs: into the sample before it, or into a new one. */
+/* Adds a member to the current sample or to a new one. */
 static bool add_member(struct st_shard_builder *into, struct st_bytes name, uint64_t start, uint64_t end)
 {
     struct st_bytes key, suffix;
@@ -33,7 +33,7 @@ static bool add_member(struct st_shard_builder *into, struct st_bytes name, uint
     return st_shard_add(into, start, end, suffix);
 }
 
-/* The rest of a damaged archive is a sample of its own, so that whoever reads it hears of it. */
+/* The rest of a damaged archive becomes a sample, so that reading it reports the damage. */
 static bool add_lost(struct st_shard_builder *into, const struct st_window *window, uint64_t at)
 {
     const uint64_t start = at < window->end ? at : window->end;
@@ -41,7 +41,7 @@ static bool add_lost(struct st_shard_builder *into, const struct st_window *wind
     return st_shard_begin(into, key) && st_shard_add(into, start, ST_SHARD_LOST, none);
 }
 
-static int look_at(struct st_tar_walk *walk, struct st_trail_note *out, struct stoker_error *err)
+static int read_member(struct st_tar_walk *walk, struct st_trail_note *out, struct stoker_error *err)
 {
     struct st_tar_member member;
     const int rc = st_tar_next(walk, &member, err);
@@ -54,7 +54,7 @@ static int look_at(struct st_tar_walk *walk, struct st_trail_note *out, struct s
     return 0;
 }
 
-/* ---- by several threads ---------------------------------------------------------------------- */
+/* ---- with several threads -------------------------------------------------------------------- */
 
 static bool trail_looks_like(const uint8_t *block)
 {
@@ -70,7 +70,7 @@ static int trail_next(void *self, uint64_t at, struct st_trail_note *out)
 {
     struct st_tar_walk *walk = self;
     walk->at = at;
-    return look_at(walk, out, NULL);
+    return read_member(walk, out, NULL);
 }
 
 static void trail_end(void *walk) { st_tar_walk_free(walk); }
@@ -98,13 +98,13 @@ static int scan_members(struct st_tar_walk *walk, uint32_t threads, struct st_sh
     for (uint64_t count = 0; !rc && !cut; count++) {
         if (!trails && st_trails_due(walk->window, count))
             trails = st_trails_find(&trail_kind, walk->window, walk->at, count, threads);
-        rc = st_trails_take(trails, &walk->at, &member) ? 0 : look_at(walk, &member, err);
+        rc = st_trails_take(trails, &walk->at, &member) ? 0 : read_member(walk, &member, err);
         if (rc || !member.regular)
             continue;
         if (!add_member(into, member.name, member.start, member.end))
             rc = out_of_memory(walk->window, err);
         cut = member.end > walk->window->end;
-        lost = cut && !st_tar_split_name(member.name, &key, &suffix); /* no sample stands for it */
+        lost = cut && !st_tar_split_name(member.name, &key, &suffix); /* no sample represents it */
     }
     st_trails_free(trails);
     if (lost || (rc == STOKER_ECORRUPT && member.start > 0))
@@ -116,7 +116,7 @@ static int tar_scan(struct st_window *window, uint32_t threads, struct st_shard_
                     struct stoker_error *err)
 {
     if (window->end == 0)
-        return st_fail(err, STOKER_ECORRUPT, "%s: an empty file, not a tar file", window->path);
+        return st_fail(err, STOKER_ECORRUPT, "%s: the file is empty, not a tar file", window->path);
     struct st_tar_walk walk = {.window = window};
     const int rc = scan_members(&walk, threads, into, err);
     st_tar_walk_free(&walk);
@@ -125,7 +125,7 @@ static int tar_scan(struct st_window *window, uint32_t threads, struct st_shard_
 
 /* ---- DALI's index ---------------------------------------------------------------------------- */
 
-/* A word of a line, and what is behind it; false at the end of the line. */
+/* Splits the next word off a line; false at the end of the line. */
 static bool take_word(struct st_bytes *line, struct st_bytes *word)
 {
     while (line->size && *line->data == ' ')
@@ -159,8 +159,8 @@ static bool take_number(struct st_bytes *line, uint64_t *out)
     return true;
 }
 
-/* Whether a member of this name and size lies there. */
-static bool lies_there(struct st_window *window, struct st_bytes name, uint64_t data, uint64_t size)
+/* Whether there is a member with this name and size at this offset. */
+static bool member_matches(struct st_window *window, struct st_bytes name, uint64_t data, uint64_t size)
 {
     struct st_tar_member member;
     struct st_tar_walk walk = {.window = window, .at = data - ST_TAR_BLOCK};
@@ -171,8 +171,8 @@ static bool lies_there(struct st_window *window, struct st_bytes name, uint64_t 
     return found;
 }
 
-/* One member of a line: suffix, offset, size and name. All headers of the first members are looked at,
- * and of the others every 64th: the scan would look at all. */
+/* Imports one member of a line: suffix, offset, size and name. Only the headers of the first 64 members
+ * and of every 64th after that are checked; a scan would read all. */
 static bool import_member(struct st_window *window, struct st_bytes *line, uint64_t *before,
                           struct st_shard_builder *into)
 {
@@ -181,16 +181,19 @@ static bool import_member(struct st_window *window, struct st_bytes *line, uint6
     if (!take_word(line, &suffix) || !take_number(line, &data) || !take_number(line, &size) ||
         !take_word(line, &name))
         return false;
-    /* Only members without a gap: else something was passed over, or a name has a header of its own. */
+    /* Members must follow each other without gaps: a gap means that something was skipped or that a name
+     * has an extension header. */
     if (data != *before + ST_TAR_BLOCK || !st_window_has(window, data, size))
         return false;
     *before = st_align(data + size, ST_TAR_BLOCK);
-    if ((into->part_count < 64 || into->part_count % 64 == 0) && !lies_there(window, name, data, size))
+    if ((into->part_count < 64 || into->part_count % 64 == 0) &&
+        !member_matches(window, name, data, size))
         return false;
     return add_member(into, name, data - ST_TAR_BLOCK, data + size);
 }
 
-/* "v1.2 COUNT", and a line for each sample. It must reach to the end of the archive, zeros aside. */
+/* The format is "v1.2 COUNT", then one line per sample. It must cover the whole archive except trailing
+ * zeros. */
 static bool tar_import(struct st_window *window, struct st_bytes text, struct st_shard_builder *into)
 {
     struct st_bytes line, version;

@@ -1,8 +1,8 @@
 /* tar.c - samples in tar files, as the Python package webdataset writes and reads them
  *
- * A sample is the members beside each other whose names are the same up to the first dot of their last
- * part; a field is one of them, by what stands behind that dot. Only the members that are asked for are
- * read, and each is looked at again when it is: its header must be the one that was indexed.
+ * A sample is a run of adjacent members whose names are equal up to the first dot of their last
+ * component; a field is one of them, selected by what follows that dot. Only the requested members are
+ * read, and each is checked again when it is: its header must be the one that was indexed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,19 +19,19 @@
 
 struct tar {
     struct st_shards shards;
-    char *own_choice; /* of fields, where nobody said which */
+    char *default_fields; /* chosen when the user requested none */
     struct st_cells classes;
     struct st_field_list wishes;
     struct st_field fields[ST_FIELDS_MAX];
     struct st_tar_field wanted[ST_FIELDS_MAX];
 };
 
-/* One sample, as the index has it. */
+/* One sample in the index. */
 struct sample {
     const struct st_shard *shard;
     const struct st_shard_index *index;
     const char *key;
-    uint64_t first, behind; /* its parts */
+    uint64_t first, end; /* its parts */
 };
 
 #define NO_PART UINT64_MAX
@@ -43,7 +43,7 @@ static struct sample find(const struct tar *tar, uint64_t number)
     s.index = &s.shard->index;
     s.key = s.index->text + s.index->keys[local];
     s.first = s.index->firsts[local];
-    s.behind = s.index->firsts[local + 1];
+    s.end = s.index->firsts[local + 1];
     return s;
 }
 
@@ -58,21 +58,21 @@ static int missing(const struct sample *s, const struct st_field *field, struct 
 {
     char has[300] = "";
     size_t used = 0;
-    for (uint64_t part = s->first; part < s->behind && used + 2 < sizeof has; part++)
+    for (uint64_t part = s->first; part < s->end && used + 2 < sizeof has; part++)
         used += (size_t)snprintf(has + used, sizeof has - used, "%s%s", used ? ", " : "",
                                  suffix_of(s, part));
     return st_fail(err, STOKER_ECORRUPT, "%.400s: %.200s: no member %.100s; the sample has %s",
                    s->shard->file.path, s->key, field->name, has);
 }
 
-/* Two members of one name: which is meant? Of those not asked for, the first few are looked at. */
-static int check_twins(const struct sample *s, uint64_t part, struct stoker_error *err)
+/* Fails if two members have the same name, since either could be meant. */
+static int check_duplicate(const struct sample *s, uint64_t part, struct stoker_error *err)
 {
-    for (uint64_t other = s->first; other < s->behind; other++)
+    for (uint64_t other = s->first; other < s->end; other++)
         if (other != part && !strcmp(suffix_of(s, other), suffix_of(s, part)))
-            return st_fail(err, STOKER_ECORRUPT, "%.400s: byte %llu: %.200s has two members %.100s",
-                           s->shard->file.path, (unsigned long long)s->index->parts[part].start, s->key,
-                           suffix_of(s, part));
+            return st_fail(err, STOKER_ECORRUPT,
+                           "%.400s: byte %llu: %.200s has two members named %.100s", s->shard->file.path,
+                           (unsigned long long)s->index->parts[part].start, s->key, suffix_of(s, part));
     return 0;
 }
 
@@ -80,7 +80,7 @@ static uint64_t choose_part(const struct sample *s, const struct st_tar_field *f
 {
     uint32_t best = UINT32_MAX;
     uint64_t chosen = NO_PART;
-    for (uint64_t part = s->first; part < s->behind; part++) {
+    for (uint64_t part = s->first; part < s->end; part++) {
         const uint32_t rank = st_tar_field_rank(field, suffix_of(s, part));
         if (rank < best) {
             best = rank;
@@ -90,28 +90,27 @@ static uint64_t choose_part(const struct sample *s, const struct st_tar_field *f
     return chosen;
 }
 
-/* The part of each field, NO_PART for those that are no member, and the span from the first to the last.
- */
+/* Finds the part of each field (NO_PART for those that are not members) and the span that covers them.
+ * Duplicates are checked for the requested parts and for the first few others. */
 static int choose_parts(const struct tar *tar, const struct sample *s, uint64_t chosen[ST_FIELDS_MAX],
                         struct st_shard_part *span, struct stoker_error *err)
 {
-    enum { LOOKED_AT = 32 };
+    enum { PARTS_CHECKED = 32 };
     *span = (struct st_shard_part){UINT64_MAX, 0};
     if (s->index->parts[s->first].end == ST_SHARD_LOST) {
         *span = s->index->parts[s->first];
         return 0;
     }
     int rc = 0;
-    for (uint64_t part = s->first; part < s->behind && part < s->first + LOOKED_AT && !rc; part++)
-        rc = check_twins(s, part, err);
+    for (uint64_t part = s->first; part < s->end && part < s->first + PARTS_CHECKED && !rc; part++)
+        rc = check_duplicate(s, part, err);
     for (uint32_t i = 0; i < tar->wishes.count && !rc; i++) {
         chosen[i] = NO_PART;
         if (tar->wanted[i].what != ST_TAR_MEMBER)
             continue;
         chosen[i] = choose_part(s, &tar->wanted[i]);
-        if (chosen[i] == NO_PART && s->index->parts[s->behind - 1].end > s->index->stamp.size) {
-            *span =
-                s->index->parts[s->behind - 1]; /* the archive ends here: what is missing was cut off */
+        if (chosen[i] == NO_PART && s->index->parts[s->end - 1].end > s->index->stamp.size) {
+            *span = s->index->parts[s->end - 1]; /* truncated archive: the member is past its end */
             return 0;
         }
         if (chosen[i] == NO_PART)
@@ -119,9 +118,9 @@ static int choose_parts(const struct tar *tar, const struct sample *s, uint64_t 
         const struct st_shard_part *part = &s->index->parts[chosen[i]];
         span->start = part->start < span->start ? part->start : span->start;
         span->end = part->end > span->end ? part->end : span->end;
-        rc = check_twins(s, chosen[i], err);
+        rc = check_duplicate(s, chosen[i], err);
     }
-    if (!rc && span->start > span->end) /* only its name is asked for */
+    if (!rc && span->start > span->end) /* only names are requested */
         *span = (struct st_shard_part){s->index->parts[s->first].start, s->index->parts[s->first].start};
     return rc;
 }
@@ -136,9 +135,9 @@ static int tar_locate(const void *self, uint64_t sample, struct st_extent *out, 
     return rc ? rc : st_shard_locate(&tar->shards, s.shard, span.start, span.end, out, err);
 }
 
-/* ---- members out of the bytes ---------------------------------------------------------------- */
+/* ---- members from bytes ---------------------------------------------------------------------- */
 
-/* A member's payload: in the raw bytes, or unpacked in the scratch buffer, which may still move. */
+/* A member's payload: in the raw bytes, or decompressed in the scratch buffer, which may still move. */
 struct payload {
     const uint8_t *raw; /* NULL: in scratch */
     uint64_t offset, size;
@@ -148,13 +147,13 @@ static int changed(const struct sample *s, uint64_t part, struct stoker_error *e
 {
     return st_fail(
         err, STOKER_ECORRUPT,
-        "%.500s: byte %llu: no longer the member %.200s.%.100s that was indexed: the file was changed "
+        "%.500s: byte %llu: the member %.200s.%.100s is not the one that was indexed: the file changed "
         "while it was open",
         s->shard->file.path, (unsigned long long)s->index->parts[part].start, s->key,
         suffix_of(s, part));
 }
 
-/* Reads the member's headers again, in the bytes that begin at the archive's byte `base`. */
+/* Parses the member's headers again, in bytes that begin at the archive's byte `base`. */
 static int find_payload(const struct sample *s, uint64_t part, struct st_bytes raw, uint64_t base,
                         struct payload *out, struct stoker_error *err)
 {
@@ -173,14 +172,13 @@ static int find_payload(const struct sample *s, uint64_t part, struct st_bytes r
     if (member.sparse)
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "%.500s: byte %llu: %.200s.%.100s is stored with holes; make the archive without --sparse",
+            "%.500s: byte %llu: %.200s.%.100s is a sparse member; create the archive without --sparse",
             s->shard->file.path, (unsigned long long)span->start, s->key, wanted);
     *out = (struct payload){.raw = raw.data + (member.data - base), .size = member.size};
     if (!st_shard_verify(s->shard, part, (struct st_bytes){out->raw, out->size}))
         return st_fail(err, STOKER_ECORRUPT,
-                       "%.500s: byte %llu: the checksum of %.200s.%.100s is not what it was when it was "
-                       "first read: "
-                       "its bytes are damaged",
+                       "%.500s: byte %llu: the checksum of %.200s.%.100s differs from when it was first "
+                       "read: its bytes are damaged",
                        s->shard->file.path, (unsigned long long)member.data, s->key, wanted);
     return 0;
 }
@@ -190,7 +188,7 @@ static void name_member(const struct sample *s, uint64_t part, char *out, size_t
     snprintf(out, size, "%.400s: %.200s.%.100s", s->shard->file.path, s->key, suffix_of(s, part));
 }
 
-/* Finds the member, and unpacks it if it is packed on its own. */
+/* Finds the member, and decompresses it if it is compressed. */
 static int open_member(const struct sample *s, uint64_t part, struct st_bytes raw, uint64_t base,
                        struct st_buffer *scratch, struct payload *out, struct stoker_error *err)
 {
@@ -216,8 +214,8 @@ static void name_piece(const struct sample *s, const struct st_tar_field *field,
     *out = (struct st_piece){.bytes = {(const uint8_t *)text, strlen(text)}};
 }
 
-/* Arrays of another byte order are turned round in scratch: room for all of them, behind what was
- * unpacked. */
+/* Arrays of the other byte order are swapped in scratch, so it must have room for all of them after the
+ * decompressed members. */
 static int make_pieces(const struct tar *tar, const struct sample *s, const uint64_t *chosen,
                        const struct payload *payloads, struct st_buffer *scratch,
                        struct st_piece *pieces, struct stoker_error *err)
@@ -264,9 +262,9 @@ static int tar_split(const void *self, uint64_t sample, struct st_bytes raw, str
     return rc ? rc : make_pieces(tar, &s, chosen, payloads, scratch, pieces, err);
 }
 
-/* ---- opening and the rest -------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------- */
 
-/* Suffixes of images, of which each sample has one. */
+/* Image suffixes of which a sample usually has exactly one. */
 static const char *const image_suffixes[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "ppm", "pgm", NULL};
 enum { LIST_ROOM = 4096 };
 
@@ -292,12 +290,12 @@ static bool any_shard_has(const struct tar *tar, const char *suffix)
 static bool sample_has(const struct sample *s, const char *suffix)
 {
     bool found = false;
-    for (uint64_t part = s->first; part < s->behind && !found; part++)
+    for (uint64_t part = s->first; part < s->end && !found; part++)
         found = !strcmp(suffix_of(s, part), suffix);
     return found;
 }
 
-/* Other samples may hold another kind of image in the place of this one: "jpg;png". */
+/* Other samples may have a different image format instead of this one: "jpg;png". */
 static size_t add_alternatives(const struct tar *tar, const struct sample *s, char *list, size_t used)
 {
     for (const char *const *other = image_suffixes; *other; other++)
@@ -306,7 +304,7 @@ static size_t add_alternatives(const struct tar *tar, const struct sample *s, ch
     return used;
 }
 
-/* The suffixes of a sample, those of images and sounds first. */
+/* The suffixes of a sample, images and audio first. */
 static char *suffixes_of(const struct tar *tar, const struct sample *s)
 {
     char *list = st_calloc(LIST_ROOM, 1);
@@ -314,7 +312,7 @@ static char *suffixes_of(const struct tar *tar, const struct sample *s)
     uint32_t count = 0;
     bool widened = false;
     for (int pass = 0; list && pass < 2; pass++)
-        for (uint64_t part = s->first; part < s->behind; part++) {
+        for (uint64_t part = s->first; part < s->end; part++) {
             const char *suffix = suffix_of(s, part);
             const size_t size = strlen(suffix);
             enum st_field_kind kind = ST_FIELD_BYTES;
@@ -333,7 +331,7 @@ static char *suffixes_of(const struct tar *tar, const struct sample *s)
     return list;
 }
 
-/* What the first sample has that is not damaged. */
+/* The fields of the first sample that is not damaged. */
 static int choose_fields(struct tar *tar, const char *path, struct stoker_error *err)
 {
     uint64_t number = 0;
@@ -344,16 +342,18 @@ static int choose_fields(struct tar *tar, const char *path, struct stoker_error 
         number++;
     }
     const struct sample s = find(tar, number);
-    tar->own_choice = suffixes_of(tar, &s);
-    if (!tar->own_choice)
+    tar->default_fields = suffixes_of(tar, &s);
+    if (!tar->default_fields)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
-    if (!tar->own_choice[0])
+    if (!tar->default_fields[0])
         return st_fail(err, STOKER_EINVAL,
-                       "%.600s: the first sample has nothing to read; say which fields to take", path);
+                       "%.600s: the first sample has no readable member; set fields= to select some",
+                       path);
     return 0;
 }
 
-/* Those of the first archive, if they are the last one's too: patterns may join what belongs apart. */
+/* Takes the classes of the first archive if the last one has the same: a pattern may combine unrelated
+ * archives. */
 static void take_classes(struct tar *tar)
 {
     struct st_cells last = {0};
@@ -376,13 +376,14 @@ static int tar_open(void *self, const char *path, const struct stoker_dataset_op
     if (!rc && !opt->fields && tar->shards.sample_count)
         rc = choose_fields(tar, path, err);
     if (!rc)
-        rc = st_field_list_parse(&tar->wishes, opt->fields ? opt->fields : tar->own_choice, err);
+        rc = st_field_list_parse(&tar->wishes, opt->fields ? opt->fields : tar->default_fields, err);
     for (uint32_t i = 0; i < tar->wishes.count && !rc; i++)
         rc = st_tar_field_parse(&tar->wanted[i], &tar->fields[i], &tar->wishes.wishes[i], err);
     return rc;
 }
 
-/* Names of tar files, packed or not, alone or as a pattern; or the word that all but the oldest hold. */
+/* Recognizes names of tar files, compressed or not, also in patterns; or the magic that all but the
+ * oldest tar files contain. */
 static bool tar_suits(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const endings[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar}"};
@@ -437,7 +438,7 @@ static void tar_close(void *self)
     st_cells_free(&tar->classes);
     st_shards_close(&tar->shards);
     st_field_list_free(&tar->wishes);
-    free(tar->own_choice);
+    free(tar->default_fields);
 }
 
 const struct st_source st_source_tar = {
