@@ -1,7 +1,7 @@
-/* datum.c - Caffe's Datum: an image with a label, as a protocol buffer
+/* datum.c - parses Caffe's Datum, a protocol buffer with an image and a label
  *
  * Fields: 1 channels, 2 height, 3 width, 4 data, 5 label, 6 float_data (repeated), 7 encoded. As in any
- * protocol buffer they come in any order, the last of several counts, and unknown ones are skipped.
+ * protocol buffer, they come in any order, the last of several counts, and unknown ones are skipped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ static bool take_bytes(struct cursor *c, uint64_t size, struct st_bytes *out)
     return true;
 }
 
-/* One field: a number, or bytes. */
+/* Parses one field: a number, or bytes. */
 static bool take_field(struct cursor *c, uint32_t *field, enum wire *wire, uint64_t *number,
                        struct st_bytes *bytes)
 {
@@ -57,7 +57,7 @@ static bool take_field(struct cursor *c, uint32_t *field, enum wire *wire, uint6
     return false;
 }
 
-static bool is_sound(const struct st_datum *datum)
+static bool is_valid(const struct st_datum *datum)
 {
     if (datum->encoded)
         return datum->data.size > 0;
@@ -97,5 +97,5 @@ bool st_datum_parse(struct st_datum *out, struct st_bytes message)
             out->encoded = number != 0;
     }
     out->floats = out->floats && !out->data.size;
-    return is_sound(out);
+    return is_valid(out);
 }

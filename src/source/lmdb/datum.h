@@ -1,4 +1,4 @@
-/* datum.h - Caffe's Datum: an image with a label, as a protocol buffer
+/* datum.h - parses Caffe's Datum, a protocol buffer with an image and a label
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,13 @@
 struct st_datum {
     int32_t channels, height, width;
     int64_t label;
-    bool encoded; /* data is an image file; else channels * height * width bytes, plane after plane */
-    bool floats;  /* it holds floats instead of bytes */
+    bool encoded; /* data is an image file; otherwise channels * height * width bytes, plane by plane */
+    bool floats;  /* it contains floats instead of bytes */
     struct st_bytes data;
 };
 
-/* Reads a message without copying; false when it is none, or a raw one whose sizes do not agree. */
+/* Parses a message without copying; false if it is not a Datum, or a raw one whose sizes are
+ * inconsistent. */
 bool st_datum_parse(struct st_datum *out, struct st_bytes message);
 
 #endif

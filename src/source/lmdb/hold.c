@@ -1,9 +1,9 @@
-/* hold.c - keeps a state of an LMDB database from being written over
+/* hold.c - keeps a snapshot of an LMDB database from being overwritten
  *
- * A database may be opened once in a process: closing one of two would end the locks of both. So those
- * who hold the same file share one handle, in a list of the process. A forked child uses what its parent
- * holds, and never closes it: the parent's place among the readers keeps the state for as long as the
- * parent has it.
+ * A process may open a database only once: closing one of two handles would release the locks of both.
+ * So all users of a file share one handle, in a process-wide list. A forked child uses its parent's
+ * handle and never closes it: the parent's reader slot preserves the snapshot for as long as the parent
+ * holds it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,7 +32,7 @@ struct opened {
     MDB_env *env;
 };
 
-static struct opened *databases; /* under the lock of libraries */
+static struct opened *databases; /* guarded by ST_LOCK_LIBRARIES */
 
 struct st_lmdb_hold {
     struct opened *database;
@@ -79,8 +79,7 @@ static void close_unused(struct opened *database)
     free(database);
 }
 
-/* With the lock. Whatever makes liblmdb refuse, the file may be readable all the same: then nothing is
- * held. */
+/* Call with the lock held. If liblmdb fails, the file may still be readable: then nothing is held. */
 static struct st_lmdb_hold *begin(const char *path, bool in_folder, const struct stat *info)
 {
     struct opened *database = find(info);

@@ -1,13 +1,13 @@
-/* lmdb.c - an LMDB database, whose entries are the samples, in the order of their keys
+/* lmdb.c - an LMDB database: its entries, sorted by key, are the samples
  *
- * Where the entries lie is found out once; then a sample is a part of a file, read like any other, by
- * any number of threads and after any fork, with no call of liblmdb and no lock.
+ * The offsets of the entries are determined once; after that a sample is a part of a file, read like any
+ * other, by any number of threads and after any fork, without calling liblmdb and without a lock.
  *
- * Fields: key (text), value (bytes; or of the type given: value=text, value=f32[10], value=array where
- * each value is an npy file), image (an encoded image, or image=u8[32x32x3]), label. Where values are
- * Caffe's Datums, or an image and a number in MessagePack, image and label are theirs; where the keys
- * are image-N and label-N, the label is the text below label-N (label=int: a number). By default image
- * and label where there are labels, else image and key.
+ * Fields: key (text), value (bytes, or another type: value=text, value=f32[10], or value=array if each
+ * value is an npy file), image (an encoded image, or image=u8[32x32x3]), label. If the values are Caffe
+ * Datums, or an image and a number in MessagePack, image and label are taken from them; if the keys are
+ * image-N and label-N, the label is the text at label-N (label=int: a number). The default is image and
+ * label if there are labels, otherwise image and key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +44,7 @@ struct lmdb {
     char note[500];
 };
 
-/* A folder with data.mdb in it, or a file that begins as that does, or is called so. */
+/* A folder that contains data.mdb, or a file that begins like one or has its extension. */
 static bool lmdb_suits(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const extensions[] = {".lmdb", ".mdb", NULL};
@@ -67,13 +67,13 @@ static int open_file(struct lmdb *lmdb, const char *path, bool *in_folder,
     *in_folder = !stat(path, &info) && S_ISDIR(info.st_mode);
     const int size = snprintf(data, sizeof data, "%s%s", path, *in_folder ? "/data.mdb" : "");
     if (size < 0 || (size_t)size >= sizeof data)
-        return st_fail(err, STOKER_EINVAL, "%.200s...: the path is too long", path);
+        return st_fail(err, STOKER_EINVAL, "%.200s...: path too long", path);
     const int rc = st_held_open_copy(&lmdb->file, data, opt, err);
     st_held_unname(&lmdb->file);
     return rc;
 }
 
-/* The main database, or the one below the name. */
+/* Walks the main database, or the one with this name. */
 static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char *name,
                        struct stoker_error *err)
 {
@@ -87,7 +87,7 @@ static int walk_chosen(struct lmdb *lmdb, struct st_lmdb_head *head, const char 
     }
     if (!rc && !contents->count && contents->named_count) {
         st_lmdb_names(contents, &lmdb->file, &names);
-        rc = st_fail(err, STOKER_EINVAL, "%s: holds only databases with names; choose one with db=: %s",
+        rc = st_fail(err, STOKER_EINVAL, "%s: contains only named databases; choose one with db=: %s",
                      lmdb->file.path, names.text);
     }
     return rc;
@@ -109,17 +109,20 @@ static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, const 
         rc = st_lmdb_head(&head, &lmdb->file, transaction, err);
         if (rc != STOKER_END)
             break;
-        st_lmdb_release(
-            lmdb->hold); /* a writer was faster: that state is no longer in the file's beginning */
+        st_lmdb_release(lmdb->hold); /* a writer was faster: the file's heads have newer snapshots */
         lmdb->hold = NULL;
-        rc = attempt + 1 < HOLD_ATTEMPTS
-                 ? 0
-                 : st_fail(err, STOKER_EIO, "%s: is written faster than it can be opened", path);
+        rc =
+            attempt + 1 < HOLD_ATTEMPTS
+                ? 0
+                : st_fail(
+                      err, STOKER_EIO,
+                      "%s: is being written faster than it can be opened; retry when the writer is done",
+                      path);
     }
     return rc ? rc : walk_chosen(lmdb, &head, name, err);
 }
 
-/* ---- keys that are no samples ------------------------------------------------------------------- */
+/* ---- keys that are not samples ----------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void add_note(struct lmdb *lmdb, const char *format, ...)
 {
@@ -130,8 +133,8 @@ __attribute__((format(printf, 2, 3))) static void add_note(struct lmdb *lmdb, co
     va_end(args);
 }
 
-/* What loaders of images keep beside them: their number, a list of their keys. Under these names only,
- * and only if the value is no image and, but for the list, short. */
+/* Metadata that image loaders store with the images: their number, a list of their keys. Recognized by
+ * these names only, and only if the value is not an image and, except for the list, short. */
 static int is_metadata(const struct lmdb *lmdb, const struct st_lmdb_entry *entry, const char **name,
                        struct stoker_error *err)
 {
@@ -164,7 +167,7 @@ static int drop_metadata(struct lmdb *lmdb, struct stoker_error *err)
         if (rc)
             return rc;
         if (name)
-            add_note(lmdb, "%s%s", lmdb->note[0] ? ", " : "keys that are no samples: ", name);
+            add_note(lmdb, "%s%s", lmdb->note[0] ? ", " : "keys that are not samples: ", name);
         else
             contents->entries[kept++] = contents->entries[i];
     }
@@ -172,10 +175,10 @@ static int drop_metadata(struct lmdb *lmdb, struct stoker_error *err)
     return 0;
 }
 
-/* ---- what values are ---------------------------------------------------------------------------- */
+/* ---- kinds of values -------------------------------------------------------------------------- */
 
-/* The first value tells what all are. */
-static int look_at_first(struct lmdb *lmdb, struct stoker_error *err)
+/* The first value decides the kind of all. */
+static int inspect_first(struct lmdb *lmdb, struct stoker_error *err)
 {
     const struct st_lmdb_contents *contents = &lmdb->contents;
     int rc = st_lmdb_pairs_find(&lmdb->pairs, contents, &lmdb->file, err);
@@ -192,7 +195,7 @@ static int look_at_first(struct lmdb *lmdb, struct stoker_error *err)
     return rc;
 }
 
-/* Whether image and label are parts of a value. */
+/* Whether a value contains both image and label. */
 static bool has_parts(const struct lmdb *lmdb)
 {
     return lmdb->values == ST_VALUES_DATUM || lmdb->values == ST_VALUES_PAIR;
@@ -204,17 +207,17 @@ static int refuse_values(const struct lmdb *lmdb, struct stoker_error *err)
 {
     const bool pickle = lmdb->values == ST_VALUES_PICKLE;
     return st_fail(err, STOKER_EUNSUPPORTED,
-                   "%s: its values are %s; pack the images anew (stoker pack --format lmdb), or ask for "
-                   "fields=value,key to get the bytes as they are",
+                   "%s: its values are %s; repack the images (stoker pack --format lmdb), or use "
+                   "fields=value,key to get the raw bytes",
                    lmdb->file.path,
-                   pickle ? "Python's pickles, which are never opened"
-                          : "MessagePack, and not of an image and a number");
+                   pickle ? "pickles, which are never loaded because they can run code"
+                          : "MessagePack, but not an image and a number");
 }
 
 static int unknown_field(const struct lmdb *lmdb, const char *name, struct stoker_error *err)
 {
     return st_fail(err, STOKER_EINVAL,
-                   "%s: fields: %.100s: an LMDB database has key, value, image and label",
+                   "%s: fields: unknown field %.100s; an LMDB database has key, value, image and label",
                    lmdb->file.path, name);
 }
 
@@ -245,7 +248,8 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
     if (role == KINDS_OF_FIELD)
         return unknown_field(lmdb, wish->name, err);
     if (role == ROLE_LABEL && !has_labels(lmdb))
-        return st_fail(err, STOKER_EINVAL, "%s: its values are no Datums, and have no label",
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: fields: label: there are no labels, since the values are not Datums",
                        lmdb->file.path);
     if (role == ROLE_IMAGE && !wish->ndim &&
         (lmdb->values == ST_VALUES_PICKLE || lmdb->values == ST_VALUES_MSGPACK))
@@ -254,7 +258,7 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
     if (!can_be(lmdb, (enum role)role, field->kind))
         return st_fail(
             err, STOKER_EINVAL,
-            "fields: %s: cannot be read as %s; single numbers of a value are f32[1] or i64[1]",
+            "fields: %s: cannot be read as %s; to read a value as one number use f32[1] or i64[1]",
             wish->name, st_field_kind_name(field->kind));
     field->dtype = wish->ndim ? wish->dtype : STOKER_U8;
     field->ndim = wish->ndim;
@@ -291,7 +295,7 @@ static int lmdb_open(void *self, const char *path, const struct stoker_dataset_o
     if (!rc)
         rc = drop_metadata(lmdb, err);
     if (!rc)
-        rc = look_at_first(lmdb, err);
+        rc = inspect_first(lmdb, err);
     return rc ? rc : choose_fields(lmdb, opt->fields, err);
 }
 
@@ -349,8 +353,9 @@ static int make_piece(const struct lmdb *lmdb, uint32_t k, struct st_bytes value
                 size = UINT64_MAX;
         memcpy(piece->shape, field->shape, sizeof piece->shape);
         if (size != value.size)
-            return st_fail(err, STOKER_ECORRUPT, "a value of %zu bytes, where %s has %llu", value.size,
-                           field->name, (unsigned long long)size);
+            return st_fail(err, STOKER_ECORRUPT,
+                           "the value has %zu bytes, but the requested dtype and shape of %s take %llu",
+                           value.size, field->name, (unsigned long long)size);
         return 0;
     }
     piece->ndim = 0;
@@ -360,7 +365,7 @@ static int make_piece(const struct lmdb *lmdb, uint32_t k, struct st_bytes value
     return part ? st_lmdb_image(lmdb->values, value, to, piece, err) : 0;
 }
 
-/* The text of a label that is an entry of its own. */
+/* The text of a label that is a separate entry. */
 static int make_label(const struct lmdb *lmdb, const struct st_field *field,
                       const struct st_lmdb_entry *label, uint8_t *to, struct st_piece *piece,
                       struct stoker_error *err)
@@ -368,12 +373,12 @@ static int make_label(const struct lmdb *lmdb, const struct st_field *field,
     const int rc = st_held_read(&lmdb->file, label->value, to, label->size, err);
     *piece = (struct st_piece){.bytes = {to, label->size}};
     if (!rc && field->kind == ST_FIELD_INT && !st_text_whole(piece->bytes, &piece->whole))
-        return st_fail(err, STOKER_ECORRUPT, "the label \"%.*s\" is no whole number",
+        return st_fail(err, STOKER_ECORRUPT, "the label \"%.*s\" is not an integer",
                        label->size < 40 ? (int)label->size : 40, (const char *)to);
     return rc;
 }
 
-/* Finds the label's entry, where it is wanted. */
+/* Finds the label's entry, if the label is requested. */
 static int find_label(const struct lmdb *lmdb, uint64_t sample, const struct st_lmdb_entry **out,
                       struct stoker_error *err)
 {
@@ -384,7 +389,7 @@ static int find_label(const struct lmdb *lmdb, uint64_t sample, const struct st_
     return 0;
 }
 
-/* The scratch buffer holds the key, the label, and what a value is converted to. */
+/* The scratch buffer holds the key, the label, and the converted value, in this order. */
 static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw,
                  struct st_buffer *scratch, struct st_piece *pieces, struct stoker_error *err)
 {
@@ -392,18 +397,18 @@ static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw,
     int rc = find_label(lmdb, sample, &label, err);
     if (rc)
         return rc;
-    const uint64_t behind_key = st_align(entry->key_size, 64);
-    const uint64_t behind_label = behind_key + (label ? st_align(label->size, 64) : 0);
-    if (!st_buffer_reserve(scratch, behind_label + raw.size + 1))
+    const uint64_t after_key = st_align(entry->key_size, 64);
+    const uint64_t after_label = after_key + (label ? st_align(label->size, 64) : 0);
+    if (!st_buffer_reserve(scratch, after_label + raw.size + 1))
         return st_fail(err, STOKER_ENOMEM, "out of memory");
     for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++) {
         if (lmdb->roles[k] == ROLE_KEY) {
             rc = st_held_read(&lmdb->file, entry->key, scratch->data, entry->key_size, err);
             pieces[k] = (struct st_piece){.bytes = {scratch->data, entry->key_size}};
         } else if (lmdb->roles[k] == ROLE_LABEL && label) {
-            rc = make_label(lmdb, &lmdb->fields[k], label, scratch->data + behind_key, &pieces[k], err);
+            rc = make_label(lmdb, &lmdb->fields[k], label, scratch->data + after_key, &pieces[k], err);
         } else {
-            rc = make_piece(lmdb, k, raw, scratch->data + behind_label, &pieces[k], err);
+            rc = make_piece(lmdb, k, raw, scratch->data + after_label, &pieces[k], err);
         }
     }
     return rc;

@@ -1,7 +1,7 @@
-/* msgpack.c - values in MessagePack: enough of it to find an image and its label
+/* msgpack.c - parses as much MessagePack as it takes to find an image and its label
  *
- * A byte says what follows: a small number, or a kind with a length (of 1, 2, 4 or 8 bytes, the highest
- * first) behind it.
+ * The first byte of a value is a small number, or a kind followed by a length (1, 2, 4 or 8 bytes,
+ * big-endian).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,8 +16,8 @@ struct cursor {
 
 struct token {
     enum kind kind;
-    uint64_t number; /* NUMBER, as two's complement; ARRAY and MAP: how many values follow */
-    bool fits;       /* NUMBER: in int64 */
+    uint64_t number; /* NUMBER, in two's complement; ARRAY and MAP: how many values follow */
+    bool fits;       /* NUMBER: fits into int64 */
     struct st_bytes bytes;
 };
 
@@ -40,7 +40,7 @@ static bool take_bytes(struct cursor *c, struct token *out, enum kind kind, uint
     return true;
 }
 
-static bool take_whole(struct cursor *c, struct token *out, unsigned width, bool is_signed)
+static bool take_integer(struct cursor *c, struct token *out, unsigned width, bool is_signed)
 {
     uint64_t value;
     if (!take_number(c, width, &value))
@@ -86,11 +86,11 @@ static bool take_token(struct cursor *c, struct token *out)
     if (byte < 0xc0)
         return take_bytes(c, out, KIND_BYTES, byte & 31u);
     if (byte >= 0xcc && byte <= 0xd3)
-        return take_whole(c, out, 1u << (byte & 3), byte >= 0xd0);
+        return take_integer(c, out, 1u << (byte & 3), byte >= 0xd0);
     if (byte >= 0xd4 && byte <= 0xd8)
         return take_bytes(c, out, KIND_OTHER, (1u << (byte - 0xd4)) + 1);
     switch (byte) {
-    case 0xc0: /* nothing, false and true */
+    case 0xc0: /* nil, false and true */
     case 0xc2:
     case 0xc3:
         return take_bytes(c, out, KIND_OTHER, 0);
@@ -100,7 +100,7 @@ static bool take_token(struct cursor *c, struct token *out)
         return take_sized(c, out, KIND_BYTES, 1u << (byte - 0xc4), 0);
     case 0xc7:
     case 0xc8:
-    case 0xc9: /* with a type in front */
+    case 0xc9: /* preceded by a type */
         return take_sized(c, out, KIND_OTHER, 1u << (byte - 0xc7), 1);
     case 0xca:
     case 0xcb:
@@ -115,12 +115,12 @@ static bool take_token(struct cursor *c, struct token *out)
     case 0xde:
     case 0xdf:
         return take_several(c, out, KIND_MAP, 2u << (byte - 0xde));
-    default: /* 0xc1 is nothing's */
+    default: /* 0xc1 is unused */
         return false;
     }
 }
 
-/* Each value takes a byte or more, so a count that was made up ends with the bytes. */
+/* Each value takes at least one byte, so a bogus count cannot loop longer than there are bytes. */
 static bool skip_value(struct cursor *c)
 {
     uint64_t left[DEPTH_MAX] = {1};

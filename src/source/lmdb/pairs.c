@@ -1,8 +1,8 @@
 /* pairs.c - databases in which an image and its label are two entries: image-000000001 and
  * label-000000001
  *
- * Keys are in order, so all images stand together, and all labels: a few looks find where. Which label
- * belongs to an image is looked up by its key when it is read, for any of them may be missing.
+ * Keys are sorted, so the images are contiguous and so are the labels: binary search finds them. The
+ * label of an image is looked up by key when it is read, since any label may be missing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 enum { PREFIX = 6, KEY_MAX = 64 };
 
 struct key {
-    char bytes[KEY_MAX]; /* cut, if it is longer */
+    char bytes[KEY_MAX]; /* truncated if it is longer */
     size_t size;
 };
 
@@ -30,7 +30,7 @@ static int compare(const struct key *a, const char *b, size_t size)
     return order ? order : (a->size > size) - (a->size < size);
 }
 
-/* The first of the entries from..end whose key is not below this one. */
+/* The first entry in [from, end) whose key is not less than this one. */
 static int find(const struct st_lmdb_contents *contents, const struct st_held *file, uint64_t from,
                 uint64_t end, const char *key, size_t size, uint64_t *out, struct stoker_error *err)
 {
@@ -81,7 +81,7 @@ int st_lmdb_pairs_label(const struct st_lmdb_pairs *pairs, const struct st_lmdb_
     if (rc)
         return rc;
     memcpy(image.bytes, "label-", PREFIX);
-    for (int attempt = 0; attempt < 2; attempt++) { /* at the same place, where none is missing */
+    for (int attempt = 0; attempt < 2; attempt++) { /* at the same position, if none is missing */
         if (attempt &&
             (rc = find(contents, file, pairs->labels, end, image.bytes, image.size, &at, err)) != 0)
             return rc;
@@ -94,5 +94,5 @@ int st_lmdb_pairs_label(const struct st_lmdb_pairs *pairs, const struct st_lmdb_
             return 0;
         }
     }
-    return st_fail(err, STOKER_ECORRUPT, "there is no key %.*s", (int)image.size, image.bytes);
+    return st_fail(err, STOKER_ECORRUPT, "the database has no key %.*s", (int)image.size, image.bytes);
 }

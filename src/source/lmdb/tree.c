@@ -1,9 +1,9 @@
-/* tree.c - where the keys and values of an LMDB database lie in its file
+/* tree.c - finds the keys and values of an LMDB database in its file
  *
  * The format is that of LMDB 0.9 (data version 1) on 64-bit little-endian machines. A page begins with
- * 16 bytes: its number, padding, flags, and where its free space begins and ends; then the offsets of
- * its nodes, 2 bytes each. A node is 8 bytes, the key, and in a leaf the value, or the number of the
- * first of the pages that hold it. In a branch the 8 bytes name the child.
+ * 16 bytes: its number, padding, flags, and where its free space begins and ends; then come the offsets
+ * of its nodes, 2 bytes each. A node is 8 bytes, the key, and in a leaf the value or the number of the
+ * first page that holds it. In a branch the 8 bytes contain the number of the child page.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,11 +49,12 @@ static int read_head(struct st_lmdb_head *out, const struct st_held *file, uint6
         return rc;
     const uint8_t *meta = bytes + PAGE_HEADER, *main = meta + 24 + 48;
     if (!(st_u16(bytes + 10) & PAGE_META) || st_u32(meta) != MAGIC)
-        return st_fail(err, STOKER_ECORRUPT, "%s: no LMDB database, or one of another kind of machine",
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: not an LMDB database, or one from a machine with a different architecture",
                        file->path);
     if (st_u32(meta + 4) != 1)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%s: version %u of LMDB's format; only version 1 is known", file->path,
+                       "%s: LMDB data version %u; only version 1 is supported", file->path,
                        st_u32(meta + 4));
     *out = (struct st_lmdb_head){
         .page_size = st_u32(meta + 24),
@@ -65,7 +66,7 @@ static int read_head(struct st_lmdb_head *out, const struct st_held *file, uint6
         .transaction = st_u64(meta + 128),
     };
     if (out->page_size < 256 || out->page_size > 65536 || out->page_size & (out->page_size - 1))
-        return st_fail(err, STOKER_ECORRUPT, "%s: its pages are said to have %u bytes", file->path,
+        return st_fail(err, STOKER_ECORRUPT, "%s: states an invalid page size of %u bytes", file->path,
                        out->page_size);
     return 0;
 }
@@ -87,7 +88,7 @@ int st_lmdb_head(struct st_lmdb_head *out, const struct st_held *file, uint64_t 
         return STOKER_END;
     if (out->last_page >= file->size / out->page_size)
         return st_fail(err, STOKER_ECORRUPT,
-                       "%s: has %llu bytes, and %llu pages of %u bytes were written; was it cut short?",
+                       "%s: has %llu bytes, but states %llu pages of %u bytes: it is truncated",
                        file->path, (unsigned long long)file->size,
                        (unsigned long long)out->last_page + 1, out->page_size);
     return 0;
@@ -99,7 +100,7 @@ struct walk {
     const struct st_held *file;
     const struct st_lmdb_head *head;
     struct stoker_error *err;
-    uint8_t *pages; /* one for each level */
+    uint8_t *pages; /* one per level */
     struct {
         uint64_t number;
         uint32_t next, nodes;
@@ -109,20 +110,21 @@ struct walk {
     uint64_t room, named_room;
 };
 
-/* Reads a page of the tree into its level, and finds how many nodes it has. */
+/* Reads a page of the tree into its level, and determines its number of nodes. */
 static int enter(struct walk *walk, uint32_t depth, uint64_t number)
 {
     const uint32_t page_size = walk->head->page_size;
     uint8_t *page = walk->pages + (uint64_t)depth * page_size;
     if (number > walk->head->last_page || ++walk->visited > walk->head->last_page)
-        return damaged(walk->file, number, "outside of the file, or a tree without end", walk->err);
+        return damaged(walk->file, number, "page number out of range, or the tree has a cycle",
+                       walk->err);
     const int rc = st_held_read(walk->file, number * page_size, page, page_size, walk->err);
     if (rc)
         return rc;
     const bool leaf = depth + 1 == walk->head->depth;
     const uint32_t lower = st_u16(page + 12);
     if (st_u64(page) != number || (st_u16(page + 10) & ~16u) != (leaf ? PAGE_LEAF : PAGE_BRANCH))
-        return damaged(walk->file, number, leaf ? "no leaf" : "no branch", walk->err);
+        return damaged(walk->file, number, leaf ? "not a leaf page" : "not a branch page", walk->err);
     if (lower < PAGE_HEADER || lower > page_size || lower & 1 || (!leaf && lower == PAGE_HEADER))
         return damaged(walk->file, number, "its list of nodes is damaged", walk->err);
     walk->level[depth].number = number;
@@ -131,7 +133,7 @@ static int enter(struct walk *walk, uint32_t depth, uint64_t number)
     return 0;
 }
 
-/* Where the next node of the level's page begins; 0 when it does not lie in the page. */
+/* Where the next node of the level's page begins; 0 if that is outside the page. */
 static uint32_t next_node(struct walk *walk, uint32_t depth)
 {
     const uint8_t *page = walk->pages + (uint64_t)depth * walk->head->page_size;
@@ -161,7 +163,7 @@ static int add_entry(struct walk *walk, const struct st_lmdb_entry *entry)
     return 0;
 }
 
-/* A value that describes a database, as the file's beginning describes the main one. */
+/* Adds a value that describes a database, in the format of the file's heads. */
 static int add_named(struct walk *walk, const uint8_t *value, uint64_t key, uint32_t key_size)
 {
     struct st_lmdb_contents *out = walk->out;
@@ -182,9 +184,9 @@ static int add_named(struct walk *walk, const uint8_t *value, uint64_t key, uint
     return 0;
 }
 
-/* Whether the pages of a large value lie in the file. They are not looked at: they may be many, and far
- * apart. */
-static bool lies_inside(const struct walk *walk, uint64_t page, uint32_t size)
+/* Whether the pages of a large value are inside the file. Their content is not checked, since they may
+ * be many and far apart. */
+static bool is_inside(const struct walk *walk, uint64_t page, uint32_t size)
 {
     const uint64_t page_size = walk->head->page_size, last = walk->head->last_page;
     return page <= last && (size + PAGE_HEADER + page_size - 1) / page_size <= last - page + 1;
@@ -196,15 +198,15 @@ static int add_node(struct walk *walk, uint32_t depth)
     const uint64_t number = walk->level[depth].number;
     const uint8_t *node = walk->pages + (uint64_t)depth * page_size + at;
     if (!at)
-        return damaged(walk->file, number, "a key lies outside of it", walk->err);
+        return damaged(walk->file, number, "a key extends past the page", walk->err);
     const uint32_t size = st_u32(node), flags = st_u16(node + 4), key_size = st_u16(node + 6);
     const uint32_t head = NODE_HEADER + key_size, left = page_size - at - head;
     walk->nodes++;
     if ((flags & NODE_BIG ? 8 : size) > left)
-        return damaged(walk->file, number, "a value lies outside of it", walk->err);
+        return damaged(walk->file, number, "a value extends past the page", walk->err);
     if (flags & (NODE_DATABASE | NODE_DUPLICATES))
         return flags & NODE_DUPLICATES || size != DATABASE_SIZE
-                   ? damaged(walk->file, number, "a value is of a kind that it cannot be of", walk->err)
+                   ? damaged(walk->file, number, "a value has an invalid kind", walk->err)
                    : add_named(walk, node + head, number * page_size + at + NODE_HEADER, key_size);
     struct st_lmdb_entry entry = {.key = number * page_size + at + NODE_HEADER,
                                   .size = size,
@@ -213,8 +215,8 @@ static int add_node(struct walk *walk, uint32_t depth)
                                   .first = key_size ? node[NODE_HEADER] : 0};
     if (flags & NODE_BIG) {
         const uint64_t first = st_u64(node + head);
-        if (!lies_inside(walk, first, size))
-            return damaged(walk->file, number, "a value lies outside of the file", walk->err);
+        if (!is_inside(walk, first, size))
+            return damaged(walk->file, number, "a value extends past the file", walk->err);
         entry.value = first * page_size + PAGE_HEADER;
     }
     return add_entry(walk, &entry);
@@ -225,7 +227,8 @@ static int descend(struct walk *walk, uint32_t depth)
     const uint32_t at = next_node(walk, depth);
     const uint8_t *node = walk->pages + (uint64_t)depth * walk->head->page_size + at;
     if (!at)
-        return damaged(walk->file, walk->level[depth].number, "a branch lies outside of it", walk->err);
+        return damaged(walk->file, walk->level[depth].number, "a branch node extends past the page",
+                       walk->err);
     return enter(walk, depth + 1, st_u32(node) | (uint64_t)st_u16(node + 4) << 32);
 }
 
@@ -258,14 +261,15 @@ int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head,
     if (head->root == NO_PAGE)
         return 0;
     if (head->depth < 1 || head->depth > DEPTH_MAX)
-        return st_fail(err, STOKER_ECORRUPT, "%s: a tree of %u levels", file->path, head->depth);
+        return st_fail(err, STOKER_ECORRUPT, "%s: states a tree of %u levels: it is damaged", file->path,
+                       head->depth);
     walk.pages = st_calloc(head->depth, head->page_size);
     int rc =
         walk.pages ? walk_tree(&walk) : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     free(walk.pages);
     if (!rc && walk.nodes != head->entries)
-        rc = st_fail(err, STOKER_ECORRUPT, "%s: %llu keys, where %llu were written", file->path,
-                     (unsigned long long)walk.nodes, (unsigned long long)head->entries);
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: contains %llu keys, but states %llu: it is damaged",
+                     file->path, (unsigned long long)walk.nodes, (unsigned long long)head->entries);
     if (rc)
         st_lmdb_contents_free(out);
     return rc;
@@ -278,7 +282,7 @@ void st_lmdb_contents_free(struct st_lmdb_contents *contents)
     *contents = (struct st_lmdb_contents){0};
 }
 
-/* ---- databases with names ----------------------------------------------------------------------- */
+/* ---- named databases --------------------------------------------------------------------------- */
 
 void st_lmdb_names(const struct st_lmdb_contents *contents, const struct st_held *file,
                    struct st_name_list *out)
@@ -314,6 +318,7 @@ int st_lmdb_select(struct st_lmdb_head *head, const struct st_lmdb_contents *con
         }
     }
     st_lmdb_names(contents, file, &names);
-    return st_fail(err, STOKER_EINVAL, "%s: no database has the name %.100s; %s%s", file->path, name,
-                   names.text[0] ? "there are " : "none has a name: leave out db", names.text);
+    return st_fail(err, STOKER_EINVAL, "%s: db=%.100s: there is no such database; %s%s", file->path,
+                   name, names.text[0] ? "it contains " : "it contains no named databases: omit db",
+                   names.text);
 }

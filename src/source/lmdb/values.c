@@ -1,4 +1,4 @@
-/* values.c - what the values of an LMDB database are, and what is in them
+/* values.c - recognizes and decodes the values of an LMDB database
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Two bytes at the beginning name the protocol, and the last one ends it. */
+/* The first two bytes give the protocol; the last is the STOP opcode. */
 static bool is_pickle(struct st_bytes value)
 {
     return value.size > 3 && value.data[0] == 0x80 && value.data[1] >= 2 && value.data[1] <= 5 &&
@@ -33,8 +33,8 @@ enum st_lmdb_values st_lmdb_values_of(struct st_bytes first)
     return st_msgpack_pair(first, &image, &label) ? ST_VALUES_PAIR : ST_VALUES_MSGPACK;
 }
 
-/* Planes to pixels. Three are blue, green and red: Caffe's tools store what OpenCV reads, in its order.
- */
+/* Interleaves planes into pixels. Three planes are in the order blue, green, red, because Caffe's tools
+ * store images as OpenCV reads them. */
 static void interleave(uint8_t *to, const struct st_datum *datum)
 {
     const size_t plane = (size_t)datum->height * (size_t)datum->width,
@@ -51,16 +51,17 @@ static int datum_image(struct st_bytes value, uint8_t *to, struct st_piece *piec
 {
     struct st_datum datum;
     if (!st_datum_parse(&datum, value))
-        return st_fail(err, STOKER_ECORRUPT, "no Datum, or a damaged one");
+        return st_fail(err, STOKER_ECORRUPT, "not a Datum, or a damaged one");
     piece->whole = datum.label;
     if (datum.encoded) {
         piece->bytes = datum.data;
         return 0;
     }
     if (datum.floats)
-        return st_fail(err, STOKER_EUNSUPPORTED, "a Datum of floats is no image");
+        return st_fail(err, STOKER_EUNSUPPORTED, "the Datum contains floats, not an image");
     if (datum.channels > 4)
-        return st_fail(err, STOKER_EUNSUPPORTED, "a Datum of %d channels is no image", datum.channels);
+        return st_fail(err, STOKER_EUNSUPPORTED, "the Datum has %d channels; an image has 1 to 4",
+                       datum.channels);
     interleave(to, &datum);
     *piece = (struct st_piece){.bytes = {to, datum.data.size},
                                .whole = datum.label,
@@ -90,8 +91,10 @@ int st_lmdb_array(struct st_bytes value, uint8_t *to, struct st_piece *piece, st
     if (!rc)
         rc = st_npy_check_size(&npy, value.size, "the value", err);
     if (rc || npy.shape.ndim > ST_DIMS_MAX)
-        return rc ? rc : st_fail(err, STOKER_EUNSUPPORTED, "more than %d dimensions", ST_DIMS_MAX);
-    /* The whole array is the only row of one with another axis. */
+        return rc ? rc
+                  : st_fail(err, STOKER_EUNSUPPORTED, "the array has more than %d dimensions",
+                            ST_DIMS_MAX);
+    /* Treats the array as the only row of an array with one more axis. */
     memmove(npy.shape.sizes + 1, npy.shape.sizes, (size_t)npy.shape.ndim * sizeof *npy.shape.sizes);
     npy.shape.sizes[0] = 1;
     npy.shape.ndim++;

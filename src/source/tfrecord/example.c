@@ -1,13 +1,13 @@
-/* example.c - TensorFlow's messages Example and SequenceExample, as they lie in a record
+/* example.c - parses TensorFlow's Example and SequenceExample messages
  *
- * The wire format of protocol buffers: a message is fields one after another, each a number, a type and
- * a value.
+ * This is the wire format of protocol buffers: a message is a sequence of fields, each a number, a type
+ * and a value.
  *
  *     Example, SequenceExample   1: Features     2: FeatureLists
  *     Features, FeatureLists     1: an entry of the map
  *     an entry                   1: the name     2: Feature or FeatureList
- *     FeatureList                1: Feature, one for each step
- *     Feature                    1, 2 or 3: a list of bytes, floats or whole numbers
+ *     FeatureList                1: Feature, one per step
+ *     Feature                    1, 2 or 3: a list of bytes, floats or integers
  *     a list                     1: a value, or (numbers) many packed together
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -19,12 +19,12 @@
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-static const char damaged[] = "the record is no tf.train.Example, or damaged";
+static const char damaged[] = "the record is not a tf.train.Example, or is damaged";
 
 struct field {
     uint32_t number, type;
     uint64_t value;        /* WIRE_VARINT */
-    struct st_bytes bytes; /* the others */
+    struct st_bytes bytes; /* the other types */
 };
 
 static bool take_varint(struct st_bytes *from, uint64_t *out)
@@ -76,12 +76,12 @@ static bool take_field(struct st_bytes *message, struct field *out)
 
 /* ---- the values of a feature ----------------------------------------------------------------- */
 
-/* Where values go: only counted while `ints` and `floats` are NULL. */
+/* Where values go; they are only counted if `ints` and `floats` are NULL. */
 struct sink {
     struct st_feature *feature;
     int64_t *ints;
     float *floats;
-    bool scattered; /* floats are not all beside each other */
+    bool scattered; /* the floats are not contiguous */
 };
 
 static bool take_ints(struct sink *sink, const struct field *field)
@@ -144,7 +144,8 @@ static bool take_list(struct sink *sink, enum st_feature_kind kind, struct st_by
     return true;
 }
 
-/* Of lists of different kinds the last counts, and those of its kind behind the last of another. */
+/* If there are lists of several kinds, the last kind counts, starting after the last list of another
+ * kind. */
 static bool take_feature(struct sink *sink, struct st_bytes message)
 {
     enum st_feature_kind kind = ST_FEATURE_NONE;
@@ -162,7 +163,7 @@ static bool take_feature(struct sink *sink, struct st_bytes message)
     if (kind == ST_FEATURE_NONE)
         return true;
     if (sink->feature->kind != ST_FEATURE_NONE && sink->feature->kind != kind)
-        return false; /* steps of different kinds */
+        return false; /* the steps have different kinds */
     sink->feature->kind = kind;
     while (from.size) {
         if (!take_field(&from, &field) ||
@@ -233,7 +234,7 @@ static bool visit_entry(struct st_bytes entry, bool list, visitor *visit, void *
     return visit(context, name, message, list);
 }
 
-/* Calls `visit` for each entry, those of feature lists with `list`. */
+/* Calls `visit` for each entry, with `list` set for those of feature lists. */
 static const char *visit_map(struct st_bytes record, visitor *visit, void *context)
 {
     while (record.size) {
@@ -264,7 +265,7 @@ static bool is_name(struct st_bytes a, struct st_bytes b)
     return a.size == b.size && !memcmp(a.data, b.data, a.size);
 }
 
-static bool note_wanted(void *context, struct st_bytes name, struct st_bytes message, bool list)
+static bool record_requested(void *context, struct st_bytes name, struct st_bytes message, bool list)
 {
     const struct search *search = context;
     for (uint32_t i = 0; i < search->count; i++) {
@@ -283,14 +284,14 @@ const char *st_example_find(struct st_bytes record, struct st_feature *features,
     struct search search = {features, count, count};
     for (uint32_t i = 0; i < count; i++)
         features[i] = (struct st_feature){.name = features[i].name};
-    const char *wrong = visit_map(record, note_wanted, &search);
+    const char *wrong = visit_map(record, record_requested, &search);
     for (uint32_t i = 0; i < count && !wrong; i++)
         if (features[i].found && !count_values(&features[i]))
             wrong = damaged;
     return wrong;
 }
 
-static bool note_any(void *context, struct st_bytes name, struct st_bytes message, bool list)
+static bool record_any(void *context, struct st_bytes name, struct st_bytes message, bool list)
 {
     struct search *search = context;
     if (search->count == search->room)
@@ -304,7 +305,7 @@ const char *st_example_list(struct st_bytes record, struct st_feature *features,
                             uint32_t *count)
 {
     struct search search = {features, 0, room};
-    const char *wrong = visit_map(record, note_any, &search);
+    const char *wrong = visit_map(record, record_any, &search);
     *count = search.count;
     return wrong;
 }

@@ -1,7 +1,7 @@
 /* frames.c - the frames of a TFRecord file: length, its checksum, the record, its checksum
  *
- * The file is little-endian, and its checksums are CRC32C, turned and shifted so that sums of sums
- * differ.
+ * The file is little-endian. Its checksums are CRC32C, rotated and offset by a constant so that a
+ * checksum of data that contains checksums is not degenerate.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,14 +37,14 @@ const char *st_record_open(struct st_bytes frame, struct st_bytes *record)
     uint64_t length;
     if (frame.size < ST_RECORD_FRAME || !st_record_length(frame.data, &length) ||
         length != frame.size - ST_RECORD_FRAME)
-        return "no longer the record that was indexed: the file was changed while it was open";
+        return "not the record that was indexed: the file changed while it was open";
     *record = (struct st_bytes){frame.data + ST_RECORD_HEAD, length};
     if (masked(record->data, length) != word(record->data + length))
         return "the record's checksum is wrong: its bytes are damaged";
     return NULL;
 }
 
-/* ---- finding them ---------------------------------------------------------------------------- */
+/* ---- scanning -------------------------------------------------------------------------- */
 
 static int out_of_memory(const struct st_window *window, struct stoker_error *err)
 {
@@ -57,8 +57,8 @@ static bool add_record(struct st_shard_builder *into, uint64_t start, uint64_t e
     return st_shard_begin(into, none) && st_shard_add(into, start, end, none);
 }
 
-/* The record at `at`, up to ST_SHARD_LOST where that cannot be one. */
-static int look_at(struct st_window *window, uint64_t at, uint64_t *end, struct stoker_error *err)
+/* Finds the end of the record at `at`; ST_SHARD_LOST if that cannot be a record. */
+static int read_record(struct st_window *window, uint64_t at, uint64_t *end, struct stoker_error *err)
 {
     uint64_t length = 0;
     const bool whole = st_window_has(window, at, ST_RECORD_HEAD);
@@ -71,7 +71,7 @@ static int look_at(struct st_window *window, uint64_t at, uint64_t *end, struct 
     return 0;
 }
 
-/* ---- by several threads ---------------------------------------------------------------------- */
+/* ---- with several threads -------------------------------------------------------------------- */
 
 static bool trail_looks_like(const uint8_t *head)
 {
@@ -92,7 +92,7 @@ static int trail_next(void *walk, uint64_t at, struct st_trail_note *out)
 {
     struct st_window *window = ((struct trail_walk *)walk)->window;
     *out = (struct st_trail_note){.start = at, .regular = true};
-    const int rc = look_at(window, at, &out->end, NULL);
+    const int rc = read_record(window, at, &out->end, NULL);
     return rc ? rc : out->end > window->end ? STOKER_ECORRUPT : 0;
 }
 
@@ -120,23 +120,23 @@ static int record_scan(struct st_window *window, uint32_t threads, struct st_sha
         if (!trails && st_trails_due(window, into->part_count))
             trails = st_trails_find(&trail_kind, window, at, into->part_count, threads);
         if (!st_trails_take(trails, &at, &note)) {
-            rc = look_at(window, at, &note.end, err);
+            rc = read_record(window, at, &note.end, err);
             at = note.end;
         }
         if (!rc && note.start == 0 && note.end == ST_SHARD_LOST)
             rc = st_fail(err, STOKER_ECORRUPT,
-                         "%s: byte 0: the first length, or its checksum, is wrong: damaged, or no "
+                         "%s: byte 0: the first length or its checksum is wrong: damaged, or not a "
                          "TFRecord file",
                          window->path);
         if (!rc && !add_record(into, note.start, note.end))
             rc = out_of_memory(window, err);
     }
     st_trails_free(trails);
-    return rc; /* a record that is cut off, or damaged, stands for all that is lost */
+    return rc; /* a truncated or damaged record represents everything that is lost */
 }
 
-/* Lines of "offset size", as DALI's tfrecord2idx and others write them: they must cover the file without
- * a gap, and the heads of the first records, and of every 64th, must bear them out. */
+/* Imports lines of "offset size", as written by DALI's tfrecord2idx and others. They must cover the file
+ * without gaps and agree with the heads of the first 64 records and of every 64th after that. */
 static bool record_import(struct st_window *window, struct st_bytes text, struct st_shard_builder *into)
 {
     uint64_t at = 0;
@@ -166,7 +166,7 @@ static bool record_import(struct st_window *window, struct st_bytes text, struct
     return at == window->end && at > 0;
 }
 
-/* A plain file begins with a checksum that fits; others with what packed them. */
+/* An uncompressed file begins with a matching checksum, others with the magic of their compression. */
 static enum st_packing record_packing(const uint8_t *head, size_t size)
 {
     uint64_t length;

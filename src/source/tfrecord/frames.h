@@ -11,9 +11,9 @@ enum { ST_RECORD_HEAD = 12, ST_RECORD_TAIL = 4, ST_RECORD_FRAME = ST_RECORD_HEAD
 
 extern const struct st_shard_kind st_shard_kind_record;
 
-/* The length that a frame's head states; false: the head's checksum is wrong. */
+/* Reads the length from a frame's head; false: the head's checksum is wrong. */
 bool st_record_length(const uint8_t head[ST_RECORD_HEAD], uint64_t *length);
-/* The record in a frame of exactly these bytes; NULL, or what is wrong with it. */
+/* Finds the record in a frame of exactly these bytes; returns NULL, or what is wrong with it. */
 const char *st_record_open(struct st_bytes frame, struct st_bytes *record);
 
 #endif

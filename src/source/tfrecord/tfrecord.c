@@ -1,14 +1,14 @@
 /* tfrecord.c - samples in TFRecord files: TensorFlow's records of tf.train.Example or SequenceExample
  *
- * A field is a feature, by name and type:
+ * A field is a feature, given by name and type:
  *
- *     image, audio, text, json, bytes    the one value of a list of bytes
- *     int, float                         the one value of a list of numbers
- *     int[2x?], float[]                  all its values, in this shape; of a SequenceExample's feature
- * list the values of all steps u8[32x32], f32[?x3], image[?x32x3] elements or pixels that lie as they
- * are in a value of bytes
+ *     image, audio, text, json, bytes      the only value of a bytes list
+ *     int, float                           the only value of a list of numbers
+ *     int[2x?], float[]                    all values, in this shape; for a feature list of a
+ *                                          SequenceExample the values of all steps
+ *     u8[32x32], f32[?x3], image[?x32x3]   raw elements or pixels in a bytes value
  *
- * Without a type, what the first record has there decides.
+ * Without a type, the first record decides.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,15 +24,14 @@
 
 struct tfrecord {
     struct st_shards shards;
-    char *own_choice; /* of fields, where nobody said which */
+    char *default_fields; /* chosen when the user requested none */
     struct st_field_list wishes;
     struct st_field_shape shapes[ST_FIELDS_MAX];
     struct st_field fields[ST_FIELDS_MAX];
     struct st_bytes names[ST_FIELDS_MAX];
 };
 
-/* ---- where records lie
- * -------------------------------------------------------------------------------- */
+/* ---- locating records --------------------------------------------------------------------------- */
 
 static int tfrecord_locate(const void *self, uint64_t sample, struct st_extent *out,
                            struct stoker_error *err)
@@ -53,8 +52,7 @@ static int wrong_record(const struct tfrecord *records, uint64_t sample, const c
                    (unsigned long long)shard->index.parts[local].start, what);
 }
 
-/* ---- features to pieces
- * ------------------------------------------------------------------------------- */
+/* ---- features to pieces ------------------------------------------------------------------------- */
 
 static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
                       struct stoker_error *err)
@@ -76,7 +74,7 @@ static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t 
 static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
                     const struct st_feature *feature, struct stoker_error *err)
 {
-    static const char *const kinds[] = {"nothing", "values of bytes", "floats", "whole numbers"};
+    static const char *const kinds[] = {"nothing", "bytes values", "floats", "integers"};
     char what[400];
     if (!feature->found || feature->kind == ST_FEATURE_NONE)
         return no_feature(records, sample, field, record, err);
@@ -84,11 +82,11 @@ static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t fi
         snprintf(what, sizeof what, "the feature %.200s has %llu %s, which do not fit %s%s",
                  records->fields[field].name, (unsigned long long)feature->count, kinds[feature->kind],
                  st_field_kind_name(records->fields[field].kind),
-                 records->shapes[field].given ? " of the shape asked for" : "");
+                 records->shapes[field].given ? " of the requested shape" : "");
     return wrong_record(records, sample, what, err);
 }
 
-/* What a field takes from the record. */
+/* The kind of feature that a field requires. */
 static enum st_feature_kind wanted_kind(const struct st_field *field, const struct st_field_shape *shape)
 {
     const bool bytes = shape->raw || (field->kind != ST_FIELD_INT && field->kind != ST_FIELD_FLOAT &&
@@ -100,16 +98,15 @@ static enum st_feature_kind wanted_kind(const struct st_field *field, const stru
                : ST_FEATURE_FLOATS;
 }
 
-/* Bytes of scratch that the field's values need; false: they do not fit the field. Sets all but the
- * bytes. */
+/* Computes the scratch bytes that the field's values need; false: they do not fit the field. Fills in
+ * the piece except for its bytes. */
 static bool measure_piece(const struct st_field *field, const struct st_field_shape *shape,
                           const struct st_feature *feature, struct st_piece *piece, uint64_t *needed)
 {
     *needed = 0;
     *piece = (struct st_piece){.dtype = field->dtype, .ndim = shape->given ? shape->ndim : 0};
     const enum st_feature_kind wanted = wanted_kind(field, shape);
-    if (feature->list && feature->kind == ST_FEATURE_NONE &&
-        wanted != ST_FEATURE_BYTES) /* no steps at all */
+    if (feature->list && feature->kind == ST_FEATURE_NONE && wanted != ST_FEATURE_BYTES) /* no steps */
         return shape->given && st_field_shape_fit(shape, 0, piece->shape);
     if (!feature->found || feature->kind != wanted)
         return false;
@@ -184,10 +181,9 @@ static int tfrecord_split(const void *self, uint64_t sample, struct st_bytes raw
                  : make_pieces(records, sample, record, features, scratch, pieces, err);
 }
 
-/* ---- fields
- * ------------------------------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------------- */
 
-/* The type that a feature would be asked for with. */
+/* The type to request a feature with. */
 static const char *type_of(const struct st_feature *feature)
 {
     const bool one = feature->count == 1 && !feature->list;
@@ -203,13 +199,13 @@ static const char *type_of(const struct st_feature *feature)
     }
 }
 
-/* The first record that is sound, and its features. Returns how many; 0 where there is none. */
+/* The features of the first valid record. Returns how many; 0 if there is none. */
 static uint32_t first_features(const struct tfrecord *records, struct st_feature *features,
                                uint32_t room, struct st_buffer *buffer)
 {
-    enum { TRIED = 8 };
+    enum { ATTEMPTS = 8 };
     uint32_t count = 0;
-    for (uint64_t i = 0; i < records->shards.sample_count && i < TRIED && !count; i++) {
+    for (uint64_t i = 0; i < records->shards.sample_count && i < ATTEMPTS && !count; i++) {
         struct st_extent extent = {0};
         struct st_bytes raw, record;
         if (tfrecord_locate(records, i, &extent, NULL))
@@ -232,7 +228,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (left->name.size > right->name.size) - (left->name.size < right->name.size);
 }
 
-/* Whether a name can stand in a list of fields. */
+/* Whether a name can be written in a field list. */
 static bool is_plain(struct st_bytes name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -241,7 +237,7 @@ static bool is_plain(struct st_bytes name)
     return name.size > 0 && name.size < 200;
 }
 
-/* All features of a record: images first, and the rest by name. */
+/* Lists all features of a record: images first, the rest by name. */
 static char *list_features(struct st_feature *features, uint32_t count)
 {
     char *list = st_calloc(ST_FIELDS_MAX, 220);
@@ -252,8 +248,8 @@ static char *list_features(struct st_feature *features, uint32_t count)
     for (int pass = 0; list && pass < 2; pass++)
         for (uint32_t i = 0; i < count && taken < ST_FIELDS_MAX; i++) {
             const char *type = type_of(&features[i]);
-            const bool twin = i + 1 < count && !by_name(&features[i], &features[i + 1]);
-            if (!type || twin || !is_plain(features[i].name) ||
+            const bool duplicate = i + 1 < count && !by_name(&features[i], &features[i + 1]);
+            if (!type || duplicate || !is_plain(features[i].name) ||
                 (features[i].kind == ST_FEATURE_BYTES && features[i].count != 1) ||
                 !strcmp(type, "image") != !pass)
                 continue;
@@ -265,8 +261,8 @@ static char *list_features(struct st_feature *features, uint32_t count)
     return list;
 }
 
-/* Gives a field that was asked for without a type the type that the first record suggests. */
-static void settle_type(struct st_field_wish *wish, struct st_field_shape *shape,
+/* Sets the type of a field requested without one, according to the first record. */
+static void infer_type(struct st_field_wish *wish, struct st_field_shape *shape,
                         const struct st_feature *features, uint32_t count)
 {
     wish->kind = ST_FIELD_BYTES;
@@ -284,23 +280,25 @@ static void settle_type(struct st_field_wish *wish, struct st_field_shape *shape
     }
 }
 
-/* What a wish is to a sample. */
-static int settle_field(struct st_field *field, const struct st_field_wish *wish,
+/* Converts a request to a field. */
+static int make_field(struct st_field *field, const struct st_field_wish *wish,
                         const struct st_field_shape *shape, struct stoker_error *err)
 {
     const bool numbers = wish->kind == ST_FIELD_INT || wish->kind == ST_FIELD_FLOAT;
     *field = (struct st_field){.name = wish->name, .kind = wish->kind};
     if (wish->kind == ST_FIELD_ARRAY && !shape->raw)
-        return st_fail(err, STOKER_EINVAL,
-                       "fields: %.300s=array: an array of what? int[], float[2x4] or u8[32x32]",
-                       wish->name);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "fields: %.300s=array: give the type of its elements, as in int[], float[2x4] or u8[32x32]",
+            wish->name);
     if (!shape->given)
         return 0;
     if (!numbers && !shape->raw && wish->kind != ST_FIELD_IMAGE)
-        return st_fail(err, STOKER_EINVAL, "fields: %.300s: %s has no shape", wish->name,
-                       st_field_kind_name(wish->kind));
+        return st_fail(err, STOKER_EINVAL, "fields: %.300s: the type %s does not take a shape",
+                       wish->name, st_field_kind_name(wish->kind));
     if (wish->kind == ST_FIELD_IMAGE && shape->ndim != 2 && shape->ndim != 3)
-        return st_fail(err, STOKER_EINVAL, "fields: %.300s: pixels have 2 or 3 dimensions", wish->name);
+        return st_fail(err, STOKER_EINVAL,
+                       "fields: %.300s: the shape of pixels must have 2 or 3 dimensions", wish->name);
     if (numbers)
         field->kind = ST_FIELD_ARRAY;
     field->dtype = shape->raw                     ? shape->dtype
@@ -312,7 +310,7 @@ static int settle_field(struct st_field *field, const struct st_field_wish *wish
     return 0;
 }
 
-static int settle_fields(struct tfrecord *records, const char *path, const char *asked,
+static int make_fields(struct tfrecord *records, const char *path, const char *requested,
                          struct stoker_error *err)
 {
     enum { ROOM = 256 };
@@ -322,39 +320,40 @@ static int settle_fields(struct tfrecord *records, const char *path, const char 
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     const uint32_t count = first_features(records, features, ROOM, &buffer);
     int rc = 0;
-    if (!asked && records->shards.sample_count) {
-        records->own_choice = list_features(features, count);
-        if (!records->own_choice || !records->own_choice[0])
-            rc = st_fail(err, STOKER_EINVAL,
-                         "%.600s: the first records are no tf.train.Example with features", path);
+    if (!requested && records->shards.sample_count) {
+        records->default_fields = list_features(features, count);
+        if (!records->default_fields || !records->default_fields[0])
+            rc = st_fail(
+                err, STOKER_EINVAL,
+                "%.600s: the first records are not tf.train.Example messages with features; set fields=",
+                path);
     }
     if (!rc)
         rc = st_field_shapes_parse(&records->wishes, records->shapes,
-                                   asked ? asked : records->own_choice, err);
+                                   requested ? requested : records->default_fields, err);
     for (uint32_t i = 0; i < records->wishes.count && !rc; i++) {
         struct st_field_wish *wish = &records->wishes.wishes[i];
         if (!wish->typed)
-            settle_type(wish, &records->shapes[i], features, count);
+            infer_type(wish, &records->shapes[i], features, count);
         records->names[i] = (struct st_bytes){(const uint8_t *)wish->name, strlen(wish->name)};
-        rc = settle_field(&records->fields[i], wish, &records->shapes[i], err);
+        rc = make_field(&records->fields[i], wish, &records->shapes[i], err);
     }
     free(features);
     st_buffer_free(&buffer);
     return rc;
 }
 
-/* ---- the source
- * ---------------------------------------------------------------------------------------- */
+/* ---- the source --------------------------------------------------------------------------------- */
 
 static int tfrecord_open(void *self, const char *path, const struct stoker_dataset_options *opt,
                          struct stoker_error *err)
 {
     struct tfrecord *records = self;
     const int rc = st_shards_open(&records->shards, &st_shard_kind_record, path, opt, err);
-    return rc ? rc : settle_fields(records, path, opt->fields, err);
+    return rc ? rc : make_fields(records, path, opt->fields, err);
 }
 
-/* "x.tfrecord", "x.tfrecord-00003-of-00010", "x.tfrec"; or a first length whose checksum fits. */
+/* "x.tfrecord", "x.tfrecord-00003-of-00010", "x.tfrec"; or a first length with a matching checksum. */
 static bool tfrecord_suits(const char *path, const uint8_t *head, size_t size)
 {
     const char *slash = strrchr(path, '/');
@@ -400,7 +399,7 @@ static void tfrecord_close(void *self)
     struct tfrecord *records = self;
     st_shards_close(&records->shards);
     st_field_list_free(&records->wishes);
-    free(records->own_choice);
+    free(records->default_fields);
 }
 
 const struct st_source st_source_tfrecord = {
