@@ -1,4 +1,4 @@
-/* arrays.c - numpy arrays in memory, row by row: what the npy and the npz source share
+/* arrays.c - numpy arrays in memory, row by row: shared by the npy and npz sources
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Rows of at least this size are brought in as a whole, not page by page as they are touched. */
+/* Rows of at least this size are read in one request, not page by page as they are touched. */
 enum { LARGE_ROW = 128 * 1024 };
 
 uint64_t st_arrays_limit(void) { return st_memory_limit() / 2; }
@@ -43,7 +43,7 @@ int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory
     }
     if (rows->count != arrays->rows[0].count)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: has %llu rows, but %s has %llu; fields must have as many", where,
+                       "%s: has %llu rows, but %s has %llu; all fields must have the same number", where,
                        (unsigned long long)rows->count, arrays->fields[0].name,
                        (unsigned long long)arrays->rows[0].count);
     return 0;
@@ -64,9 +64,9 @@ static const uint8_t *row_of(const struct st_arrays *arrays, uint32_t field, uin
     return arrays->data[field] + sample * arrays->rows[field].row_bytes;
 }
 
-/* A whole row from the disk in one request; where the kernel cannot (before 5.14), pages come as
+/* Reads a whole row from disk in one request; if the kernel cannot (before 5.14), pages are read when
  * touched. */
-static void bring_in(const uint8_t *row, uint64_t size)
+static void read_ahead(const uint8_t *row, uint64_t size)
 {
 #ifdef MADV_POPULATE_READ
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -85,7 +85,7 @@ int st_arrays_locate(const void *self, uint64_t sample, struct st_extent *out, s
         return rc;
     for (uint32_t k = 0; k < arrays->count; k++)
         if (!arrays->memory[k] && arrays->rows[k].row_bytes >= LARGE_ROW)
-            bring_in(row_of(arrays, k, sample), arrays->rows[k].row_bytes);
+            read_ahead(row_of(arrays, k, sample), arrays->rows[k].row_bytes);
     out->memory = row_of(arrays, 0, sample);
     out->offset = 0;
     out->length = arrays->rows[0].row_bytes;
@@ -99,7 +99,7 @@ const struct st_field *st_arrays_fields(const void *self, uint32_t *count)
     return arrays->fields;
 }
 
-/* The bytes are where they were: `raw`, the first field's row, adds nothing. */
+/* All rows are already in memory, so `raw`, the first field's row, is not needed. */
 int st_arrays_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
                     struct st_piece *pieces, struct stoker_error *err)
 {
@@ -117,7 +117,7 @@ int st_arrays_split(const void *self, uint64_t sample, struct st_bytes raw, stru
     return rc;
 }
 
-/* The first field of whole numbers. */
+/* The first integer field. */
 int64_t st_arrays_label(const void *self, uint64_t sample)
 {
     const struct st_arrays *arrays = self;

@@ -1,7 +1,7 @@
-/* arrays.h - numpy arrays in memory, row by row: what the npy and the npz source share
+/* arrays.h - numpy arrays in memory, row by row: shared by the npy and npz sources
  *
- * An array lies in the mapped file, or in memory where it had to be decompressed. Nothing is copied: a
- * sample's pieces point to its rows.
+ * An array is in the mapped file, or in allocated memory if it had to be decompressed. Nothing is
+ * copied: a sample's pieces point to its rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,23 +13,23 @@
 
 struct st_arrays {
     struct st_held file;
-    uint64_t mapped_end; /* samples need the file up to here; 0: not at all */
+    uint64_t mapped_end; /* samples use the mapped file up to here; 0: not at all */
     struct st_field_list wishes;
     uint32_t count;
     struct st_rows rows[ST_FIELDS_MAX];
     struct st_field fields[ST_FIELDS_MAX];
     const uint8_t *data[ST_FIELDS_MAX];
-    uint8_t *memory[ST_FIELDS_MAX]; /* decompressed arrays, freed at the end */
+    uint8_t *memory[ST_FIELDS_MAX]; /* decompressed arrays, freed on close */
 };
 
-/* Adds the array that `npy` (a whole npy file) holds. Memory, where it is not NULL, becomes the arrays'
- * own, also when this fails. */
+/* Adds the array in `npy`, a whole npy file. Takes ownership of `memory` if it is not NULL, also on
+ * failure. */
 int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory,
                   const struct st_field_wish *wish, const char *where, struct stoker_error *err);
-/* Decompressed bytes may take no more than this, all together. */
+/* The limit for all decompressed bytes together. */
 uint64_t st_arrays_limit(void);
 
-/* The functions of a source. */
+/* The functions of st_source. */
 uint64_t st_arrays_count(const void *self);
 size_t st_arrays_name(const void *self, uint64_t sample, char *buffer, size_t size);
 int st_arrays_locate(const void *self, uint64_t sample, struct st_extent *out, struct stoker_error *err);

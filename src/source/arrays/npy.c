@@ -1,6 +1,6 @@
-/* npy.c - one numpy array, whose rows are the samples
+/* npy.c - one numpy array; its rows are the samples
  *
- * The file is mapped; one that is packed by gzip or zstd is unpacked into memory.
+ * The file is mapped; one that is compressed with gzip or zstd is decompressed into memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,15 +19,15 @@ static bool npy_suits(const char *path, const uint8_t *head, size_t size)
            (size && st_name_has_extension(path, strlen(path), extensions));
 }
 
-/* The whole file, mapped or unpacked. */
-static int bring(struct st_arrays *arrays, struct st_bytes *out, uint8_t **memory,
+/* The whole file, mapped or decompressed. */
+static int load_file(struct st_arrays *arrays, struct st_bytes *out, uint8_t **memory,
                  struct stoker_error *err)
 {
     struct st_held *file = &arrays->file;
     struct st_buffer unpacked = {0};
     *memory = NULL;
     if (!file->size)
-        return st_fail(err, STOKER_ECORRUPT, "%s: is empty", file->path);
+        return st_fail(err, STOKER_ECORRUPT, "%s: the file is empty", file->path);
     if (!st_load_is_packed(file)) {
         const int rc = st_held_map(file, err);
         *out = (struct st_bytes){file->map, file->size};
@@ -47,14 +47,15 @@ static int npy_open(void *self, const char *path, const struct stoker_dataset_op
     struct st_arrays *arrays = self;
     int rc = st_field_list_parse(&arrays->wishes, opt->fields ? opt->fields : "row", err);
     if (!rc && arrays->wishes.count != 1)
-        rc = st_fail(err, STOKER_EINVAL, "%s: fields=%s: an npy file is one field, of any name", path,
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%s: fields=%s: an npy file has exactly one field, whose name is arbitrary", path,
                      opt->fields);
     if (!rc)
         rc = st_held_open_any(&arrays->file, path, NULL, opt, err);
     struct st_bytes whole;
     uint8_t *memory;
     if (!rc)
-        rc = bring(arrays, &whole, &memory, err);
+        rc = load_file(arrays, &whole, &memory, err);
     return rc ? rc : st_arrays_add(arrays, whole, memory, &arrays->wishes.wishes[0], path, err);
 }
 

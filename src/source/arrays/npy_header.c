@@ -1,8 +1,8 @@
-/* npy_header.c - the header of numpy's own file format
+/* npy_header.c - parses the header of numpy's npy format
  *
- * Behind the magic bytes and a length stands a dictionary, written as Python writes it:
+ * The magic bytes and a length are followed by a dictionary in Python syntax:
  * {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
- * Only what numpy itself writes is taken: three keys, strings without escapes, whole numbers.
+ * Only what numpy itself writes is accepted: three keys, strings without escapes, integers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,19 +66,20 @@ static int read_type(struct st_element *element, const char *descr, const char *
     const char order = descr[0];
     element->type = order ? descr[1] : '\0';
     if (element->type == 'O')
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%s: an array of Python objects; it holds a pickle, which is never opened",
-                       where);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%s: an array of Python objects is a pickle, which is never loaded because it can run code",
+            where);
     if (!order || !strchr("<>|=", order) || !element->type)
-        return st_fail(err, STOKER_ECORRUPT, "%s: the type %s is none of numpy's", where, descr);
+        return st_fail(err, STOKER_ECORRUPT, "%s: the type %s is not one of numpy's", where, descr);
     char *end;
     const unsigned long long size = strtoull(descr + 2, &end, 10);
     if (!strchr("iufbSUV", element->type) || *end || end == descr + 2 || descr[2] == '-' ||
         size > (1u << 30) / 4)
-        return st_fail(
-            err, STOKER_EUNSUPPORTED,
-            "%s: elements of the type %s are not supported; integers, floats, bool and strings are",
-            where, descr);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: elements of type %s are not supported; supported are integers, floats, bool "
+                       "and strings",
+                       where, descr);
     element->size = (uint32_t)size * (element->type == 'U' ? 4 : 1);
     const bool foreign = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? order == '>' : order == '<';
     element->swapped = foreign && element->type != 'S' && element->type != 'V';
@@ -98,7 +99,7 @@ static int read_entry(struct st_npy *out, struct st_text *text, unsigned *seen, 
         st_text_skip_blanks(text);
         if (text->at < text->end && *text->at == '[')
             return st_fail(err, STOKER_EUNSUPPORTED,
-                           "%s: an array of structures; store one array for each of their parts", where);
+                           "%s: structured arrays are not supported; save one array per field", where);
         good = take_string(text, descr, sizeof descr);
         if (good) {
             const int rc = read_type(&out->element, descr, where, err);
@@ -110,21 +111,21 @@ static int read_entry(struct st_npy *out, struct st_text *text, unsigned *seen, 
         st_text_skip_blanks(text);
         if (st_text_take_word(text, "True"))
             return st_fail(err, STOKER_EUNSUPPORTED,
-                           "%s: in Fortran order, where the parts of a row lie far apart; save "
-                           "numpy.ascontiguousarray of it",
+                           "%s: the array is in Fortran order, which scatters its rows; save "
+                           "numpy.ascontiguousarray(array) instead",
                            where);
         good = st_text_take_word(text, "False");
     } else if (good && !strcmp(key, "shape")) {
         this = HAS_SHAPE;
         good = take_shape(text, &out->shape);
         if (good && out->shape.ndim > ST_DIMS_MAX + 1)
-            return st_fail(
-                err, STOKER_EUNSUPPORTED,
-                "%s: an array of %d dimensions; up to %d can be read: reshape it before it is saved",
-                where, out->shape.ndim, ST_DIMS_MAX + 1);
+            return st_fail(err, STOKER_EUNSUPPORTED,
+                           "%s: the array has %d dimensions, but at most %d are supported; reshape it "
+                           "before saving",
+                           where, out->shape.ndim, ST_DIMS_MAX + 1);
     }
     if (!good || !this || *seen & this)
-        return st_fail(err, STOKER_ECORRUPT, "%s: its header is not one of numpy's", where);
+        return st_fail(err, STOKER_ECORRUPT, "%s: invalid npy header", where);
     *seen |= this;
     return 0;
 }
@@ -143,7 +144,7 @@ static int read_dictionary(struct st_npy *out, struct st_text *text, const char 
     }
     st_text_skip_blanks(text);
     if (!good || seen != HAS_ALL || text->at != text->end)
-        return st_fail(err, STOKER_ECORRUPT, "%s: its header is not one of numpy's", where);
+        return st_fail(err, STOKER_ECORRUPT, "%s: invalid npy header", where);
     return 0;
 }
 
@@ -151,18 +152,19 @@ int st_npy_parse(struct st_npy *out, struct st_bytes head, const char *where, st
 {
     *out = (struct st_npy){0};
     if (head.size < 10 || memcmp(head.data, "\x93NUMPY", 6))
-        return st_fail(err, STOKER_ECORRUPT, "%s: does not begin as an npy file does", where);
+        return st_fail(err, STOKER_ECORRUPT, "%s: does not begin like an npy file", where);
     const uint8_t *at = head.data;
     const bool wide = at[6] > 1;
     if (at[6] < 1 || at[6] > 3 || head.size < 12)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: version %u.%u of the npy format is not known",
-                       where, at[6], at[7]);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: version %u.%u of the npy format is not supported; 1.0 to 3.0 are", where,
+                       at[6], at[7]);
     uint64_t size = at[8] | (uint64_t)at[9] << 8;
     if (wide)
         size |= (uint64_t)at[10] << 16 | (uint64_t)at[11] << 24;
     const uint64_t begin = wide ? 12 : 10;
     if (size > head.size - begin)
-        return st_fail(err, STOKER_ECORRUPT, "%s: its header claims %llu bytes, and only %llu are there",
+        return st_fail(err, STOKER_ECORRUPT, "%s: states a header of %llu bytes, but only %llu follow",
                        where, (unsigned long long)size, (unsigned long long)(head.size - begin));
     struct st_text text = {(const char *)at + begin, (const char *)at + begin + size};
     out->offset = begin + size;
@@ -178,7 +180,7 @@ int st_npy_check_size(const struct st_npy *npy, uint64_t size, const char *where
             bytes = UINT64_MAX;
     if (npy->offset > size || bytes > size - npy->offset)
         return st_fail(err, STOKER_ECORRUPT,
-                       "%s: its header promises %llu bytes of elements, and %llu are there", where,
+                       "%s: states %llu bytes of elements, but only %llu follow: it is truncated", where,
                        (unsigned long long)bytes,
                        (unsigned long long)(npy->offset > size ? 0 : size - npy->offset));
     return 0;

@@ -1,4 +1,4 @@
-/* npy_header.h - the header of numpy's own file format
+/* npy_header.h - parses the header of numpy's npy format
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,13 +13,14 @@ struct st_npy {
     uint64_t offset; /* where the elements begin */
 };
 
-/* No header is longer: numpy itself refuses more than 10,000 characters. */
+/* Longer headers are not read: numpy itself rejects more than 10,000 characters. */
 enum { ST_NPY_HEAD = 64 * 1024 };
 
-/* Reads the header at the beginning of `head`, which holds ST_NPY_HEAD bytes or the whole file. Object
- * arrays (pickles), structures and Fortran order are refused. `where` names the array in messages. */
+/* Parses the header at the beginning of `head`, which is ST_NPY_HEAD bytes or the whole file. Object
+ * arrays (pickles), structured arrays and Fortran order are rejected. `where` names the array in
+ * messages. */
 int st_npy_parse(struct st_npy *out, struct st_bytes head, const char *where, struct stoker_error *err);
-/* Whether an array of so many bytes (header included) holds all its elements. */
+/* Fails if `size` bytes, header included, are too few for all elements. */
 int st_npy_check_size(const struct st_npy *npy, uint64_t size, const char *where,
                       struct stoker_error *err);
 

@@ -1,7 +1,7 @@
 /* npz.c - numpy arrays in a zip archive: row i of each is sample i
  *
- * Stored arrays (numpy.savez) are used where they lie in the mapped file. Deflated ones
- * (numpy.savez_compressed) have no rows that could be found, so that all of them are inflated at open.
+ * Stored arrays (numpy.savez) are used in place in the mapped file. Deflated ones
+ * (numpy.savez_compressed) do not allow access to single rows, so they are all inflated at open.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 
 struct npz {
-    struct st_arrays arrays; /* first: the functions of arrays take either */
+    struct st_arrays arrays; /* must be first: st_arrays_* are called with this struct */
     struct st_zip zip;
     uint64_t inflated;
 };
@@ -40,8 +40,8 @@ static const struct st_zip_member *member_of(const struct st_zip *zip, const cha
     return NULL;
 }
 
-/* All arrays of the archive, in its order; member names lose their ".npy". */
-static int wish_for_all(struct npz *npz, const char *path, struct stoker_error *err)
+/* Requests all arrays of the archive in order; strips ".npy" from the member names. */
+static int request_all(struct npz *npz, const char *path, struct stoker_error *err)
 {
     struct st_field_list *list = &npz->arrays.wishes;
     for (uint64_t i = 0; i < npz->zip.count; i++) {
@@ -51,13 +51,13 @@ static int wish_for_all(struct npz *npz, const char *path, struct stoker_error *
             continue;
         if (list->count == ST_FIELDS_MAX)
             return st_fail(err, STOKER_EINVAL,
-                           "%s: holds more than %d arrays; name those wanted in fields", path,
+                           "%s: contains more than %d arrays; select some with fields=", path,
                            ST_FIELDS_MAX);
         name[size - 4] = '\0';
         list->wishes[list->count++].name = name;
     }
     if (!list->count)
-        return st_fail(err, STOKER_EINVAL, "%s: no array in it", path);
+        return st_fail(err, STOKER_EINVAL, "%s: contains no arrays", path);
     return 0;
 }
 
@@ -67,8 +67,8 @@ static int inflate_array(struct npz *npz, const struct st_zip_member *member, st
     if (member->size > st_arrays_limit() || npz->inflated > st_arrays_limit() - member->size)
         return st_fail(
             err, STOKER_ELIMIT,
-            "%s: inflated it would take %llu bytes, more than half of the memory; store it without "
-            "compression (numpy.savez)",
+            "%s: would take %llu bytes decompressed, and all arrays together more than half of the "
+            "memory; save it uncompressed (numpy.savez)",
             st_zip_name(&npz->zip, member), (unsigned long long)member->size);
     uint8_t *bytes = malloc(member->size ? member->size : 1);
     if (!bytes)
@@ -91,7 +91,8 @@ static int no_array(const struct npz *npz, const char *name, struct stoker_error
         st_name_list_add(&has, member,
                          size - (st_name_has_extension(member, size, npy_extension) ? 4 : 0));
     }
-    return st_fail(err, STOKER_EINVAL, "no array is called %s; there are %s", name, has.text);
+    return st_fail(err, STOKER_EINVAL, "fields: there is no array %s; the file contains %s", name,
+                   has.text);
 }
 
 static int add_array(struct npz *npz, const struct st_field_wish *wish, struct stoker_error *err)
@@ -126,7 +127,7 @@ static int npz_open(void *self, const char *path, const struct stoker_dataset_op
     if (!rc)
         rc = st_held_map(&npz->arrays.file, err);
     if (!rc && !list->count)
-        rc = wish_for_all(npz, path, err);
+        rc = request_all(npz, path, err);
     for (uint32_t k = 0; !rc && k < list->count; k++) {
         rc = add_array(npz, &list->wishes[k], err);
         if (rc)

@@ -1,4 +1,4 @@
-/* rows.c - arrays whose first axis counts the samples: what npy, npz and HDF5 files share
+/* rows.c - arrays whose first axis is the samples: shared by npy, npz and HDF5
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A row that no memory should be asked for: as st_fetch's limit for a sample. */
+/* Larger rows are rejected, the same limit as st_fetch has for a sample. */
 #define ROW_MAX (4ull << 30)
 
-/* ---- what rows are ------------------------------------------------------------------------------ */
+/* ---- kinds of rows ---------------------------------------------------------------------------- */
 
 static bool dtype_of(const struct st_element *element, enum stoker_dtype *out)
 {
@@ -46,7 +46,7 @@ static bool is_byte_row(const struct st_rows *rows)
            (rows->scalar && (rows->element.type == 'S' || rows->element.type == 'V'));
 }
 
-static enum st_field_kind own_choice(const struct st_rows *rows)
+static enum st_field_kind default_kind(const struct st_rows *rows)
 {
     if (is_string(rows->element.type))
         return rows->element.type == 'V' ? ST_FIELD_BYTES : ST_FIELD_TEXT;
@@ -82,10 +82,10 @@ static int choose_kind(struct st_rows *rows, const struct st_field_wish *wish, c
                        struct stoker_error *err)
 {
     struct st_field *field = &rows->field;
-    field->kind = wish->typed ? wish->kind : own_choice(rows);
+    field->kind = wish->typed ? wish->kind : default_kind(rows);
     if (!can_be(rows, field->kind))
         return st_fail(
-            err, STOKER_EINVAL, "%s: rows of %d dimensions of the type %c%u cannot be read as %s", where,
+            err, STOKER_EINVAL, "%s: rows of %d dimensions and type %c%u cannot be read as %s", where,
             field->ndim, rows->element.type, rows->element.size, st_field_kind_name(field->kind));
     if (field->kind == ST_FIELD_IMAGE && !is_pixels(rows))
         field->ndim = 0; /* encoded */
@@ -97,7 +97,7 @@ int st_rows_init(struct st_rows *rows, const struct st_element *element, const s
 {
     *rows = (struct st_rows){.field.name = wish->name, .element = *element};
     if (shape->ndim < 1)
-        return st_fail(err, STOKER_EINVAL, "%s: a single value; only arrays have rows", where);
+        return st_fail(err, STOKER_EINVAL, "%s: is a single value; only arrays have rows", where);
     rows->count = shape->sizes[0];
     rows->row_bytes = element->size;
     rows->scalar = shape->ndim == 1;
@@ -108,13 +108,13 @@ int st_rows_init(struct st_rows *rows, const struct st_element *element, const s
             rows->row_bytes = UINT64_MAX;
     }
     if (rows->row_bytes > ROW_MAX)
-        return st_fail(err, STOKER_ELIMIT, "%s: a row has more than 4 GiB, too large for a sample",
+        return st_fail(err, STOKER_ELIMIT, "%s: a row has more than 4 GiB, the limit for a sample",
                        where);
     if (is_string(element->type) && !rows->scalar)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: a row has several strings; one is the most",
-                       where);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: a row has several strings; at most one is supported", where);
     if (!is_string(element->type) && !dtype_of(element, &rows->field.dtype))
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: elements of the type %c%u are not supported",
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: elements of type %c%u are not supported",
                        where, element->type, element->size);
     return choose_kind(rows, wish, where, err);
 }
@@ -128,7 +128,7 @@ static void swap_bytes(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_
             to[at + k] = from[at + size - 1 - k];
 }
 
-/* UCS-4, padded with zeros. Never longer than it was. */
+/* Converts UCS-4 padded with zeros. The result is never longer than the input. */
 static uint64_t to_utf8(uint8_t *to, const uint8_t *from, uint64_t bytes, bool swapped)
 {
     uint8_t *at = to;
@@ -206,7 +206,7 @@ static void load_scalar(const struct st_rows *rows, const uint8_t *at, struct st
         memcpy(&piece->real, bytes, sizeof piece->real);
         break;
     case STOKER_F16:
-    case STOKER_BF16: { /* no file format has the latter */
+    case STOKER_BF16: { /* no file format contains BF16 */
         uint16_t value;
         memcpy(&value, bytes, sizeof value);
         piece->real = half_to_double(value);
@@ -226,16 +226,15 @@ static uint64_t scratch_needed(const struct st_rows *rows)
     return changed && !is_number(rows) ? rows->row_bytes : 0;
 }
 
-/* Whole numbers of samples are int64: one beyond that is an error, not another number. */
-static int check_whole(const struct st_rows *rows, const struct st_piece *piece,
+/* Integers are delivered as int64: one that does not fit is an error, not a different number. */
+static int check_int64(const struct st_rows *rows, const struct st_piece *piece,
                        struct stoker_error *err)
 {
     if (rows->field.kind != ST_FIELD_INT || rows->field.dtype != STOKER_U64 || piece->whole >= 0)
         return 0;
     return st_fail(err, STOKER_EUNSUPPORTED,
-                   "%s: %llu does not fit int64, which whole numbers are delivered as; read the field "
-                   "as %s=array, which "
-                   "stays uint64",
+                   "%s: %llu does not fit into int64, which integers are delivered as; read the field "
+                   "as %s=array, which stays uint64",
                    rows->field.name, (unsigned long long)piece->whole, rows->field.name);
 }
 
@@ -249,7 +248,7 @@ static int make_piece(const struct st_rows *rows, const uint8_t *at, uint8_t *sc
     memcpy(piece->shape, field->shape, sizeof piece->shape);
     if (is_number(rows)) {
         load_scalar(rows, at, piece);
-        return check_whole(rows, piece, err);
+        return check_int64(rows, piece, err);
     } else if (type == 'U') {
         piece->bytes =
             (struct st_bytes){scratch, to_utf8(scratch, at, rows->row_bytes, rows->element.swapped)};

@@ -11,9 +11,10 @@
 #include <string.h>
 
 struct array_set {
-    struct st_arrays arrays; /* first: the functions of arrays take either. Holds the first file */
+    struct st_arrays
+        arrays; /* must be first: st_arrays_* are called with this struct. Has the first file */
     struct st_held others[ST_FIELDS_MAX];
-    uint64_t ends[ST_FIELDS_MAX]; /* samples need the others up to here */
+    uint64_t ends[ST_FIELDS_MAX]; /* samples use the other files up to here */
 };
 
 static int set_locate(const void *self, uint64_t sample, struct st_extent *out, struct stoker_error *err)
@@ -52,13 +53,14 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
     struct st_arrays *arrays = &set->arrays;
     const uint32_t index = arrays->count;
     struct st_held *file = index ? &set->others[index] : &arrays->file;
-    const uint64_t end = arrays->mapped_end; /* of the first file, by which the others do not go */
+    const uint64_t end =
+        arrays->mapped_end; /* of the first file only: the others are checked by `ends` */
     snprintf(name, sizeof name, "%.200s.npy", wish->name);
     int rc = st_path_join(path, folder, "/", name)
                  ? st_held_open(file, path, err)
-                 : st_fail(err, STOKER_EINVAL, "%.200s...: the path is too long", folder);
+                 : st_fail(err, STOKER_EINVAL, "%.200s...: path too long", folder);
     if (!rc && !file->size)
-        rc = st_fail(err, STOKER_ECORRUPT, "%s: is empty", path);
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: the file is empty", path);
     if (!rc)
         rc = st_held_map(file, err);
     if (!rc)
@@ -69,7 +71,7 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
     return rc;
 }
 
-/* "image,label": all files, by their names without ".npy". */
+/* The names of all files without ".npy": "image,label". */
 static int all_fields(const struct st_pack *manifest, char *out, size_t size,
                       struct stoker_error *err)
 {
@@ -78,7 +80,8 @@ static int all_fields(const struct st_pack *manifest, char *out, size_t size,
     for (uint32_t i = 0; i < manifest->beside.count && used < (int)size; i++) {
         const char *name = manifest->beside.files[i].name;
         if (strlen(name) < 5)
-            return st_fail(err, STOKER_ECORRUPT, "the manifest names '%s', which is no npy file", name);
+            return st_fail(err, STOKER_ECORRUPT, "the manifest lists '%s', which is not an npy file",
+                           name);
         used += snprintf(out + used, size - (size_t)used, ",%.*s", (int)strlen(name) - 4, name);
     }
     return STOKER_OK;

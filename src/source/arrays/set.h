@@ -7,7 +7,7 @@
 
 #include "source/packs/manifest.h"
 
-/* By the names of the files without their extension, which are the fields; NULL: all. */
+/* `fields` are file names without their extension; NULL: all. */
 int st_arrays_open_set(struct stoker_dataset **out, const char *folder, const struct st_pack *manifest,
                        const char *fields, struct stoker_error *err);
 

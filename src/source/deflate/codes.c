@@ -1,4 +1,4 @@
-/* codes.c - the prefix codes of a deflated block, as tables
+/* codes.c - decoding tables for the prefix codes of a deflate block
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static st_step letter_step(uint32_t symbol, uint32_t bits)
     return st_step_of(ST_STEP_NUMBER, bits, extra, 0, ((k % 4 + 4) << extra) + 3);
 }
 
-/* With `kind` and `size` the second half of a match. */
+/* With `kind` and `size`, also used for the second half of a match. */
 static st_step distance_step_of(enum st_step_kind kind, uint32_t symbol, uint32_t bits, uint32_t size)
 {
     if (symbol < 4)
@@ -46,8 +46,8 @@ static st_step length_step(uint32_t symbol, uint32_t bits)
 
 /* ---- codes -------------------------------------------------------------------------------------- */
 
-/* Symbols in the order of their codes; false where no prefix code has these lengths. An incomplete one
- * is none either, but for a single code of one bit or no code at all, if that may be. */
+/* Sorts the symbols by code; false if no prefix code has these lengths. Incomplete codes are invalid
+ * too, except a single code of one bit or no code at all if `may_lack` is set. */
 static bool sort_symbols(struct st_code *code, const uint8_t *lengths, uint32_t count, bool may_lack)
 {
     uint16_t next[ST_CODE_LONGEST + 1];
@@ -70,7 +70,7 @@ static bool sort_symbols(struct st_code *code, const uint8_t *lengths, uint32_t 
     return left == 0 || (may_lack && used == code->count[1]);
 }
 
-/* The code behind this one, of `length` bits of which the first is the lowest. */
+/* The next code of `length` bits, where the first bit is the lowest. */
 static uint32_t next_code(uint32_t code, uint32_t length)
 {
     const uint32_t zeros = code ^ ((1u << length) - 1);
@@ -80,7 +80,7 @@ static uint32_t next_code(uint32_t code, uint32_t length)
     return (code & (bit - 1)) | bit;
 }
 
-/* Some symbols of a code, by its length: first[n] is the first with n bits. */
+/* Some symbols, grouped by code length: first[n] is the first with n bits. */
 struct part {
     uint32_t first[ST_LETTER_BITS + 2];
     struct {
@@ -88,7 +88,7 @@ struct part {
     } all[LITERALS];
 };
 
-/* Goes on with the next of the n bits. */
+/* Appends a symbol with a code of n bits; n must not decrease. */
 static void add_to_part(struct part *part, uint32_t n, uint32_t code, uint32_t symbol)
 {
     const uint32_t at = part->first[n + 1]++;
@@ -96,7 +96,7 @@ static void add_to_part(struct part *part, uint32_t n, uint32_t code, uint32_t s
     part->all[at].symbol = (uint16_t)symbol;
 }
 
-/* Two literals in `bits` stand where the first alone stood. */
+/* Replaces single literals by pairs where two fit into `bits`. */
 static void add_pairs(st_step *table, const struct part *literals, uint32_t bits)
 {
     for (uint32_t n = 1; n < bits; n++)
@@ -107,8 +107,8 @@ static void add_pairs(st_step *table, const struct part *literals, uint32_t bits
                                literals->all[a].symbol | (uint32_t)literals->all[b].symbol << 8);
 }
 
-/* A length and a distance in `bits` stand where the length alone stood, if what is copied does not
- * overlap itself. */
+/* Replaces single lengths by whole matches where length and distance fit into `bits`, if the copy does
+ * not overlap itself. */
 static void add_matches(st_step *table, const struct part *lengths, const struct part *distances,
                         uint32_t bits)
 {
@@ -123,7 +123,7 @@ static void add_matches(st_step *table, const struct part *lengths, const struct
             }
 }
 
-/* From codes of one bit on: what is known of n bits is true twice of n + 1. */
+/* Fills the table from one bit upwards: an entry for n bits appears twice in the table for n + 1. */
 static void fill(st_step *table, uint32_t bits, const struct st_code *code,
                  st_step (*step_of)(uint32_t symbol, uint32_t bits), struct part *part)
 {
@@ -143,7 +143,7 @@ static void fill(st_step *table, uint32_t bits, const struct st_code *code,
     }
 }
 
-/* As fill, with steps of two codes as well. */
+/* Like fill, but also adds steps of two codes. */
 static void fill_letters(struct st_codes *codes, const struct part *distances)
 {
     struct part literals, lengths;
@@ -173,15 +173,15 @@ static void fill_letters(struct st_codes *codes, const struct part *distances)
 bool st_codes_make(struct st_codes *codes, const uint8_t *letters, uint32_t letter_count,
                    const uint8_t *distances, uint32_t distance_count)
 {
-    struct part parted;
+    struct part part;
     if (!letters[ST_LETTER_END] || !sort_symbols(&codes->letter, letters, letter_count, true) ||
         !sort_symbols(&codes->distance, distances, distance_count, true))
         return false;
-    parted.first[1] = 0;
-    fill(codes->distances, ST_DISTANCE_BITS, &codes->distance, distance_step, &parted);
-    for (uint32_t n = ST_DISTANCE_BITS + 1; n <= ST_LETTER_BITS; n++) /* longer ones make no pair */
-        parted.first[n + 1] = parted.first[n];
-    fill_letters(codes, &parted);
+    part.first[1] = 0;
+    fill(codes->distances, ST_DISTANCE_BITS, &codes->distance, distance_step, &part);
+    for (uint32_t n = ST_DISTANCE_BITS + 1; n <= ST_LETTER_BITS; n++) /* longer ones are not paired */
+        part.first[n + 1] = part.first[n];
+    fill_letters(codes, &part);
     return true;
 }
 
@@ -206,7 +206,7 @@ bool st_codes_make_lengths(st_step *table, const uint8_t *lengths, uint32_t coun
 
 /* ---- codes longer than the table ---------------------------------------------------------------- */
 
-/* The symbol, and the length of its code; 0 where none has one that begins the bits. */
+/* Finds the symbol whose code begins the bits; returns the code's length, 0 if there is none. */
 static uint32_t find_long(const struct st_code *code, uint64_t bits, uint32_t *symbol)
 {
     uint32_t value = 0, first = 0, before = 0;

@@ -1,10 +1,10 @@
-/* inflate.c - deflated bytes whose size is known, all at once (RFC 1950 and 1951)
+/* inflate.c - inflates a whole buffer of known size (RFC 1950 and 1951)
  *
- * Far from both ends, steps are taken without asking whether there is room: a refill gives the bits of
- * two, and refills, literals and matches read and write more than they need. Near an end each step is
+ * Far from both ends, steps are taken without bounds checks: one refill provides the bits of two steps,
+ * and refills, literals and matches may read and write more than they need. Near an end each step is
  * checked.
  *
- * Streams whose steps would mostly be single literals are left to libdeflate, where it is built in.
+ * Streams whose steps would mostly be single literals are left to libdeflate, if it is built in.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,26 +38,27 @@ enum {
     WINDOW = 32768, /* the longest distance */
     MATCH_MAX = 258,
     COPY = 16,                                 /* bytes written at once */
-    STEPS = 2,                                 /* of these bits each at most, between refills: */
+    STEPS = 2,                                 /* between refills, each at most this many bits: */
     TAKES_MAX = ST_LETTER_BITS + ST_EXTRA_MAX, /* a match with the extra bits of its distance */
-    IN_SPARE = 2 * 7 + 8,                      /* two refills go on by 7 bytes at most, and read 8 */
+    IN_SPARE = 2 * 7 + 8, /* two refills advance by at most 7 bytes each, and read 8 */
     OUT_SPARE = STEPS * COPY + MATCH_MAX + COPY,
 };
-/* The bytes of a step lie in memory in the order in which they come out. */
+/* The fast path copies a step's bytes from memory, so they must be in output order. */
 enum { FAST_HERE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
-_Static_assert(STEPS *TAKES_MAX <= 56, "a refill is enough for that many steps");
+_Static_assert(STEPS *TAKES_MAX <= 56, "one refill is enough for that many steps");
 
 enum block { STORED, FIXED, DYNAMIC };
 
-/* The stream, and where it goes. */
+/* The stream and its output. */
 struct inflater {
     const uint8_t *in, *in_end;
-    uint64_t bits; /* the next ones, lowest first; beyond `held` only what `in` holds, or zeros */
+    uint64_t bits; /* the next bits, lowest first; those beyond `held` are a copy of what `in` points to,
+                      or zeros */
     uint32_t held;
     uint8_t *out, *out_begin, *out_end;
     enum block block;
     bool last;
-    bool fixed; /* the codes are those of a block with fixed ones */
+    bool fixed; /* `codes` are the fixed codes */
     struct st_codes codes;
 };
 
@@ -92,7 +93,7 @@ static bool take(struct inflater *s, uint32_t count, uint32_t *out)
 
 /* ---- steps -------------------------------------------------------------------------------------- */
 
-/* Copies with up to COPY - 1 bytes written beyond the end. */
+/* May write up to COPY - 1 bytes past the end. */
 static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t length)
 {
     const uint8_t *from = to - distance;
@@ -105,7 +106,7 @@ static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t length)
         } while (to < end);
     } else if (distance == 1) {
         memset(to, *from, length);
-    } else { /* each word is right in its first bytes, and the next begins behind them */
+    } else { /* only the first bytes of each word are right, and the next word begins after them */
         const uint32_t right = distance < 8 ? distance : 8;
         do {
             memcpy(to, from, 8);
@@ -117,7 +118,7 @@ static inline void copy_match(uint8_t *to, uint32_t distance, uint32_t length)
 
 enum verdict { BAD, END_OF_BLOCK, NEAR_AN_END };
 
-/* The state of the loop below, which a compiler keeps in registers only if it is not a struct's. */
+/* Macros on local variables, since compilers keep these in registers but not the members of a struct. */
 #define REFILL()                                                                                        \
     do {                                                                                                \
         bits |= st_u64(in) << (held & 63);                                                              \
@@ -127,15 +128,15 @@ enum verdict { BAD, END_OF_BLOCK, NEAR_AN_END };
 #define TAKE(step_)                                                                                     \
     do {                                                                                                \
         bits >>= (step_)&63;                                                                            \
-        held -= (step_); /* only its lowest 6 bits count */                                             \
+        held -= (step_); /* only the lowest 6 bits matter */                                            \
     } while (0)
 #define LOOK()                                                                                          \
     do {                                                                                                \
         at = (const uint8_t *)s->codes.letters + (lowest(bits, ST_LETTER_BITS) * sizeof(st_step));      \
         memcpy(&step, at, sizeof step);                                                                 \
     } while (0)
-/* Where the bytes come from is chosen without a jump, because nobody can foretell it; the empty
- * statement keeps the compiler from making one to spare itself the distance of a literal. */
+/* The source of the bytes is selected without a branch, because it is unpredictable; the empty asm
+ * statement keeps the compiler from adding a branch to avoid computing the distance for literals. */
 #define COPY_STEP()                                                                                     \
     do {                                                                                                \
         const uint64_t distance_ = st_step_number(step, bits);                                          \
@@ -153,7 +154,7 @@ enum verdict { BAD, END_OF_BLOCK, NEAR_AN_END };
         out += st_step_size(step);                                                                      \
     } while (0)
 
-/* Steps until an end is near; or, `near_begin`, until no distance can be too long. */
+/* Runs until an end is near or, with `near_begin`, until no distance can be too long. */
 static inline __attribute__((always_inline)) enum verdict run_fast(struct inflater *s, bool near_begin)
 {
     const uint8_t *in = s->in, *const in_last = s->in_end - IN_SPARE;
@@ -205,7 +206,7 @@ static inline __attribute__((always_inline)) enum verdict run_fast(struct inflat
     return verdict;
 }
 
-/* One step or one match, nothing taken for granted. */
+/* One step or one match, with all checks. */
 static bool step_carefully(struct inflater *s, bool *ended)
 {
     refill(s);
@@ -273,7 +274,7 @@ static bool copy_stored(struct inflater *s)
     if (!take(s, s->held % 8, &skipped) || !take(s, 16, &size) || !take(s, 16, &inverse) ||
         (size ^ inverse) != 0xffff)
         return false;
-    s->in -= s->held / 8; /* bytes that wait as bits */
+    s->in -= s->held / 8; /* give back whole bytes from the bit buffer */
     s->bits = s->held = 0;
     if (size > s->in_end - s->in || size > s->out_end - s->out)
         return false;
@@ -295,7 +296,7 @@ static bool read_fixed(struct inflater *s)
     return st_codes_make(&s->codes, letters, ST_LETTERS_MAX, distances, ST_DISTANCES_MAX);
 }
 
-/* Lengths as they are written: each, or how often the last one or zero comes again. */
+/* Code lengths are written one by one or as repetitions of the last one or of zero. */
 static bool read_lengths(struct inflater *s, const st_step *table, uint8_t *lengths, uint32_t count)
 {
     static const struct {
@@ -344,7 +345,7 @@ static bool read_codes(struct inflater *s)
            st_codes_make(&s->codes, lengths, letters, lengths + letters, distances);
 }
 
-/* Up to the block's own bytes. */
+/* Reads the header of a block. */
 static bool begin_block(struct inflater *s)
 {
     uint32_t three;
@@ -358,7 +359,7 @@ static bool begin_block(struct inflater *s)
 
 /* ---- streams ------------------------------------------------------------------------------------ */
 
-/* Up to the first block's own bytes. */
+/* Reads the headers of the stream and of its first block. */
 static bool begin_stream(struct inflater *s, enum st_wrapping wrapping, struct st_bytes in, uint8_t *out,
                          uint64_t size)
 {
@@ -369,7 +370,7 @@ static bool begin_stream(struct inflater *s, enum st_wrapping wrapping, struct s
     s->out_end = out + size;
     s->fixed = false;
     if (wrapping == ST_WRAPPING_ZLIB) {
-        /* Method 8, a window of up to 32 KiB, no dictionary, and the whole a multiple of 31. */
+        /* Method 8, a window of up to 32 KiB, no dictionary, header divisible by 31. */
         if (in.size < 2 || (in.data[0] & 15) != 8 || in.data[0] >> 4 > 7 || in.data[1] & 32 ||
             (in.data[0] << 8 | in.data[1]) % 31)
             return false;
@@ -405,12 +406,13 @@ bool st_inflate_here(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out
 
 #if ST_HAVE_DEFLATE
 
-static bool inflate_there(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size)
+static bool inflate_by_library(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out,
+                               uint64_t size)
 {
     struct libdeflate_decompressor *own = libdeflate_alloc_decompressor();
     if (!own)
         return false;
-    /* Without a place for the size, less than `size` bytes is an error too. */
+    /* With NULL for the actual size, producing fewer than `size` bytes is an error too. */
     const enum libdeflate_result result =
         wrapping == ST_WRAPPING_ZLIB
             ? libdeflate_zlib_decompress(own, in.data, in.size, out, size, NULL)
@@ -419,18 +421,18 @@ static bool inflate_there(enum st_wrapping wrapping, struct st_bytes in, uint8_t
     return result == LIBDEFLATE_SUCCESS;
 }
 
-/* Steps that do the work of two are what this file is good at; the first block is a good sample of all.
- */
+/* This file is fast if most steps do the work of two; the first block is representative. */
 bool st_inflate(enum st_wrapping wrapping, struct st_bytes in, uint8_t *out, uint64_t size)
 {
     enum { WORTH_LOOKING = 4096 };
     struct inflater s;
     if (in.size < WORTH_LOOKING)
-        return inflate_there(wrapping, in, out, size);
+        return inflate_by_library(wrapping, in, out, size);
     if (!begin_stream(&s, wrapping, in, out, size))
         return false;
-    return s.block == DYNAMIC && st_codes_are_paired(&s.codes) ? run_stream(&s, wrapping)
-                                                               : inflate_there(wrapping, in, out, size);
+    return s.block == DYNAMIC && st_codes_are_paired(&s.codes)
+               ? run_stream(&s, wrapping)
+               : inflate_by_library(wrapping, in, out, size);
 }
 
 #else

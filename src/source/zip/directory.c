@@ -1,9 +1,8 @@
-/* directory.c - what a zip archive says it holds
+/* directory.c - reads the directory of a zip archive
  *
- * The directory stands at the end, and a record that says where it begins behind it, before a comment of
- * any length. Archives of more than 4 GiB, or of more than 65,535 members, have a second such record
- * with wider numbers (zip64). Where bytes were put in front of an archive, all its offsets are off by as
- * much.
+ * The directory is at the end of the file, followed by a record that says where it begins and a comment
+ * of any length. Archives of more than 4 GiB or 65,535 members have a second such record with wider
+ * numbers (zip64). If bytes were prepended to an archive, all its offsets are off by that amount.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,11 +36,11 @@ static int damaged(const struct st_held *file, const char *what, struct stoker_e
 /* ---- the end of the archive --------------------------------------------------------------------- */
 
 struct directory {
-    uint64_t entries, size, at; /* `at` in the file */
-    uint64_t shift;             /* bytes in front of the archive */
+    uint64_t entries, size, at; /* `at` is an offset in the file */
+    uint64_t shift;             /* bytes prepended to the archive */
 };
 
-/* The record with wider numbers, if there is one; `end` is where the plain one stands. */
+/* Reads the zip64 record, if there is one; `end` is the offset of the plain one. */
 static int read_end64(const struct st_held *file, uint64_t end, struct directory *out, uint64_t *before,
                       struct stoker_error *err)
 {
@@ -52,10 +51,10 @@ static int read_end64(const struct st_held *file, uint64_t end, struct directory
     int rc = st_held_read(file, end - LOCATOR_SIZE, locator, sizeof locator, err);
     if (rc || st_u32(locator) != LOCATOR_MARK)
         return rc;
-    /* Where it says, or, with bytes in front of the archive, right before the locator. */
+    /* At the stated offset or, if bytes were prepended to the archive, directly before the locator. */
     uint64_t at = st_u64(locator + 8);
     if (at > end - LOCATOR_SIZE - END64_SIZE)
-        return damaged(file, "the record of its zip64 directory lies outside of the file", err);
+        return damaged(file, "its zip64 directory record is outside the file", err);
     rc = st_held_read(file, at, record, sizeof record, err);
     if (!rc && st_u32(record) != END64_MARK) {
         at = end - LOCATOR_SIZE - END64_SIZE;
@@ -64,7 +63,7 @@ static int read_end64(const struct st_held *file, uint64_t end, struct directory
     if (rc)
         return rc;
     if (st_u32(record) != END64_MARK)
-        return damaged(file, "the record of its zip64 directory is not where it should be", err);
+        return damaged(file, "its zip64 directory record is not where its locator says", err);
     out->entries = st_u64(record + 32);
     out->size = st_u64(record + 40);
     out->at = st_u64(record + 48);
@@ -86,7 +85,7 @@ static int find_directory(const struct st_held *file, struct directory *out, str
     while (!rc && !found && at--)
         found = st_u32(tail + at) == END_MARK && at + END_SIZE + st_u16(tail + at + 20) <= tail_size;
     if (!rc && !found)
-        rc = damaged(file, "no zip archive, or its end is missing", err);
+        rc = damaged(file, "not a zip archive, or truncated", err);
     if (!rc)
         *out = (struct directory){st_u16(tail + at + 10), st_u32(tail + at + 12), st_u32(tail + at + 16),
                                   0};
@@ -98,19 +97,20 @@ static int find_directory(const struct st_held *file, struct directory *out, str
     if (rc)
         return rc;
     if (out->size > before || out->at > before - out->size)
-        return damaged(file, "its directory lies outside of the file; was it cut short?", err);
+        return damaged(file, "its directory is outside the file: it is truncated", err);
     out->shift = before - out->size - out->at;
     out->at += out->shift;
     if (out->entries > out->size / ENTRY_SIZE)
-        return damaged(file, "claims more members than its directory can hold", err);
+        return damaged(file, "states more members than fit into its directory", err);
     if (out->size > DIRECTORY_MAX)
-        return st_fail(err, STOKER_ELIMIT, "%s: a directory of more than 2 GiB", file->path);
+        return st_fail(err, STOKER_ELIMIT, "%s: its directory has more than the limit of 2 GiB",
+                       file->path);
     return 0;
 }
 
 /* ---- its entries -------------------------------------------------------------------------------- */
 
-/* Numbers that did not fit stand in the extra part, in this order, those only. */
+/* Numbers that did not fit into 32 bits are in the extra field, in this order, without the others. */
 static bool widen(struct st_zip_member *member, const uint8_t *extra, uint64_t size)
 {
     uint64_t *const fields[] = {&member->size, &member->packed, &member->at};
@@ -135,7 +135,7 @@ static bool widen(struct st_zip_member *member, const uint8_t *extra, uint64_t s
     return true;
 }
 
-/* An entry in the directory: its member, its name there, and its whole size. */
+/* An entry in the directory: its member, its name, and its total size. */
 struct entry {
     struct st_zip_member member;
     const char *name;
@@ -147,8 +147,8 @@ static bool has_mark(const uint8_t *at, uint64_t left)
     return left >= ENTRY_SIZE && st_u32(at) == ENTRY_MARK;
 }
 
-/* Of an entry that is damaged what can still be told: its name, which reaches at most to the next one. */
-static bool read_remains(const uint8_t *at, uint64_t left, struct entry *out)
+/* Recovers what is left of a damaged entry: its name, which extends at most to the next entry. */
+static bool recover_entry(const uint8_t *at, uint64_t left, struct entry *out)
 {
     const uint8_t *next = left > ENTRY_SIZE ? memmem(at + 4, left - 4, "PK\1\2", 4) : NULL;
     const uint64_t gap = next ? (uint64_t)(next - at) : left;
@@ -166,8 +166,8 @@ static uint64_t entry_size(const uint8_t *at)
     return ENTRY_SIZE + st_u16(at + 28) + st_u16(at + 30) + st_u16(at + 32);
 }
 
-/* Whether an entry's lengths are right: they lead to the end, to the next entry, or to one that is damaged itself
- * but leads on. */
+/* Whether an entry's lengths are right: they lead to the end, to the next entry, or to one that is
+ * damaged but itself leads on. */
 static bool leads_on(const uint8_t *at, uint64_t left, bool last)
 {
     const uint64_t size = entry_size(at);
@@ -181,13 +181,13 @@ static bool leads_on(const uint8_t *at, uint64_t left, bool last)
            (entry_size(next) == left || has_mark(next + entry_size(next), left - entry_size(next)));
 }
 
-/* The entry at `at`; false when there is none, nor anything that could be one. */
+/* Reads the entry at `at`; false if there is none and nothing that could be one. */
 static bool read_entry(const uint8_t *at, uint64_t left, bool last, struct entry *out)
 {
     if (left < ENTRY_SIZE)
         return false;
     if (!leads_on(at, left, last))
-        return read_remains(at, left, out);
+        return recover_entry(at, left, out);
     const uint64_t name = st_u16(at + 28), extra = st_u16(at + 30);
     *out = (struct entry){
         .member = {.packed = st_u32(at + 20),
@@ -197,7 +197,7 @@ static bool read_entry(const uint8_t *at, uint64_t left, bool last, struct entry
                    .method = (uint16_t)st_u16(at + 10),
                    .encrypted = (st_u16(at + 8) & 1) != 0},
         .name = (const char *)at + ENTRY_SIZE,
-        .name_size = strnlen((const char *)at + ENTRY_SIZE, name), /* as Python: up to a zero byte */
+        .name_size = strnlen((const char *)at + ENTRY_SIZE, name), /* up to a NUL byte, as in Python */
         .taken = entry_size(at),
     };
     if (!has_mark(at, left) || !widen(&out->member, at + ENTRY_SIZE + name, extra))
@@ -225,14 +225,14 @@ static int read_entries(struct st_zip *zip, const struct st_held *file,
         if (!member->damage &&
             (!st_add(member->at, directory->shift, &member->at) || member->at > directory->at ||
              member->packed > directory->at - member->at))
-            member->damage = "lies outside of the file";
+            member->damage = "is outside the file";
         text += entry.name_size + 1;
         zip->members[zip->count++] = *member;
     }
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const struct st_zip_member *left = *(struct st_zip_member *const *)a;
     const struct st_zip_member *right = *(struct st_zip_member *const *)b;
@@ -248,8 +248,9 @@ static bool has_local_header(const struct st_held *file, const struct st_zip_mem
     return !st_held_read(file, member->at, mark, sizeof mark, NULL) && st_u32(mark) == LOCAL_MARK;
 }
 
-/* Each member ends where the next begins: bombs are made of members that share their bytes. Of two that do, the
- * one is damaged that does not begin where it should, else the first. */
+/* Limits each member to the start of the next: zip bombs consist of members that share bytes. Of two
+ * overlapping members the damaged one is the one without a local header at its offset, otherwise the
+ * first. */
 static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_t end,
                          struct stoker_error *err)
 {
@@ -260,7 +261,7 @@ static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_
     for (uint64_t i = 0; i < zip->count; i++)
         if (!zip->members[i].damage)
             sorted[count++] = &zip->members[i];
-    qsort(sorted, count, sizeof *sorted, by_place);
+    qsort(sorted, count, sizeof *sorted, by_offset);
     for (uint64_t i = 0, next; i < count; i = next) {
         struct st_zip_member *member = sorted[i];
         const uint64_t least = LOCAL_SIZE + member->packed;
@@ -269,7 +270,7 @@ static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_
                !has_local_header(file, sorted[next]))
             sorted[next++]->damage = "is not where the archive's directory says";
         const uint64_t room = (next < count ? sorted[next]->at : end) - member->at;
-        /* Bytes that belong to nobody may follow, but not much of a local header can stand in between. */
+        /* Unused bytes may follow, but a local header's variable part is at most this long. */
         const uint64_t most = least + 2 * 65535ull;
         member->room = room < most ? room : most;
         if (room < least)
@@ -288,7 +289,7 @@ int st_zip_open(struct st_zip *zip, const struct st_held *file, struct stoker_er
         return rc;
     uint8_t *bytes = malloc(directory.size ? directory.size : 1);
     zip->members = st_calloc(directory.entries, sizeof *zip->members);
-    zip->text = malloc(directory.size + 1); /* an entry is longer than its name and a zero */
+    zip->text = malloc(directory.size + 1); /* an entry is longer than its name and a NUL byte */
     if (!bytes || !zip->members || !zip->text)
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory for its directory of %llu bytes", file->path,
                      (unsigned long long)directory.size);
@@ -312,7 +313,7 @@ void st_zip_close(struct st_zip *zip)
 int st_zip_find(const struct st_zip *zip, const struct st_zip_member *member, struct st_bytes room,
                 struct st_bytes *packed, struct stoker_error *err)
 {
-    /* The local header has a name and an extra part of its own length. */
+    /* The name and extra field of the local header may differ in length from the directory's. */
     const uint8_t *at = room.data;
     const uint64_t head = room.size >= LOCAL_SIZE && st_u32(at) == LOCAL_MARK
                               ? LOCAL_SIZE + st_u16(at + 26) + st_u16(at + 28)
@@ -331,16 +332,19 @@ int st_zip_readable(const struct st_zip *zip, const struct st_zip_member *member
     if (member->damage)
         return st_fail(err, STOKER_ECORRUPT, "%s: %s", name, member->damage);
     if (member->encrypted)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: is encrypted; unpack it with its password first",
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: is encrypted; extract it with its password first",
                        name);
     if (member->method != ST_ZIP_STORED && member->method != ST_ZIP_DEFLATED)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "%s: is packed by method %u; only stored and deflated members can be read", name,
-                       member->method);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "%s: is compressed with method %u; only stored and deflated members are supported", name,
+            member->method);
     if (member->method == ST_ZIP_STORED ? member->size != member->packed
                                         : !st_inflate_possible(member->packed, member->size))
-        return st_fail(err, STOKER_ECORRUPT, "%s: %llu bytes cannot have become %llu", name,
-                       (unsigned long long)member->size, (unsigned long long)member->packed);
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "%s: states %llu bytes, which cannot come from %llu compressed ones: its entry is damaged",
+            name, (unsigned long long)member->size, (unsigned long long)member->packed);
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* zip.c - the images in a zip archive, in the order and with the classes of torchvision's ImageFolder
  *
- * The archive is read as if it were unpacked: the folder that holds all images, however deep, is the
- * root, its folders are the classes, and images directly in it do not count. Where all images lie in one
- * folder, it is the only class; where they lie in none, there are no classes, and all labels are 0. Names are
- * only names: nothing is ever opened by them. A member whose entry in the directory is damaged is a bad sample.
+ * The archive is read as if it were extracted: the deepest folder that contains all images is the root,
+ * its folders are the classes, and images directly in it are ignored. If all images are in one folder,
+ * that is the only class; if they are in none, there are no classes and all labels are 0. Names are only
+ * names: nothing is ever opened by them. A member whose directory entry is damaged is a bad sample.
  *
  * Fields: image, label (the class), name (the path in the archive); by default image and label.
  *
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No encoded image has more bytes; an archive that says so is a bomb. */
+/* No encoded image is larger; an archive that states more is a zip bomb. */
 #define IMAGE_MAX (512ull << 20)
 
 struct entry {
@@ -33,7 +33,7 @@ struct zip {
     struct st_zip zip;
     struct entry *entries;
     uint64_t count;
-    uint64_t root; /* bytes of each name that name the root */
+    uint64_t root; /* length of the root's path at the start of each name */
     char **classes;
     uint32_t class_count;
     uint32_t field_count;
@@ -48,12 +48,12 @@ static bool zip_suits(const char *path, const uint8_t *head, size_t size)
            (size && st_name_has_extension(path, strlen(path), extension));
 }
 
-/* ---- which members, in which order -------------------------------------------------------------- */
+/* ---- selecting and sorting members ------------------------------------------------------------- */
 
 static bool is_wanted(const char *name, const char *const *extensions)
 {
     return st_name_has_extension(name, strlen(name), extensions) &&
-           strncmp(name, "__MACOSX/", 9); /* what that system adds to images: not images */
+           strncmp(name, "__MACOSX/", 9); /* resource forks that macOS adds, not images */
 }
 
 static int collect(struct zip *zip, const struct stoker_dataset_options *opt, struct stoker_error *err)
@@ -71,7 +71,7 @@ static int collect(struct zip *zip, const struct stoker_dataset_options *opt, st
         zip->entries[zip->count++] = (struct entry){member, 0};
     }
     if (!zip->count && !opt->allow_empty)
-        return st_fail(err, STOKER_EINVAL, "%s: no image in it", zip->file.path);
+        return st_fail(err, STOKER_EINVAL, "%s: contains no images", zip->file.path);
     if (locked && locked == zip->count)
         return st_fail_in(err, st_zip_readable(&zip->zip, zip->entries[0].member, err), zip->file.path);
     return 0;
@@ -88,7 +88,7 @@ static size_t folder_size(const char *name)
     return slash ? (size_t)(slash - name) + 1 : 0;
 }
 
-/* The folders that all names begin with. */
+/* Finds the folders that all names begin with. */
 static void find_root(struct zip *zip)
 {
     if (!zip->count)
@@ -104,18 +104,18 @@ static void find_root(struct zip *zip)
             same--;
         common = same;
     }
-    /* All in one folder: that is the one class there is. */
-    uint64_t together = 0;
-    while (common && together < zip->count && folder_size(name_of(zip, &zip->entries[together])) == common)
-        together++;
-    if (common && together == zip->count)
+    /* If all are in one folder, that folder is the only class. */
+uint64_t in_root = 0;
+    while (common && in_root < zip->count && folder_size(name_of(zip, &zip->entries[in_root])) == common)
+        in_root++;
+    if (common && in_root == zip->count)
         for (common--; common && first[common - 1] != '/';)
             common--;
     zip->root = common;
 }
 
-/* By class, then by the folder's path, then by the name: as os.walk, sorted, goes through classes in
- * turn. */
+/* Compares by class, then by folder path, then by name: the order of a sorted os.walk, class by
+ * class. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
     const struct zip *zip = context;
@@ -143,7 +143,7 @@ static int number_classes(struct zip *zip, struct stoker_error *err)
         const char *name = name_of(zip, &zip->entries[i]) + zip->root;
         const size_t size = strcspn(name, "/");
         if (!name[size])
-            continue; /* in the root, beside the classes */
+            continue; /* in the root, not in a class */
         const char *last = zip->class_count ? zip->classes[zip->class_count - 1] : NULL;
         if (!last || strlen(last) != size || memcmp(last, name, size)) {
             if (zip->class_count == room) {
@@ -182,7 +182,9 @@ static int choose_fields(struct zip *zip, const char *text, struct stoker_error 
             role++;
         if (role == ROLES || (wish->typed && wish->kind != known[role].kind)) {
             rc = st_fail(err, STOKER_EINVAL,
-                         "fields: %s: a zip archive of images has image, label and name", wish->name);
+                         "fields: %s: unknown field or type; a zip archive has image, label (int) and "
+                         "name (text)",
+                         wish->name);
             break;
         }
         zip->fields[zip->field_count] = known[role];
@@ -242,8 +244,9 @@ static int zip_locate(const void *self, uint64_t sample, struct st_extent *out, 
     if (rc)
         return st_fail_in(err, rc, zip->file.path);
     if (member->size > IMAGE_MAX)
-        return st_fail(err, STOKER_ELIMIT, "%s: %s: %llu bytes, too large for an image", zip->file.path,
-                       st_zip_name(&zip->zip, member), (unsigned long long)member->size);
+        return st_fail(err, STOKER_ELIMIT,
+                       "%s: %s: its size of %llu bytes exceeds the limit of 512 MiB for an image",
+                       zip->file.path, st_zip_name(&zip->zip, member), (unsigned long long)member->size);
     st_held_extent(&zip->file, member->at, member->room, out);
     return 0;
 }
