@@ -20,7 +20,7 @@ def recipes(out, database):
     database("words", [*texts, (b"num-samples", b"5")])
     lines = [[piece("image", jpeg(i), "image"), piece("label", word)] for i, word in enumerate(words)]
     expect(out / "words.expect", "lmdb:words", lines, note=note)
-    numbers_only = [[f"error {ECORRUPT} is no whole number"] for _ in words]
+    numbers_only = [[f"error {ECORRUPT} is not an integer"] for _ in words]
     numbers_only[3] = ["key text 15 %08x" % zlib.crc32(b"image-000000004"), "label int 17"]
     expect(out / "words_int.expect", "lmdb:words", numbers_only, "key,label=int", note=note)
     database("words_missing", [*texts[:6], *texts[7:], (b"num-samples", b"5")])  # label-000000002
@@ -42,7 +42,7 @@ def recipes(out, database):
     refused(out / "msgpack_map.expect", "lmdb:msgpack_map", EUNSUPPORTED, "are MessagePack")
     expect(out / "msgpack_bytes.expect", "lmdb:msgpack_map", [[piece("value", other), piece("key", "a")]], "value,key")
     database("pickle", [(b"a", pickle.dumps((jpeg(0), 5)))])
-    refused(out / "pickle.expect", "lmdb:pickle", EUNSUPPORTED, "pickles, which are never opened")
+    refused(out / "pickle.expect", "lmdb:pickle", EUNSUPPORTED, "pickles, which are never loaded")
     expect(out / "pickle_bytes.expect", "lmdb:pickle", [[piece("key", "a")]], "key")
     names = [b"__x__", b"__len__", b"length", b"lengths", b"num-samples"]
     database("no_metadata", [(name, jpeg(i)) for i, name in enumerate(names)])
@@ -130,7 +130,7 @@ def lmdbs():
                           piece("label", label, "int")])
     database("datum", datums)
     expect(out / "datum.expect", "lmdb:datum", lines)
-    refused(out / "no_label.expect", "lmdb:images", EINVAL, "no Datums", "image,label")
+    refused(out / "no_label.expect", "lmdb:images", EINVAL, "not Datums", "image,label")
     refused(out / "no_field.expect", "lmdb:images", EINVAL, "mask", "image,mask")
     env = lmdb.open(str(out / "duplicates"), map_size=1 << 16, max_dbs=2, lock=False)
     named = env.open_db(b"named")
@@ -175,13 +175,13 @@ def lmdbs():
 
     spoil("zero_bytes", "too short", lambda d: b"")
     spoil("cut", "cut short", lambda d: d[:-page])
-    spoil("no_magic", "no LMDB", both(0, "<I", 7))
+    spoil("no_magic", "not an LMDB", both(0, "<I", 7))
     spoil("version", "version 9", both(4, "<I", 9), EUNSUPPORTED)
     spoil("page_size", "0 bytes", both(24, "<I", 0))
     spoil("deep", "99 levels", both(24 + 48 + 6, "<H", 99))
     spoil("far_root", "outside of the file", both(24 + 48 + 40, "<Q", 1 << 40))
-    spoil("cyclic", "no leaf", put(child, "<I", root))
-    spoil("shared", "keys, where", put(struct.unpack_from("<H", whole, root * page + 18)[0] + root * page, "<I", leaf))
+    spoil("cyclic", "not a leaf page", put(child, "<I", root))
+    spoil("shared", "keys, but", put(struct.unpack_from("<H", whole, root * page + 18)[0] + root * page, "<I", leaf))
     spoil("bad_list", "list of nodes", put(leaf * page + 12, "<H", 65534))
     spoil("bad_node", "outside of it", put(leaf * page + 16, "<H", 4095))
     spoil("long_key", "outside of it", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page + 6,

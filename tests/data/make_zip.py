@@ -111,9 +111,9 @@ def zips():
     second = plain.index(b"PK\x01\x02", entry + 4)
     last = plain.rindex(b"PK\x05\x06")
     spoil("zero_bytes", ECORRUPT, "too short", lambda d: b"")
-    spoil("cut", ECORRUPT, "no zip archive", lambda d: d[:-30])
+    spoil("cut", ECORRUPT, "not a zip archive", lambda d: d[:-30])
     spoil("many_members", ECORRUPT, "more members than", put(last + 10, "<H", 60000))
-    spoil("directory_outside", ECORRUPT, "directory lies outside", put(last + 16, "<I", 1 << 30))
+    spoil("directory_outside", ECORRUPT, "directory is outside", put(last + 16, "<I", 1 << 30))
 
     def some_bad(name, change, bad):
         data = bytearray(plain)
@@ -144,8 +144,8 @@ def zips():
     one_bad("no_local_header", ECORRUPT, "not where the archive's directory says", flip(0))
     one_bad("long_local_name", ECORRUPT, "not where the archive's directory says", put(26, "<H", 60000))
     one_bad("method", EUNSUPPORTED, "method 93", put(entry + 10, "<H", 93))
-    one_bad("stored_larger", ECORRUPT, "cannot have become", put(entry + 24, "<I", 5000))
+    one_bad("stored_larger", ECORRUPT, "cannot come from", put(entry + 24, "<I", 5000))
     refused(out / "fields.expect", "zip:rooted.zip", EINVAL, "mask", "image,mask")
     write("no_images", [("a.txt", b"x")])
-    refused(out / "no_images.expect", "zip:no_images.zip", EINVAL, "no image in it")
+    refused(out / "no_images.expect", "zip:no_images.zip", EINVAL, "contains no images")
     (out / "looks.expect").write_text((out / "flat.expect").read_text().replace("zip:", "auto:"))

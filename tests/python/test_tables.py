@@ -36,7 +36,7 @@ def test_one_bad_label_is_one_bad_sample(tmp_path, fields, cell, said):
     data = datasets.Manifest(path, fields, CROP)
     labels, bad = labels_of(data)
     assert labels == [10, 2, -100, 0] and data.classes == []
-    assert list(bad) == [2] and "t.csv: line 4" in bad[2] and said in bad[2] and "no whole number" in bad[2]
+    assert list(bad) == [2] and "t.csv: line 4" in bad[2] and said in bad[2] and "not an integer" in bad[2]
     assert data.targets == [10, 2, -100, 0]
     with pytest.raises(stoker.CorruptSample, match="line 4"):
         list(stoker.DataLoader(data, batch_size=4))
@@ -47,7 +47,7 @@ def test_classes_stay_classes(tmp_path):
     data = datasets.Manifest(table(tmp_path, ["dog", "cat", "", "7", "cat"]), transform=CROP)
     assert data.classes == ["7", "cat", "dog"]
     labels, bad = labels_of(data)
-    assert labels == [2, 1, -100, 0, 1] and "label is empty, no class" in bad[2]
+    assert labels == [2, 1, -100, 0, 1] and "label is empty, not a class" in bad[2]
 
 
 def test_words_where_numbers_are_asked_for(tmp_path):
@@ -67,7 +67,7 @@ def test_other_columns_with_an_empty_cell(tmp_path):
     data = datasets.Manifest(table(tmp_path, ["0.5", "", "2"], "score"), ("path=image", "score"), CROP)
     assert data.field_types["score"] == "float"
     values, bad = labels_of(data)
-    assert values[0] == 0.5 and values[2] == 2 and "score is empty, no number" in bad[1]
+    assert values[0] == 0.5 and values[2] == 2 and "score is empty, not a number" in bad[1]
     data = datasets.Manifest(table(tmp_path, ["a", "", "2"], "note"), ("path=image", "note"))
     assert data.field_types["note"] == "text" and [note for _, note in data] == ["a", "", "2"]
     data = datasets.Manifest(table(tmp_path, ["", ""], "note"), ("path=image", "note"))
@@ -90,7 +90,7 @@ def test_null_is_a_bad_sample(tmp_path, where):
     assert data.field_types == {"path": "image", "label": "int"}
     labels, bad = labels_of(data)
     assert [label for i, label in enumerate(labels) if i != where] == [10 - i for i in range(4) if i != where]
-    assert labels[where] == -100 and f"line {where + 1}: nothing stands for label" in bad[where]
+    assert labels[where] == -100 and f"line {where + 1}: label is missing" in bad[where]
     more = datasets.Manifest(tmp_path / "t.jsonl", {"path": "image", "more": "json"})
     assert [value for _, value in more] == [None if i == where else i for i in range(4)]
     rows[where].update(word=None)

@@ -74,7 +74,8 @@ def refusals(folder):
     path = folder / "examples.tfrecord"
     for fields, word in [("box=float[3x2", "expected name=type"), ("box=float[3]", "do not fit"),
                          ("box=int[4]", "do not fit"), ("many=bytes", "do not fit"), ("none=int", "no feature none"),
-                         ("box=array", "of what"), ("raw=text[3]", "no shape"), ("box=float[?x?]", "expected name=type"),
+                         ("box=array", "type of its elements"), ("raw=text[3]", "not take a shape"),
+                         ("box=float[?x?]", "expected name=type"),
                          ("box=complex", "unknown type"), ("raw=u8", "expected name=type"), ("raw=u16[5]", "do not fit"),
                          ("empty=bytes", "no feature empty"), ("raw=image[12]", "2 or 3 dimensions")]:
         said = tap.refused(path, fields) or str(tap.Opened(path, fields).samples[1])
@@ -101,7 +102,7 @@ def damage(folder):
     got = after("head", plain[:length + 5])
     tap.ok(len(got) == 2 and "damaged" in str(got[1]), f"a file cut off in a head: {got[1]}")
     (folder / "other").write_bytes(b"no record at all, but long enough")
-    tap.ok("no TFRecord" in tap.refused(f"tfrecord:{folder / 'other'}"), "another file")
+    tap.ok("not a TFRecord" in tap.refused(f"tfrecord:{folder / 'other'}"), "another file")
     tap.ok("no sample" in tap.refused(folder / "none.tfrecord"), "a file without records")
     packed = (folder / "gzip.tfrecord").read_bytes()
     (folder / "half.tfrecord").write_bytes(packed[:len(packed) // 2])

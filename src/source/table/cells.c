@@ -1,4 +1,4 @@
-/* cells.c - lists of words, and what reads them from lines of CSV
+/* cells.c - lists of words, and a CSV reader
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -71,19 +71,19 @@ static void skip_line_end(struct st_lines *lines)
     lines->line++;
 }
 
-/* A word in quotes: its pieces between doubled quotes are added to one another. */
+/* Reads a quoted word, joining the pieces between doubled quotes. */
 static int take_quoted(struct st_lines *lines, struct st_cells *out, struct stoker_error *err)
 {
     const struct st_lines began = *lines;
     if (!st_cells_add(out, "", 0))
         return no_memory(err);
-    out->text_size--; /* the zero byte comes at the end */
+    out->text_size--; /* the NUL byte is added at the end */
     lines->at++;
     for (;;) {
         const char *quote = memchr(lines->at, '"', (size_t)(lines->end - lines->at));
         if (!quote) {
             *lines = began;
-            return st_fail(err, STOKER_ECORRUPT, "a quote is opened and never closed");
+            return st_fail(err, STOKER_ECORRUPT, "unclosed quote");
         }
         const bool doubled = quote + 1 < lines->end && quote[1] == '"';
         const uint64_t size = (uint64_t)(quote - lines->at) + doubled;
@@ -110,7 +110,7 @@ static int take_word(struct st_lines *lines, char separator, struct st_cells *ou
             return rc;
         if (!at_line_end(lines) && *lines->at != separator)
             return st_fail(err, STOKER_ECORRUPT,
-                           "something stands between a closing quote and the separator");
+                           "unexpected characters between a closing quote and the separator");
     } else {
         const char *from = lines->at;
         while (!at_line_end(lines) && *lines->at != separator)
@@ -120,7 +120,7 @@ static int take_word(struct st_lines *lines, char separator, struct st_cells *ou
     }
     const char *word = st_cells_word(out, out->count - 1);
     if (strlen(word) + 1 != out->text_size - out->at[out->count - 1])
-        return st_fail(err, STOKER_ECORRUPT, "a zero byte; this is no text");
+        return st_fail(err, STOKER_ECORRUPT, "contains a NUL byte: this is not text");
     return 0;
 }
 
@@ -137,7 +137,7 @@ int st_csv_record(struct st_lines *lines, char separator, struct st_cells *out, 
         lines->at++;
         rc = take_word(lines, separator, out, err);
     }
-    while (!at_line_end(lines)) /* what is left of a damaged one */
+    while (!at_line_end(lines)) /* skip the rest of a damaged record */
         lines->at++;
     skip_line_end(lines);
     return rc;

@@ -1,4 +1,4 @@
-/* columns.c - which columns of a table are wanted, and what they hold
+/* columns.c - selects the columns of a table and converts them to fields
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,16 +16,16 @@ static const char *const file_names[] = {"path",     "file",       "filename", "
 static const char *const label_names[] = {"label",      "class",    "target",   "category", "label_name",
                                           "class_name", "class_id", "label_id", NULL};
 
-static bool is_among(const char *name, const char *const *names)
+static bool is_one_of(const char *name, const char *const *names)
 {
     while (*names && strcmp(*names, name))
         names++;
     return *names != NULL;
 }
 
-/* The first column whose name is among those; UINT32_MAX when there is none. JSON has keys at even
- * places. */
-static uint32_t find_usual(const struct st_manifest *manifest, const struct st_cells *names,
+/* The first column that has one of these names; UINT32_MAX if there is none. In JSON the keys have even
+ * indices. */
+static uint32_t find_common(const struct st_manifest *manifest, const struct st_cells *names,
                            const char *const *usual)
 {
     const uint32_t step = manifest->separator ? 1 : 2;
@@ -36,17 +36,17 @@ static uint32_t find_usual(const struct st_manifest *manifest, const struct st_c
     return UINT32_MAX;
 }
 
-static int wish_for_usual(struct st_manifest *manifest, const struct st_cells *names,
+static int request_common(struct st_manifest *manifest, const struct st_cells *names,
                           struct stoker_error *err)
 {
-    const uint32_t file = find_usual(manifest, names, file_names),
-                   label = find_usual(manifest, names, label_names);
+    const uint32_t file = find_common(manifest, names, file_names),
+                   label = find_common(manifest, names, label_names);
     char text[600];
     if (file == UINT32_MAX)
         return st_fail(
             err, STOKER_EINVAL,
-            "%s: no column is called path, file, file_name or image; name those wanted in fields, the "
-            "one with the files first",
+            "%s: there is no column named path, file, file_name or image; select the columns with "
+            "fields=, the one with the files first",
             manifest->file.path);
     snprintf(text, sizeof text, "%s%s%s", st_cells_word(names, file), label == UINT32_MAX ? "" : ",",
              label == UINT32_MAX ? "" : st_cells_word(names, label));
@@ -74,13 +74,13 @@ static int find_column(struct st_manifest *manifest, const struct st_cells *name
         struct st_name_list has = {0};
         for (i = 0; i < names->count && i < sizeof has.text; i++)
             st_name_list_add(&has, st_cells_word(names, i), strlen(st_cells_word(names, i)));
-        return st_fail(err, STOKER_EINVAL, "%s: no column is called %s; there are %s", manifest->file.path,
-                       wish->name, has.text);
+        return st_fail(err, STOKER_EINVAL, "%s: fields: there is no column %s; the table has %s",
+                       manifest->file.path, wish->name, has.text);
     }
     manifest->columns[k].source = (uint32_t)i;
     for (i++; i < names->count; i++)
         if (!strcmp(st_cells_word(names, i), wish->name))
-            return st_fail(err, STOKER_ECORRUPT, "%s: two columns are called %s", manifest->file.path,
+            return st_fail(err, STOKER_ECORRUPT, "%s: two columns are named %s", manifest->file.path,
                            wish->name);
     return 0;
 }
@@ -89,7 +89,7 @@ int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *name
                        struct stoker_error *err)
 {
     int rc = fields ? st_field_list_parse(&manifest->wishes, fields, err)
-                    : wish_for_usual(manifest, names, err);
+                    : request_common(manifest, names, err);
     if (rc)
         return rc;
     choose_path(manifest);
@@ -100,23 +100,23 @@ int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *name
             (k != manifest->path_field && wish->typed &&
              (wish->kind == ST_FIELD_IMAGE || wish->kind == ST_FIELD_AUDIO)) ||
             wish->kind == ST_FIELD_ARRAY)
-            rc = st_fail(
-                err, STOKER_EINVAL,
-                "fields: %s: one column names files; the others can be int, float, text, json or bytes",
-                wish->name);
+            rc = st_fail(err, STOKER_EINVAL,
+                         "fields: %s: only one column can be image or audio; the others can be int, "
+                         "float, text, json or bytes",
+                         wish->name);
         else if (manifest->separator)
             rc = find_column(manifest, names, k, err);
     }
     return rc;
 }
 
-/* ---- columns become fields ----------------------------------------------------------------------- */
+/* ---- columns to fields --------------------------------------------------------------------------- */
 
-/* What a column's words are, of the rows that are not damaged. */
+/* Counts the words of a column in undamaged rows. */
 struct tally {
-    uint64_t words;  /* that are not empty */
-    uint64_t wholes; /* of them whole numbers */
-    uint64_t reals;  /* of them numbers of any kind */
+    uint64_t words;  /* not empty */
+    uint64_t wholes; /* integers */
+    uint64_t reals;  /* numbers of any kind */
 };
 
 static struct tally count_words(const struct st_manifest *manifest, uint32_t k)
@@ -136,11 +136,12 @@ static struct tally count_words(const struct st_manifest *manifest, uint32_t k)
     return tally;
 }
 
-/* Whether the words of a column of labels are numbers: if that was asked for, when any is; else when more
- * than half are. So no single cell can turn labels into classes, or classes into labels. */
-static bool holds_numbers(const struct tally *tally, bool asked_for)
+/* Whether the words of a label column are numbers: if integers were requested, when any word is one;
+ * otherwise when more than half are. So a single cell cannot turn labels into classes or classes into
+ * labels. */
+static bool holds_numbers(const struct tally *tally, bool requested)
 {
-    return asked_for ? tally->wholes > 0 : tally->wholes > tally->words / 2;
+    return requested ? tally->wholes > 0 : tally->wholes > tally->words / 2;
 }
 
 static int compare_words(const void *a, const void *b)
@@ -149,20 +150,20 @@ static int compare_words(const void *a, const void *b)
     return st_name_compare(left, strlen(left), right, strlen(right));
 }
 
-/* A word where a number or a class should stand: the row is damaged. */
-static int note_word(struct st_manifest *manifest, uint32_t k, uint64_t row, const char *wanted,
+/* Marks the row as damaged: a word is not the number or class that it should be. */
+static int mark_word(struct st_manifest *manifest, uint32_t k, uint64_t row, const char *wanted,
                      struct stoker_error *err)
 {
     char why[240];
     const char *word = (const char *)st_manifest_cell(manifest, row, k).data;
     if (*word)
-        snprintf(why, sizeof why, "%.60s is '%.100s', no %s", manifest->fields[k].name, word, wanted);
+        snprintf(why, sizeof why, "%.60s is '%.100s', not %s", manifest->fields[k].name, word, wanted);
     else
-        snprintf(why, sizeof why, "%.60s is empty, no %s", manifest->fields[k].name, wanted);
+        snprintf(why, sizeof why, "%.60s is empty, not %s", manifest->fields[k].name, wanted);
     return st_manifest_damage(manifest, row, why, err);
 }
 
-/* Words to numbers: classes in sorted order. */
+/* Converts words to numbers: classes in sorted order. */
 static int number_classes(struct st_manifest *manifest, uint32_t k, struct stoker_error *err)
 {
     const char **classes = st_calloc(manifest->count, sizeof *classes);
@@ -177,7 +178,7 @@ static int number_classes(struct st_manifest *manifest, uint32_t k, struct stoke
         if (word.size)
             classes[words++] = (const char *)word.data;
         else
-            rc = note_word(manifest, k, i, "class", err);
+            rc = mark_word(manifest, k, i, "a class", err);
     }
     qsort(classes, words, sizeof *classes, compare_words);
     for (uint64_t i = 0; i < words; i++)
@@ -216,12 +217,12 @@ static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_
         const bool good =
             whole ? st_text_whole(word, &column->wholes[i]) : st_text_real(word, &column->reals[i]);
         if (!good && !st_manifest_is_damaged(manifest, i))
-            rc = note_word(manifest, k, i, whole ? "whole number" : "number", err);
+            rc = mark_word(manifest, k, i, whole ? "an integer" : "a number", err);
     }
     return rc;
 }
 
-static enum st_field_kind own_choice(const struct st_manifest *manifest, uint32_t k)
+static enum st_field_kind default_kind(const struct st_manifest *manifest, uint32_t k)
 {
     if (k == manifest->path_field)
         return ST_FIELD_IMAGE;
@@ -230,7 +231,7 @@ static enum st_field_kind own_choice(const struct st_manifest *manifest, uint32_
         return ST_FIELD_INT;
     if (tally.words && tally.reals == tally.words)
         return ST_FIELD_FLOAT;
-    return is_among(manifest->fields[k].name, label_names) ? ST_FIELD_INT : ST_FIELD_TEXT;
+    return is_one_of(manifest->fields[k].name, label_names) ? ST_FIELD_INT : ST_FIELD_TEXT;
 }
 
 int st_manifest_make_fields(struct st_manifest *manifest, struct stoker_error *err)
@@ -239,7 +240,7 @@ int st_manifest_make_fields(struct st_manifest *manifest, struct stoker_error *e
     for (uint32_t k = 0; k < manifest->wishes.count && !rc; k++) {
         const struct st_field_wish *wish = &manifest->wishes.wishes[k];
         struct st_field *field = &manifest->fields[k];
-        field->kind = wish->typed ? wish->kind : own_choice(manifest, k);
+        field->kind = wish->typed ? wish->kind : default_kind(manifest, k);
         if (k != manifest->path_field && (field->kind == ST_FIELD_INT || field->kind == ST_FIELD_FLOAT))
             rc = read_numbers(manifest, k, err);
     }

@@ -1,10 +1,10 @@
-/* json.c - stepping over JSON (RFC 8259), to see whether it is whole
+/* json.c - validates JSON (RFC 8259) by skipping over it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/table/json.h"
 
-/* Python refuses to read whole numbers of more digits. */
+/* Python refuses to parse integers with more digits. */
 enum { DIGITS_MAX = 4300 };
 
 static bool is_next(const struct st_text *text, char c)
@@ -22,7 +22,7 @@ static ptrdiff_t skip_digits(struct st_text *text)
 
 static bool skip_number(struct st_text *text)
 {
-    bool whole = true;
+    bool integer = true;
     if (is_next(text, '-'))
         text->at++;
     if (is_next(text, 'I'))
@@ -32,25 +32,25 @@ static bool skip_number(struct st_text *text)
     if (digits == 0 || (zero && digits > 1))
         return false;
     if (is_next(text, '.')) {
-        whole = false;
+        integer = false;
         text->at++;
         if (!skip_digits(text))
             return false;
     }
     if (is_next(text, 'e') || is_next(text, 'E')) {
-        whole = false;
+        integer = false;
         text->at++;
         if (is_next(text, '+') || is_next(text, '-'))
             text->at++;
         if (!skip_digits(text))
             return false;
     }
-    return !whole || digits <= DIGITS_MAX;
+    return !integer || digits <= DIGITS_MAX;
 }
 
 /* ---- strings ------------------------------------------------------------------------------------ */
 
-/* A character of several bytes; only the shortest form of one, and none beyond U+10FFFF. */
+/* A multi-byte character; only the shortest encoding, and none beyond U+10FFFF. */
 static bool skip_utf8(struct st_text *text)
 {
     const unsigned char first = (unsigned char)*text->at;
@@ -87,7 +87,7 @@ static bool skip_escape(struct st_text *text)
     return true;
 }
 
-/* From its opening quote to behind its closing one. */
+/* Moves from the opening quote to after the closing one. */
 static bool skip_string(struct st_text *text)
 {
     text->at++;

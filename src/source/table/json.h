@@ -1,4 +1,4 @@
-/* json.h - stepping over JSON (RFC 8259), to see whether it is whole
+/* json.h - validates JSON (RFC 8259) by skipping over it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,14 +10,14 @@
 
 #include <stdint.h>
 
-/* How deep lists and objects may lie in one another. */
+/* How deeply lists and objects may be nested. */
 enum { ST_JSON_DEPTH = 500 };
 
-/* Steps over the value that comes next, blanks before it included; false: it is damaged where `text`
- * stands now, or deeper than `depth`. NaN, Infinity and -Infinity count as numbers, as Python writes
- * them. What passes here Python's json.loads reads. */
+/* Skips the next value, including blanks before it; false: it is damaged at the position of `text`, or
+ * nested deeper than `depth`. NaN, Infinity and -Infinity are accepted as numbers, as Python writes
+ * them. Python's json.loads accepts everything that this accepts. */
 bool st_json_skip(struct st_text *text, int depth);
-/* Whether this is one value, with nothing but blanks around it. Else *at says where the damage is. */
+/* Whether this is exactly one value, except for blanks around it. If not, *at is where the damage is. */
 bool st_json_is_whole(struct st_bytes bytes, uint64_t *at);
 
 #endif

@@ -1,4 +1,4 @@
-/* json_lines.c - one JSON object a line (RFC 8259), as keys and values
+/* json_lines.c - reads one JSON object per line (RFC 8259) as keys and values
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ static bool take_hex(struct st_text *text, uint32_t *out)
     return true;
 }
 
-/* \uXXXX, two of them for what lies beyond 16 bits; half of such a pair, and zero, are refused. */
+/* \uXXXX, or a surrogate pair of them; lone surrogates and U+0000 are rejected. */
 static bool take_escaped_point(struct st_text *text, char **to)
 {
     uint32_t point, low;
@@ -53,7 +53,7 @@ static bool take_escaped_point(struct st_text *text, char **to)
     return true;
 }
 
-/* Writes the string without its escapes to `to`, which has room for it as it stands. */
+/* Writes the unescaped string to `to`, which has room for the escaped one. */
 static char *take_string(struct st_text *text, char *to)
 {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -77,7 +77,7 @@ static char *take_string(struct st_text *text, char *to)
     return st_text_take(text, '"') ? to : NULL;
 }
 
-/* From its opening quote to behind its closing one. */
+/* Moves from the opening quote to after the closing one. */
 static bool skip_string(struct st_text *text)
 {
     for (text->at++; text->at < text->end; text->at++) {
@@ -91,14 +91,15 @@ static bool skip_string(struct st_text *text)
     return false;
 }
 
-/* A string at its opening quote, as a cell. */
+/* Adds the string that starts at an opening quote as a cell. */
 static bool add_string(struct reading *line)
 {
-    struct st_text *text = &line->text, behind = *text;
+    struct st_text *text = &line->text, after = *text;
     struct st_cells *out = line->out;
-    if (!skip_string(&behind))
+    if (!skip_string(&after))
         return false;
-    if (!st_cells_add(out, text->at, (uint64_t)(behind.at - text->at))) { /* room, written over below */
+    if (!st_cells_add(out, text->at,
+                      (uint64_t)(after.at - text->at))) { /* reserves room, overwritten below */
         line->no_memory = true;
         return false;
     }
@@ -119,7 +120,7 @@ static bool add_plain(struct reading *line, const char *word, uint64_t size)
     return !line->no_memory;
 }
 
-/* As it is written, behind the word of the same cell: see st_json_written. */
+/* Stores the verbatim text after the word of the same cell: see st_json_written. */
 static bool add_written(struct reading *line, const char *from)
 {
     const bool added = add_plain(line, from, (uint64_t)(line->text.at - from));
@@ -127,7 +128,7 @@ static bool add_written(struct reading *line, const char *from)
     return added;
 }
 
-/* A value as a cell; null is an empty one. */
+/* Adds a value as a cell; null is an empty one. */
 static bool add_value(struct reading *line)
 {
     struct st_text *text = &line->text;
@@ -146,9 +147,9 @@ static bool add_value(struct reading *line)
 
 const char *st_json_written(const struct st_cells *record, uint64_t index)
 {
-    const char *word = st_cells_word(record, index), *behind = word + strlen(word) + 1;
+    const char *word = st_cells_word(record, index), *after = word + strlen(word) + 1;
     const uint64_t end = index + 1 < record->count ? record->at[index + 1] : record->text_size;
-    return behind < record->text + end ? behind : word;
+    return after < record->text + end ? after : word;
 }
 
 bool st_json_is_null(const struct st_cells *record, uint64_t index)
@@ -190,7 +191,7 @@ int st_json_record(struct st_lines *lines, struct st_cells *out, struct stoker_e
             return 0;
         if (line.no_memory)
             return st_fail(err, STOKER_ENOMEM, "out of memory");
-        return st_fail(err, STOKER_ECORRUPT, "no JSON object, or a damaged one, from column %llu on",
+        return st_fail(err, STOKER_ECORRUPT, "not a JSON object, or damaged at column %llu",
                        (unsigned long long)(line.text.at - begin) + 1);
     }
     return STOKER_END;

@@ -1,16 +1,16 @@
-/* manifest.c - CSV, TSV and JSON lines that name files, with their labels
+/* manifest.c - CSV, TSV and JSON lines that list files and their labels
  *
- * One record is one sample. A column holds the path of a file (relative to the manifest's folder, or
- * absolute) or its URL, the others labels, numbers or text. In a manifest that was opened by URL paths
- * are relative to that, and never those of local files. Fields name the columns: the file's is the first
- * that is asked for as an image or as audio, else the first of all. By default these are a column with
- * one of the usual names for files, and one with one of those for labels.
+ * One record is one sample. One column holds the path of a file (relative to the manifest's folder, or
+ * absolute) or its URL; the others hold labels, numbers or text. In a manifest opened by URL, paths are
+ * relative to that URL and never refer to local files. Fields name the columns: the file column is the
+ * first that is requested as image or audio, otherwise the first of all. The default is a column with
+ * one of the common names for files, and one with a common name for labels.
  *
- * A column is read as asked for (label=int, score=float, caption=text, boxes=json), else as whole
- * numbers, as numbers or as text, whichever all its words are; empty ones do not count. A column of
- * labels, or one that is asked for as whole numbers, may hold words instead: if most of them are no whole
- * numbers (if asked for: if none is), they are classes, numbered in sorted order. A row whose word is
- * empty or no number in a column of numbers, or empty in one of classes, is damaged.
+ * A column is read as requested (label=int, score=float, caption=text, boxes=json), otherwise as
+ * integers, numbers or text, whichever all its non-empty words are. A label column, or one that is
+ * requested as integers, may contain words instead: if most of them are not integers (if requested: if
+ * none is), they are classes, numbered in sorted order. A row whose word is empty or not a number in a
+ * numeric column, or empty in a class column, is damaged.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ static const char *path_of(const struct st_manifest *manifest, uint64_t sample)
     return (const char *)st_manifest_cell(manifest, sample, manifest->path_field).data;
 }
 
-/* Whether a row names what is on a server. */
+/* Whether a row's file is on a server. */
 static bool is_remote(const struct st_manifest *manifest, uint64_t sample)
 {
     return manifest->store && !st_manifest_is_damaged(manifest, sample) &&
@@ -46,7 +46,7 @@ static int find_base(struct st_manifest *manifest, const char *path, struct stok
     return manifest->base ? 0 : st_manifest_no_memory(manifest, err);
 }
 
-/* Connections, if any row needs them. */
+/* Opens connections, if any row needs them. */
 static int open_objects(struct st_manifest *manifest, const struct stoker_dataset_options *opt,
                         struct stoker_error *err)
 {
@@ -116,7 +116,7 @@ static bool jsonl_suits(const char *path, const uint8_t *head, size_t size)
 
 static uint64_t manifest_count(const void *self) { return ((const struct st_manifest *)self)->count; }
 
-/* The first column of whole numbers; of a damaged row what stands for a label in its place. */
+/* The first integer column; for a damaged row NO_LABEL. */
 static int64_t manifest_label(const void *self, uint64_t sample)
 {
     enum { NO_LABEL = -100 };
@@ -129,8 +129,8 @@ static int64_t manifest_label(const void *self, uint64_t sample)
     return 0;
 }
 
-/* The path or URL of the file; false: it is too long. */
-static bool place_of(const struct st_manifest *manifest, uint64_t sample, char *out, size_t room)
+/* Builds the path or URL of the file; false: it is too long. */
+static bool location_of(const struct st_manifest *manifest, uint64_t sample, char *out, size_t room)
 {
     const char *path = path_of(manifest, sample);
     if (st_remote_is_url(manifest->base) && !st_remote_is_url(path))
@@ -144,7 +144,7 @@ static size_t manifest_name(const void *self, uint64_t sample, char *buffer, siz
     const struct st_manifest *manifest = self;
     char place[PATH_MAX], name[PATH_MAX];
     int length;
-    if (st_manifest_is_damaged(manifest, sample) || !place_of(manifest, sample, place, sizeof place))
+    if (st_manifest_is_damaged(manifest, sample) || !location_of(manifest, sample, place, sizeof place))
         length = snprintf(buffer, size, "%s: line %llu", manifest->file.path,
                           st_manifest_line(manifest, sample));
     else
@@ -159,7 +159,7 @@ static int manifest_locate(const void *self, uint64_t sample, struct st_extent *
     const struct st_manifest *manifest = self;
     if (st_manifest_is_damaged(manifest, sample))
         return st_manifest_why(manifest, sample, err);
-    if (!place_of(manifest, sample, out->path, sizeof out->path))
+    if (!location_of(manifest, sample, out->path, sizeof out->path))
         return st_fail_errno(err, ENAMETOOLONG, "%s: line %llu: %.200s...", manifest->file.path,
                              st_manifest_line(manifest, sample), path_of(manifest, sample));
     out->memory = NULL;

@@ -1,4 +1,4 @@
-/* manifest.h - the inside of tables that name files: manifest.c, table/rows.c, table/columns.c
+/* manifest.h - internals of tables that list files: manifest.c, table/rows.c, table/columns.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include "source/held.h"
 
 struct st_manifest_column {
-    uint32_t source; /* of CSV: which word of a record */
+    uint32_t source; /* for CSV: the index of the word in a record */
     int64_t *wholes;
     double *reals;
 };
@@ -25,33 +25,33 @@ struct st_manifest_damage {
 struct st_manifest {
     struct st_held file;
     char separator; /* ',' or '\t'; 0: JSON */
-    char *base;     /* the path or URL of its folder, with the '/' */
+    char *base;     /* the path or URL of its folder, ending in '/' */
     struct st_field_list wishes;
     uint32_t path_field;
     struct st_field fields[ST_FIELDS_MAX];
     struct st_manifest_column columns[ST_FIELDS_MAX];
-    struct st_cells cells; /* the words wanted, row after row; those of damaged rows are empty */
+    struct st_cells cells; /* the requested words, row by row; those of damaged rows are empty */
     uint64_t count;
-    uint64_t *lines; /* where each row begins in the file; with ST_MANIFEST_DAMAGED if it is */
+    uint64_t *lines; /* the line where each row begins; ST_MANIFEST_DAMAGED is set for damaged ones */
     uint64_t lines_room;
     struct st_manifest_damage *damages; /* sorted by row once all are known */
     uint64_t damage_count, damage_room;
-    const char **classes; /* of the first column of classes */
+    const char **classes; /* of the first class column */
     uint32_t class_count;
-    struct st_remote_store *store; /* NULL: no row names a URL */
-    struct st_remote_set *objects; /* what the rows name, if there is a store */
+    struct st_remote_store *store; /* NULL: no row has a URL */
+    struct st_remote_set *objects; /* the rows' objects, if there is a store */
 };
 
 int st_manifest_no_memory(const struct st_manifest *manifest, struct stoker_error *err);
 
 /* ---- table/rows.c ---- */
 
-/* Reads all rows. One that is damaged keeps its place, as a bad sample. */
+/* Reads all rows. A damaged one keeps its position, as a bad sample. */
 int st_manifest_read(struct st_manifest *manifest, const char *fields, struct stoker_error *err);
-/* Notes that a row is damaged, and why. */
+/* Records that a row is damaged, and why. */
 int st_manifest_damage(struct st_manifest *manifest, uint64_t row, const char *why,
                        struct stoker_error *err);
-/* When all damage is known: refuses a table of which no row is whole. */
+/* To be called when all damage is known: fails if every row is damaged. */
 int st_manifest_settle(struct st_manifest *manifest, struct stoker_error *err);
 static inline bool st_manifest_is_damaged(const struct st_manifest *manifest, uint64_t row)
 {
@@ -61,17 +61,17 @@ static inline unsigned long long st_manifest_line(const struct st_manifest *mani
 {
     return manifest->lines[row] & ~ST_MANIFEST_DAMAGED;
 }
-/* Why; only of a damaged row. */
+/* Reports why a row is damaged; only for damaged rows. */
 int st_manifest_why(const struct st_manifest *manifest, uint64_t row, struct stoker_error *err);
 struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row, uint32_t field);
 
 /* ---- table/columns.c ---- */
 
-/* Which columns are wanted: `names` are those of the CSV's first line, or the keys and values of the
+/* Selects the columns: `names` are the words of the CSV's first line, or the keys and values of the
  * first JSON object. */
 int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *names, const char *fields,
                        struct stoker_error *err);
-/* Columns become fields, once all rows are read. */
+/* Converts the columns to fields, once all rows are read. */
 int st_manifest_make_fields(struct st_manifest *manifest, struct stoker_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* rows.c - the rows of a table
  *
- * A row that is damaged does not spoil the others: it keeps its place, and is a bad sample like any
- * other.
+ * A damaged row does not affect the others: it keeps its position and is a bad sample like any other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +12,7 @@
 #include <string.h>
 
 #define MANIFEST_MAX (4ull << 30)
-#define DAMAGES_MAX  (1u << 20) /* what has more is no table */
+#define DAMAGES_MAX  (1u << 20) /* a file with more is not a table */
 
 int st_manifest_no_memory(const struct st_manifest *manifest, struct stoker_error *err)
 {
@@ -32,7 +31,8 @@ int st_manifest_damage(struct st_manifest *manifest, uint64_t row, const char *w
                        struct stoker_error *err)
 {
     if (manifest->damage_count == DAMAGES_MAX)
-        return st_fail(err, STOKER_ECORRUPT, "%s: line %llu: %s; and so are a million other rows",
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%s: line %llu: %s; a million other rows are damaged too: is this a table?",
                        manifest->file.path, st_manifest_line(manifest, row), why);
     if (manifest->damage_count == manifest->damage_room) {
         const uint64_t room = manifest->damage_room * 2 + 16;
@@ -90,8 +90,8 @@ static int add_line(struct st_manifest *manifest, uint64_t line, struct stoker_e
     return 0;
 }
 
-/* Words of damaged rows, which nobody asks for. */
-static int add_nothing(struct st_manifest *manifest, uint64_t rows, struct stoker_error *err)
+/* Placeholders for the words of damaged rows, which are never read. */
+static int add_empty(struct st_manifest *manifest, uint64_t rows, struct stoker_error *err)
 {
     for (uint64_t i = 0; i < rows * manifest->wishes.count; i++)
         if (!st_cells_add(&manifest->cells, "", 0))
@@ -102,14 +102,14 @@ static int add_nothing(struct st_manifest *manifest, uint64_t rows, struct stoke
 static int add_damaged(struct st_manifest *manifest, uint64_t line, const char *why,
                        struct stoker_error *err)
 {
-    int rc = add_nothing(manifest, 1, err);
+    int rc = add_empty(manifest, 1, err);
     if (!rc)
         rc = add_line(manifest, line, err);
     return rc ? rc : st_manifest_damage(manifest, manifest->count - 1, why, err);
 }
 
-/* The word of a record that a field wants; NULL when it is not there, or is null, which only JSON can be.
- * The last of equal JSON keys counts. */
+/* The word of a record for a field; NULL if it is missing or null, which is only possible in JSON. If a
+ * JSON key is repeated, the last one counts. */
 static const char *word_for(const struct st_manifest *manifest, const struct st_cells *record,
                             uint32_t k)
 {
@@ -134,7 +134,7 @@ static int add_record(struct st_manifest *manifest, const struct st_cells *recor
     for (uint32_t k = 0; k < manifest->wishes.count; k++) {
         words[k] = word_for(manifest, record, k);
         if (!words[k] || (k == manifest->path_field && !*words[k])) {
-            snprintf(why, sizeof why, "nothing stands for %.150s", manifest->fields[k].name);
+            snprintf(why, sizeof why, "%.150s is missing", manifest->fields[k].name);
             return add_damaged(manifest, line, why, err);
         }
     }
@@ -146,22 +146,22 @@ static int add_record(struct st_manifest *manifest, const struct st_cells *recor
 
 /* ---- the table ---------------------------------------------------------------------------------- */
 
-/* A table being read. */
+/* The state of reading a table. */
 struct reading {
     struct st_lines lines;
     struct st_cells record;
-    bool chosen;      /* which columns are wanted */
-    uint64_t columns; /* of CSV */
+    bool chosen;      /* the columns are selected */
+    uint64_t columns; /* CSV: how many */
 };
 
-/* Columns are named by CSV's first line, or by the first JSON object that is whole. */
+/* The column names are the CSV's first line, or the keys of the first valid JSON object. */
 static int choose(struct st_manifest *manifest, struct reading *table, const char *fields,
                   struct stoker_error *err)
 {
     table->chosen = true;
     table->columns = table->record.count;
     const int rc = st_manifest_choose(manifest, &table->record, fields, err);
-    return rc ? rc : add_nothing(manifest, manifest->count, err);
+    return rc ? rc : add_empty(manifest, manifest->count, err);
 }
 
 static int take_record(struct st_manifest *manifest, struct reading *table, const char *fields,
@@ -188,7 +188,7 @@ static int take_record(struct st_manifest *manifest, struct reading *table, cons
             return rc;
     }
     if (csv && table->record.count != table->columns) {
-        snprintf(why, sizeof why, "%llu words, where the first line has %llu",
+        snprintf(why, sizeof why, "has %llu words, but the first line has %llu",
                  (unsigned long long)table->record.count, (unsigned long long)table->columns);
         return add_damaged(manifest, line, why, err);
     }
@@ -211,8 +211,8 @@ int st_manifest_read(struct st_manifest *manifest, const char *fields, struct st
     if (!table.chosen && manifest->count)
         return st_manifest_why(manifest, 0, err);
     if (!table.chosen)
-        return st_fail(err, STOKER_EINVAL, "%s: is empty; %s", manifest->file.path,
+        return st_fail(err, STOKER_EINVAL, "%s: the file is empty; %s", manifest->file.path,
                        manifest->separator ? "its first line must name the columns"
-                                           : "it needs one object a line");
+                                           : "it must contain one JSON object per line");
     return 0;
 }
