@@ -62,15 +62,15 @@ def damaged_heaps(out):
     number = struct.unpack("<H", good[picture - 16:picture - 14])[0]
     reference = good.index(struct.pack("<IQI", len(jpeg(2)), heap, number))
     cases = {
-        "length": (reference, struct.pack("<I", 100 * len(jpeg(2))), "elements of 1 bytes, and object"),
-        "shorter": (reference, struct.pack("<I", len(jpeg(2)) - 1), "elements of 1 bytes, and object"),
-        "elsewhere": (reference + 4, struct.pack("<Q", 1 << 40), "the file has ended"),
-        "wrapped": (reference + 4, struct.pack("<Q", 2**64 - 8), "the file has ended"),
-        "no_heap": (reference + 4, struct.pack("<Q", heap + 8), "no collection of version 1 begins"),
+        "length": (reference, struct.pack("<I", 100 * len(jpeg(2))), "elements of 1 bytes, but object"),
+        "shorter": (reference, struct.pack("<I", len(jpeg(2)) - 1), "elements of 1 bytes, but object"),
+        "elsewhere": (reference + 4, struct.pack("<Q", 1 << 40), "past the end of the file"),
+        "wrapped": (reference + 4, struct.pack("<Q", 2**64 - 8), "past the end of the file"),
+        "no_heap": (reference + 4, struct.pack("<Q", heap + 8), "not a collection of version 1"),
         "no_address": (reference + 4, bytes(8), "its reference is damaged"),
         "no_object": (reference + 12, struct.pack("<I", 999), "has no object 999"),
         "object_0": (reference + 12, bytes(4), "its reference is damaged"),
-        "object_size": (picture - 8, struct.pack("<Q", len(jpeg(2)) + 1), "elements of 1 bytes, and object"),
+        "object_size": (picture - 8, struct.pack("<Q", len(jpeg(2)) + 1), "elements of 1 bytes, but object"),
     }
     for name, (at, patch, words) in cases.items():
         bad = good[:at] + patch + good[at + len(patch):]
@@ -199,9 +199,9 @@ def hdf5s():
     check("many", ["x"])
     (out / "looks.expect").write_text((out / "many.expect").read_text().replace("hdf5:", "auto:"))
 
-    refused(out / "missing.expect", "hdf5:odd.h5", EINVAL, "no such data set; at the root there are ", "masks")
-    refused(out / "uneven.expect", "hdf5:layouts_earliest.h5", EINVAL, "no such data set; at the root there are ", "deflate,x")
-    refused(out / "group.expect", "hdf5:odd.h5", EINVAL, "no such data set; at the root there are ", "inner")
+    refused(out / "missing.expect", "hdf5:odd.h5", EINVAL, "; the root contains ", "masks")
+    refused(out / "uneven.expect", "hdf5:layouts_earliest.h5", EINVAL, "; the root contains ", "deflate,x")
+    refused(out / "group.expect", "hdf5:odd.h5", EINVAL, "; the root contains ", "inner")
     refused(out / "no_image.expect", "hdf5:odd.h5", EINVAL, "cannot be read as image", "pairs=image")
     with h5py.File(out / "refused.h5", "w") as file:
         file["compound"] = np.zeros(2, [("a", "i4")])
@@ -213,10 +213,10 @@ def hdf5s():
     refused(out / "scalar.expect", "hdf5:refused.h5", EINVAL, "0 dimensions", "scalar")
     refused(out / "uneven.expect", "hdf5:refused.h5", EUNSUPPORTED, "type is not supported")
     whole = (out / "many.h5").read_bytes()
-    refused(out / "zero_bytes.expect", "hdf5:many.h5", EIO, "cannot be opened as an HDF5 file",
+    refused(out / "zero_bytes.expect", "hdf5:many.h5", EIO, "cannot open it as an HDF5 file",
             patches=patches_between(whole, b""))
-    refused(out / "no_hdf5.expect", "hdf5:many.h5", EIO, "cannot be opened as an HDF5 file",
+    refused(out / "no_hdf5.expect", "hdf5:many.h5", EIO, "cannot open it as an HDF5 file",
             patches=patches_between(whole, b"x" * 8 + whole[8:]))
-    refused(out / "cut.expect", "hdf5:many.h5", EIO, "cannot be opened as an HDF5 file",
+    refused(out / "cut.expect", "hdf5:many.h5", EIO, "cannot open it as an HDF5 file",
             patches=patches_between(whole, whole[:-10]))
     variables(out)

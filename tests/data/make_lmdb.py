@@ -24,7 +24,7 @@ def recipes(out, database):
     numbers_only[3] = ["key text 15 %08x" % zlib.crc32(b"image-000000004"), "label int 17"]
     expect(out / "words_int.expect", "lmdb:words", numbers_only, "key,label=int", note=note)
     database("words_missing", [*texts[:6], *texts[7:], (b"num-samples", b"5")])  # label-000000002
-    lines[1] = [f"error {ECORRUPT} there is no key label-000000002"]
+    lines[1] = [f"error {ECORRUPT} has no key label-000000002"]
     expect(out / "words_missing.expect", "lmdb:words_missing", lines, note=note)
 
     def packed(image, label):
@@ -174,18 +174,18 @@ def lmdbs():
         return lambda data: struct.pack_into(form, data, offset, value)
 
     spoil("zero_bytes", "too short", lambda d: b"")
-    spoil("cut", "cut short", lambda d: d[:-page])
+    spoil("cut", "truncated", lambda d: d[:-page])
     spoil("no_magic", "not an LMDB", both(0, "<I", 7))
     spoil("version", "version 9", both(4, "<I", 9), EUNSUPPORTED)
     spoil("page_size", "0 bytes", both(24, "<I", 0))
     spoil("deep", "99 levels", both(24 + 48 + 6, "<H", 99))
-    spoil("far_root", "outside of the file", both(24 + 48 + 40, "<Q", 1 << 40))
+    spoil("far_root", "out of range", both(24 + 48 + 40, "<Q", 1 << 40))
     spoil("cyclic", "not a leaf page", put(child, "<I", root))
     spoil("shared", "keys, but", put(struct.unpack_from("<H", whole, root * page + 18)[0] + root * page, "<I", leaf))
     spoil("bad_list", "list of nodes", put(leaf * page + 12, "<H", 65534))
-    spoil("bad_node", "outside of it", put(leaf * page + 16, "<H", 4095))
-    spoil("long_key", "outside of it", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page + 6,
+    spoil("bad_node", "past the page", put(leaf * page + 16, "<H", 4095))
+    spoil("long_key", "past the page", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page + 6,
                                            "<H", 60000))
-    spoil("long_value", "outside of it", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page,
+    spoil("long_value", "past the page", put(struct.unpack_from("<H", whole, leaf * page + 16)[0] + leaf * page,
                                              "<I", 1 << 30))
     spoil("duplicates", "DUPSORT", both(24 + 48 + 4, "<H", 4), EUNSUPPORTED)

@@ -132,7 +132,7 @@ def zips():
         return change
 
     one_bad("encrypted", EUNSUPPORTED, "is encrypted", put(entry + 8, "<H", 1))
-    one_bad("outside", ECORRUPT, "lies outside", put(entry + 42, "<I", 1 << 30))
+    one_bad("outside", ECORRUPT, "is outside", put(entry + 42, "<I", 1 << 30))
     one_bad("lying_size", ECORRUPT, "overlaps what follows", put(entry + 20, "<I", 5000))
     some_bad("overlapping", put(second + 42, "<I", struct.unpack_from("<I", plain, entry + 42)[0]),
              {0: (ECORRUPT, "overlaps what follows"), 1: (ECORRUPT, "checksum is wrong")})

@@ -122,22 +122,22 @@ static void chunk_nodes(void)
 {
     uint64_t leaf, root = load_chunks(&leaf);
     put(root + 24 + KEY, root, 8);
-    refused("a node that names itself", "another level");
+    refused("a node that names itself", "invalid level");
     load_chunks(&leaf);
     put(root + 5, 200, 1);
-    refused("a tree of 200 levels", "another level");
+    refused("a tree of 200 levels", "invalid level");
     load_chunks(&leaf);
     put(root + 24 + KEY + KEY + 8, st_u64(bytes + root + 24 + KEY), 8);
     refused("two entries for one node", "out of order");
     load_chunks(&leaf);
     put(root + 24 + KEY, size - 10, 8);
-    refused("a node at the end of the file", "lies outside of the file");
+    refused("a node at the end of the file", "outside the file");
     load_chunks(&leaf);
     put(root + 24 + KEY, UINT64_MAX - 1, 8);
-    refused("a node beyond every file", "leads outside of the file");
+    refused("a node beyond every file", "points outside the file");
     load_chunks(&leaf);
     put(leaf + 4, LINKS, 1);
-    refused("a node of links among those of chunks", "none of such a tree");
+    refused("a node of links among those of chunks", "not a node of such a tree");
     load_chunks(&leaf);
     put(leaf + 6, 65535, 2);
     refused("65,535 entries", "at byte");
@@ -148,14 +148,14 @@ static void chunk_entries(void)
     uint64_t leaf;
     load_chunks(&leaf);
     put(leaf + 24, 0xc7360000u, 4);
-    refused("a chunk of 3.3 GB", "lies outside of the file");
+    refused("a chunk of 3.3 GB", "outside the file");
     load("layouts_earliest.h5");
     const uint64_t plain = find_node(0, 5 * 6 * 3);
     put(plain + 24, 5 * 6 * 3 - 1, 4);
-    refused("a chunk without filters that is a byte too short", "another size");
+    refused("a chunk without filters that is a byte too short", "impossible size");
     load_chunks(&leaf);
     put(leaf + 24 + KEY, size - 1, 8);
-    refused("a chunk at the end of the file", "lies outside of the file");
+    refused("a chunk at the end of the file", "outside the file");
     load_chunks(&leaf);
     put(leaf + 24 + 2 * (KEY + 8) + 8, 0, 8);
     refused("a chunk for the second time", "out of order");
@@ -170,7 +170,7 @@ static void groups(void)
     ok(heap && links && bytes[tree + 4] == LINKS, "a file with a group of the older kind");
     const uint64_t names = st_u64(bytes + heap + 24), free_part = st_u64(bytes + heap + 16);
     put(names + free_part, free_part, 8);
-    refused("free parts of a heap in a circle", "no end");
+    refused("free parts of a heap in a circle", "has a cycle");
     load("many.h5");
     put(links + 8, 1 << 20, 8);
     refused("a link whose name lies outside of the heap", "has no name");
@@ -181,14 +181,14 @@ static void groups(void)
     put(links + 6, 9, 2);
     for (uint64_t k = 1; k < 9; k++)
         memcpy(bytes + links + 8 + 40 * k, bytes + links + 8, 40);
-    refused("links that come again and again", "led to before");
+    refused("links that come again and again", "visited before");
     load("many.h5");
     put(tree + 24 + 8, tree, 8);
-    refused("a tree that leads to itself instead of links", "links should stand");
+    refused("a tree that leads to itself instead of links", "expected a block of links");
     load("many.h5");
     put(tree + 5, 1, 1);
     put(tree + 24 + 8, tree, 8);
-    refused("a node of links that names itself", "another level");
+    refused("a node of links that names itself", "invalid level");
 }
 
 int main(int argc, char **argv)

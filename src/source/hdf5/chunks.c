@@ -1,9 +1,10 @@
-/* chunks.c - reads rows of an HDF5 data set without the library
+/* chunks.c - reads rows of an HDF5 data set, without the library where possible
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/array.h"
+#include "source/hdf5/chunks.h"
 #include "source/hdf5/filters.h"
+#include "source/hdf5/library.h"
 #include "source/deflate/inflate.h"
 #include "source/little.h"
 
@@ -26,7 +27,7 @@ static int damaged(const struct st_h5_array *array, const struct st_held *file, 
                    (unsigned long long)array->chunks[chunk].at, what);
 }
 
-/* Whether the chunk went through this filter. */
+/* Whether this filter was applied to the chunk. */
 static bool applies(const struct st_h5_array *array, uint64_t chunk, enum st_h5_filter filter)
 {
     return array->filters[filter].used && !(array->chunks[chunk].mask >> array->filters[filter].bit & 1);
@@ -39,7 +40,8 @@ static bool unpack(const struct st_h5_array *array, uint64_t chunk, struct st_by
                : st_h5_unlzf(packed, out, array->chunk_bytes);
 }
 
-/* Stored bytes to the chunk; `between` has room for one where it was shuffled and packed. */
+/* Decodes stored bytes to the chunk; `between` has room for a chunk if it is both shuffled and
+ * compressed. */
 static int undo_filters(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
                         struct st_bytes stored, uint8_t *between, uint8_t *out, struct stoker_error *err)
 {
@@ -54,11 +56,11 @@ static int undo_filters(const struct st_h5_array *array, const struct st_held *f
     if (packed) {
         uint8_t *unpacked = shuffled ? between : out;
         if (!unpack(array, chunk, stored, unpacked))
-            return damaged(array, file, chunk, "is damaged: it cannot be unpacked", err);
+            return damaged(array, file, chunk, "is damaged: it cannot be decompressed", err);
         stored = (struct st_bytes){unpacked, array->chunk_bytes};
     }
     if (stored.size != array->chunk_bytes)
-        return damaged(array, file, chunk, "has another size than it should", err);
+        return damaged(array, file, chunk, "has the wrong size", err);
     if (shuffled)
         st_h5_unshuffle(out, stored.data, array->chunk_bytes, array->unit);
     else if (stored.data != out)
@@ -66,35 +68,36 @@ static int undo_filters(const struct st_h5_array *array, const struct st_held *f
     return 0;
 }
 
-/* Whether what is stored can be the chunk: before memory is asked for, for all that the layout says it has. */
+/* Whether the stored bytes can be the chunk; checked before memory of the size stated by the layout is
+ * allocated. */
 static int check_place(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
                        struct stoker_error *err)
 {
     const struct st_h5_chunk *place = &array->chunks[chunk];
     if (place->at > file->size || place->size > file->size - place->at)
-        return damaged(array, file, chunk, "lies outside of the file", err);
+        return damaged(array, file, chunk, "is outside the file", err);
     if (!array->filtered && place->size != array->chunk_bytes)
-        return damaged(array, file, chunk, "has another size than it should", err);
-    if (!st_inflate_possible(place->size, array->chunk_bytes)) /* LZF packs less than deflate does */
-        return damaged(array, file, chunk, "is damaged: too small for what it should hold", err);
+        return damaged(array, file, chunk, "has the wrong size", err);
+    if (!st_inflate_possible(place->size, array->chunk_bytes)) /* LZF compresses less than deflate */
+        return damaged(array, file, chunk, "is damaged: it is too small for its uncompressed size", err);
     return 0;
 }
 
-/* One chunk that was written, and whose place was checked. */
+/* Decodes one chunk that was written and passed check_place. */
 static int decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk, uint8_t *out,
                   struct stoker_error *err)
 {
     const struct st_h5_chunk *place = &array->chunks[chunk];
     if (!array->filtered)
         return st_held_read(file, place->at, out, place->size, err);
-    const uint64_t behind = st_align(place->size, 64);
+    const uint64_t after = st_align(place->size, 64);
     const uint64_t more = array->filters[ST_H5_SHUFFLE].used ? array->chunk_bytes : 0;
-    uint8_t *stored = malloc(behind + more + 64);
+    uint8_t *stored = malloc(after + more + 64);
     if (!stored)
         return out_of_memory(file, array->chunk_bytes, err);
     int rc = st_held_read(file, place->at, stored, place->size, err);
     if (!rc)
-        rc = undo_filters(array, file, chunk, (struct st_bytes){stored, place->size}, stored + behind,
+        rc = undo_filters(array, file, chunk, (struct st_bytes){stored, place->size}, stored + after,
                           out, err);
     free(stored);
     return rc;
@@ -113,9 +116,9 @@ static int load_chunk(const void *context, uint64_t number, uint8_t *out, struct
     return decode(decoder->array, decoder->file, number - decoder->array->cache_from, out, err);
 }
 
-/* Copies what the row and the chunk at `place` (along the dimensions of a row) have in common.
- * Dimensions at the end of which a chunk has all make one piece with the one before: pixels are not
- * copied one by one. */
+/* Copies the intersection of the row and the chunk at `place` (its coordinates along the dimensions of a
+ * row). Trailing dimensions that the chunk covers completely are merged into one piece, so that pixels
+ * are not copied one by one. */
 static void copy_part(const struct st_h5_array *array, const uint64_t *place, const uint8_t *slab,
                       uint8_t *out)
 {
@@ -149,12 +152,12 @@ static int copy_chunk(const struct decoder *decoder, struct st_chunk_cache *cach
 {
     const struct st_h5_array *array = decoder->array;
     const uint64_t within = row % array->grid.chunk[0], slab = array->chunk_bytes / array->grid.chunk[0];
-    struct st_cached *cached;
+    struct st_cached_chunk *cached;
     const int rc = st_chunk_cache_get(cache, array->cache_from + number, array->chunk_bytes, load_chunk,
                                       decoder, &cached, err);
     if (rc)
         return rc;
-    copy_part(array, place, st_cached_bytes(cached) + within * slab, out);
+    copy_part(array, place, st_cached_chunk_bytes(cached) + within * slab, out);
     st_chunk_cache_put(cache, cached);
     return 0;
 }
@@ -163,16 +166,16 @@ static int fill_row(const struct st_h5_array *array, const struct st_held *file,
                     struct stoker_error *err)
 {
     if (!array->fill)
-        return st_fail(
-            err, STOKER_EUNSUPPORTED,
-            "%s: %s: was never written, and its fill value cannot be read without the library",
-            file->path, array->rows.field.name);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "%s: %s: this row was never written, and its fill value cannot be read without "
+                       "the HDF5 library",
+                       file->path, array->rows.field.name);
     for (uint64_t at = 0; at < array->rows.row_bytes; at += array->unit)
         memcpy(out + at, array->fill, array->unit);
     return 0;
 }
 
-/* Only the row, however large the chunk is said to be. */
+/* Fills only the row, since the stated chunk size may be huge. */
 static int fill_unwritten(const struct st_h5_array *array, const struct st_held *file, uint64_t first,
                           uint64_t across, uint8_t *out, struct stoker_error *err)
 {
@@ -217,7 +220,7 @@ static int read_chunked(const struct st_h5_array *array, const struct st_held *f
     return 0;
 }
 
-/* Whether a row of the contiguous layout lies where a file can have bytes. */
+/* Computes the offset of a row of the contiguous layout; false if no file can be that large. */
 static bool row_place(const struct st_h5_array *array, uint64_t row, uint64_t *out)
 {
     return st_mul(row, array->rows.row_bytes, out) && st_add(*out, array->at, out) && *out <= INT64_MAX;
@@ -234,7 +237,7 @@ int st_h5_read_row(const struct st_h5_array *array, const struct st_held *file,
             return fill_row(array, file, out, err);
         return row_place(array, row, &at)
                    ? st_held_read(file, at, out, bytes, err)
-                   : st_fail(err, STOKER_ECORRUPT, "%s: %s: lies outside of the file", file->path,
+                   : st_fail(err, STOKER_ECORRUPT, "%s: %s: is outside the file", file->path,
                              array->rows.field.name);
     case ST_H5_CHUNKED:
         return bytes ? read_chunked(array, file, cache, row, out, err) : 0;

@@ -1,4 +1,4 @@
-/* filters.c - the filters of HDF5 that are undone without its library
+/* filters.c - HDF5 filters that are reversed without the library
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The compiler makes vectors of the common sizes. */
+/* The compiler vectorizes the common sizes. */
 #define UNSHUFFLE(size_)                                                                                \
     for (uint64_t i = 0; i < count; i++)                                                                \
         for (uint32_t k = 0; k < (size_); k++)                                                          \
@@ -37,7 +37,7 @@ struct unpacker {
     uint8_t *out, *out_begin, *out_end;
 };
 
-/* One run or match, nothing taken for granted. */
+/* One run or match, with all checks. */
 static bool unlzf_one(struct unpacker *s)
 {
     const uint32_t control = *s->in++;
@@ -62,14 +62,14 @@ static bool unlzf_one(struct unpacker *s)
     const uint64_t distance = ((control & 31) << 8) + *s->in++ + 1;
     if (distance > (uint64_t)(s->out - s->out_begin) || length > (uint64_t)(s->out_end - s->out))
         return false;
-    for (uint64_t k = 0; k < length; k++, s->out++) /* it may overlap itself */
+    for (uint64_t k = 0; k < length; k++, s->out++) /* source and destination may overlap */
         *s->out = *(s->out - distance);
     return true;
 }
 
-/* Far from both ends runs and short matches are all copied as 32 bytes, and where from is chosen without
- * a jump, because nobody can foretell it; the empty statement keeps the compiler from making one. Stops
- * at anything else. */
+/* Far from both ends, runs and short matches are all copied as 32 bytes. The source is selected without
+ * a branch, because it is unpredictable; the empty asm statement keeps the compiler from adding one.
+ * Stops at anything else. */
 static void unlzf_fast(struct unpacker *s)
 {
     const uint8_t *in = s->in;
@@ -95,9 +95,9 @@ static void unlzf_fast(struct unpacker *s)
     s->out = out;
 }
 
-/* A byte below 32 stands before that many literal bytes and one more. Any other holds, in its upper
- * three bits and the next byte if they are all set, the length of a repetition less 2, and in the rest
- * and one byte more its distance less 1. */
+/* The format: a byte n below 32 is followed by n + 1 literal bytes. Any other byte starts a repetition:
+ * its upper three bits (plus the next byte if all three are set) are the length minus 2; the rest and
+ * one more byte are the distance minus 1. */
 bool st_h5_unlzf(struct st_bytes in, uint8_t *out, uint64_t size)
 {
     struct unpacker s = {in.data, in.data + in.size, out, out, out + size};
@@ -114,7 +114,7 @@ static uint32_t fold(uint32_t sum) { return (sum & 0xffff) + (sum >> 16); }
 
 uint32_t st_h5_fletcher32(const uint8_t *data, uint64_t size)
 {
-    enum { SAFE = 360 }; /* so many numbers cannot overflow the second sum */
+    enum { SAFE = 360 }; /* this many numbers cannot overflow the second sum */
     uint32_t first = 0, second = 0;
     for (uint64_t words = size / 2; words;) {
         const uint64_t run = words < SAFE ? words : SAFE;

@@ -1,12 +1,14 @@
-/* hdf5.c - data sets of an HDF5 file: row i of each is sample i, as h5py indexes them
+/* hdf5.c - data sets of an HDF5 file: row i of each is sample i, indexed as by h5py
  *
- * Fields are the names of data sets ("images", "train/labels"); by default all those at the file's root.
+ * Fields are the names of data sets ("images", "train/labels"); the default is all data sets at the
+ * root.
  *
- * A sample's raw bytes are a table of where each field begins and how long it is, and then the fields.
+ * A sample's raw bytes are a table of each field's offset and size, followed by the fields.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/array.h"
+#include "source/hdf5/chunks.h"
+#include "source/hdf5/library.h"
 #include "source/kinds.h"
 #include "source/names.h"
 
@@ -16,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decoded chunks of several rows are kept in this much memory, or a sixteenth of the machine's. */
+/* The cache of decoded chunks that contain several rows takes at most this, or a sixteenth of the
+ * memory. */
 #define CACHE_MAX (256ull << 20)
 
 struct hdf5 {
@@ -53,7 +56,7 @@ static int choose_fields(struct hdf5 *hdf5, const char *text, struct stoker_erro
     return rc;
 }
 
-/* What is read slowly, and why: stats() shows it. */
+/* Notes what is read slowly and why, for stats(). */
 static void add_note(struct hdf5 *hdf5, const struct st_h5_array *array)
 {
     const size_t used = strlen(hdf5->note);
@@ -74,7 +77,8 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
             return rc;
         if (array->rows.count != hdf5->arrays[0].rows.count)
             return st_fail(
-                err, STOKER_EINVAL, "%s: %s has %llu rows, but %s has %llu; fields must have as many",
+                err, STOKER_EINVAL,
+                "%s: %s has %llu rows, but %s has %llu; all fields must have the same number",
                 hdf5->file.path, array->rows.field.name, (unsigned long long)array->rows.count,
                 hdf5->arrays[0].rows.field.name, (unsigned long long)hdf5->arrays[0].rows.count);
         hdf5->fields[k] = array->rows.field;
@@ -88,7 +92,7 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
     return 0;
 }
 
-/* Whether sequences of bytes are encoded images: the first that is not empty tells. */
+/* Whether byte sequences are encoded images, judged by the first that is not empty. */
 static bool holds_images(const struct hdf5 *hdf5, const struct st_h5_array *array)
 {
     enum { ROWS = 64, HEAD = 64 };
@@ -178,7 +182,7 @@ static int find_places(const struct hdf5 *hdf5, uint64_t sample, struct st_h5_ob
         places[k].size = array->variable ? objects[k].size : array->rows.row_bytes;
         places[k].at = st_align(*total, 16);
         if (!st_add(places[k].at, places[k].size, total) || *total > INT64_MAX)
-            return st_fail(err, STOKER_ELIMIT, "too large for a sample");
+            return st_fail(err, STOKER_ELIMIT, "the sample is too large: its size overflows");
     }
     return 0;
 }
@@ -191,7 +195,7 @@ static int read_field(const struct hdf5 *hdf5, uint32_t k, uint64_t sample,
     if (!array->variable)
         return st_h5_read_row(array, &hdf5->file, hdf5->cache, sample, to, err);
     const int rc = st_held_read(&hdf5->file, object->at, to, object->size, err);
-    if (!rc && array->rows.element.type == 'S') /* as the library gives it: a string of C */
+    if (!rc && array->rows.element.type == 'S') /* a C string, as the library returns it */
         place->size = strnlen((const char *)to, place->size);
     return rc;
 }
@@ -233,7 +237,7 @@ static int hdf5_split(const void *self, uint64_t sample, struct st_bytes raw, st
         const struct st_h5_array *array = &hdf5->arrays[k];
         at[k] = raw.data + places[k].at;
         rows[k] = array->rows;
-        if (array->variable) { /* a row of this sample's length */
+        if (array->variable) { /* the length differs per sample */
             rows[k].row_bytes = places[k].size;
             rows[k].field.shape[0] = (int64_t)(places[k].size / array->rows.element.size);
             rows[k].element.type = array->rows.element.type == 'S' ? 'V' : array->rows.element.type;
@@ -243,7 +247,7 @@ static int hdf5_split(const void *self, uint64_t sample, struct st_bytes raw, st
     return rc ? in_row(hdf5, sample, rc, err) : 0;
 }
 
-/* The first field of whole numbers. */
+/* The first integer field. */
 static int64_t hdf5_label(const void *self, uint64_t sample)
 {
     const struct hdf5 *hdf5 = self;

@@ -1,8 +1,8 @@
-/* heap.h - where the strings and sequences of any length of an HDF5 file lie
+/* heap.h - finds variable-length strings and sequences of an HDF5 file
  *
- * An element of such a data set is a reference: how many elements the sequence has, and an object of a
- * global heap, which is many collections all over the file. The library reads these too, but it trusts
- * what it finds there: a damaged collection ends the process, or never lets it end.
+ * An element of such a data set is a reference: the number of elements of the sequence, and an object in
+ * a global heap, which consists of collections all over the file. The library reads these too, but
+ * trusts what it finds: a damaged collection crashes or hangs the process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@
 #include "source/hdf5/object_header.h"
 
 struct st_h5_object {
-    uint64_t at, size; /* in the file */
+    uint64_t at, size; /* offset in the file, and size */
 };
 
-/* Finds what the reference names: a sequence of elements of `unit` bytes. Addresses count from `base`.
- * An object that lies outside of its collection or of the file, or whose size is not the sequence's, is
- * STOKER_ECORRUPT. Any thread. */
+/* Finds the object of a reference: a sequence of elements of `unit` bytes. Addresses are relative to
+ * `base`. STOKER_ECORRUPT if the object is outside its collection or the file, or if its size is wrong.
+ * Any thread. */
 int st_h5_heap_find(struct st_h5_object *out, const struct st_held *file, uint64_t base,
                     const uint8_t reference[ST_H5_REFERENCE], uint32_t unit, struct stoker_error *err);
 

@@ -1,6 +1,6 @@
-/* index.c - where the chunks of an HDF5 data set lie in its file
+/* index.c - finds the chunks of an HDF5 data set in its file
  *
- * A key of the tree has the size, the filter mask and the coordinates of a chunk.
+ * A key of the tree contains the size, the filter mask and the coordinates of a chunk.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What filters may add to a chunk that they cannot make smaller, beside as much as it has. */
+/* What filters may add to an incompressible chunk, besides doubling its size. */
 enum { FILTER_EXTRA = 65536 };
 #define TABLE_MAX (1ull << 26)
 
@@ -28,25 +28,24 @@ bool st_h5_grid_init(struct st_h5_grid *grid)
 }
 
 struct walk {
-    struct st_h5_chunk *chunks; /* NULL: only whether they can be there */
+    struct st_h5_chunk *chunks; /* NULL: only check the tree */
     const struct st_h5_grid *grid;
     const struct st_h5_layout *layout;
     const struct st_held *file;
-    uint64_t bytes;                   /* of a chunk without filters */
-    uint64_t before[ST_DIMS_MAX + 1]; /* the coordinates of the chunk before */
+    uint64_t bytes;                   /* size of an unfiltered chunk */
+    uint64_t before[ST_DIMS_MAX + 1]; /* the coordinates of the previous chunk */
     uint64_t seen;
 };
 
 static int damaged(const struct walk *walk, uint64_t entry, const char *what, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ECORRUPT,
-                   "%s: the index of chunks is damaged: at byte %llu %s; fetch the file again, or copy "
-                   "what is left "
-                   "of it with h5repack",
+                   "%s: the chunk index is damaged: byte %llu: %s; download the file again, or recover "
+                   "what is left of it with h5repack",
                    walk->file->path, (unsigned long long)entry, what);
 }
 
-/* Keys ascend; of equal ones the library finds any. */
+/* Keys must ascend: among equal ones the library would find any. */
 static int check_coordinates(struct walk *walk, const uint8_t *key, uint64_t entry,
                              struct stoker_error *err)
 {
@@ -54,7 +53,7 @@ static int check_coordinates(struct walk *walk, const uint8_t *key, uint64_t ent
     for (int32_t i = 0; i < walk->layout->ndim; i++) {
         const uint64_t place = st_u64(key + 8 + 8 * i);
         if (place % walk->layout->chunk[i])
-            return damaged(walk, entry, "a chunk begins inside of another", err);
+            return damaged(walk, entry, "a chunk overlaps another", err);
         if (!order)
             order = (place > walk->before[i]) - (place < walk->before[i]);
         walk->before[i] = place;
@@ -62,8 +61,8 @@ static int check_coordinates(struct walk *walk, const uint8_t *key, uint64_t ent
     return order > 0 ? 0 : damaged(walk, entry, "a chunk is out of order", err);
 }
 
-/* The library asks for as much memory as the key says, and for a chunk's size reads on behind what it
- * got. */
+/* The library allocates as much memory as the key states, and may read past it, up to the size of a
+ * chunk. */
 static int check_size(const struct walk *walk, const struct st_h5_chunk *chunk, uint64_t entry,
                       struct stoker_error *err)
 {
@@ -71,9 +70,9 @@ static int check_size(const struct walk *walk, const struct st_h5_chunk *chunk, 
     const uint32_t all = layout->filter_count < 32 ? (1u << layout->filter_count) - 1 : UINT32_MAX;
     const bool plain = !layout->filters_unknown && (chunk->mask & all) == all;
     if (chunk->at > walk->file->size || chunk->size > walk->file->size - chunk->at)
-        return damaged(walk, entry, "a chunk lies outside of the file (was it cut short?)", err);
+        return damaged(walk, entry, "a chunk is outside the file, which may be truncated", err);
     if (plain ? chunk->size != walk->bytes : chunk->size > 2 * walk->bytes + FILTER_EXTRA)
-        return damaged(walk, entry, "a chunk has another size than it can have", err);
+        return damaged(walk, entry, "a chunk has an impossible size", err);
     return 0;
 }
 
@@ -112,8 +111,9 @@ int st_h5_index(struct st_h5_chunk *chunks, const struct st_h5_grid *grid, const
                                     .context = &walk};
     for (int32_t i = 0; i < layout->ndim; i++)
         if (!st_mul(walk.bytes, layout->chunk[i], &walk.bytes) || walk.bytes > UINT32_MAX)
-            return st_fail(err, STOKER_ECORRUPT,
-                           "%s: says that it has chunks of more than 4 GiB, which HDF5 cannot have",
-                           file->path);
+            return st_fail(
+                err, STOKER_ECORRUPT,
+                "%s: states chunks of more than 4 GiB, which HDF5 does not allow: it is damaged",
+                file->path);
     return layout->at == ST_H5_UNWRITTEN ? 0 : st_h5_tree_walk(&tree, layout->at, err);
 }

@@ -1,22 +1,23 @@
-/* layout.c - how the elements of an HDF5 data set lie in its file
+/* layout.c - determines how the elements of an HDF5 data set are stored
  *
- * All of it with the lock of libraries.
+ * Everything here is called with ST_LOCK_LIBRARIES held.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/inside.h"
+#include "source/hdf5/layout.h"
 
+#include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Asking for one chunk takes the library a walk over all: more than this are not asked for. */
-enum { ASKED_MAX = 8192, FILTER_LZF = 32000 };
+/* Before 1.14 the library walks over all chunks to find one, so for more than this it is not asked. */
+enum { QUERIES_MAX = 8192, FILTER_LZF = 32000 };
 #define CHUNK_MAX (1ull << 32)
 
 static const struct {
     uint32_t id;
-    enum st_h5_filter own; /* ST_H5_FILTERS: the library's, or a plug-in's */
+    enum st_h5_filter own; /* ST_H5_FILTERS: only the library or a plug-in can reverse it */
     const char *name;
 } known_filters[] = {
     {H5Z_FILTER_SHUFFLE, ST_H5_SHUFFLE, "shuffle"},
@@ -42,7 +43,7 @@ const char *st_h5_filter_name(uint32_t id)
     for (size_t k = 0; k < sizeof known_filters / sizeof *known_filters; k++)
         if (known_filters[k].id == id)
             return known_filters[k].name;
-    return "of an unknown name";
+    return "unknown";
 }
 
 static enum st_h5_filter own_filter(uint32_t id)
@@ -53,13 +54,13 @@ static enum st_h5_filter own_filter(uint32_t id)
     return ST_H5_FILTERS;
 }
 
-/* Which filters chunks go through; the reason where not all are undone here. */
+/* Reads which filters are applied to chunks; returns the reason if not all can be reversed here. */
 static const char *read_filters(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
     int before = -1;
     array->filtered = layout->filter_count > 0;
     if (layout->filters_unknown)
-        return "filters that are not understood";
+        return "unsupported filters";
     for (uint32_t i = 0; i < layout->filter_count; i++) {
         const enum st_h5_filter own = own_filter(layout->filters[i]);
         if (own == ST_H5_FILTERS) {
@@ -71,13 +72,13 @@ static const char *read_filters(struct st_h5_array *array, const struct st_h5_la
             return "filters in an unusual order";
         before = (int)own;
         array->filters[own].used =
-            own != ST_H5_SHUFFLE || array->unit > 1; /* single bytes stay where they are */
+            own != ST_H5_SHUFFLE || array->unit > 1; /* shuffling single bytes changes nothing */
         array->filters[own].bit = i;
     }
     return NULL;
 }
 
-static void add_asked(struct st_h5_array *array, const hsize_t *place, unsigned mask, haddr_t at,
+static void add_reported(struct st_h5_array *array, const hsize_t *place, unsigned mask, haddr_t at,
                       hsize_t size)
 {
     const struct st_h5_grid *grid = &array->grid;
@@ -92,19 +93,19 @@ static void add_asked(struct st_h5_array *array, const hsize_t *place, unsigned 
 }
 
 #if H5_VERSION_GE(1, 14, 0)
-static int asked_one(const hsize_t *place, unsigned mask, haddr_t at, hsize_t size, void *array)
+static int reported_one(const hsize_t *place, unsigned mask, haddr_t at, hsize_t size, void *array)
 {
-    add_asked(array, place, mask, at, size);
+    add_reported(array, place, mask, at, size);
     return H5_ITER_CONT;
 }
 #endif
 
-/* Asks the library for the places of all chunks. */
-static bool ask_for_chunks(struct st_h5_array *array, uint64_t count)
+/* Asks the library for the locations of all chunks. */
+static bool query_chunks(struct st_h5_array *array, uint64_t count)
 {
 #if H5_VERSION_GE(1, 14, 0)
     (void)count;
-    return H5Dchunk_iter(array->set, H5P_DEFAULT, asked_one, array) >= 0;
+    return H5Dchunk_iter(array->set, H5P_DEFAULT, reported_one, array) >= 0;
 #else
     for (uint64_t i = 0; i < count; i++) {
         hsize_t place[H5S_MAX_RANK], size;
@@ -112,7 +113,7 @@ static bool ask_for_chunks(struct st_h5_array *array, uint64_t count)
         haddr_t at;
         if (H5Dget_chunk_info(array->set, array->space, i, place, &mask, &at, &size) < 0)
             return false;
-        add_asked(array, place, mask, at, size);
+        add_reported(array, place, mask, at, size);
     }
     return true;
 #endif
@@ -128,8 +129,8 @@ uint64_t st_h5_header_address(int64_t object)
     return H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0 ? UINT64_MAX : info.addr;
 }
 
-/* A data set that can grow along one dimension, not the first, has its chunks in an array that is
- * turned, and the library (1.10.8 does) may name them by turned coordinates. */
+/* If a data set can grow only along one dimension other than the first, its chunk array is transposed,
+ * and the library (1.10.8, for one) may report transposed coordinates. */
 static bool grows_sideways(const struct st_h5_array *array)
 {
     hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK];
@@ -141,14 +142,14 @@ static bool grows_sideways(const struct st_h5_array *array)
     return growing == 1 && most[0] != H5S_UNLIMITED;
 }
 
-/* Why chunks cannot be read without the library; NULL when they can. */
+/* Returns why chunks cannot be read without the library; NULL if they can. */
 static const char *open_chunks(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
     struct st_h5_grid *grid = &array->grid;
     hsize_t written = 0;
     array->chunk_bytes = array->unit;
     if (layout->ndim != grid->ndim)
-        return "a layout that is not known";
+        return "an unknown layout";
     for (int32_t i = 0; i < grid->ndim; i++) {
         grid->chunk[i] = layout->chunk[i];
         if (!st_mul(array->chunk_bytes, grid->chunk[i], &array->chunk_bytes) ||
@@ -159,7 +160,7 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_lay
     if (filter)
         return filter;
     if (layout->bare_edges)
-        return "chunks at the edge without filters";
+        return "unfiltered edge chunks";
     if (!st_h5_grid_init(grid))
         return "very many chunks";
     const uint64_t table = (grid->total ? grid->total : 1) * sizeof *array->chunks;
@@ -172,17 +173,17 @@ static const char *open_chunks(struct st_h5_array *array, const struct st_h5_lay
     if (H5Dget_num_chunks(array->set, array->space, &written) < 0)
         return "very many chunks";
     if (grows_sideways(array))
-        return "an index of chunks whose order the library does not tell rightly";
-    const bool asked =
-        (H5_VERSION_GE(1, 14, 0) || written <= ASKED_MAX) && ask_for_chunks(array, written);
-    return asked ? NULL : "an index of chunks that takes long to read";
+        return "a chunk index whose order the library may misreport";
+    const bool known =
+        (H5_VERSION_GE(1, 14, 0) || written <= QUERIES_MAX) && query_chunks(array, written);
+    return known ? NULL : "a chunk index that takes long to read";
 }
 
-/* Where the elements lie, from the object header. */
+/* Where the elements are, according to the object header. */
 static const char *locate(struct st_h5_array *array, const struct st_h5_layout *layout)
 {
     if (layout->external)
-        return "files beside this one";
+        return "external files";
     switch (layout->class) {
     case ST_H5_LAYOUT_COMPACT:
     case ST_H5_LAYOUT_CONTIGUOUS:
@@ -197,8 +198,8 @@ static const char *locate(struct st_h5_array *array, const struct st_h5_layout *
     }
 }
 
-/* What stands where nothing was written: as it is stored, for the elements are so too. Without one that
- * is known, only rows that were never written are bad. */
+/* The fill value, in stored form like the elements. If it is unknown, only rows that were never written
+ * are bad samples. */
 static void take_fill(struct st_h5_array *array, struct st_h5_layout *layout)
 {
     if (!layout->fill && !layout->fill_unknown) {
@@ -209,9 +210,9 @@ static void take_fill(struct st_h5_array *array, struct st_h5_layout *layout)
     }
 }
 
-/* ---- is it so? ---------------------------------------------------------------------------------- */
+/* ---- checking ----------------------------------------------------------------------------------- */
 
-/* The first chunk that was written, or with `last` the last; grid.total when none was. */
+/* The first written chunk, or the last if `last` is set; grid.total if there is none. */
 static uint64_t written_chunk(const struct st_h5_array *array, bool last)
 {
     const uint64_t total = array->grid.total;
@@ -230,7 +231,7 @@ static void shift_places(struct st_h5_array *array, uint64_t by)
             array->chunks[i].at += by;
 }
 
-/* A chunk as it is stored, read both ways. */
+/* Reads a chunk's stored bytes both with the library and without it, and compares them. */
 static bool same_stored(const struct st_h5_array *array, const struct st_held *file, uint64_t number)
 {
     if (number == array->grid.total)
@@ -253,25 +254,26 @@ static bool same_stored(const struct st_h5_array *array, const struct st_held *f
     return same;
 }
 
-/* The first and the last that was written are read both ways, as they are stored: the library's filters
- * and conversions trust what they are given. Versions of the library differ in whether addresses count
- * from the file's beginning or from behind what stands in front of it, so that both are tried. */
-int st_h5_compare_chunks(struct st_h5_array *array, const struct st_h5_file *h5,
-                         const struct st_held *file, struct stoker_error *err)
+/* Compares the stored bytes of the first and last written chunks; stored bytes, because the library's
+ * filters and conversions trust their input. Versions of the library differ in whether addresses are
+ * relative to the start of the file or to the end of its user block, so both are tried. */
+int st_h5_compare_chunks(struct st_h5_array *array, uint64_t base, const struct st_held *file,
+                         struct stoker_error *err)
 {
     if (array->way != ST_H5_CHUNKED || !array->rows.row_bytes || !array->rows.count)
         return 0;
-    for (int attempt = 0; attempt < (h5->base ? 2 : 1); attempt++) {
+    for (int attempt = 0; attempt < (base ? 2 : 1); attempt++) {
         if (attempt)
-            shift_places(array, h5->base);
+            shift_places(array, base);
         if (same_stored(array, file, written_chunk(array, false)) &&
             same_stored(array, file, written_chunk(array, true)))
             return 0;
     }
-    return st_fail(err, STOKER_ECORRUPT,
-                   "%s: %s: its chunks are not where the HDF5 library finds them: the file is damaged, "
-                   "or being written",
-                   file->path, array->rows.field.name);
+    return st_fail(
+        err, STOKER_ECORRUPT,
+        "%s: %s: its chunks are not where the HDF5 library finds them: the file is damaged or "
+        "being written",
+        file->path, array->rows.field.name);
 }
 
 const char *st_h5_choose_way(struct st_h5_array *array, struct st_h5_layout *layout)
@@ -285,19 +287,19 @@ const char *st_h5_choose_way(struct st_h5_array *array, struct st_h5_layout *lay
     return reason;
 }
 
-/* ---- strings and sequences of any length -------------------------------------------------------- */
+/* ---- variable-length strings and sequences ------------------------------------------------------ */
 
-/* The library is never asked for an element: it would follow the reference. */
-int st_h5_locate_references(struct st_h5_array *array, const struct st_h5_file *h5,
-                            const struct st_held *file, struct st_h5_layout *layout,
-                            struct stoker_error *err)
+/* The library is never asked for an element, because it would follow the reference. */
+int st_h5_locate_references(struct st_h5_array *array, uint64_t base, const struct st_held *file,
+                            struct st_h5_layout *layout, struct stoker_error *err)
 {
-    array->base = h5->base;
+    array->base = base;
     take_fill(array, layout);
     const char *reason = locate(array, layout);
-    return reason ? st_fail(err, STOKER_EUNSUPPORTED,
-                            "%s: %s: strings or sequences of any length with %s; copy the file with "
-                            "h5repack -f NONE",
-                            file->path, array->rows.field.name, reason)
-                  : 0;
+    return reason
+               ? st_fail(err, STOKER_EUNSUPPORTED,
+                         "%s: %s: variable-length strings or sequences with %s are not supported; copy "
+                         "the file with h5repack -f NONE",
+                         file->path, array->rows.field.name, reason)
+               : 0;
 }

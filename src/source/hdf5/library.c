@@ -1,19 +1,20 @@
-/* library.c - what the HDF5 library is asked for
+/* library.c - the calls of the HDF5 library
  *
- * Every function here that others see takes the lock of libraries for its whole length. The library
- * prints what went wrong unless told not to; how it was told is put back afterwards, for the host may
- * use the same library.
+ * Every public function here holds ST_LOCK_LIBRARIES for its whole duration. The library prints errors
+ * unless told not to; its setting is restored afterwards, because the host may use the same library.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/inside.h"
+#include "source/hdf5/library.h"
+#include "source/hdf5/layout.h"
+#include "source/hdf5/types.h"
 #include "source/process.h"
 
 #include <hdf5.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A row in more chunks than this is a mistake, or meant to take for ever. */
+/* A row in more chunks than this is a mistake or an attack. */
 enum { CHUNKS_OF_ROW = 1 << 20 };
 
 struct call {
@@ -44,7 +45,7 @@ static herr_t first_words(unsigned n, const H5E_error2_t *error, void *words)
     return 0;
 }
 
-/* With the innermost of the library's own words. */
+/* Includes the library's innermost error message. */
 static int library_fail(const struct st_held *file, const char *name, const char *what,
                         struct stoker_error *err)
 {
@@ -56,8 +57,8 @@ static int library_fail(const struct st_held *file, const char *name, const char
 
 /* ---- rows through the library ------------------------------------------------------------------- */
 
-int st_h5_read_one(const struct st_h5_array *array, const struct st_held *file, uint64_t row, void *out,
-                   struct stoker_error *err)
+static int read_one(const struct st_h5_array *array, const struct st_held *file, uint64_t row, void *out,
+                    struct stoker_error *err)
 {
     hsize_t start[H5S_MAX_RANK] = {row}, count[H5S_MAX_RANK];
     for (int32_t i = 0; i < array->grid.ndim; i++)
@@ -66,7 +67,7 @@ int st_h5_read_one(const struct st_h5_array *array, const struct st_held *file, 
     const hid_t memory = H5Screate_simple(array->grid.ndim, count, NULL);
     if (memory < 0 || H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
         H5Dread(array->set, array->type, memory, array->space, H5P_DEFAULT, out) < 0)
-        rc = library_fail(file, array->rows.field.name, "a row cannot be read", err);
+        rc = library_fail(file, array->rows.field.name, "cannot read a row", err);
     if (memory >= 0)
         H5Sclose(memory);
     return rc;
@@ -76,7 +77,7 @@ int st_h5_read_library(const struct st_h5_array *array, const struct st_held *fi
                        uint8_t *out, struct stoker_error *err)
 {
     const struct call call = enter();
-    const int rc = st_h5_read_one(array, file, row, out, err);
+    const int rc = read_one(array, file, row, out, err);
     leave(call);
     return rc;
 }
@@ -89,7 +90,7 @@ struct listing {
     char *names;
     size_t size;
     bool full;
-    int rc; /* of a damaged one */
+    int rc; /* the error of a damaged object */
     struct stoker_error *err;
 };
 
@@ -123,7 +124,7 @@ static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, vo
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Sorts the names in their list; false when out of memory. */
+/* Sorts the names in the list; false if out of memory. */
 static bool sort_names(struct listing *listing)
 {
     char *copy = listing->names ? strdup(listing->names) : NULL, *rest = copy, *to = listing->names;
@@ -141,14 +142,14 @@ static bool sort_names(struct listing *listing)
     return enough;
 }
 
-/* The root's data sets with rows, by name; the caller frees the names. In any other than its own order
- * the library puts links into a table first, and frees what never came into it if one of them is
- * damaged. */
+/* Lists the root's data sets that have rows, sorted by name; the caller frees the names. It uses the
+ * native order, because in any other order the library first collects the links in a table, and frees
+ * uninitialized entries of it if a link is damaged. */
 static int list_root(struct listing *listing, struct stoker_error *err)
 {
     if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, list_one, listing) < 0)
         return listing->rc ? listing->rc
-                           : library_fail(listing->file, NULL, "its data sets cannot be listed", err);
+                           : library_fail(listing->file, NULL, "cannot list its data sets", err);
     return listing->full || !sort_names(listing)
                ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path)
                : 0;
@@ -163,8 +164,8 @@ static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, 
     while (rest && (one = strsep(&rest, ",")) != NULL)
         st_name_list_add(&has, one, strlen(one));
     free(listing.names);
-    return st_fail(err, STOKER_EINVAL, "%s: %s: no such data set; at the root there are %s", file->path,
-                   name, has.used ? has.text : "none");
+    return st_fail(err, STOKER_EINVAL, "%s: fields: there is no data set %s; the root contains %s",
+                   file->path, name, has.used ? has.text : "none");
 }
 
 static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
@@ -174,7 +175,8 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     const int rank = H5Sget_simple_extent_ndims(array->space);
     if (rank < 1 || rank > ST_DIMS_MAX + 1 ||
         H5Sget_simple_extent_dims(array->space, dims, NULL) != rank)
-        return st_fail(err, STOKER_EINVAL, "%s: %s: has %d dimensions; 1 to %d can be read: reshape it",
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: %s: has %d dimensions, but only 1 to %d are supported; reshape it",
                        file->path, name, rank < 0 ? 0 : rank, ST_DIMS_MAX + 1);
     shape->ndim = array->grid.ndim = rank;
     for (int i = 0; i < rank; i++)
@@ -182,7 +184,7 @@ static int read_shape(struct st_h5_array *array, const struct st_held *file, con
     return 0;
 }
 
-/* Checks a link's object before the library looks into it. */
+/* Checks a link's object before the library reads it. */
 static int check_link(const struct st_h5_file *h5, const struct st_held *file, const char *path,
                       struct stoker_error *err)
 {
@@ -192,7 +194,7 @@ static int check_link(const struct st_h5_file *h5, const struct st_held *file, c
     return st_h5_object_check(file, h5->base, info.u.address, h5->shares, err);
 }
 
-/* The same for every group on the way. */
+/* Does the same for every group on the path, then opens the data set. */
 static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5,
                         const struct st_held *file, const char *name, struct stoker_error *err)
 {
@@ -213,7 +215,7 @@ static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5,
     return array->set < 0 ? no_such_set(h5, file, name, err) : 0;
 }
 
-/* Whether what the header says is there is enough for all rows: the library reads on behind it. */
+/* Whether the stored size is enough for all rows: if not, the library would read past it. */
 static int check_storage(const struct st_h5_array *array, const struct st_held *file, const char *name,
                          uint64_t unit, const struct st_h5_layout *layout, struct stoker_error *err)
 {
@@ -227,23 +229,25 @@ static int check_storage(const struct st_h5_array *array, const struct st_held *
     }
     if (layout->class == ST_H5_LAYOUT_CHUNKED &&
         (layout->unit != unit || layout->ndim != array->grid.ndim))
-        return st_fail(err, STOKER_ECORRUPT,
-                       "%s: %s: its chunks are of elements of %llu bytes, not %llu", file->path, name,
-                       (unsigned long long)layout->unit, (unsigned long long)unit);
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "%s: %s: its chunks have elements of %llu bytes, but its type has %llu: it is damaged",
+            file->path, name, (unsigned long long)layout->unit, (unsigned long long)unit);
     if (layout->class == ST_H5_LAYOUT_CHUNKED && chunks > CHUNKS_OF_ROW)
         return st_fail(
             err, STOKER_ELIMIT,
-            "%s: %s: a row lies in more than %d chunks; make them larger (h5repack -l %s:CHUNK=...)",
+            "%s: %s: a row spans more than %d chunks; make them larger (h5repack -l %s:CHUNK=...)",
             file->path, name, CHUNKS_OF_ROW, name);
     if (layout->class > ST_H5_LAYOUT_CONTIGUOUS || layout->external || layout->at == ST_H5_UNWRITTEN ||
         bytes <= layout->size)
         return 0;
-    return st_fail(err, STOKER_ECORRUPT, "%s: %s: its rows have %llu bytes, and %llu are stored",
+    return st_fail(err, STOKER_ECORRUPT,
+                   "%s: %s: its rows have %llu bytes, but only %llu are stored: it is damaged",
                    file->path, name, (unsigned long long)bytes, (unsigned long long)layout->size);
 }
 
-/* Rows that only the library can unpack need its filters; one that is optional may have been left out,
- * as the first chunk tells. */
+/* Rows that only the library can decode require its filters; an optional filter may have been skipped,
+ * as the first chunk's mask shows. */
 static int check_filters(const struct st_h5_array *array, const struct st_held *file,
                          const struct st_h5_layout *layout, struct stoker_error *err)
 {
@@ -257,8 +261,7 @@ static int check_filters(const struct st_h5_array *array, const struct st_held *
         if (!(mask >> i & 1) && H5Zfilter_avail((H5Z_filter_t)layout->filters[i]) <= 0)
             return st_fail(
                 err, STOKER_EUNSUPPORTED,
-                "%s: %s: its chunks went through the filter %s (number %u), which this HDF5 library "
-                "does not "
+                "%s: %s: its chunks use the filter %s (number %u), which this HDF5 library does not "
                 "have; set HDF5_PLUGIN_PATH to the folder of its plug-in, or copy the file with "
                 "h5repack -f GZIP=4",
                 file->path, array->rows.field.name, st_h5_filter_name(layout->filters[i]),
@@ -266,7 +269,7 @@ static int check_filters(const struct st_h5_array *array, const struct st_held *
     return 0;
 }
 
-/* The data set is open. */
+/* Reads type, shape and layout of the open data set. */
 static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                     const struct st_field_wish *wish, struct st_h5_layout *layout,
                     struct stoker_error *err)
@@ -275,7 +278,7 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
     array->space = H5Dget_space(array->set);
     array->type = H5Dget_type(array->set);
     if (array->space < 0 || array->type < 0)
-        return library_fail(file, wish->name, "cannot be described", err);
+        return library_fail(file, wish->name, "cannot read its properties", err);
     const uint64_t unit = H5Tget_size(array->type);
     int rc = read_shape(array, file, wish->name, &shape, err);
     if (!rc)
@@ -286,14 +289,14 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
         rc = check_storage(array, file, wish->name, array->variable ? ST_H5_REFERENCE : unit, layout,
                            err);
     if (!rc && array->variable)
-        rc = st_h5_locate_references(array, h5, file, layout, err);
+        rc = st_h5_locate_references(array, h5->base, file, layout, err);
     else if (!rc)
         array->reason = st_h5_choose_way(array, layout);
-    if (!rc && layout->tree) /* before the library looks at it */
+    if (!rc && layout->tree) /* before the library uses it */
         rc = st_h5_index(array->chunks, array->chunks ? &array->grid : NULL, file, h5->base, layout, err);
     if (!rc)
         rc = check_filters(array, file, layout, err);
-    return rc ? rc : st_h5_compare_chunks(array, h5, file, err);
+    return rc ? rc : st_h5_compare_chunks(array, h5->base, file, err);
 }
 
 static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
@@ -325,26 +328,27 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
     size_t address_size = 0, length_size = 0;
     unsigned tables = 0;
 #if H5_VERSION_GE(1, 10, 7)
-    H5Pset_file_locking(access, true, true); /* where the file system has no locks, without */
+    H5Pset_file_locking(access, true, true); /* work without locks if the file system has none */
 #endif
     h5->id = H5Fopen(file->copy ? file->copy : file->path, H5F_ACC_RDONLY, access);
-    int rc = h5->id < 0 ? library_fail(file, NULL, "cannot be opened as an HDF5 file", err) : 0;
+    int rc = h5->id < 0 ? library_fail(file, NULL, "cannot open it as an HDF5 file", err) : 0;
     H5Pclose(access);
     if (!rc) {
         const hid_t plist = H5Fget_create_plist(h5->id);
         if (H5Pget_userblock(plist, &base) < 0 || H5Pget_sizes(plist, &address_size, &length_size) < 0)
-            rc = library_fail(file, NULL, "cannot be described", err);
+            rc = library_fail(file, NULL, "cannot read its properties", err);
         else if (H5Pget_shared_mesg_nindexes(plist, &tables) < 0)
-            rc = library_fail(file, NULL, "cannot be described", err);
+            rc = library_fail(file, NULL, "cannot read its properties", err);
         else if (address_size != 8 || length_size != 8)
-            rc = st_fail(err, STOKER_EUNSUPPORTED, "%s: an HDF5 file with addresses of %zu bytes",
+            rc = st_fail(err, STOKER_EUNSUPPORTED,
+                         "%s: HDF5 files with addresses of %zu bytes are not supported; only 8 are",
                          file->path, address_size);
         H5Pclose(plist);
     }
     h5->id = h5->id < 0 ? 0 : h5->id;
     h5->base = base;
     h5->shares = tables > 0;
-    if (!rc) /* of the root */
+    if (!rc) /* check the root group */
         rc = st_h5_object_check(file, base, st_h5_header_address(h5->id), h5->shares, err);
     leave(call);
     return rc;
@@ -358,8 +362,8 @@ int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, cha
     int rc = list_root(&listing, err);
     leave(call);
     if (!rc && !listing.names)
-        rc = st_fail(err, STOKER_EINVAL, "%s: no data set at its root; name those wanted in fields",
-                     file->path);
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%s: there is no data set at its root; select some with fields=", file->path);
     if (rc)
         free(listing.names);
     else

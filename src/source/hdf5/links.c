@@ -1,8 +1,9 @@
-/* links.c - whether the library can be let loose on an HDF5 group's links
+/* links.c - checks an HDF5 group's links before the library reads them
  *
- * Entries of the lowest nodes lead to "SNOD" blocks: the number of links (2 bytes at 6), and for each
- * the place of its name in the heap, the address of its object, what kind of note follows (1: of a
- * group; 2: a soft link, the place of whose path in the heap is the note), and the note.
+ * Entries of the lowest nodes point to "SNOD" blocks: the number of links (2 bytes at offset 6), then
+ * for each the offset of its name in the heap, the address of its object, the type of the cached data
+ * that follow (1: of a group; 2: a soft link, whose data are the offset of its path in the heap), and
+ * those data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,24 +21,25 @@ enum { HEAP_HEAD = 32, BLOCK_HEAD = 8, LINK = 40, LINKS_MAX = 65535, NOTE_SOFT =
 struct group {
     const struct st_held *file;
     uint8_t *names;
-    uint64_t size;   /* of the names */
-    uint64_t ending; /* of them: the last byte that can end a name, and what is in front of it */
+    uint64_t size;   /* size of the names */
+    uint64_t ending; /* size up to and including the last NUL byte: names must begin before it */
     uint8_t *block;  /* links of one node */
-    uint64_t bytes;  /* of those so far: blocks do not overlap, so that all fit into the file */
+    uint64_t
+        bytes; /* total size of blocks so far: they do not overlap, so it cannot exceed the file's */
 };
 
 static int damaged(const struct st_held *file, uint64_t at, const char *what, struct stoker_error *err)
 {
     return st_fail(
         err, STOKER_ECORRUPT,
-        "%s: a group is damaged: at byte %llu %s; fetch the file again, or copy what is left of it with "
-        "h5repack",
+        "%s: a group is damaged: byte %llu: %s; download the file again, or recover what is left of it "
+        "with h5repack",
         file->path, (unsigned long long)at, what);
 }
 
-/* Free parts of the heap name each other, and the last says 1; each has 16 bytes or more, so that there
- * are not more than that. The library goes round in a circle for ever. */
-static bool free_parts_end(const struct group *group, uint64_t at)
+/* Free blocks of the heap form a linked list that ends with 1; each has at least 16 bytes, which limits
+ * their number. In a cycle the library would loop forever. */
+static bool free_list_ends(const struct group *group, uint64_t at)
 {
     for (uint64_t left = group->size / 16; at != 1; at = st_u64(group->names + at), left--)
         if (!left || at > group->size - 16)
@@ -51,22 +53,22 @@ static int read_names(struct group *group, uint64_t base, uint64_t heap, struct 
     uint8_t head[HEAP_HEAD];
     uint64_t at, from, end;
     if (!st_add(base, heap, &at) || at > file->size || file->size - at < HEAP_HEAD)
-        return damaged(file, at, "the names should stand, which is outside of the file", err);
+        return damaged(file, at, "the heap of names is outside the file", err);
     int rc = st_held_read(file, at, head, sizeof head, err);
     if (rc)
         return rc;
     group->size = st_u64(head + 8);
     if (memcmp(head, "HEAP", 4) || !st_add(st_u64(head + 24), base, &from) ||
         !st_add(from, group->size, &end) || end > file->size || group->size > HEAP_MAX)
-        return damaged(file, at, "the names are said to lie outside of the file", err);
+        return damaged(file, at, "the heap of names extends past the file, or is invalid", err);
     group->names = malloc(group->size ? group->size : 1);
     rc = group->names ? st_held_read(file, from, group->names, group->size, err)
                       : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     for (group->ending = rc ? 0 : group->size; group->ending && group->names[group->ending - 1];)
         group->ending--;
-    return rc || free_parts_end(group, st_u64(head + 16))
+    return rc || free_list_ends(group, st_u64(head + 16))
                ? rc
-               : damaged(file, from, "the free parts of the heap of names have no end", err);
+               : damaged(file, from, "the free list of the heap of names has a cycle", err);
 }
 
 static int visit_block(void *context, const uint8_t *key, uint64_t entry, uint64_t at,
@@ -77,14 +79,14 @@ static int visit_block(void *context, const uint8_t *key, uint64_t entry, uint64
     uint8_t head[BLOCK_HEAD];
     (void)key;
     if (file->size - at < BLOCK_HEAD)
-        return damaged(file, entry, "it leads outside of the file", err);
+        return damaged(file, entry, "points outside the file", err);
     int rc = st_held_read(file, at, head, sizeof head, err);
     const uint64_t count = rc ? 0 : st_u16(head + 6);
     group->bytes += BLOCK_HEAD + count * LINK;
     if (!rc && (memcmp(head, "SNOD", 4) || count * LINK > file->size - at - BLOCK_HEAD))
-        rc = damaged(file, at, "links should stand, and do not", err);
+        rc = damaged(file, at, "expected a block of links", err);
     if (!rc && group->bytes > file->size)
-        rc = damaged(file, entry, "it leads to links that it has led to before", err);
+        rc = damaged(file, entry, "points to links that were visited before", err);
     if (!rc)
         rc = st_held_read(file, at + BLOCK_HEAD, group->block, count * LINK, err);
     for (uint64_t i = 0; i < count && !rc; i++) {
@@ -111,17 +113,18 @@ int st_h5_links_check(const struct st_held *file, uint64_t base, uint64_t tree, 
                          : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     if (!rc)
         rc = st_add(base, tree, &root) ? st_h5_tree_walk(&walk, root, err)
-                                       : damaged(file, tree, "its links lie outside of the file", err);
+                                       : damaged(file, tree, "its links are outside the file", err);
     free(group.names);
     free(group.block);
     return rc;
 }
 
-/* ---- the newer kind ----------------------------------------------------------------------------- */
+/* ---- the newer format --------------------------------------------------------------------------- */
 
-/* A hash or a number, and the place in the heap: a version, a kind, and what that takes. A link has more
- * bytes than the place itself could hold, and is too large for the heap's blocks (4 KiB) only by its
- * name; for the others the library opens a tree without a look at whether there is one. */
+/* A record is a hash or a number, and a heap ID: version and type, then data that depend on the type. A
+ * link has more bytes than a heap ID could hold directly, and only a very long name makes it too large
+ * for the heap's blocks (4 KiB); for the other types the library opens a tree without checking that it
+ * exists. So only IDs of objects inside blocks are accepted. */
 static int check_record(void *context, uint32_t kind, const uint8_t *record, uint32_t size, uint64_t at,
                         struct stoker_error *err)
 {
@@ -129,7 +132,7 @@ static int check_record(void *context, uint32_t kind, const uint8_t *record, uin
     const uint32_t place = kind == ST_H5_TREE2_LINK_NAMES ? 4 : 8;
     if ((kind != ST_H5_TREE2_LINK_NAMES && kind != ST_H5_TREE2_LINK_ORDER) || size <= place ||
         record[place] >> 4 != IN_BLOCK)
-        return damaged(context, at, "a link lies where links do not lie", err);
+        return damaged(context, at, "a link has an invalid heap ID", err);
     return 0;
 }
 

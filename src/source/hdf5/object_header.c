@@ -1,7 +1,7 @@
-/* object_header.c - what the object header of an HDF5 data set says about where its elements lie
+/* object_header.c - parses the object header of an HDF5 data set or group
  *
- * An object header is a list of messages, in one block or in several that continue each other. Version 1
- * has 8 bytes before each message; version 2 ("OHDR") has 4 or 6.
+ * An object header is a list of messages, in one block or in several that continue each other. In
+ * version 1 each message has a header of 8 bytes; in version 2 ("OHDR") of 4 or 6.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,9 +25,9 @@ enum {
     MESSAGE_FILTERS = 11,
     MESSAGE_CONTINUATION = 16,
     MESSAGE_SYMBOL_TABLE = 17,
-    MESSAGE_SHARED = 2, /* a flag: the message lies elsewhere */
+    MESSAGE_SHARED = 2, /* a flag: the message is stored elsewhere */
     FILL_DEFINED = 32,
-    LINKS_ORDERED = 1, /* flags of the message about links */
+    LINKS_ORDERED = 1, /* flags of the link info message */
     LINKS_BY_ORDER = 2,
 };
 
@@ -36,14 +36,14 @@ struct header {
     uint64_t base;
     struct stoker_error *err;
     bool second;     /* version 2 */
-    bool with_order; /* its messages have 2 bytes more */
+    bool with_order; /* message headers have 2 more bytes */
     uint32_t blocks;
-    bool shares; /* messages may lie elsewhere */
-    bool found;  /* a layout */
+    bool shares; /* messages may be stored elsewhere */
+    bool found;  /* a layout was found */
     struct st_h5_layout *out;
 };
 
-/* A message, and where its data stands in the file. */
+/* A message, and the offset of its data in the file. */
 struct message {
     uint32_t type;
     bool shared;
@@ -56,16 +56,16 @@ static int damaged(const struct st_held *file, const char *what, struct stoker_e
     return st_fail(err, STOKER_ECORRUPT, "%s: %s", file->path, what);
 }
 
-static int cut_short(struct header *header)
+static int truncated(struct header *header)
 {
-    return damaged(header->file, "a message of an object header is cut short", header->err);
+    return damaged(header->file, "a message of an object header is truncated", header->err);
 }
 
 static int read_block(struct header *header, uint64_t at, uint64_t size);
 
-/* ---- what the library reads by itself ------------------------------------------------------------- */
+/* ---- what the library reads ------------------------------------------------------------------ */
 
-/* Of chunks: an address, the size and the mask where there are filters, and coordinates. */
+/* A chunk record is an address, the size and mask if there are filters, and coordinates. */
 static int check_chunk_record(void *context, uint32_t kind, const uint8_t *record, uint32_t size, uint64_t at,
                               struct stoker_error *err)
 {
@@ -79,14 +79,16 @@ static int check_chunk_record(void *context, uint32_t kind, const uint8_t *recor
     for (uint32_t k = kind == ST_H5_TREE2_CHUNKS ? 0 : width; possible && k > 0; k--)
         bytes = bytes << 8 | record[8 + k - 1];
     if (!possible || !st_add(st_u64(record), header->base, &from) || from > file_size || bytes > file_size - from)
-        return st_fail(err, STOKER_ECORRUPT,
-                       "%s: at byte %llu a chunk is said to lie outside of the file; fetch it again, or copy what is "
-                       "left of it with h5repack",
-                       header->file->path, (unsigned long long)at);
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "%s: byte %llu: a chunk is outside the file; download it again, or recover what is left of "
+            "it with h5repack",
+            header->file->path, (unsigned long long)at);
     return 0;
 }
 
-/* Where chunks are indexed by a tree of version 2: its address stands behind their shape and its own. */
+/* For chunks indexed by a tree of version 2, whose address follows the chunk shape and its own
+ * parameters. */
 static int check_chunk_tree(struct header *header, const struct message *m)
 {
     enum { TREE = 5 };
@@ -94,7 +96,7 @@ static int check_chunk_tree(struct header *header, const struct message *m)
     if (m->size <= kind || m->data[kind] != TREE)
         return 0;
     if (m->size < kind + 7 + 8)
-        return cut_short(header);
+        return truncated(header);
     const uint64_t address = st_u64(m->data + kind + 7);
     return address == UINT64_MAX ? 0
                                  : st_h5_tree2_walk(header->file, header->base, address, check_chunk_record, header,
@@ -103,55 +105,55 @@ static int check_chunk_tree(struct header *header, const struct message *m)
 
 /* ---- the layout --------------------------------------------------------------------------------- */
 
-/* An address to a place in the file. */
-static int to_place(struct header *header, uint64_t address, uint64_t *out)
+/* Converts an address to an offset in the file. */
+static int to_offset(struct header *header, uint64_t address, uint64_t *out)
 {
     *out = ST_H5_UNWRITTEN;
     if (address != UINT64_MAX && (!st_add(address, header->base, out) || *out > header->file->size))
-        return damaged(header->file, "a data set lies outside of the file; was it cut short?",
+        return damaged(header->file, "a data set is outside the file, which may be truncated",
                        header->err);
     return 0;
 }
 
-/* `count` numbers of `width` bytes; of those the last is the size of an element. */
+/* Reads `count` numbers of `width` bytes; the last one is the size of an element. */
 static int read_chunk_shape(struct header *header, const uint8_t *at, uint64_t left, uint32_t count,
                             uint32_t width)
 {
     struct st_h5_layout *out = header->out;
     if (count < 2 || count > ST_DIMS_MAX + 2 || width < 1 || width > 8 || left < (uint64_t)count * width)
-        return damaged(header->file, "a layout of chunks of an impossible shape", header->err);
+        return damaged(header->file, "its layout states an impossible chunk shape", header->err);
     out->ndim = (int32_t)count - 1;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t *to = i + 1 < count ? &out->chunk[i] : &out->unit;
         for (uint32_t k = 0; k < width; k++)
             *to |= (uint64_t)at[i * width + k] << (8 * k);
         if (!*to)
-            return damaged(header->file, "a layout of chunks of an impossible shape", header->err);
+            return damaged(header->file, "its layout states an impossible chunk shape", header->err);
     }
     return 0;
 }
 
-/* Versions 1 and 2, before HDF5 1.6.3: the shape stands in all classes, and for a contiguous one is all
- * there is. */
+/* Versions 1 and 2, before HDF5 1.6.3: all classes contain the shape; a contiguous one contains nothing
+ * else. */
 static int read_layout_old(struct header *header, const struct message *m)
 {
     struct st_h5_layout *out = header->out;
     const uint32_t count = m->data[1], address = out->class == ST_H5_LAYOUT_COMPACT ? 0 : 8;
     const uint8_t *shape = m->data + 8 + address;
     if (m->size < 8 + address + 4 * (uint64_t)count + (address ? 0 : 4))
-        return cut_short(header);
+        return truncated(header);
     if (out->class == ST_H5_LAYOUT_COMPACT) {
         out->size = st_u32(shape + 4 * count);
         out->at = m->at + 8 + 4 * count + 4;
-        return out->size <= m->size - 12 - 4 * count ? 0 : cut_short(header);
+        return out->size <= m->size - 12 - 4 * count ? 0 : truncated(header);
     }
     if (out->class == ST_H5_LAYOUT_CHUNKED) {
         out->tree = true;
         const int rc = read_chunk_shape(header, shape, 4 * (uint64_t)count, count, 4);
-        return rc ? rc : to_place(header, st_u64(m->data + 8), &out->at);
+        return rc ? rc : to_offset(header, st_u64(m->data + 8), &out->at);
     }
-    out->size = UINT64_MAX; /* not said */
-    return to_place(header, st_u64(m->data + 8), &out->at);
+    out->size = UINT64_MAX; /* not stated */
+    return to_offset(header, st_u64(m->data + 8), &out->at);
 }
 
 static int read_layout_new(struct header *header, const struct message *m)
@@ -162,15 +164,15 @@ static int read_layout_new(struct header *header, const struct message *m)
     case ST_H5_LAYOUT_COMPACT:
         out->at = m->at + 4;
         out->size = st_u16(data + 2);
-        return out->size <= m->size - 4 ? 0 : cut_short(header);
+        return out->size <= m->size - 4 ? 0 : truncated(header);
     case ST_H5_LAYOUT_CONTIGUOUS:
         if (m->size < 18)
-            return cut_short(header);
+            return truncated(header);
         out->size = st_u64(data + 10);
-        return to_place(header, st_u64(data + 2), &out->at);
+        return to_offset(header, st_u64(data + 2), &out->at);
     case ST_H5_LAYOUT_CHUNKED:
         if (m->size < 11)
-            return cut_short(header);
+            return truncated(header);
         if (data[0] == 4) {
             out->bare_edges = data[2] & 1;
             const int shape = read_chunk_shape(header, data + 5, m->size - 5, data[3], data[4]);
@@ -178,7 +180,7 @@ static int read_layout_new(struct header *header, const struct message *m)
         }
         out->tree = true;
         const int rc = read_chunk_shape(header, data + 11, m->size - 11, data[2], 4);
-        return rc ? rc : to_place(header, st_u64(data + 3), &out->at);
+        return rc ? rc : to_offset(header, st_u64(data + 3), &out->at);
     default:
         return 0;
     }
@@ -189,7 +191,7 @@ static int read_layout(struct header *header, const struct message *m)
     const uint32_t version = m->size >= 8 ? m->data[0] : 0,
                    class = version ? m->data[version < 3 ? 2 : 1] : 0;
     if (version < 1 || version > 4 || class > ST_H5_LAYOUT_VIRTUAL)
-        return damaged(header->file, "a layout that is not known", header->err);
+        return damaged(header->file, "unknown layout version or class", header->err);
     header->found = true;
     header->out->class = (enum st_h5_layout_class) class;
     header->out->at = ST_H5_UNWRITTEN;
@@ -198,8 +200,8 @@ static int read_layout(struct header *header, const struct message *m)
 
 /* ---- filters and fill values -------------------------------------------------------------------- */
 
-/* Each has a number, a name, flags, and values; version 2 leaves out the names of those of HDF5's own.
- */
+/* Each filter has a number, a name, flags, and values; version 2 omits the names of HDF5's own
+ * filters. */
 static int read_filters(struct header *header, const struct message *m)
 {
     struct st_h5_layout *out = header->out;
@@ -211,21 +213,21 @@ static int read_filters(struct header *header, const struct message *m)
     }
     for (uint32_t left = m->data[1]; left; left--) {
         if (at > m->size || m->size - at < 6)
-            return cut_short(header);
+            return truncated(header);
         const uint32_t id = st_u16(m->data + at);
         const bool named = version == 1 || id >= 256;
         if (named && m->size - at < 8)
-            return cut_short(header);
+            return truncated(header);
         const uint64_t name = named ? st_u16(m->data + at + 2) : 0;
         const uint64_t values = st_u16(m->data + at + (named ? 6 : 4));
         out->filters[out->filter_count++] = id;
         at += (named ? 8 : 6) + (version == 1 ? st_align(name, 8) : name) + 4 * values;
         at += version == 1 && values % 2 ? 4 : 0;
     }
-    return at <= m->size ? 0 : cut_short(header);
+    return at <= m->size ? 0 : truncated(header);
 }
 
-/* Versions differ in how they say whether there is a value; then follow its size and the value. */
+/* Versions differ in how they state whether there is a value; its size and the value follow. */
 static int read_fill(struct header *header, const struct message *m)
 {
     struct st_h5_layout *out = header->out;
@@ -241,12 +243,12 @@ static int read_fill(struct header *header, const struct message *m)
         defined = version == 3 ? (m->data[1] & FILL_DEFINED) != 0 : version == 1 || m->data[3];
     }
     if (defined && m->size < skip + 4)
-        return cut_short(header);
+        return truncated(header);
     const uint64_t fill = defined ? st_u32(m->data + skip) : 0;
     if (!fill || fill == UINT32_MAX || out->fill)
         return 0;
     if (fill > m->size - skip - 4)
-        return cut_short(header);
+        return truncated(header);
     out->fill = malloc(fill);
     if (!out->fill)
         return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
@@ -257,19 +259,20 @@ static int read_fill(struct header *header, const struct message *m)
 
 /* ---- groups ------------------------------------------------------------------------------------- */
 
-/* Many links lie in a heap, with an index of their names: both in the file, or neither. */
+/* Many links are in a heap with an index of their names; both must be inside the file, or neither
+ * exists. */
 static int check_links(struct header *header, const struct message *m)
 {
     const uint8_t flags = m->size >= 2 ? m->data[1] : 0;
     const uint64_t at = 2 + (flags & LINKS_ORDERED ? 8 : 0), count = flags & LINKS_BY_ORDER ? 3 : 2;
     if (m->size < at + 8 * count)
-        return cut_short(header);
+        return truncated(header);
     for (uint64_t k = 0; k < count && st_u64(m->data + at) != UINT64_MAX; k++) {
         const uint64_t address = st_u64(m->data + at + 8 * k);
         if (address >= header->file->size)
-            return damaged(header->file, "the links of a group lie outside of the file", header->err);
+            return damaged(header->file, "the links of a group are outside the file", header->err);
         const int rc = k ? st_h5_links_check_tree(header->file, header->base, address, header->err)
-                         : 0; /* first a heap, then trees of what is in it */
+                         : 0; /* first a heap, then trees of its contents */
         if (rc)
             return rc;
     }
@@ -278,7 +281,7 @@ static int check_links(struct header *header, const struct message *m)
 
 /* ---- types -------------------------------------------------------------------------------------- */
 
-/* An enumeration ends with a value for each name: the library copies them without a look at where the
+/* An enumeration ends with one value per name: the library copies them without checking where the
  * message ends. */
 static int check_type(struct header *header, const struct message *m)
 {
@@ -286,22 +289,22 @@ static int check_type(struct header *header, const struct message *m)
     if (m->shared || m->size < BASE + HEAD || (m->data[0] & 15) != CLASS_ENUMERATION)
         return 0;
     const uint64_t count = st_u16(m->data + 1), each = st_u32(m->data + BASE + 4);
-    return count * each <= m->size - BASE - HEAD ? 0 : cut_short(header);
+    return count * each <= m->size - BASE - HEAD ? 0 : truncated(header);
 }
 
 /* ---- messages ----------------------------------------------------------------------------------- */
 
-/* A message that lies elsewhere: in another header (a type with a name), or in a table. */
+/* A message that is stored elsewhere: in another header (a named type), or in a table. */
 static int check_shared(struct header *header, const struct message *m)
 {
     const uint32_t version = m->size >= 10 ? m->data[0] : 0;
     const bool in_table = version >= 2 && m->data[1] == 1;
     if (version < 1 || version > 3 || (version == 1 && m->size < 16))
-        return cut_short(header);
+        return truncated(header);
     if (in_table && header->shares)
         return 0;
     if (in_table || st_u64(m->data + (version == 1 ? 8 : 2)) >= header->file->size)
-        return damaged(header->file, "a message of an object header is said to lie where nothing is",
+        return damaged(header->file, "an object header refers to a shared message that does not exist",
                        header->err);
     return 0;
 }
@@ -321,7 +324,7 @@ static int read_message(struct header *header, const struct message *m)
     case MESSAGE_SYMBOL_TABLE:
         return m->size >= 16 ? st_h5_links_check(header->file, header->base, st_u64(m->data),
                                                  st_u64(m->data + 8), header->err)
-                             : cut_short(header);
+                             : truncated(header);
     case MESSAGE_LAYOUT:
         return header->found ? 0 : read_layout(header, m);
     case MESSAGE_FILTERS:
@@ -337,7 +340,7 @@ static int read_message(struct header *header, const struct message *m)
     }
 }
 
-/* `from` is where the messages stand in the file. */
+/* `from` is the offset of the messages in the file. */
 static int read_messages(struct header *header, const uint8_t *messages, uint64_t size, uint64_t from)
 {
     const uint64_t head = header->second ? (header->with_order ? 6 : 4) : 8;
@@ -349,7 +352,7 @@ static int read_messages(struct header *header, const uint8_t *messages, uint64_
                                         .data = data + head,
                                         .at = from + at + head};
         if (message.size > size - at - head)
-            return damaged(header->file, "a message of an object header is too long", header->err);
+            return damaged(header->file, "a message extends past its object header", header->err);
         const int rc = read_message(header, &message);
         if (rc)
             return rc;
@@ -358,12 +361,14 @@ static int read_messages(struct header *header, const uint8_t *messages, uint64_
     return 0;
 }
 
-/* A block that continues a header; in version 2 it has a mark in front and a checksum behind. */
+/* Reads a block that continues a header; in version 2 it begins with a signature and ends with a
+ * checksum. */
 static int read_block(struct header *header, uint64_t at, uint64_t size)
 {
     uint64_t from;
     if (++header->blocks > BLOCKS_MAX || size > BLOCK_MAX || !st_add(at, header->base, &from))
-        return damaged(header->file, "an object header without end", header->err);
+        return damaged(header->file, "an object header has too many or too large continuation blocks",
+                       header->err);
     uint8_t *block = malloc(size ? size : 1);
     if (!block)
         return st_fail(header->err, STOKER_ENOMEM, "%s: out of memory", header->file->path);
@@ -378,13 +383,13 @@ static int read_block(struct header *header, uint64_t at, uint64_t size)
     return rc;
 }
 
-/* Reads the first block, whose size stands in front of it. */
+/* Reads the first block, which is preceded by its size. */
 static int read_header(struct header *header, uint64_t at)
 {
-    uint8_t head[64] = {0}; /* the longest form of what is in front */
+    uint8_t head[64] = {0}; /* enough for the longest prefix */
     uint64_t from;
     if (!st_add(at, header->base, &from) || from > header->file->size)
-        return damaged(header->file, "an object header lies outside of the file", header->err);
+        return damaged(header->file, "an object header is outside the file", header->err);
     const uint64_t there =
         header->file->size - from < sizeof head ? header->file->size - from : sizeof head;
     int rc = st_held_read(header->file, from, head, there, header->err);
@@ -402,7 +407,7 @@ static int read_header(struct header *header, uint64_t at)
             size = size << 8 | head[place + i - 1];
         skip = place + width;
     } else if (head[0] != 1) {
-        return damaged(header->file, "an object header that is not known", header->err);
+        return damaged(header->file, "unknown version of an object header", header->err);
     }
     if (size > BLOCK_MAX)
         return damaged(header->file, "an object header is too large", header->err);
@@ -433,7 +438,7 @@ int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint
 {
     struct header header = {.file = file, .base = base, .err = err, .out = out, .shares = true};
     const int rc = read_all(&header, at);
-    return rc || header.found ? rc : damaged(file, "a data set without a layout", err);
+    return rc || header.found ? rc : damaged(file, "a data set has no layout", err);
 }
 
 int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares,

@@ -1,4 +1,4 @@
-/* object_header.h - what the object header of an HDF5 data set says about where its elements lie
+/* object_header.h - parses the object header of an HDF5 data set or group
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,38 +16,37 @@ enum st_h5_layout_class {
     ST_H5_LAYOUT_VIRTUAL, /* parts of other data sets */
 };
 enum {
-    ST_H5_REFERENCE = 16, /* bytes of an element of any length: how long it is, and where */
+    ST_H5_REFERENCE = 16, /* size of a variable-length element: its length and its location */
     ST_H5_FILTERS_MAX = 32,
 };
 
 struct st_h5_layout {
     enum st_h5_layout_class class;
-    /* In the file: the elements, or the root of the tree of chunks; ST_H5_UNWRITTEN: nowhere yet. */
+    /* Offset of the elements or of the root of the chunk tree; ST_H5_UNWRITTEN: not stored yet. */
     uint64_t at;
-    uint64_t size; /* of the elements: COMPACT, CONTIGUOUS */
-    bool external; /* they lie in other files */
+    uint64_t size; /* of the elements, for COMPACT and CONTIGUOUS */
+    bool external; /* the elements are in other files */
 
-    /* CHUNKED: */
-    bool tree; /* the index of the chunks is a tree of version 1; else nothing is said about where they
-                  lie */
+    /* For CHUNKED: */
+    bool tree; /* the chunk index is a tree of version 1; otherwise their locations are not known */
     int32_t ndim;
     uint64_t chunk[ST_DIMS_MAX + 1];
     uint64_t unit;   /* bytes of an element */
-    bool bare_edges; /* chunks that reach beyond the edge went through no filter */
+    bool bare_edges; /* chunks that extend past the edge are not filtered */
     uint32_t filter_count, filters[ST_H5_FILTERS_MAX]; /* in the order in which they were applied */
-    bool filters_unknown;                              /* there are others */
+    bool filters_unknown;                              /* there are unsupported ones */
 
-    uint8_t *fill; /* what stands where nothing was written, `fill_size` bytes; NULL: nothing was said */
+    uint8_t *fill; /* the fill value, `fill_size` bytes; NULL: none stated */
     uint32_t fill_size; /* the caller frees `fill` */
-    bool fill_unknown;  /* something was said that is not understood here */
+    bool fill_unknown;  /* there is one in an unsupported form */
 };
 
-/* Reads the header at `at`; this and all addresses in it count from `base`. */
+/* Reads the header at `at`, which is relative to `base`, as are all addresses in it. */
 int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
                       struct stoker_error *err);
-/* Whether the header of a data set or group can be left to the library, which follows addresses to
- * wherever they lead and reads behind the end of messages. `shares`: the file has a table of messages
- * that headers share. */
+/* Checks the header of a data set or group before the library reads it, since the library follows
+ * addresses without checks and reads past the end of messages. `shares`: the file has a table of shared
+ * messages. */
 int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares,
                        struct stoker_error *err);
 

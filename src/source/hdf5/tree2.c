@@ -1,9 +1,9 @@
 /* tree2.c - walks a B-tree of version 2 of an HDF5 file
  *
- * A node has 6 bytes ("BTIN", or "BTLF" at depth 0; version; kind), its records, and above depth 0 one
- * child more than records: an address, how many records the child has, and above depth 1 how many it has
- * with all below. These numbers take as many bytes as the largest that is possible, which follows from
- * the size of nodes. Checksums are left to the library, which looks at them before anything else.
+ * A node has a header of 6 bytes ("BTIN", or "BTLF" at depth 0; version; kind), its records, and above
+ * depth 0 one more child than records: an address, the child's number of records, and above depth 1 the
+ * number in its whole subtree. These numbers take as many bytes as the largest possible one, which
+ * follows from the node size. Checksums are left to the library, which verifies them first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,18 +21,16 @@ struct walk {
     st_h5_record *visit;
     void *context;
     uint32_t kind, record, count_width;
-    uint64_t node, bytes; /* the size of a node, and of those so far: they do not overlap */
-    uint32_t total_width[DEPTH_MAX + 1],
-        most[DEPTH_MAX + 1]; /* of nodes at each depth; how many records fit */
+    uint64_t node, bytes; /* the size of a node, and the total so far: nodes do not overlap */
+    uint32_t total_width[DEPTH_MAX + 1], most[DEPTH_MAX + 1]; /* per depth; most: records that fit */
     struct stoker_error *err;
 };
 
 static int damaged(const struct walk *walk, uint64_t at, const char *what)
 {
     return st_fail(walk->err, STOKER_ECORRUPT,
-                   "%s: an index of links or chunks is damaged: at byte %llu %s; fetch the file again, "
-                   "or copy what is "
-                   "left of it with h5repack",
+                   "%s: an index of links or chunks is damaged: byte %llu: %s; download the file again, "
+                   "or recover what is left of it with h5repack",
                    walk->file->path, (unsigned long long)at, what);
 }
 
@@ -44,7 +42,7 @@ static uint32_t width_of(uint64_t most)
     return width;
 }
 
-/* How many records a node of each depth can have; false where there can be none. */
+/* Computes how many records fit into a node of each depth; false if none. */
 static bool plan(struct walk *walk, uint32_t depth)
 {
     uint64_t total = walk->most[0] = (uint32_t)((walk->node - NODE_HEAD - SUM) / walk->record);
@@ -81,7 +79,7 @@ static int walk_body(struct walk *walk, const uint8_t *body, uint64_t at, uint64
 {
     int rc = 0;
     if (memcmp(body, depth ? "BTIN" : "BTLF", 4) || body[5] != walk->kind)
-        return damaged(walk, at, "a node should stand, and does not");
+        return damaged(walk, at, "expected a tree node");
     for (uint64_t i = 0; i < count && !rc; i++) {
         const uint64_t place = NODE_HEAD + i * walk->record;
         rc = walk->visit(walk->context, walk->kind, body + place, walk->record, at + place, walk->err);
@@ -95,11 +93,10 @@ static int walk_node(struct walk *walk, uint64_t address, uint64_t count, uint32
     const struct st_held *file = walk->file;
     uint64_t at;
     if (!st_add(walk->base, address, &at) || at > file->size || file->size - at < walk->node)
-        return damaged(walk, at, "a node should stand, which is outside of the file");
+        return damaged(walk, at, "a node is outside the file");
     walk->bytes += walk->node;
     if (count > walk->most[depth] || walk->bytes > file->size)
-        return damaged(walk, at,
-                       "a node is said to have more records than it can have, or to be there again");
+        return damaged(walk, at, "a node states more records than fit, or was visited before");
     uint8_t *body = malloc(walk->node);
     int rc = body ? st_held_read(file, at, body, walk->node, walk->err)
                   : st_fail(walk->err, STOKER_ENOMEM, "%s: out of memory", file->path);
@@ -116,7 +113,7 @@ int st_h5_tree2_walk(const struct st_held *file, uint64_t base, uint64_t address
     uint8_t head[HEAD];
     uint64_t at;
     if (!st_add(base, address, &at) || at > file->size || file->size - at < HEAD)
-        return damaged(&walk, at, "it should begin, which is outside of the file");
+        return damaged(&walk, at, "the tree's header is outside the file");
     const int rc = st_held_read(file, at, head, sizeof head, err);
     if (rc)
         return rc;
@@ -127,6 +124,6 @@ int st_h5_tree2_walk(const struct st_held *file, uint64_t base, uint64_t address
     walk.record = st_u16(head + 10);
     if (memcmp(head, "BTHD", 4) || walk.node < NODE_LEAST || walk.node > NODE_MOST || !walk.record ||
         depth > DEPTH_MAX || !plan(&walk, depth))
-        return damaged(&walk, at, "its head cannot be so");
+        return damaged(&walk, at, "the tree's header is invalid");
     return root == UINT64_MAX && !count ? 0 : walk_node(&walk, root, count, depth);
 }

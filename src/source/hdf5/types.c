@@ -1,9 +1,10 @@
-/* types.c - types of HDF5 elements, and what they are to a sample
+/* types.c - converts types of HDF5 elements to fields
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/hdf5/inside.h"
+#include "source/hdf5/types.h"
 
+#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,8 +42,8 @@ static bool is_bool(hid_t type)
     return yes;
 }
 
-/* What elements of the type are; false where only a conversion by the library would make numbers of
- * them. */
+/* Describes the elements of a type; false if only a conversion by the library would turn them into
+ * numbers. */
 static bool element_of(hid_t type, struct st_element *out)
 {
     const size_t size = H5Tget_size(type);
@@ -81,7 +82,7 @@ static bool element_of(hid_t type, struct st_element *out)
     }
 }
 
-/* A type whose elements are arrays adds their dimensions to the shape. */
+/* A type of array elements adds its dimensions to the shape. */
 static bool element_of_array(hid_t type, struct st_element *out, struct st_shape *shape)
 {
     hsize_t dims[H5S_MAX_RANK];
@@ -103,7 +104,7 @@ static int unsupported(const struct st_held *file, const char *name, const char 
     return st_fail(err, STOKER_EUNSUPPORTED, "%s: %s: %s", file->path, name, what);
 }
 
-/* Strings and sequences of any length. */
+/* Variable-length strings and sequences. */
 static int open_variable(struct st_h5_array *array, const struct st_held *file,
                          const struct st_field_wish *wish, const struct st_shape *shape, hid_t type,
                          struct stoker_error *err)
@@ -111,12 +112,12 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
     struct st_field *field = &array->rows.field;
     const bool string = H5Tget_class(type) == H5T_STRING;
     if (shape->ndim != 1)
-        return unsupported(file, wish->name, "a row has several strings or sequences; one is the most",
-                           err);
+        return unsupported(file, wish->name,
+                           "a row has several strings or sequences; at most one is supported", err);
     *field = (struct st_field){
         .name = wish->name, .kind = string ? ST_FIELD_TEXT : ST_FIELD_ARRAY, .ndim = 1, .shape = {-1}};
     array->variable = true;
-    array->unit = ST_H5_REFERENCE; /* what H5Tget_size tells is its size in memory */
+    array->unit = ST_H5_REFERENCE; /* H5Tget_size returns its size in memory */
     array->rows.count = shape->sizes[0];
     array->rows.row_bytes = ST_H5_REFERENCE;
     array->rows.element = (struct st_element){'S', 1, false};
@@ -130,7 +131,8 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
         const struct st_shape row = {2, {1, 1}};
         const struct st_field_wish plain = {.name = wish->name, .typed = true, .kind = ST_FIELD_ARRAY};
         if (!known || st_rows_init(&one, &array->rows.element, &row, &plain, wish->name, err))
-            return unsupported(file, wish->name, "sequences of this type are not supported", err);
+            return unsupported(file, wish->name,
+                               "variable-length sequences of this type are not supported", err);
         field->dtype = one.field.dtype;
     }
     const bool bytes = string || field->dtype == STOKER_U8;
@@ -167,15 +169,15 @@ int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
             array->type = native;
             array->unit = element.size;
             array->way = ST_H5_LIBRARY;
-            array->reason = "numbers of an odd kind";
+            array->reason = "a non-standard number format";
         } else if (native >= 0) {
             H5Tclose(native);
         }
     }
     if (!known)
-        return unsupported(
-            file, wish->name,
-            "this type is not supported; numbers, bool, enumerations, strings and arrays of them are",
-            err);
+        return unsupported(file, wish->name,
+                           "this type is not supported; supported are numbers, bool, enumerations, "
+                           "strings and arrays of them",
+                           err);
     return st_rows_init(&array->rows, &element, shape, wish, where, err);
 }
