@@ -107,8 +107,8 @@ def test_urls_in_tables(www, url, proxy):
         answer = read(table(f"{proxy}/{fault}"), fields=FIELDS)
         if not tap.ok(gist(answer) == local, f"all are right in spite of: {fault}"):
             tap.note(answer)
-    for fault, want in (("down", "503; gave up"), ("huge", "how large"),
-                        ("two", "changed on the server"), ("hang", "gave up after all the time")):  # fmt: skip
+    for fault, want in (("down", "503; gave up"), ("huge", "does not report the object's size"),
+                        ("two", "changed on the server"), ("hang", "gave up after the time limit")):  # fmt: skip
         answer = read(table(f"{proxy}/{fault}"), fields=FIELDS, remote_ms=1500)
         tap.ok(answer["bad"] and want in answer["error"], f"{fault}: {answer['error'][:120]}")
     rows = [f"{url}/in/a.bin", f"{url}/none.bin", f"{url}/in/a b", "s3://x", f"{url}/{'x' * 5000}"]

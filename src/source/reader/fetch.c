@@ -1,4 +1,4 @@
-/* fetch.c - reads one sample here and now
+/* fetch.c - reads one sample synchronously
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,17 +15,17 @@
 
 static int too_large(const char *path, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_ELIMIT, "%s: larger than 4 GiB, too large for a sample", path);
+    return st_fail(err, STOKER_ELIMIT, "%s: exceeds the limit of 4 GiB for a sample", path);
 }
 
-/* Reads up to `wanted` bytes from `offset` on, or to the end of the file. */
+/* Reads up to `wanted` bytes at `offset`, or to the end of the file. */
 static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hint, const char *path,
                       struct st_buffer *buffer, struct stoker_error *err)
 {
     uint64_t used = 0, room = wanted < size_hint ? wanted : size_hint;
     while (used < wanted) {
         if (used >= room)
-            room = used + used / 2 + 4096; /* the file is longer than it said */
+            room = used + used / 2 + 4096; /* the file is longer than fstat reported */
         if (room > ST_SAMPLE_MAX)
             return too_large(path, err);
         buffer->size = used;
@@ -41,7 +41,7 @@ static int read_range(int fd, uint64_t offset, uint64_t wanted, uint64_t size_hi
             break;
         used += got > 0 ? (uint64_t)got : 0;
         if (used == size_hint && size_hint)
-            break; /* as long as fstat said: no need to ask for the end */
+            break; /* the size that fstat reported: no need to check for the end */
     }
     buffer->size = used;
     return 0;
@@ -61,7 +61,8 @@ static int read_extent(int fd, const struct st_extent *extent, struct st_buffer 
     const uint64_t left = extent->offset < size ? size - extent->offset : 0;
     const int rc = read_range(fd, extent->offset, extent->length, left, extent->path, buffer, err);
     if (!rc && extent->length != ST_WHOLE_FILE && buffer->size < extent->length)
-        return st_fail(err, STOKER_EIO, "%s: ends %llu bytes before the end of its sample", extent->path,
+        return st_fail(err, STOKER_EIO,
+                       "%s: ends %llu bytes before the end of the sample: it is truncated", extent->path,
                        (unsigned long long)(extent->length - buffer->size));
     return rc;
 }
@@ -94,7 +95,7 @@ int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct st
         return fetch_remote(extent, buffer, err);
     if (extent->fd)
         return read_extent(extent->fd, extent, buffer, err);
-    do /* not to wait for ever where somebody put a pipe */
+    do /* O_NONBLOCK: opening a pipe would block forever */
         fd = open(extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
@@ -109,7 +110,7 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
 {
     const uint64_t count = st_dataset_count(data);
     if (sample >= count)
-        return st_fail(err, STOKER_EINVAL, "sample %llu: the data set has only %llu",
+        return st_fail(err, STOKER_EINVAL, "sample %llu: out of range, the data set has %llu samples",
                        (unsigned long long)sample, (unsigned long long)count);
     out->fd = 0;
     out->remote = NULL;

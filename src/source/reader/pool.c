@@ -1,8 +1,8 @@
 /* pool.c - threads that each read one sample at a time
  *
- * Many more than cores: they wait for the store, not for the CPU. The first is started when there is
- * something to read ahead, and each starts or wakes the next when it finds more, so that a store which
- * is in memory never has any.
+ * There are many more threads than cores, since they wait for the store, not for the CPU. The first is
+ * started when there is something to read ahead, and each starts or wakes the next when it finds more,
+ * so that data in memory never cause any threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ enum { POOL_MAX = 64 };
 struct pool {
     pthread_cond_t work;
     uint32_t wanted, count, idle;
-    bool starting, failed; /* one is being started; no more can be had */
+    bool starting, failed; /* one is being started; no more can be started */
     pthread_t threads[POOL_MAX];
 };
 
@@ -27,7 +27,7 @@ static bool may_start(const struct pool *pool)
     return !pool->idle && !pool->starting && !pool->failed && pool->count < pool->wanted;
 }
 
-/* With the lock held; who starts one by one drops it meanwhile. */
+/* Call with the lock held; with `drop` it is released while the thread is being started. */
 static void start_thread(struct st_reader *reader, bool drop)
 {
     struct pool *pool = reader->engine_state;
@@ -38,11 +38,11 @@ static void start_thread(struct st_reader *reader, bool drop)
     if (drop)
         pthread_mutex_lock(&reader->lock);
     pool->starting = false;
-    pool->failed = failed != 0; /* those that there are have to do, or else the callers */
+    pool->failed = failed != 0; /* the existing threads, or the callers, do the work */
     pool->count += !failed;
 }
 
-/* There is more than this thread will read now. */
+/* Wakes or starts another thread: there is more to read than this one takes. */
 static void share(struct st_reader *reader)
 {
     struct pool *pool = reader->engine_state;
@@ -59,13 +59,14 @@ static void read_berth(struct st_reader *reader, struct st_berth *berth)
                              &berth->err));
 }
 
-/* Reads it, or has it read meanwhile where it is on a server; returns another that was taken with it. */
+/* Reads the berth, or starts a request if it is on a server; returns another berth that was taken with
+ * it. */
 static struct st_berth *serve(struct st_reader *reader, struct st_berth *berth)
 {
     struct st_berth *left = NULL;
     if (reader->remote && st_ring_send(reader, berth, &left))
         return left;
-    if (reader->remote) { /* this one waits: the next is for another thread */
+    if (reader->remote) { /* this thread will block: leave the next berth to another */
         pthread_mutex_lock(&reader->lock);
         if (st_ring_ready(reader))
             share(reader);
@@ -79,7 +80,7 @@ static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
     struct pool *pool = reader->engine_state;
-    st_thread_stand_back(); /* as those do whom it feeds */
+    st_thread_stand_back(); /* like the workers that it serves */
     pthread_mutex_lock(&reader->lock);
     while (!reader->closing) {
         struct st_berth *berth = st_ring_take(reader);
@@ -126,7 +127,7 @@ static void pool_forget(struct st_reader *reader)
     reader->engine_state = NULL;
 }
 
-/* Who started a thread has a lower number than that: joined one by one, none is left out. */
+/* A thread is always started by one with a lower number: joining them in order misses none. */
 static void pool_close(struct st_reader *reader)
 {
     struct pool *pool = reader->engine_state;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By URL: 5,000 requests a second, of which each takes 30 ms and some for its way, are 150 at once and more. */
+/* By URL: 5,000 requests per second of more than 30 ms each are more than 150 at once. */
 enum { DEPTH_LOCAL = 64, DEPTH_REMOTE = 320 };
 enum { DEPTH_MAX = 65536, WAKE_MAX = 16 };
 
@@ -17,10 +17,10 @@ enum { DEPTH_MAX = 65536, WAKE_MAX = 16 };
 
 static int cancelled(struct stoker_error *err)
 {
-    return st_fail(err, STOKER_ECANCELED, "reading was stopped");
+    return st_fail(err, STOKER_ECANCELED, "reading was cancelled");
 }
 
-/* Reads a ticket that this caller has claimed. */
+/* Reads a ticket that the caller has claimed. */
 static int read_here(struct st_reader *reader, struct st_berth *berth, uint64_t ticket,
                      struct st_buffer *own, struct st_bytes *out, struct stoker_error *err)
 {
@@ -32,7 +32,7 @@ static int read_here(struct st_reader *reader, struct st_berth *berth, uint64_t 
     return rc;
 }
 
-/* Takes over what the engine has read. */
+/* Takes the result of the engine. */
 static int take_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
                      struct stoker_error *err)
 {
@@ -64,7 +64,7 @@ int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buff
         if (!st_turn_is(turn, ticket, ST_BERTH_FREE)) {
             if (!st_ring_await(reader, berth, turn))
                 break;
-        } else if (st_ring_claim(reader, berth, turn, !own)) { /* waiting for the engine takes longer */
+        } else if (st_ring_claim(reader, berth, turn, !own)) { /* faster than waiting for the engine */
             return read_here(reader, berth, ticket, own, out, err);
         }
     }
@@ -94,7 +94,7 @@ void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_accoun
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* The engine is woken for so many berths at once. */
+/* The engine is woken when this many berths are free. */
 static uint32_t wake_at(uint32_t limit) { return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8; }
 
 void st_reader_limit(struct st_reader *reader, uint32_t tickets)
@@ -156,28 +156,29 @@ void st_reader_stop(struct st_reader *reader)
 static int wanted_engine(enum st_reader_engine *engine, struct stoker_error *err)
 {
     static const char *const names[] = {"auto", "uring", "pool", "inline"};
-    const char *wish = *engine == ST_READER_AUTO ? getenv("STOKER_READER") : NULL;
-    if (!wish || !*wish)
+    const char *name = *engine == ST_READER_AUTO ? getenv("STOKER_READER") : NULL;
+    if (!name || !*name)
         return 0;
     for (int i = 0; i < 4; i++)
-        if (!strcmp(wish, names[i])) {
+        if (!strcmp(name, names[i])) {
             *engine = (enum st_reader_engine)i;
             return 0;
         }
-    return st_fail(err, STOKER_EINVAL, "STOKER_READER=%s: expected auto, uring, pool or inline", wish);
+    return st_fail(err, STOKER_EINVAL, "STOKER_READER=%s: expected auto, uring, pool or inline", name);
 }
 
-/* In memory, on a server, or (neither) in files: as the first sample is, so are all, but that a table
- * may name files and URLs. */
-static void look_where(const struct stoker_dataset *data, bool *memory, bool *remote)
+/* Determines whether samples are in memory, on a server or (neither) in files. The first sample is
+ * representative, except that a table may list both files and URLs. */
+static void find_storage(const struct stoker_dataset *data, bool *memory, bool *remote)
 {
-    enum { LOOKS = 16 };
+    enum { SAMPLES_CHECKED = 16 };
     struct st_extent extent;
     const uint64_t count = data->source->locate ? st_dataset_count(data) : 0;
     *memory = *remote = false;
-    for (uint64_t i = 0; i < LOOKS && i < count; i++) {
+    for (uint64_t i = 0; i < SAMPLES_CHECKED && i < count; i++) {
         const bool known =
-            !st_locate(data, count / LOOKS * i + count % LOOKS * i / LOOKS, &extent, NULL);
+            !st_locate(data, count / SAMPLES_CHECKED * i + count % SAMPLES_CHECKED * i / SAMPLES_CHECKED,
+                       &extent, NULL);
         *memory = *memory || (known && i == 0 && extent.memory);
         *remote = *remote || (known && !extent.memory && (extent.remote || extent.objects));
     }
@@ -186,7 +187,7 @@ static void look_where(const struct stoker_dataset *data, bool *memory, bool *re
 uint32_t st_reader_depth(const struct stoker_dataset *data)
 {
     bool memory, remote;
-    look_where(data, &memory, &remote);
+    find_storage(data, &memory, &remote);
     return remote ? DEPTH_REMOTE : DEPTH_LOCAL;
 }
 
@@ -211,7 +212,7 @@ static int choose_engine(struct st_reader *reader, enum st_reader_engine engine,
     if (rc)
         return rc;
     reader->name = "inline";
-    look_where(reader->data, &reader->memory, &reader->remote);
+    find_storage(reader->data, &reader->memory, &reader->remote);
     if (reader->memory) {
         reader->name = "memory";
         return 0;
@@ -221,15 +222,15 @@ static int choose_engine(struct st_reader *reader, enum st_reader_engine engine,
     if (engine == ST_READER_POOL || !reader->data->source->locate || reader->remote)
         return open_engine(reader, &st_engine_pool, err);
 #if ST_HAVE_URING
-    const int failed = open_engine(reader, &st_engine_uring, &reader->refused);
+    const int failed = open_engine(reader, &st_engine_uring, &reader->no_uring);
     if (failed && engine == ST_READER_URING && err)
-        *err = reader->refused;
+        *err = reader->no_uring;
     if (!failed || engine == ST_READER_URING)
         return failed;
 #else
     if (engine == ST_READER_URING)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "io_uring: this build has none; use the pool of threads");
+                       "STOKER_READER=uring: this build has no liburing; use pool");
 #endif
     return open_engine(reader, &st_engine_pool, err);
 }
@@ -238,7 +239,7 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
                    uint32_t depth, struct stoker_error *err)
 {
     if (depth == 0 || depth > DEPTH_MAX)
-        return st_fail(err, STOKER_EINVAL, "a read-ahead of %u samples: expected 1 to %d", depth,
+        return st_fail(err, STOKER_EINVAL, "read-ahead of %u samples: expected 1 to %d", depth,
                        DEPTH_MAX);
     struct st_reader *reader = st_calloc(1, sizeof *reader);
     struct st_berth *berths = st_calloc(depth, sizeof *berths);
@@ -274,7 +275,7 @@ void st_reader_close(struct st_reader *reader)
 {
     if (!reader)
         return;
-    /* In a forked child there are no threads to join, and the lock may be held for ever. */
+    /* In a forked child there are no threads to join, and the lock may stay locked forever. */
     const bool own = reader->owner == getpid();
     if (own)
         st_reader_stop(reader);
@@ -302,8 +303,8 @@ void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out)
     pthread_mutex_lock(&reader->lock);
     *out = reader->stats;
     out->engine = reader->name;
-    /* Which engine it is matters to nobody before it reads. */
-    out->note = reader->refused.code && reader->stats.ahead ? reader->refused.message : NULL;
+    /* The engine only matters once it reads. */
+    out->note = reader->no_uring.code && reader->stats.ahead ? reader->no_uring.message : NULL;
     pthread_mutex_unlock(&reader->lock);
 }
 

@@ -1,9 +1,9 @@
-/* reader.h - brings the bytes of samples to the workers that decode them
+/* reader.h - fetches the bytes of samples for the workers that decode them
  *
- * Work is numbered by tickets 0, 1, 2, ... Who asks for a ticket whose bytes are in memory reads them
- * itself. Where the store makes readers sleep, an engine reads ahead of them, up to `depth` tickets in
- * flight or ready, whatever the number of workers, so that a slow store delays nobody as long as it is
- * asked early enough. Three engines: io_uring, a pool of threads that pread, and none (inline).
+ * Work is numbered by tickets 0, 1, 2, ... If a ticket's bytes are in memory, its worker reads them
+ * itself. If reads block, an engine reads ahead, with up to `depth` tickets in flight or ready,
+ * independent of the number of workers, so that a slow store delays nobody as long as requests are early
+ * enough. There are three engines: io_uring, a pool of threads that call pread, and none (inline).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,65 +16,67 @@ struct st_reader;
 
 enum st_reader_engine { ST_READER_AUTO, ST_READER_URING, ST_READER_POOL, ST_READER_INLINE };
 
-/* Which sample a ticket stands for. Called by the reader's threads. */
+/* Maps a ticket to a sample. Called by the reader's threads. */
 typedef uint64_t st_reader_plan(void *context, uint64_t ticket);
 
-/* `depth` is at least the number of workers plus one. STOKER_READER=uring|pool|inline overrides AUTO.
- * AUTO takes memory and inline sources as they are, files by io_uring where the kernel allows, else the
- * pool; sources with `read` always by the pool. */
+/* `depth` must be at least the number of workers plus one. STOKER_READER=uring|pool|inline overrides
+ * AUTO. With AUTO, sources in memory need no engine; files are read by io_uring if the kernel allows it,
+ * otherwise by the pool; sources with `read` are always read by the pool. */
 int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
                    uint32_t depth, struct stoker_error *err);
-/* How many samples to read ahead where nobody says: more by URL, where a request takes its time whatever its size. */
+/* The default number of samples to read ahead: more by URL, where latency dominates. */
 uint32_t st_reader_depth(const struct stoker_dataset *data);
-/* Before the first epoch: the engine reads ahead even of a store that is in memory, for callers who take
- * many tickets at once and have CPUs to spare. */
+/* To be called before the first epoch: the engine then reads ahead even if reads do not block, for
+ * callers that take many tickets at once and have CPUs to spare. */
 void st_reader_eager(struct st_reader *reader);
-/* At most so many bytes are read ahead: being read, ready, lent, or kept as empty buffers. What a read
- * will need is guessed from the largest lately; the first one goes alone. It bounds the engine only: a
- * caller whose ticket was not read ahead reads it itself, so that any budget is enough. Default: no
- * bound. `account` (may be NULL) counts them. Before the first epoch. */
+/* Limits the bytes that are read ahead: being read, ready, lent, or kept as empty buffers. The size of a
+ * read is estimated from the largest recent one; the first read runs alone. This limits the engine only:
+ * a caller whose ticket was not read ahead reads it itself, so any budget is sufficient. Default:
+ * unlimited. `account` (may be NULL) counts the bytes. To be called before the first epoch. */
 void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
-/* From now on no more than so many tickets are read ahead: fewer than it was opened with, or as many. Any time. */
+/* Limits the number of tickets that are read ahead, up to the depth that the reader was opened with. Any
+ * time. */
 void st_reader_limit(struct st_reader *reader, uint32_t tickets);
-/* Whether that kept the engine from reading on since this was asked last. */
+/* Whether that limit has held the engine back since the last call. */
 bool st_reader_was_held(struct st_reader *reader);
-/* Begins an epoch of tickets [0, count). The one before must be stopped. */
+/* Starts an epoch of tickets [0, count). The previous one must be stopped. */
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
                     struct stoker_error *err);
-/* Waits until the ticket's bytes are there; each ticket is asked for once, by any thread, roughly in
- * order. The bytes stay until st_reader_done(ticket). On failure the ticket is done already. After
- * st_reader_cancel it answers STOKER_ECANCELED. */
+/* Waits for the ticket's bytes; each ticket is requested once, by any thread, roughly in order. The
+ * bytes stay valid until st_reader_done(ticket). On failure the ticket is already done. After
+ * st_reader_cancel it returns STOKER_ECANCELED. */
 int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
                   struct stoker_error *err);
-/* The same for one who holds one ticket at a time: what it reads itself goes to a buffer of its own,
- * which it keeps from ticket to ticket. `*out` is valid until that buffer is used again or
- * st_reader_done. */
+/* The same for a caller that holds one ticket at a time: what it reads itself goes into its own buffer,
+ * which it reuses. `*out` is valid until that buffer is used again or st_reader_done. */
 int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buffer *own,
                        struct st_bytes *out, struct stoker_error *err);
 void st_reader_done(struct st_reader *reader, uint64_t ticket);
-/* Wakes every waiting get. Any thread. */
+/* Wakes all callers of st_reader_get. Any thread. */
 void st_reader_cancel(struct st_reader *reader);
-/* Ends the epoch: cancels, and returns when no read is in flight. No thread may be inside get. */
+/* Ends the epoch: cancels, and returns when no read is in flight. No thread may be in st_reader_get. */
 void st_reader_stop(struct st_reader *reader);
-void st_reader_close(struct st_reader *reader); /* NULL is fine */
+void st_reader_close(struct st_reader *reader); /* NULL is allowed */
 
-/* Whether samples lie in memory already, so that nothing is read. */
+/* Whether samples are already in memory, so that nothing is read. */
 bool st_reader_in_memory(const struct st_reader *reader);
 
 struct st_reader_stats {
     const char *engine;
-    const char *note; /* why it is not a better one; NULL: it is the best, or nothing was read ahead */
-    uint64_t ahead;   /* samples that the engine read */
-    uint64_t in_flight_max;                  /* of them at once */
-    uint64_t buffer_bytes, buffer_bytes_max; /* what the budget bounds: now, and the most so far */
+    const char
+        *note; /* why it is not a faster one; NULL: it is the fastest, or nothing was read ahead */
+    uint64_t ahead;   /* samples read by the engine */
+    uint64_t in_flight_max;                  /* the most at once */
+    uint64_t buffer_bytes, buffer_bytes_max; /* bytes limited by the budget: now, and the most so far */
 };
 void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
 
-/* Reads one sample here and now, without a reader: for substitutes and single samples. `*out` lies in
- * `buffer` or in the source's own memory. */
+/* Reads one sample synchronously, without a reader: for substitutes and single samples. `*out` is in
+ * `buffer` or in the source's memory. */
 int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
                    struct st_bytes *out, struct stoker_error *err);
-/* The same; where `cancel` (NULL: never) becomes true, a read by URL ends with STOKER_ECANCELED at once. */
+/* The same; if `cancel` (NULL: never) becomes true, a read by URL fails at once with
+ * STOKER_ECANCELED. */
 int st_read_until(struct stoker_dataset *data, uint64_t sample, const atomic_bool *cancel,
                   struct st_buffer *buffer, struct st_bytes *out, struct stoker_error *err);
 

@@ -1,10 +1,10 @@
-/* ring.c - who reads which ticket, when reading ahead pays, and how much of it there may be
+/* ring.c - decides who reads which ticket, when to read ahead, and how much
  *
- * Reading ahead takes a CPU's time and the cache of the worker that decodes: it pays only where the
- * store makes readers sleep. So each caller reads for itself at first, and watches whether it slept. The
- * sum `waiting` rises by SLEPT with each read that did and falls by one with each that did not; reading
- * ahead begins at AHEAD and ends at BACK, so that one read in SLEPT is enough to keep it up. At 0 nobody
- * even looks, until a read takes long.
+ * Reading ahead costs CPU time and the cache locality of the worker that decodes, so it pays only if
+ * reads block. So each caller first reads for itself and observes whether it slept. The counter
+ * `waiting` rises by SLEPT with each read that slept and falls by one with each that did not; reading
+ * ahead starts at AHEAD and stops at BACK, so that one sleeping read in SLEPT is enough to sustain it.
+ * At 0 reads are not even observed, until one takes long.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,14 +19,14 @@ enum {
     AHEAD = 128,
     BACK = 32,
     MOST = 256,
-    AT_START = 64, /* of an epoch: the first read that sleeps is enough */
-    ALERT = 32,    /* a read took long: watch so many */
+    AT_START = 64, /* at the start of an epoch: one read that sleeps is enough */
+    ALERT = 32,    /* a read took long: observe this many */
 };
 #define LONG_READ_NS 50000u
-/* Buffers smaller than this are never too large. */
+/* Smaller buffers are never considered oversized. */
 #define SMALL_BUFFER (1u << 20)
 
-/* ---- does the store make readers wait? ----------------------------------------------------------- */
+/* ---- whether reads block ---------------------------------------------------------------------- */
 
 long st_times_slept(void)
 {
@@ -47,7 +47,7 @@ static void set_ahead(struct st_reader *reader, bool ahead)
 
 void st_ring_watch(struct st_reader *reader, bool slept)
 {
-    /* Load and store apart: a step that another thread overwrites does no harm. */
+    /* Separate load and store: losing an update to another thread is harmless. */
     const int32_t before = atomic_load_explicit(&reader->waiting, memory_order_relaxed);
     if (!reader->engine || reader->eager || (!slept && before == 0))
         return;
@@ -64,7 +64,7 @@ static void note_size(struct st_reader *reader, uint64_t ticket, uint64_t bytes)
     const uint64_t largest = atomic_load_explicit(&reader->largest, memory_order_relaxed);
     if (bytes > largest)
         atomic_store_explicit(&reader->largest, bytes, memory_order_relaxed);
-    else if (ticket % 64 == 0) /* what was large once is forgotten */
+    else if (ticket % 64 == 0) /* let an old maximum decay */
         atomic_store_explicit(&reader->largest, largest - largest / 64, memory_order_relaxed);
 }
 
@@ -94,14 +94,14 @@ int st_ring_read(struct st_reader *reader, uint64_t ticket, struct st_buffer *bu
 
 /* ---- the budget ---------------------------------------------------------------------------------- */
 
-/* What a read of unknown size is taken to need: as much as the largest lately, and all that there is
+/* Estimates what a read of unknown size needs: as much as the largest recent one, and the whole budget
  * before the first. */
 static uint64_t expected(const struct st_reader *reader)
 {
     const uint64_t largest = atomic_load_explicit(&reader->largest, memory_order_relaxed);
     if (!largest)
         return reader->budget == UINT64_MAX ? 0 : reader->budget;
-    return largest + largest / 4 + 4096; /* what st_buffer_reserve takes for it */
+    return largest + largest / 4 + 4096; /* what st_buffer_reserve would allocate */
 }
 
 static bool fits(const struct st_reader *reader)
@@ -110,7 +110,7 @@ static bool fits(const struct st_reader *reader)
            (reader->charged < reader->budget && expected(reader) <= reader->budget - reader->charged);
 }
 
-/* What the berth's buffer takes, and what it is guessed to grow by. */
+/* Charges the berth's buffer and its estimated growth to the budget. */
 static void charge(struct st_reader *reader, struct st_berth *berth, uint64_t guess)
 {
     reader->charged += berth->buffer.capacity + guess - berth->charge;
@@ -122,8 +122,8 @@ static void charge(struct st_reader *reader, struct st_berth *berth, uint64_t gu
         reader->stats.buffer_bytes_max = reader->stats.buffer_bytes;
 }
 
-/* A buffer for the berth, the one used last. */
-static void equip(struct st_reader *reader, struct st_berth *berth)
+/* Gives the berth a buffer, the most recently used one. */
+static void assign_buffer(struct st_reader *reader, struct st_berth *berth)
 {
     if (reader->spares && !berth->buffer.data) {
         berth->buffer = reader->spare[--reader->spares];
@@ -135,8 +135,8 @@ static void equip(struct st_reader *reader, struct st_berth *berth)
     charge(reader, berth, need > berth->buffer.capacity ? need - berth->buffer.capacity : 0);
 }
 
-/* Takes the buffer back; what the budget has no room for is freed. */
-static void strip(struct st_reader *reader, struct st_berth *berth)
+/* Takes the buffer back; frees it if it does not fit into the budget. */
+static void reclaim_buffer(struct st_reader *reader, struct st_berth *berth)
 {
     struct st_buffer buffer = berth->buffer;
     berth->buffer = (struct st_buffer){0};
@@ -154,7 +154,7 @@ static void strip(struct st_reader *reader, struct st_berth *berth)
 
 /* ---- berths -------------------------------------------------------------------------------------- */
 
-/* After a move that was made without the lock. */
+/* After a state change made without the lock. */
 static void tell_waiters(struct st_reader *reader, struct st_berth *berth)
 {
     if (!atomic_load(&berth->waiters))
@@ -164,14 +164,14 @@ static void tell_waiters(struct st_reader *reader, struct st_berth *berth)
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* After one that was made with it. */
+/* After a state change made with the lock held. */
 static void announce(struct st_berth *berth)
 {
     if (atomic_load(&berth->waiters))
         pthread_cond_broadcast(&berth->moved);
 }
 
-/* Whose turn it is after this one. */
+/* The turn that follows this one. */
 static uint64_t next_turn(const struct st_reader *reader, uint64_t turn)
 {
     return st_turn(st_turn_ticket(turn) + (st_turn_passed(turn) + 1) * reader->depth, ST_BERTH_FREE);
@@ -191,7 +191,7 @@ bool st_ring_ready(struct st_reader *reader)
         }
         if (ticket < reader->next && reader->next >= st_turn_ticket(next_turn(reader, turn)))
             return false; /* the ring is full */
-        /* Callers are further on; a ticket that they left out they will read themselves. */
+        /* Callers are ahead of the engine; they will read tickets that it skips themselves. */
         if (ticket > reader->next)
             reader->next = ticket - reader->depth;
     }
@@ -205,9 +205,9 @@ struct st_berth *st_ring_take(struct st_reader *reader)
         uint64_t turn = atomic_load(&berth->turn);
         if (!st_turn_is(turn, reader->next, ST_BERTH_FREE) ||
             !atomic_compare_exchange_strong(&berth->turn, &turn, turn + 1))
-            continue; /* a caller of get was faster, or passed by */
+            continue; /* a caller of get was faster, or passed this berth */
         reader->next++;
-        equip(reader, berth);
+        assign_buffer(reader, berth);
         reader->filled++;
         reader->stats.ahead++;
         if (++reader->in_flight > reader->stats.in_flight_max)
@@ -217,7 +217,8 @@ struct st_berth *st_ring_take(struct st_reader *reader)
     return NULL;
 }
 
-/* The last read in flight may be all that keeps the reader open: nothing of it is touched behind the lock. */
+/* The last read in flight may be all that keeps the reader open: the reader must not be accessed after
+ * unlocking. */
 void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
 {
     const bool first = !atomic_load_explicit(&reader->largest, memory_order_relaxed);
@@ -232,12 +233,12 @@ void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
     if (--reader->in_flight == 0)
         pthread_cond_broadcast(&reader->quiet);
     if (first && st_ring_ready(reader))
-        reader->engine->wake(reader); /* how much samples take is known now */
+        reader->engine->wake(reader); /* the size of samples is known now */
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* The engine did not come to this ticket: perhaps it sleeps. */
-static void prod(struct st_reader *reader)
+/* The engine has not reached this ticket: perhaps it is asleep. */
+static void nudge_engine(struct st_reader *reader)
 {
     pthread_mutex_lock(&reader->lock);
     if (reader->engine && st_ring_ready(reader))
@@ -252,14 +253,14 @@ bool st_ring_claim(struct st_reader *reader, struct st_berth *berth, uint64_t tu
         return false;
     if (keep) {
         pthread_mutex_lock(&reader->lock);
-        equip(reader, berth);
+        assign_buffer(reader, berth);
         reader->filled++;
         pthread_mutex_unlock(&reader->lock);
     } else {
         tell_waiters(reader, berth);
     }
     if (atomic_load_explicit(&reader->ahead, memory_order_relaxed))
-        prod(reader);
+        nudge_engine(reader);
     return true;
 }
 
@@ -268,7 +269,7 @@ bool st_ring_pass(struct st_reader *reader, struct st_berth *berth, uint64_t tur
     if (st_turn_ticket(next_turn(reader, turn)) != ticket || st_turn_passed(turn) == ST_PASSED_MOST ||
         !atomic_compare_exchange_strong(&berth->turn, &turn, turn + ST_TURN_PASS))
         return false;
-    tell_waiters(reader, berth); /* the one behind it may be waiting to pass too */
+    tell_waiters(reader, berth); /* the next ticket may be waiting to pass too */
     return true;
 }
 
@@ -282,15 +283,15 @@ void st_ring_keep(struct st_reader *reader, struct st_berth *berth)
 void st_ring_release(struct st_reader *reader, struct st_berth *berth)
 {
     pthread_mutex_lock(&reader->lock);
-    strip(reader, berth);
+    reclaim_buffer(reader, berth);
     reader->filled--;
     reader->freed++;
     uint64_t turn = atomic_load(&berth->turn);
     while (!atomic_compare_exchange_weak(&berth->turn, &turn, next_turn(reader, turn)))
-        ; /* someone passed by just now */
+        ; /* another ticket passed just now */
     announce(berth);
-    /* Only when several are free, so that the engine is not woken for each file: get sees to the rest.
-     */
+    /* Only when several are free, so that the engine is not woken for each file; get handles the
+     * rest. */
     if (reader->engine && (reader->freed >= reader->wake_at || reader->freed * 4 >= reader->filled) &&
         st_ring_ready(reader)) {
         reader->freed = 0;
@@ -314,13 +315,13 @@ bool st_ring_await(struct st_reader *reader, struct st_berth *berth, uint64_t tu
 void st_ring_start(struct st_reader *reader)
 {
     for (uint32_t i = 0; i < reader->depth; i++) {
-        strip(reader, &reader->berths[i]);
+        reclaim_buffer(reader, &reader->berths[i]);
         atomic_store(&reader->berths[i].turn, st_turn(i, ST_BERTH_FREE));
     }
     reader->next = 0;
     reader->filled = reader->freed = 0;
     reader->beginnings++;
-    /* Servers are always far; of files the first read will tell. */
+    /* Servers are always slow; for files the first read will tell. */
     atomic_store(&reader->waiting, !reader->engine ? 0 : reader->remote ? MOST : AT_START);
     atomic_store(&reader->ahead, reader->engine && (reader->eager || reader->remote));
 }

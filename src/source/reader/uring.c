@@ -1,14 +1,14 @@
-/* uring.c - one thread that has the kernel open, read and close many files at once
+/* uring.c - one thread that opens, reads and closes many files at once through io_uring
  *
- * A file takes three requests: open, read, close. In between the thread looks at what it has opened: its
- * kind (a pipe or a device would be waited for, or never end) and its size, of which one byte more is
- * asked for, to be sure that this was the end. What is in the page cache is done by the time the
- * submission returns; the rest is in flight, up to `depth` files. Anything unusual (an error, a short
- * read) is read again the plain way, which says exactly what is wrong.
+ * A file takes three requests: open, read, close. In between the thread checks what it has opened: its
+ * type (a pipe or a device could block forever) and its size; one extra byte is requested, to be sure
+ * that this was the end. Files in the page cache are complete when the submission returns; the rest is
+ * in flight, up to `depth` files. Anything unusual (an error, a short read) is read again synchronously,
+ * which gives an exact error message.
  *
- * On stores whose open itself waits (network and FUSE file systems) the submission would wait for one
- * file after another. Each time that reading ahead begins it starts with few files, and the first time
- * that it sleeps, those that follow are given to the kernel's own threads instead.
+ * On stores where open itself blocks (network and FUSE file systems) the submission would block for one
+ * file after another. Each time reading ahead starts, it begins with few files, and once a submission
+ * sleeps, the following ones are handed to the kernel's worker threads instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,42 +28,42 @@
 #include <unistd.h>
 
 enum { BATCH = 32, ENTRIES = 256, FILES_LEAST = 8 };
-/* What a completion belongs to: a request in the upper half, in the lower one a berth or a handle. */
+/* The user data of a request: its kind in the upper half, a berth or a descriptor in the lower half. */
 enum request { REQUEST_OPEN, REQUEST_READ, REQUEST_CLOSE, REQUEST_WAKE, REQUEST_CANCEL };
 
-/* A submission that sleeps and takes longer than this met a store that waits. */
+/* A submission that sleeps and takes longer than this means that the store blocks. */
 #define SLOW_SUBMIT_NS 1000000u
-/* Kernel threads for such a store: otherwise it has four for each CPU. */
+/* Kernel worker threads for such a store; the default is four per CPU. */
 #define KERNEL_THREADS 64u
-#define ASYNC_ROOM     (512ull << 20) /* larger files are read the plain way */
+#define ASYNC_ROOM     (512ull << 20) /* larger files are read synchronously */
 
 /* A berth's file. */
 struct job {
-    int fd;          /* -1: the source holds it open */
-    uint32_t round;  /* in which the request under way was submitted */
-    bool to_the_end; /* `length` is what the file said, and it must be all of it */
+    int fd;          /* -1: the source keeps it open */
+    uint32_t round;  /* in which the current request was submitted */
+    bool to_the_end; /* `length` is the reported file size, and the file must end there */
     uint64_t offset, length;
 };
 
 struct uring {
     struct io_uring ring;
     bool ring_open, thread_started, cancel_sent;
-    bool sleeping;    /* under the reader's lock */
-    bool store_waits; /* what is submitted is left to the kernel's threads */
+    bool sleeping;    /* guarded by the reader's lock */
+    bool store_waits; /* submit to the kernel's worker threads */
     uint32_t batch_limit, round;
-    uint32_t files, files_max; /* opened, or about to be */
-    uint64_t beginnings;       /* the reader's, when this one began */
+    uint32_t files, files_max; /* open or about to be opened */
+    uint64_t beginnings;       /* the reader's, when reading ahead last started */
     int wake_fd;
     uint64_t wake_value;
     pthread_t thread;
-    struct job *jobs;          /* one for each berth */
+    struct job *jobs;          /* one per berth */
     struct st_extent *extents; /* of one batch: the kernel has copied the paths when submit returns */
 };
 
 static struct io_uring_sqe *next_entry(struct uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    while (!sqe) { /* full: the kernel takes what is there */
+    while (!sqe) { /* full: submit what is there */
         io_uring_submit(&u->ring);
         sqe = io_uring_get_sqe(&u->ring);
     }
@@ -120,11 +120,11 @@ static void finish(struct st_reader *reader, struct st_berth *berth, int code)
 
 static void give_up(struct st_reader *reader, struct st_berth *berth)
 {
-    finish(reader, berth, st_fail(&berth->err, STOKER_ECANCELED, "reading was stopped"));
+    finish(reader, berth, st_fail(&berth->err, STOKER_ECANCELED, "reading was cancelled"));
 }
 
-/* The plain way, in this thread: for whatever the kernel could not settle. */
-static void read_plainly(struct st_reader *reader, struct st_berth *berth)
+/* Reads synchronously in this thread, if io_uring did not succeed. */
+static void read_synchronously(struct st_reader *reader, struct st_berth *berth)
 {
     const uint64_t ticket = st_turn_ticket(berth->turn);
     bool slept;
@@ -133,7 +133,7 @@ static void read_plainly(struct st_reader *reader, struct st_berth *berth)
     st_ring_put(reader, berth, rc);
 }
 
-/* Hands the berth's file to the kernel, or settles it at once where that cannot be done. */
+/* Submits the berth's file, or handles it at once if that is impossible. */
 static void begin(struct st_reader *reader, struct st_berth *berth, struct st_extent *extent)
 {
     struct uring *u = reader->engine_state;
@@ -147,7 +147,7 @@ static void begin(struct st_reader *reader, struct st_berth *berth, struct st_ex
                (whole ? extent->fd != 0
                       : extent->length > ASYNC_ROOM ||
                             !st_buffer_reserve(&berth->buffer, extent->length))) {
-        read_plainly(reader, berth);
+        read_synchronously(reader, berth);
     } else if (extent->fd) {
         u->jobs[slot] = (struct job){.fd = -1, .offset = extent->offset, .length = extent->length};
         add_read(u, slot, extent->fd, &berth->buffer);
@@ -156,9 +156,9 @@ static void begin(struct st_reader *reader, struct st_berth *berth, struct st_ex
     }
 }
 
-/* What was opened is a regular file of a size that can be read this way. Asks no server: the open has.
- */
-static bool suits(struct job *job, int fd, struct st_buffer *buffer)
+/* Whether the opened file is a regular file of a size that can be read this way. AT_STATX_DONT_SYNC
+ * avoids another request to a file server. */
+static bool can_read(struct job *job, int fd, struct st_buffer *buffer)
 {
     struct statx info;
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &info) ||
@@ -166,7 +166,7 @@ static bool suits(struct job *job, int fd, struct st_buffer *buffer)
         return false;
     if (job->to_the_end)
         job->length = info.stx_size > job->offset ? info.stx_size - job->offset : 0;
-    /* Nonblocking reads of regular files fail on some file systems, instead of being waited for. */
+    /* On some file systems nonblocking reads of regular files fail instead of blocking. */
     return job->length <= ASYNC_ROOM && st_buffer_reserve(buffer, job->length + 1) &&
            fcntl(fd, F_SETFL, 0) == 0;
 }
@@ -183,13 +183,13 @@ static void opened(struct st_reader *reader, uint32_t slot, int fd)
         if (fd >= 0)
             add_close(u, fd);
         give_up(reader, berth);
-    } else if (fd >= 0 && suits(job, fd, &berth->buffer)) {
+    } else if (fd >= 0 && can_read(job, fd, &berth->buffer)) {
         job->fd = fd;
         add_read(u, slot, fd, &berth->buffer);
     } else {
         if (fd >= 0)
             add_close(u, fd);
-        read_plainly(reader, berth);
+        read_synchronously(reader, berth);
     }
 }
 
@@ -207,19 +207,19 @@ static void was_read(struct st_reader *reader, uint32_t slot, int got)
     } else if (reader->cancelled) {
         give_up(reader, berth);
     } else {
-        read_plainly(reader, berth);
+        read_synchronously(reader, berth);
     }
 }
 
 /* ---- the thread -------------------------------------------------------------------------------- */
 
-/* What there is to begin now; false when the reader closes. */
+/* Takes the berths to start now; false if the reader is closing. */
 static bool collect(struct st_reader *reader, struct st_berth **batch, uint32_t *count, bool *cancel)
 {
     struct uring *u = reader->engine_state;
     *count = 0;
     pthread_mutex_lock(&reader->lock);
-    if (u->beginnings != reader->beginnings) { /* the store may have changed its mind since */
+    if (u->beginnings != reader->beginnings) { /* the store may behave differently now */
         u->beginnings = reader->beginnings;
         u->store_waits = false;
         u->batch_limit = 1;
@@ -240,20 +240,20 @@ static void cancel_all(struct uring *u)
 {
     struct io_uring_sqe *sqe = next_entry(u);
     io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
-    mark(sqe, REQUEST_CANCEL, 0); /* an older kernel refuses it: then the reads just end */
+    mark(sqe, REQUEST_CANCEL, 0); /* older kernels reject this: then the reads simply finish */
     u->cancel_sent = true;
 }
 
-/* Until the kernel has taken every request, the paths they point to must stay. */
+/* The paths must stay valid until the kernel has taken every request. */
 static void submit_all(struct uring *u)
 {
     u->round++;
     while (io_uring_sq_ready(&u->ring))
         if (io_uring_submit(&u->ring) < 0)
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the kernel is short of memory */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the kernel is out of memory */
 }
 
-/* Submits a batch, and watches whether that made this thread sleep (not just lose its turn). */
+/* Submits a batch, and observes whether that made this thread sleep (rather than being preempted). */
 static void submit_batch(struct uring *u)
 {
     const long slept = st_times_slept();
@@ -264,7 +264,7 @@ static void submit_batch(struct uring *u)
         u->store_waits = true;
 }
 
-/* What has completed; false when nothing has. */
+/* Handles completions; false if there are none. */
 static bool reap(struct st_reader *reader)
 {
     struct uring *u = reader->engine_state;
@@ -310,7 +310,7 @@ static void *uring_thread(void *argument)
     struct st_berth *batch[BATCH];
     uint32_t count;
     bool cancel;
-    st_thread_stand_back(); /* as those do whom it feeds */
+    st_thread_stand_back(); /* like the workers that it serves */
     arm_wake(u);
     while (collect(reader, batch, &count, &cancel)) {
         if (cancel)
@@ -321,7 +321,7 @@ static void *uring_thread(void *argument)
             submit_batch(u);
         else
             submit_all(u);
-        /* What was in memory is there by now; what is there later was waited for. */
+        /* Files in memory are complete by now; those that complete later have blocked. */
         if (!reap(reader) && count == 0 && !cancel)
             await_any(u);
     }
@@ -345,8 +345,8 @@ static bool kernel_can(struct uring *u)
     return can;
 }
 
-/* Handles that the files in flight may take: the host program needs most of them. */
-static uint32_t handles_for(uint32_t depth)
+/* How many descriptors the files in flight may take: the host program needs most of them. */
+static uint32_t descriptors_for(uint32_t depth)
 {
     struct rlimit limit;
     const rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) ? FILES_LEAST : limit.rlim_cur / 4;
@@ -359,25 +359,27 @@ static int uring_open(struct st_reader *reader, struct stoker_error *err)
     if (!u)
         return st_fail(err, STOKER_ENOMEM, "out of memory for io_uring");
     reader->engine_state = u;
-    u->files_max = handles_for(reader->depth);
+    u->files_max = descriptors_for(reader->depth);
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
     u->jobs = st_calloc(reader->depth, sizeof *u->jobs);
     u->extents = st_calloc(BATCH, sizeof *u->extents);
     if (u->wake_fd < 0 || !u->jobs || !u->extents)
-        return st_fail(err, STOKER_ENOMEM, "out of memory or handles for io_uring");
-    const uint32_t completions = reader->depth * 2 + 8; /* all that can come at once */
+        return st_fail(err, STOKER_ENOMEM, "out of memory or descriptors for io_uring");
+    const uint32_t completions = reader->depth * 2 + 8; /* the most that can be pending */
     struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE,
                                      .cq_entries = completions > ENTRIES ? completions : ENTRIES};
     int rc = io_uring_queue_init_params(ENTRIES, &u->ring, &params);
     u->ring_open = rc == 0;
     if (rc < 0)
-        return st_fail_errno(err, -rc, "io_uring cannot be used here, a pool of threads reads instead");
-    /* An older kernel refuses this, and keeps its own number. */
+        return st_fail_errno(err, -rc,
+                             "io_uring cannot be used here, so a pool of threads reads instead");
+    /* Older kernels reject this and keep their default. */
     io_uring_register_iowq_max_workers(&u->ring, (unsigned[2]){KERNEL_THREADS, 0});
     if (!kernel_can(u))
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "io_uring: this kernel is too old to open files by it, a pool of threads reads "
-                       "instead (5.6 or newer can)");
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "io_uring: this kernel cannot open files with it (5.6 or newer can), so a pool of "
+            "threads reads instead");
     return 0;
 }
 
@@ -385,7 +387,7 @@ static void uring_wake(struct st_reader *reader)
 {
     struct uring *u = reader->engine_state;
     const uint64_t one = 1;
-    if (!u->thread_started && !reader->cancelled) /* where none can be had the callers read */
+    if (!u->thread_started && !reader->cancelled) /* if no thread can be started, the callers read */
         u->thread_started = !st_thread_start(&u->thread, uring_thread, reader, "stoker-read");
     if (!u->sleeping)
         return;
@@ -394,7 +396,7 @@ static void uring_wake(struct st_reader *reader)
         ;
 }
 
-/* In a child these are the child's own copies of the handles: the parent's ring goes on. */
+/* In a forked child these are its own copies of the descriptors: the parent's ring is not affected. */
 static void uring_forget(struct st_reader *reader)
 {
     struct uring *u = reader->engine_state;

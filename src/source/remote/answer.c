@@ -1,4 +1,4 @@
-/* answer.c - what a server answers, checked as it comes in
+/* answer.c - parses and checks a server's response as it arrives
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,24 +22,24 @@ static bool take_number(const char **at, uint64_t *out)
     return some;
 }
 
-static bool take_sign(const char **at, char sign)
+static bool take_char(const char **at, char c)
 {
-    const bool there = **at == sign;
+    const bool there = **at == c;
     *at += there;
     return there;
 }
 
-/* "bytes 0-99/1234", or of an answer 416 "bytes * /1234" without the blank. */
+/* "bytes 0-99/1234", or in a 416 response "bytes * /1234" without the blank. */
 static void read_content_range(struct st_answer *a, const char *text)
 {
     a->has_range = a->has_total = false;
     if (strncasecmp(text, "bytes", 5))
         return;
     text += 5 + strspn(text + 5, " =");
-    if (!take_sign(&text, '*'))
-        a->has_range = take_number(&text, &a->first) && take_sign(&text, '-') &&
+    if (!take_char(&text, '*'))
+        a->has_range = take_number(&text, &a->first) && take_char(&text, '-') &&
                        take_number(&text, &a->last) && a->first <= a->last;
-    a->has_total = take_sign(&text, '/') && take_number(&text, &a->total);
+    a->has_total = take_char(&text, '/') && take_number(&text, &a->total);
 }
 
 static void take_text(char *out, size_t room, const char *text)
@@ -59,7 +59,7 @@ void st_answer_header(struct st_answer *a, const char *data, size_t size)
     line[length] = '\0';
     const char *colon = strchr(line, ':');
     const char *value = colon ? colon + 1 + strspn(colon + 1, " \t") : "";
-    if (!strncmp(line, "HTTP/", 5)) { /* a redirection's headers do not count */
+    if (!strncmp(line, "HTTP/", 5)) { /* discard the headers of a redirection */
         a->has_range = a->has_total = a->has_length = a->checked = a->whole = false;
         a->tag[0] = a->modified[0] = a->region[0] = a->reason[0] = '\0';
     } else if (!strncasecmp(line, "content-range:", 14)) {
@@ -77,22 +77,23 @@ void st_answer_header(struct st_answer *a, const char *data, size_t size)
 
 const char *st_answer_tag(const struct st_answer *a) { return a->tag[0] ? a->tag : a->modified; }
 
-/* What the first request learned; when it is tried again, its rest must be of the same object. */
+/* Records the version that the first request found; if that is retried, the rest must come from the same
+ * version. */
 static void learn(struct st_answer *a)
 {
     a->own.size = a->total;
     strcpy(a->own.tag, st_answer_tag(a));
     a->known = &a->own;
     if (a->total < a->wanted)
-        a->wanted = a->total; /* shorter than what was asked for to see how long it is */
+        a->wanted = a->total; /* the object is shorter than the requested range */
 }
 
-/* Whether the headers of a 206 promise what was asked for. */
+/* Whether the headers of a 206 match the request. */
 static bool check_headers(struct st_answer *a)
 {
     if (!a->has_range || a->first != a->from + a->got || a->last - a->first >= a->wanted - a->got ||
         (a->has_total && a->last >= a->total))
-        a->wrong = "answers with another range than was asked for";
+        a->wrong = "responds with a different range than requested";
     else if (!a->known && a->has_total)
         learn(a);
     else if (a->known &&
@@ -106,7 +107,7 @@ bool st_answer_is_part(const struct st_answer *a, long status)
     return status == 206 || (status == 200 && a->has_range);
 }
 
-/* The name of an error, out of the first bytes of "<Error><Code>NoSuchKey</Code>...". */
+/* Extracts the error code from the beginning of "<Error><Code>NoSuchKey</Code>...". */
 static void read_reason(struct st_answer *a, const char *data, size_t size)
 {
     const char *code = memmem(data, size, "<Code>", 6);
@@ -122,24 +123,26 @@ static void read_reason(struct st_answer *a, const char *data, size_t size)
     }
 }
 
-/* All there is, where the first bytes were asked for: it is taken if there is room for it. */
+/* The whole object where its first bytes were requested: accepted if it fits. */
 static bool check_whole(struct st_answer *a)
 {
     a->whole = true;
     if (a->known || a->from + a->got || !a->has_length) {
-        a->wrong = "sends the whole object where a part was asked for: it knows no ranges";
+        a->wrong =
+            "sends the whole object instead of the requested range: it does not support range requests";
     } else {
         a->has_total = true;
         a->total = a->length;
         if (a->length > a->wanted)
-            a->wrong = "sends the whole object where its first part was asked for: it knows no ranges";
+            a->wrong =
+                "sends the whole object instead of its first bytes: it does not support range requests";
         else
             learn(a);
     }
     return !a->wrong;
 }
 
-/* Puts the bytes where they belong. */
+/* Copies the bytes into the parts. */
 static void put(struct st_answer *a, const uint8_t *data, size_t size)
 {
     a->got += size;
@@ -163,12 +166,12 @@ bool st_answer_body(struct st_answer *a, long status, const void *data, size_t s
     const bool whole = status == 200 && !a->has_range, part = st_answer_is_part(a, status);
     if (!whole && !part) {
         read_reason(a, data, size);
-        return true; /* an error's text; how much of it may come is limited by time */
+        return true; /* the text of an error; its length is limited by the timeout */
     }
     if (!a->checked && !(whole ? check_whole(a) : check_headers(a)))
         return false;
     if (size > a->wanted - a->got)
-        a->wrong = "sends more bytes than it was asked for";
+        a->wrong = "sends more bytes than requested";
     if (a->wrong)
         return false;
     a->checked = true;

@@ -1,4 +1,4 @@
-/* blocks.c - the files of the cache: a head with checksums, then the bytes of a block
+/* blocks.c - the files of the cache: a header with checksums, then the bytes of a block
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@
 
 struct block_head {
     uint64_t magic, object, number;
-    uint32_t size, crc; /* of this head, with 0 here */
+    uint32_t size, crc; /* crc is that of this header with crc = 0 */
     uint32_t pieces[PIECES];
 };
 
@@ -41,7 +41,7 @@ static uint32_t sum_head(const struct block_head *head)
     return st_crc32c(&bare, sizeof bare);
 }
 
-/* Reads the pieces around what is wanted, checks them, and copies it out. */
+/* Reads and verifies the pieces that contain the range, and copies the range out. */
 static bool read_pieces(const struct st_held *file, const struct block_head *head, uint32_t from,
                         uint32_t size, void *into)
 {
@@ -101,7 +101,7 @@ static bool write_block(const struct st_cached *object, const char *path, uint64
     if (fd < 0)
         return false;
     struct iovec parts[2] = {{front.bytes, ST_BLOCK_HEAD}, {(void *)(uintptr_t)bytes, size}};
-    errno = ENOSPC; /* a file system that is full may write a part and say nothing */
+    errno = ENOSPC; /* a full file system may write a part without an error */
     const bool written = writev(fd, parts, 2) == (ssize_t)(ST_BLOCK_HEAD + size);
     const int errnum = errno;
     const bool closed = !close(fd);
@@ -120,12 +120,12 @@ void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, 
              (long)getpid(), (unsigned long long)(object->first + block),
              (unsigned long long)st_now_ns());
     if (bytes && write_block(object, temporary, block, bytes, size)) {
-        kept = !link(temporary, path); /* another process may have been faster */
+        kept = !link(temporary, path); /* fails if another process was faster */
     } else if (bytes) {
         atomic_store(&cache->note,
                      errno == ENOSPC || errno == EDQUOT
-                         ? "the disk of the cache is full: goes on without putting more into it"
-                         : "the cache cannot be written: goes on without putting more into it");
+                         ? "the disk of cache_dir is full: nothing more is cached"
+                         : "cache_dir cannot be written: nothing more is cached");
         atomic_store(&cache->broken, true);
     }
     if (bytes)

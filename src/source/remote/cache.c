@@ -1,9 +1,9 @@
-/* cache.c - blocks of remote objects in a local folder of limited size
+/* cache.c - caches blocks of remote objects in a local folder of limited size
  *
- * The file "usage" says how many bytes there are in the folder, to all processes that use it; it is read
- * and written, never mapped, so that nobody is killed by a signal who cuts it short. Locks on its bytes
- * say who is there (byte 0), who changes the number (byte 1), and which objects are open (a byte by the
- * object's number).
+ * The file "usage" holds the number of bytes in the folder, shared by all processes that use it; it is
+ * read and written, never mapped, so that truncating it kills no process. Locks on its bytes show who
+ * uses the cache (byte 0), who changes the number (byte 1), and which objects are open (one byte per
+ * object, chosen by its number).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FULL_NS   5000000000ull /* for so long nobody looks again for what could make room */
-#define NAME_SIZE 33            /* 32 digits */
+#define FULL_NS   5000000000ull /* how long to wait before searching for something to evict again */
+#define NAME_SIZE 33            /* 32 digits and a NUL byte */
 
 /* ---- locks and counts -------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static int open_usage(const char *folder)
     return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
-/* An object's folder is named by 32 digits, of which the first 16 are its number. */
+/* An object's folder is named by 32 digits; the first 16 are its number. */
 static bool is_object(const char *name, uint64_t *number)
 {
     char digits[17];
@@ -60,7 +60,8 @@ static bool is_object(const char *name, uint64_t *number)
     return true;
 }
 
-/* Calls for each file of an object's folder; the sizes of those for which it is true are added up. */
+/* Calls `counts` for each file of an object's folder; adds up the sizes of those for which it returns
+ * true. */
 static uint64_t sum_files(const char *folder, bool (*counts)(int at, const char *name))
 {
     uint64_t sum = 0;
@@ -83,8 +84,8 @@ static bool is_whole(int at, const char *name)
     return name[0] != 't';
 }
 
-/* What is not was left by a process that was killed; called only when no other is there. */
-static bool is_whole_or_gone(int at, const char *name)
+/* An incomplete file was left by a killed process; only called when no other process uses the cache. */
+static bool remove_incomplete(int at, const char *name)
 {
     if (name[0] == 't')
         unlinkat(at, name, 0);
@@ -110,8 +111,8 @@ static uint64_t count_all(const char *folder, bool (*counts)(int at, const char 
 
 /* ---- opening ----------------------------------------------------------------------------------- */
 
-/* Changes the number of bytes used, by all processes and threads, and returns what it is then; one that
- * is not there any more is counted anew. A handle of its own for each change: locks belong to handles.
+/* Changes the number of bytes used by all processes and threads, and returns the new value; if it was
+ * lost, it is counted again. Each change opens its own descriptor, because locks belong to descriptors.
  */
 static uint64_t change_used(const struct st_cache *cache, int64_t change)
 {
@@ -120,37 +121,38 @@ static uint64_t change_used(const struct st_cache *cache, int64_t change)
     if (fd < 0 || !lock_byte(fd, 1, F_WRLCK, true)) {
         if (fd >= 0)
             close(fd);
-        return UINT64_MAX; /* nobody can say: nothing is put in */
+        return UINT64_MAX; /* unknown: nothing is cached */
     }
     if (pread(fd, &used, sizeof used, 0) != sizeof used)
         used = count_all(cache->folder, is_whole);
     const uint64_t less = change < 0 ? (uint64_t)-change : 0;
     used = less > used ? 0 : used - less + (change > 0 ? (uint64_t)change : 0);
     const bool put = pwrite(fd, &used, sizeof used, 0) == sizeof used;
-    close(fd); /* and with it the lock */
+    close(fd); /* releases the lock too */
     return put ? used : UINT64_MAX;
 }
 
-/* Who comes alone counts what is there, so that nothing that went wrong before lasts. */
+/* The only user recounts the bytes, so that earlier errors do not persist. */
 static int join_users(struct st_cache *cache, struct stoker_error *err)
 {
     cache->usage_fd = open_usage(cache->folder);
     if (cache->usage_fd < 0)
-        return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
+        return st_fail_errno(err, errno, "cache_dir: cannot use %s", cache->folder);
     if (lock_byte(cache->usage_fd, 0, F_WRLCK, false)) {
-        const uint64_t used = count_all(cache->folder, is_whole_or_gone);
+        const uint64_t used = count_all(cache->folder, remove_incomplete);
         if (pwrite(cache->usage_fd, &used, sizeof used, 0) != sizeof used)
-            return st_fail_errno(err, errno, "the cache %s cannot be used", cache->folder);
+            return st_fail_errno(err, errno, "cache_dir: cannot use %s", cache->folder);
     }
     if (!lock_byte(cache->usage_fd, 0, F_RDLCK, true))
-        return st_fail_errno(err, errno, "the cache %s: no locks on this file system", cache->folder);
+        return st_fail_errno(err, errno, "cache_dir: cannot use %s: its file system has no locks",
+                             cache->folder);
     return 0;
 }
 
 int st_cache_open(struct st_cache **out, const char *folder, uint64_t limit, struct stoker_error *err)
 {
     if (mkdir(folder, 0777) && errno != EEXIST)
-        return st_fail_errno(err, errno, "the cache %s cannot be made", folder);
+        return st_fail_errno(err, errno, "cache_dir: cannot create %s", folder);
     struct st_cache *cache = st_calloc(1, sizeof *cache);
     if (!cache || !(cache->folder = strdup(folder))) {
         free(cache);
@@ -174,7 +176,7 @@ void st_cache_close(struct st_cache *cache)
     if (!cache)
         return;
     if (cache->usage_fd >= 0)
-        close(cache->usage_fd); /* and all its locks, once no child has it either */
+        close(cache->usage_fd); /* releases its locks too, once no child has it open */
     if (cache->owner == getpid()) {
         pthread_cond_destroy(&cache->fetched);
         pthread_mutex_destroy(&cache->lock);
@@ -193,7 +195,7 @@ static uint64_t hash_more(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Numbers for the object, of 64 bits each, that depend on all there is to tell it by. */
+/* Two 64-bit hashes of everything that identifies the object. */
 static void set_numbers(struct st_cached *object, const char *name, const char *version, uint64_t *other)
 {
     char digits[24];
@@ -215,13 +217,13 @@ struct st_cached *st_cached_open(struct st_cache *cache, const char *name, const
     const bool named =
         snprintf(object->folder, sizeof object->folder, "%s/%016llx%016llx", cache->folder,
                  (unsigned long long)object->number, (unsigned long long)other) < PATH_MAX - 64;
-    /* Waits while another process makes room by removing just this object. */
+    /* Waits while another process is evicting this object. */
     if (!named || !lock_byte(cache->usage_fd, byte_of(object->number), F_RDLCK, true) ||
         (mkdir(object->folder, 0777) && errno != EEXIST)) {
         free(object);
         return NULL;
     }
-    utimensat(AT_FDCWD, object->folder, NULL, 0); /* used now: see make_room */
+    utimensat(AT_FDCWD, object->folder, NULL, 0); /* marks it as used now: see make_room */
     return object;
 }
 
@@ -282,7 +284,7 @@ static struct candidate *list_candidates(const char *folder, uint64_t *count)
     return list;
 }
 
-/* Returns how many bytes are used then. */
+/* Returns how many bytes are used afterwards. */
 static uint64_t remove_object(struct st_cache *cache, const char *name)
 {
     char path[PATH_MAX + NAME_SIZE + 1];
@@ -292,9 +294,9 @@ static uint64_t remove_object(struct st_cache *cache, const char *name)
     return used;
 }
 
-/* Removes what no process has open, the longest unused first, until no more than `wanted` bytes are
- * used; returns how many are. Its own handle of the file: a lock through the same one would only change
- * the lock that is there. */
+/* Evicts objects that no process has open, least recently used first, until at most `wanted` bytes are
+ * used; returns how many are. It opens its own descriptor, since a lock through the same one would only
+ * convert the existing lock. */
 static uint64_t make_room(struct st_cache *cache, uint64_t wanted)
 {
     uint64_t count, number = 0, used = change_used(cache, 0);
@@ -331,14 +333,14 @@ bool st_cached_reserve(struct st_cached *object, uint32_t size)
             return true;
         atomic_store(&cache->full_until_ns, now + FULL_NS);
         atomic_store(&cache->note,
-                     "the cache is full of what this epoch needs: the rest is read from the server "
-                     "each time; a larger cache_bytes would hold it");
+                     "the cache is full of data that this epoch needs, so the rest is read from the "
+                     "server each time; increase cache_bytes");
     }
     st_cache_give_back(cache, bytes);
     return false;
 }
 
-/* ---- who fetches ------------------------------------------------------------------------------- */
+/* ---- fetching -------------------------------------------------------------------------------- */
 
 static struct fetching **find_fetching(struct st_cached *object, uint64_t block)
 {

@@ -1,13 +1,13 @@
-/* cache.h - blocks of remote objects in a local folder of limited size
+/* cache.h - caches blocks of remote objects in a local folder of limited size
  *
- * The folder has one sub-folder for each version of an object, and in it one file for each block: a head
- * with the checksum of each piece, then the bytes. A block is written under another name and renamed, so
- * that there are only whole ones, whatever is killed. Processes share the folder: a file has the
- * count of its bytes, and who has an object open holds a lock on its sub-folder.
+ * The folder has one subfolder per version of an object, with one file per block: a header with the
+ * checksum of each piece, then the bytes. A block is written under a temporary name and then linked to
+ * its own, so that there are only complete ones even if a process is killed. Processes share the folder:
+ * a file holds the number of bytes used, and a process that has an object open holds a lock for it.
  *
- * What an open data set has read into the cache is not removed while it is open: a shuffled epoch needs
- * all of it again. Only objects that no process has open make room, the longest unused first. When that
- * is not enough, what does not fit is read from the server each time.
+ * What an open data set has read into the cache is not evicted while it is open, because a shuffled
+ * epoch needs all of it again. Only objects that no process has open are evicted, least recently used
+ * first. What still does not fit is read from the server each time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,30 +23,30 @@
 #define ST_CACHE_BLOCK (4u << 20)
 
 struct st_cache;
-struct st_cached; /* one object in it */
+struct st_cached; /* one object in the cache */
 
 int st_cache_open(struct st_cache **out, const char *folder, uint64_t limit, struct stoker_error *err);
-void st_cache_close(struct st_cache *cache);             /* NULL is fine */
-const char *st_cache_note(const struct st_cache *cache); /* NULL: all is well */
+void st_cache_close(struct st_cache *cache);             /* NULL is allowed */
+const char *st_cache_note(const struct st_cache *cache); /* NULL: no problem */
 
-/* `version` tells the object's versions apart. NULL: this object cannot be cached. */
+/* `version` distinguishes versions of the object. NULL: this object cannot be cached. */
 struct st_cached *st_cached_open(struct st_cache *cache, const char *name, const char *version,
                                  uint64_t size);
-/* One of many small objects that lie in the folder of a group, which was opened as an object of size 0
- * and whose lock holds for them all. NULL: out of memory. */
+/* One of many small objects in the folder of a group, which was opened as an object of size 0 and whose
+ * lock covers them all. NULL: out of memory. */
 struct st_cached *st_cached_member(const struct st_cached *group, const char *name, const char *version,
                                    uint64_t size);
-void st_cached_close(struct st_cached *object); /* NULL is fine */
+void st_cached_close(struct st_cached *object); /* NULL is allowed */
 
-/* Copies [from, from + size) of the block out of the cache; false: it is not there, or damaged and
+/* Copies [from, from + size) of the block from the cache; false: it is not cached, or was damaged and
  * removed. */
 bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint32_t size, void *into);
-/* Sets `size` bytes aside for a block; false: there is no room, and the block need not be fetched. */
+/* Reserves `size` bytes for a block; false: there is no room, so the whole block need not be fetched. */
 bool st_cached_reserve(struct st_cached *object, uint32_t size);
-/* Puts in the block for which room was set aside; NULL bytes: gives the room back. */
+/* Stores the block for which room was reserved; NULL bytes: releases the room. */
 void st_cached_put(struct st_cached *object, uint64_t block, const void *bytes, uint32_t size);
-/* Waits while another thread fetches the block, or until `cancel` (NULL: never) is true; then true if this thread is
- * to fetch it, which it ends by st_cached_end. False: it may be there now. */
+/* Waits while another thread fetches the block, or until `cancel` (NULL: never) is true. True: this
+ * thread must fetch it and then call st_cached_end. False: it may be cached now. */
 bool st_cached_begin(struct st_cached *object, uint64_t block, const atomic_bool *cancel);
 void st_cached_end(struct st_cached *object, uint64_t block);
 

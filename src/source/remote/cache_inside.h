@@ -1,4 +1,4 @@
-/* cache_inside.h - the inside of the cache: remote/cache.c, remote/blocks.c
+/* cache_inside.h - internals of the cache: remote/cache.c, remote/blocks.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define ST_BLOCK_HEAD 4096u /* of a block's file, before its bytes */
+#define ST_BLOCK_HEAD 4096u /* size of the header of a block's file */
 
 struct fetching {
     uint64_t object, block; /* their numbers */
@@ -25,9 +25,10 @@ struct st_cache {
     pid_t owner;
     int usage_fd;
     _Atomic(const char *) note;
-    atomic_bool broken; /* nothing is put in any more */
+    atomic_bool broken; /* nothing more is cached */
     atomic_ullong full_until_ns;
-    pthread_mutex_t lock; /* below; not in a forked child, where it may be held for ever */
+    pthread_mutex_t
+        lock; /* guards the members below; unusable in a forked child, where it may stay locked */
     pthread_cond_t fetched;
     struct fetching *fetching;
 };
@@ -35,12 +36,12 @@ struct st_cache {
 struct st_cached {
     struct st_cache *cache;
     uint64_t number;
-    uint64_t first; /* its blocks are numbered from here on: in a group each has its own numbers */
+    uint64_t first; /* the number of its first block: in a group each object has its own range */
     uint64_t size;
     char folder[PATH_MAX];
 };
 
-/* So many bytes of the folder are not used any more. */
+/* Records that this many bytes of the folder are no longer used. */
 void st_cache_give_back(struct st_cache *cache, uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* curl.c - ranged requests by libcurl
+/* curl.c - range requests with libcurl
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,12 +22,12 @@ enum {
     TRIES = 10,
     REDIRECTIONS = 5,
     CONNECT_MS = 10000,
-    SLOW_BYTES = 1000, /* less than this a second, for SLOW_S seconds: the connection is given up */
+    SLOW_BYTES = 1000, /* a connection below this rate per second for SLOW_S seconds is dropped */
     SLOW_S = 10,
     RECEIVED_AT_ONCE = 128 << 10,
     PAUSE_MS = 50,
     PAUSE_MAX_MS = 5000,
-    /* With a server 30 ms away they make 5,000 requests a second, and more. */
+    /* Enough for more than 5,000 requests per second to a server 30 ms away. */
     CONNECTIONS = 256,
 };
 
@@ -36,18 +36,18 @@ struct st_http {
     uint32_t budget_ms;
 };
 
-/* One request, with what comes in. */
+/* One request and its response. */
 struct request {
-    struct st_loop_job job; /* first */
+    struct st_loop_job job; /* must be first */
     struct st_http_call *call;
     struct st_answer answer;
     struct curl_slist *headers;
     long status;
     uint32_t tries;
-    bool fresh; /* the next try has a connection of its own */
+    bool fresh; /* the next try uses a new connection */
     uint64_t until_ns;
-    uint64_t before; /* bytes that were there when this try began */
-    uint32_t parts_told;
+    uint64_t before; /* bytes received before this try */
+    uint32_t parts_reported;
     struct stoker_error why;
 };
 
@@ -65,12 +65,12 @@ static size_t on_body(char *data, size_t one, size_t size, void *context)
     long status = 0;
     curl_easy_getinfo(request->job.curl, CURLINFO_RESPONSE_CODE, &status);
     const bool wanted = st_answer_body(&request->answer, status, data, size * one);
-    for (; call->part && request->parts_told < request->answer.part; request->parts_told++)
-        call->part(call, request->parts_told);
+    for (; call->part && request->parts_reported < request->answer.part; request->parts_reported++)
+        call->part(call, request->parts_reported);
     return wanted ? size * one : 0;
 }
 
-/* What is the same for all requests. */
+/* Sets the options that are the same for all requests. */
 static bool prepare(CURL *curl)
 {
     const char *authorities = getenv("SSL_CERT_FILE");
@@ -81,7 +81,7 @@ static bool prepare(CURL *curl)
                       !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) &&
                       !curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)RECEIVED_AT_ONCE) &&
                       !curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L) &&
-                      /* several requests on one connection, where the server can */
+                      /* several requests per connection, if the server supports it */
                       !curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS) &&
                       !curl_easy_setopt(curl, CURLOPT_PIPEWAIT, 1L) &&
                       !curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker") &&
@@ -92,7 +92,7 @@ static bool prepare(CURL *curl)
            (!authorities || !*authorities || !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities));
 }
 
-/* Connections are files too: no more than a quarter of those that are allowed. */
+/* Connections are descriptors too: use at most a quarter of the limit. */
 static uint32_t connections_allowed(uint32_t wanted)
 {
     struct rlimit files;
@@ -105,13 +105,13 @@ int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,
                  struct stoker_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
-        return st_fail(err, STOKER_EUNSUPPORTED, "libcurl cannot be started here");
+        return st_fail(err, STOKER_EUNSUPPORTED, "cannot initialize libcurl");
     struct st_http *http = st_calloc(1, sizeof *http);
     struct st_loop *loop = http ? st_loop_new(prepare, connections_allowed(connections)) : NULL;
     if (!loop) {
         free(http);
         curl_global_cleanup();
-        return st_fail(err, STOKER_ENOMEM, "out of memory or handles for connections");
+        return st_fail(err, STOKER_ENOMEM, "out of memory or descriptors for connections");
     }
     http->budget_ms = budget_ms;
     atomic_init(&http->loop, loop);
@@ -132,7 +132,7 @@ void st_http_close(struct st_http *http)
 
 enum verdict { DONE, AGAIN, NEVER };
 
-/* What libcurl does not sign, or not in all its versions, unless it is told. */
+/* Headers that libcurl, or some versions of it, would not sign otherwise. */
 static bool add_headers(struct curl_slist **headers, const struct st_http_target *target)
 {
     static const char empty_body[] =
@@ -151,7 +151,7 @@ static bool add_headers(struct curl_slist **headers, const struct st_http_target
     return true;
 }
 
-/* What has come so far stays: the next try asks for the rest. */
+/* Bytes received so far are kept: the next try requests the rest. */
 static bool begin_try(struct st_loop_job *job)
 {
     struct request *request = (struct request *)job;
@@ -187,43 +187,43 @@ static enum verdict judge_status(const struct st_http_target *target, const stru
     const char *name = target->name;
     if (target->s3 && a->region[0] && strcmp(a->region, target->region) &&
         (status == 301 || status == 307 || status == 400 || status == 403)) {
-        st_fail(err, STOKER_EIO, "%s: the bucket is in %s, not in %s (%ld): set AWS_REGION=%s", name,
+        st_fail(err, STOKER_EIO, "%s: the bucket is in region %s, not %s (%ld): set AWS_REGION=%s", name,
                 a->region, target->region, status, a->region);
         return NEVER;
     }
     switch (status) {
     case 401:
     case 403:
-        st_fail(err, STOKER_EIO, "%s: the server refuses (%ld): %s", name, status,
-                !target->s3    ? "the URL needs a permission that it does not carry, or has expired"
+        st_fail(err, STOKER_EIO, "%s: access denied by the server (%ld): %s", name, status,
+                !target->s3    ? "the URL lacks credentials, or has expired"
                 : target->sign ? "check the AWS credentials, the region and the bucket's permissions"
-                               : "no AWS credentials were found, and the bucket is not public");
+                               : "no AWS credentials were found and the bucket is not public");
         return NEVER;
     case 404:
     case 410:
         st_fail(err, STOKER_ENOTFOUND, "%s: the server has no such object (%ld)", name, status);
         return NEVER;
     case 416:
-        st_fail(err, STOKER_EIO, "%s: the object is shorter than it was when it was opened (416)", name);
+        st_fail(err, STOKER_EIO, "%s: the object is shorter than when it was opened (416)", name);
         return NEVER;
     case 301:
     case 302:
     case 307:
     case 308:
         st_fail(err, STOKER_EIO,
-                "%s: the server sends elsewhere (%ld): is the bucket in another AWS_REGION?", name,
+                "%s: the server redirects (%ld): is the bucket in another AWS_REGION?", name,
                 status);
         return NEVER;
     default:
         if (status == 400 && target->s3 && !target->sign)
             st_fail(
                 err, STOKER_EIO,
-                "%s: the server refuses what is not signed (400%s%s): no AWS credentials were found; "
-                "set "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in ~/.aws, and AWS_REGION",
+                "%s: the server rejects unsigned requests (400%s%s), and no AWS credentials were found; "
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in ~/.aws, and "
+                "AWS_REGION",
                 name, a->reason[0] ? ", " : "", a->reason);
         else
-            st_fail(err, STOKER_EIO, "%s: the server answers with status %ld%s%s", name, status,
+            st_fail(err, STOKER_EIO, "%s: the server returned status %ld%s%s", name, status,
                     a->reason[0] ? ", " : "", a->reason);
         return status >= 500 || status == 408 || status == 429 ? AGAIN : NEVER;
     }
@@ -232,11 +232,12 @@ static enum verdict judge_status(const struct st_http_target *target, const stru
 static enum verdict judge_failure(const struct st_http_target *target, CURLcode code, long status,
                                   struct stoker_error *err)
 {
-    if (code == CURLE_UNSUPPORTED_PROTOCOL && !status) { /* the URL's own is known: it is what came */
+    if (code == CURLE_UNSUPPORTED_PROTOCOL &&
+        !status) { /* the URL's protocol is supported, so the response is meant */
         st_fail(
             err, STOKER_EIO,
-            "%s: what came is no answer: the server sends more bytes than the Content-Length that it "
-            "states, or speaks no HTTP",
+            "%s: invalid response: the server sends more bytes than its Content-Length states, or does "
+            "not speak HTTP",
             target->name);
         return AGAIN;
     }
@@ -259,7 +260,7 @@ static enum verdict judge(const struct st_http_target *target, struct st_answer 
                           long status, struct stoker_error *err)
 {
     if (a->changed) {
-        st_fail(err, STOKER_EIO, "%s: the object was changed on the server while it was open",
+        st_fail(err, STOKER_EIO, "%s: the object changed on the server while it was open",
                 target->name);
         return NEVER;
     }
@@ -269,11 +270,11 @@ static enum verdict judge(const struct st_http_target *target, struct st_answer 
     }
     const bool part = st_answer_is_part(a, status) || a->whole;
     if (part && a->checked && a->got == a->wanted)
-        return DONE; /* whatever became of the connection */
+        return DONE; /* even if the connection failed afterwards */
     if (code)
         return judge_failure(target, code, status, err);
     if (status == 200 && !a->known && a->has_length && a->length == 0 && !a->has_range) {
-        a->has_total = true; /* empty, and so without ranges */
+        a->has_total = true; /* an empty object has no ranges */
         a->total = 0;
         return DONE;
     }
@@ -284,8 +285,7 @@ static enum verdict judge(const struct st_http_target *target, struct st_answer 
     return AGAIN;
 }
 
-/* How long to wait before the next try: longer each time, by a length that differs from request to
- * request. */
+/* How long to wait before the next try: exponential backoff with jitter. */
 static uint64_t pause_ns(const struct request *request, long server_s)
 {
     uint64_t ms = (uint64_t)PAUSE_MS << (request->tries < 8 ? request->tries : 8);
@@ -299,7 +299,7 @@ static uint64_t pause_ns(const struct request *request, long server_s)
     return ms * 1000000;
 }
 
-/* ---- a request with its repetitions ------------------------------------------------------------ */
+/* ---- a request with its retries ---------------------------------------------------------------- */
 
 static void finish(struct request *request, int code, const struct stoker_error *err)
 {
@@ -312,7 +312,7 @@ static void stop_request(struct st_loop_job *job)
 {
     struct request *request = (struct request *)job;
     struct stoker_error err;
-    st_fail(&err, STOKER_ECANCELED, "%s: reading was stopped", request->call->target->name);
+    st_fail(&err, STOKER_ECANCELED, "%s: reading was cancelled", request->call->target->name);
     curl_slist_free_all(request->headers);
     finish(request, STOKER_ECANCELED, &err);
 }
@@ -320,20 +320,20 @@ static void stop_request(struct st_loop_job *job)
 static int give_up(const struct request *request, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ETRANSIENT, "%.800s; gave up after %s", request->why.message,
-                   request->tries < TRIES ? "all the time there was for it" : "trying again and again");
+                   request->tries < TRIES ? "the time limit (remote_ms)" : "10 tries");
 }
 
-/* What the first request says of the object. */
+/* What the first request found out about the object. */
 static int learn_version(const struct request *request, int rc, struct stoker_error *err)
 {
     struct st_http_call *call = request->call;
     const struct st_answer *a = &request->answer;
     const bool empty = rc && request->status == 416 && !a->known && (!a->has_total || a->total == 0);
     call->whole = rc && a->whole && a->has_total && a->total > a->wanted ? a->total : 0;
-    if (rc && !empty) /* where there is no first byte, none can be asked for */
+    if (rc && !empty) /* an empty object has no first byte to request */
         return rc;
     if (!a->known && !a->has_total && !empty)
-        return st_fail(err, STOKER_EUNSUPPORTED, "%s: the server does not say how large the object is",
+        return st_fail(err, STOKER_EUNSUPPORTED, "%s: the server does not report the object's size",
                        call->target->name);
     call->got = a->got;
     call->learned = (struct st_http_version){.size = a->known ? a->known->size : empty ? 0 : a->total};
@@ -343,7 +343,7 @@ static int learn_version(const struct request *request, int rc, struct stoker_er
     return 0;
 }
 
-/* One try is over; returns when the next is to begin, or 0 when the request has ended. */
+/* Ends one try; returns when the next one begins, or 0 if the request has ended. */
 static uint64_t end_try(struct st_loop_job *job, CURLcode code)
 {
     struct request *request = (struct request *)job;
@@ -358,13 +358,13 @@ static uint64_t end_try(struct st_loop_job *job, CURLcode code)
     request->headers = NULL;
     const enum verdict verdict = judge(request->call->target, a, code, request->status, &reason);
     const uint64_t now = st_now_ns();
-    /* A try that our own end of time cuts short says less than the one before it. */
+    /* The error of a try that our own time limit cut short is less informative than the previous one. */
     if (verdict != AGAIN || !request->why.code || now < request->until_ns)
         request->why = reason;
-    request->tries =
-        verdict == AGAIN && a->got > request->before ? 0 : request->tries + 1; /* it gets on */
+    request->tries = /* starts over as long as there is progress */
+        verdict == AGAIN && a->got > request->before ? 0 : request->tries + 1;
     request->fresh = verdict == AGAIN;
-    if (verdict == AGAIN && a->whole) { /* which begins with its first byte each time */
+    if (verdict == AGAIN && a->whole) { /* which restarts at the first byte each time */
         a->known = NULL;
         a->got = a->part_got = a->part = 0;
     }

@@ -1,4 +1,4 @@
-/* http.h - ranged requests by libcurl
+/* http.h - range requests with libcurl
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,58 +17,56 @@ struct st_waiter;
 /* Where an object is. */
 struct st_http_target {
     char *url;
-    char *name;         /* in messages */
+    char *name;         /* for messages */
     const char *sign;   /* CURLOPT_AWS_SIGV4; NULL: requests are not signed */
     const char *login;  /* "key:secret", if signed */
-    const char *token;  /* of the session, as a header; NULL: none */
-    bool s3;            /* a bucket's object: no redirections are followed */
-    const char *region; /* of S3: which was asked */
+    const char *token;  /* the session token as a header; NULL: none */
+    bool s3;            /* an S3 object: redirections are not followed */
+    const char *region; /* S3: the region of the request */
 };
 
-/* What an object was when it was first asked for. */
+/* The version of an object when it was first requested. */
 struct st_http_version {
     uint64_t size;
     int64_t modified_ns; /* 0: not known */
-    char tag[256];       /* its ETag, else its Last-Modified; "": the server says neither */
+    char tag[256];       /* its ETag or Last-Modified; "": the server sends neither */
 };
 
-/* Where bytes of a range go; into NULL: nowhere. */
+/* Where a part of a range goes; into NULL: it is discarded. */
 struct st_http_part {
     uint8_t *into;
     uint64_t size;
 };
 
-/* A request that is under way. It is the caller's, who keeps it, and all it points to, until `done`. */
+/* A request in flight. The caller owns it and keeps it, with everything it points to, until `done`. */
 struct st_http_call {
     const struct st_http_target *target;
-    const struct st_http_version
-        *version; /* the object must be of this one; NULL: its first bytes, and what it is */
+    const struct st_http_version *version; /* required version; NULL: get its first bytes and version */
     uint64_t offset;
-    const struct st_http_part *parts; /* one behind the other, none of them empty */
+    const struct st_http_part *parts; /* consecutive, none of them empty */
     uint32_t part_count;
-    const atomic_bool *cancel, *interrupted; /* either ends it; NULL: it cannot be */
-    /* By another thread: a part is there (NULL: nobody wants to know); all is done, with 0 or why not.
-     */
+    const atomic_bool *cancel, *interrupted; /* either one cancels it; NULL: never */
+    /* Called by another thread: when a part has arrived (may be NULL), and when all is done or
+     * failed. */
     void (*part)(struct st_http_call *call, uint32_t part);
     void (*done)(struct st_http_call *call, int code, const struct stoker_error *err);
-    /* Without a version, when done: */
+    /* Set when done, if there was no version: */
     uint64_t got;
     struct st_http_version learned;
     struct st_waiter *waiter; /* st_http_wait's */
-    uint64_t whole; /* the server knows no ranges, and the object, of so many bytes, is too large for the
-                       parts */
+    uint64_t
+        whole; /* not 0: no support for ranges, and the object of this size does not fit the parts */
 };
 
-/* `budget_ms`: for one request with its repetitions; `connections`: the most at once, 0: as many as is
- * usual. */
+/* `budget_ms`: for one request including retries; `connections`: the most at once, 0: the default. */
 int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,
                  struct stoker_error *err);
-void st_http_close(struct st_http *http); /* NULL is fine */
+void st_http_close(struct st_http *http); /* NULL is allowed */
 
-/* Begins a request; on failure `done` is not called. */
+/* Starts a request; on failure `done` is not called. */
 int st_http_start(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
-/* Begins it, and waits for its end, or until this thread is interrupted (base/interrupt.h): STOKER_ECANCELED. `done` is
- * for internal use. */
+/* Starts it and waits until it ends or this thread is interrupted (base/interrupt.h): STOKER_ECANCELED.
+ * Uses `done` internally. */
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err);
 
 #endif

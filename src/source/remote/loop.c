@@ -1,4 +1,4 @@
-/* loop.c - one thread that has many requests under way at once
+/* loop.c - one thread that runs many requests concurrently
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #define NS_IN_MS 1000000ull
-#define SWEEP_NS (50 * NS_IN_MS) /* how often it is looked for what was cancelled */
+#define SWEEP_NS (50 * NS_IN_MS) /* how often cancelled jobs are looked for */
 #define NO_TIMER UINT64_MAX
 enum { EVENTS = 64 };
 
-/* Jobs in a ring around its own head. */
-struct line {
+/* A circular list of jobs with a sentinel. */
+struct queue {
     struct st_loop_job head;
 };
 
@@ -31,33 +31,32 @@ struct st_loop {
     int epoll, wake;
     CURLM *multi;
     uint64_t timer_ns, swept_ns;
-    struct line running,
-        waiting; /* of the loop's thread alone; those that wait, for their time or for room */
-    CURL **idle; /* handles that are not in use: up to `most` */
+    struct queue running, waiting; /* loop thread only; waiting: until due, or for a free connection */
+    CURL **idle;                  /* unused handles, up to `most` */
     pthread_mutex_t lock;
     pthread_t thread;
-    /* Under the lock: */
+    /* Guarded by the lock: */
     bool started, closing;
-    struct line inbox;
+    struct queue inbox;
 };
 
-static void line_init(struct line *line) { line->head.next = line->head.previous = &line->head; }
+static void queue_init(struct queue *queue) { queue->head.next = queue->head.previous = &queue->head; }
 
-static void line_add(struct line *line, struct st_loop_job *job)
+static void queue_add(struct queue *queue, struct st_loop_job *job)
 {
-    job->next = &line->head;
-    job->previous = line->head.previous;
+    job->next = &queue->head;
+    job->previous = queue->head.previous;
     job->previous->next = job;
-    line->head.previous = job;
+    queue->head.previous = job;
 }
 
-static void line_remove(struct st_loop_job *job)
+static void queue_remove(struct st_loop_job *job)
 {
     job->previous->next = job->next;
     job->next->previous = job->previous;
 }
 
-static bool line_empty(const struct line *line) { return line->head.next == &line->head; }
+static bool queue_empty(const struct queue *queue) { return queue->head.next == &queue->head; }
 
 /* ---- libcurl's sockets and its timer ----------------------------------------------------------- */
 
@@ -67,7 +66,7 @@ static int on_socket(CURL *curl, curl_socket_t fd, int what, void *context, void
     struct epoll_event event = {.data.fd = fd};
     (void)curl, (void)own;
     if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL); /* which may be closed, and so gone, already */
+        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL); /* it may be closed already */
         return 0;
     }
     event.events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
@@ -89,8 +88,7 @@ static int on_timer(CURLM *multi, long ms, void *context)
 static CURL *take_handle(struct st_loop *loop)
 {
     if (loop->idle_count)
-        return loop
-            ->idle[--loop->idle_count]; /* with its options, all of which the next one sets anew */
+        return loop->idle[--loop->idle_count]; /* each request sets all of its options again */
     CURL *curl = curl_easy_init();
     if (!curl || loop->prepare(curl))
         return curl;
@@ -98,11 +96,11 @@ static CURL *take_handle(struct st_loop *loop)
     return NULL;
 }
 
-/* Takes the job's handle out of the multi one. */
+/* Removes the job's handle from the multi handle. */
 static void detach(struct st_loop *loop, struct st_loop_job *job)
 {
     curl_multi_remove_handle(loop->multi, job->curl);
-    line_remove(job);
+    queue_remove(job);
     loop->active--;
 }
 
@@ -114,7 +112,7 @@ static void put_handle(struct st_loop *loop, CURL *curl)
 static void wait_until(struct st_loop *loop, struct st_loop_job *job, uint64_t due_ns)
 {
     job->due_ns = due_ns;
-    line_add(&loop->waiting, job);
+    queue_add(&loop->waiting, job);
 }
 
 static void finish_try(struct st_loop *loop, struct st_loop_job *job, CURLcode code)
@@ -128,13 +126,13 @@ static void finish_try(struct st_loop *loop, struct st_loop_job *job, CURLcode c
 
 static void begin(struct st_loop *loop, struct st_loop_job *job)
 {
-    line_remove(job);
+    queue_remove(job);
     job->curl = take_handle(loop);
     const bool ready = job->curl && job->begin(job) &&
                        !curl_easy_setopt(job->curl, CURLOPT_PRIVATE, job) &&
                        !curl_multi_add_handle(loop->multi, job->curl);
     if (ready) {
-        line_add(&loop->running, job);
+        queue_add(&loop->running, job);
         loop->active++;
     } else if (job->curl) {
         finish_try(loop, job, CURLE_OUT_OF_MEMORY);
@@ -143,14 +141,14 @@ static void begin(struct st_loop *loop, struct st_loop_job *job)
     }
 }
 
-/* Begins what may begin; returns when the next may. */
+/* Starts jobs that are due; returns when the next one is. */
 static uint64_t begin_due(struct st_loop *loop)
 {
     uint64_t next = NO_TIMER;
-    const uint64_t now = line_empty(&loop->waiting) ? 0 : st_now_ns();
-    for (struct st_loop_job *job = loop->waiting.head.next, *behind; job != &loop->waiting.head;
-         job = behind) {
-        behind = job->next;
+    const uint64_t now = queue_empty(&loop->waiting) ? 0 : st_now_ns();
+    for (struct st_loop_job *job = loop->waiting.head.next, *following; job != &loop->waiting.head;
+         job = following) {
+        following = job->next;
         if (loop->active >= loop->most)
             return NO_TIMER; /* until one ends */
         if (job->due_ns <= now)
@@ -181,12 +179,13 @@ static bool is_cancelled(const struct st_loop_job *job, bool all)
            (job->interrupted && atomic_load_explicit(job->interrupted, memory_order_relaxed));
 }
 
-/* Stops what was cancelled, or all. */
+/* Stops cancelled jobs, or all. */
 static void sweep(struct st_loop *loop, bool all)
 {
-    struct st_loop_job *behind;
-    for (struct st_loop_job *job = loop->running.head.next; job != &loop->running.head; job = behind) {
-        behind = job->next;
+    struct st_loop_job *following;
+    for (struct st_loop_job *job = loop->running.head.next; job != &loop->running.head;
+         job = following) {
+        following = job->next;
         if (!is_cancelled(job, all))
             continue;
         CURL *curl = job->curl;
@@ -194,24 +193,25 @@ static void sweep(struct st_loop *loop, bool all)
         put_handle(loop, curl);
         job->stop(job);
     }
-    for (struct st_loop_job *job = loop->waiting.head.next; job != &loop->waiting.head; job = behind) {
-        behind = job->next;
+    for (struct st_loop_job *job = loop->waiting.head.next; job != &loop->waiting.head;
+         job = following) {
+        following = job->next;
         if (!is_cancelled(job, all))
             continue;
-        line_remove(job);
+        queue_remove(job);
         job->stop(job);
     }
 }
 
 /* ---- the thread -------------------------------------------------------------------------------- */
 
-/* Takes over what came in; false when the loop closes. */
+/* Takes new jobs from the inbox; false if the loop is closing. */
 static bool collect(struct st_loop *loop)
 {
     pthread_mutex_lock(&loop->lock);
-    while (!line_empty(&loop->inbox)) {
+    while (!queue_empty(&loop->inbox)) {
         struct st_loop_job *job = loop->inbox.head.next;
-        line_remove(job);
+        queue_remove(job);
         wait_until(loop, job, 0);
     }
     const bool open = !loop->closing;
@@ -221,7 +221,7 @@ static bool collect(struct st_loop *loop)
 
 static int time_left(const struct st_loop *loop, uint64_t next_ns)
 {
-    const bool idle = line_empty(&loop->running) && line_empty(&loop->waiting);
+    const bool idle = queue_empty(&loop->running) && queue_empty(&loop->waiting);
     if (idle && loop->timer_ns == NO_TIMER)
         return -1;
     const uint64_t now = st_now_ns(), sweep_ns = idle ? NO_TIMER : loop->swept_ns + SWEEP_NS;
@@ -247,7 +247,7 @@ static void serve(struct st_loop *loop, const struct epoll_event *events, int co
         curl_multi_socket_action(loop->multi, events[i].data.fd, what, &running);
     }
     if (loop->timer_ns != NO_TIMER && st_now_ns() >= loop->timer_ns) {
-        loop->timer_ns = NO_TIMER; /* it is set anew in here, where another is needed */
+        loop->timer_ns = NO_TIMER; /* libcurl sets it again in this call, if needed */
         curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
 }
@@ -308,14 +308,14 @@ struct st_loop *st_loop_new(st_loop_prepare *prepare, uint32_t most)
     loop->prepare = prepare;
     loop->most = most;
     loop->timer_ns = NO_TIMER;
-    line_init(&loop->running);
-    line_init(&loop->waiting);
-    line_init(&loop->inbox);
+    queue_init(&loop->running);
+    queue_init(&loop->waiting);
+    queue_init(&loop->inbox);
     pthread_mutex_init(&loop->lock, NULL);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     loop->multi = curl_multi_init();
-    loop->idle = st_calloc(most + 1, sizeof *loop->idle); /* one more while a try ends */
+    loop->idle = st_calloc(most + 1, sizeof *loop->idle); /* one extra for a try that is ending */
     if (set_up(loop))
         return loop;
     forget(loop);
@@ -364,9 +364,9 @@ int st_loop_add(struct st_loop *loop, struct st_loop_job *job)
         failed = st_thread_start(&loop->thread, loop_thread, loop, "stoker-url");
         loop->started = !failed;
     }
-    const bool first = line_empty(&loop->inbox);
+    const bool first = queue_empty(&loop->inbox);
     if (!failed)
-        line_add(&loop->inbox, job);
+        queue_add(&loop->inbox, job);
     pthread_mutex_unlock(&loop->lock);
     if (!failed && first)
         wake_up(loop);

@@ -1,4 +1,4 @@
-/* none.c - a build without libcurl: URLs are refused by name
+/* none.c - for builds without libcurl: rejects URLs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,8 +6,9 @@
 
 static int refuse(struct stoker_error *err)
 {
-    return st_fail(err, STOKER_EUNSUPPORTED,
-                   "data sets by URL: this build has no libcurl; build it with -Dcurl=enabled");
+    return st_fail(
+        err, STOKER_EUNSUPPORTED,
+        "data sets by URL are not supported: this build has no libcurl; build with -Dcurl=enabled");
 }
 
 int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,

@@ -1,4 +1,4 @@
-/* remote.c - objects on servers, by http://, https:// and s3:// URLs
+/* remote.c - objects on servers, read from http://, https:// and s3:// URLs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where there are no ranges, objects up to this are brought into memory. */
+/* If a server does not support ranges, objects up to this size are loaded into memory. */
 #define WHOLE_MAX   (64u << 20)
 #define BUDGET_MS   60000u
 #define CACHE_BYTES (64ull << 30)
@@ -73,7 +73,7 @@ int st_remote_aim(struct st_remote *object, struct st_remote_store *store, const
     struct st_http_target *target = &object->target;
     object->store = store;
     if (strlen(st_url_public(url, name)) >= sizeof name - 1)
-        return st_fail(err, STOKER_EINVAL, "%.300s...: the URL is too long", name);
+        return st_fail(err, STOKER_EINVAL, "%.300s...: URL too long", name);
     target->name = strdup(name);
     if (!target->name)
         return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
@@ -89,11 +89,12 @@ int st_remote_check_size(const struct st_remote *object, struct stoker_error *er
 {
     return object->version.size <= INT64_MAX
                ? 0
-               : st_fail(err, STOKER_EIO, "%s: the server states a size that cannot be", object->target.name);
+               : st_fail(err, STOKER_EIO, "%s: the server states an impossible size",
+                         object->target.name);
 }
 
-/* The object's first bytes, up to `room`, and what there is to know. *whole: the server knows no ranges,
- * and the object, of so many bytes, is too large for the room. */
+/* Requests the object's first bytes, up to `room`, and its version. *whole: not 0 if the server does not
+ * support ranges and the object, of that size, does not fit into `room`. */
 static int read_first(struct st_remote *object, uint8_t *into, uint64_t room, const atomic_bool *cancel,
                       uint64_t *got, uint64_t *whole, struct stoker_error *err)
 {
@@ -107,7 +108,7 @@ static int read_first(struct st_remote *object, uint8_t *into, uint64_t room, co
     return rc ? rc : st_remote_check_size(object, err);
 }
 
-/* From a server that knows no ranges: into memory, if it is small. */
+/* From a server that does not support ranges: loads the object into memory, if it is small. */
 static int read_into_memory(struct st_remote *object, uint64_t size, const atomic_bool *cancel,
                             struct stoker_error *err)
 {
@@ -115,15 +116,15 @@ static int read_into_memory(struct st_remote *object, uint64_t size, const atomi
     if (size > WHOLE_MAX)
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "%s: the server sends the whole object where a part was asked for: it knows no "
-            "ranges, and %llu bytes are too many to be brought into memory; download it first",
+            "%s: the server does not support range requests, and the object's %llu bytes are too many "
+            "to load into memory (limit: 64 MiB); download it first",
             object->target.name, (unsigned long long)size);
     object->whole = st_alloc_aligned(size);
     if (!object->whole)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
     const int rc = read_first(object, object->whole, size, cancel, &got, &whole, err);
     if (!rc && got < object->version.size)
-        return st_fail(err, STOKER_EIO, "%s: the object was changed on the server while it was read",
+        return st_fail(err, STOKER_EIO, "%s: the object changed on the server while it was read",
                        object->target.name);
     return rc;
 }
@@ -150,7 +151,7 @@ int st_remote_open(struct st_remote **out, struct st_remote_store *store, const 
         st_remote_close(object);
         return rc;
     }
-    if (store->cache && object->version.tag[0]) /* else it could change and nobody would know */
+    if (store->cache && object->version.tag[0]) /* otherwise a change would go unnoticed */
         object->cached =
             st_cached_open(store->cache, object->target.name, object->version.tag, object->version.size);
     *out = object;
@@ -209,7 +210,7 @@ static int read_server(struct st_remote *object, uint64_t offset, uint8_t *into,
     return rc;
 }
 
-/* A part of a block: fetches the whole block into the cache if there is room in it. */
+/* Reads a part of a block; fetches the whole block into the cache if there is room. */
 static int fetch_block(struct st_remote *object, uint64_t block, uint32_t from, uint32_t size,
                        uint8_t *into, const atomic_bool *cancel, struct stoker_error *err)
 {
@@ -235,7 +236,7 @@ static int read_block(struct st_remote *object, uint64_t block, uint32_t from, u
         return 0;
     const bool begun = st_cached_begin(cached, block, cancel);
     int rc = 0;
-    if (!st_cached_get(cached, block, from, size, into)) /* nobody has fetched it meanwhile */
+    if (!st_cached_get(cached, block, from, size, into)) /* not fetched in the meantime */
         rc = begun ? fetch_block(object, block, from, size, into, cancel, err)
                    : read_server(object, block * ST_CACHE_BLOCK + from, into, size, cancel, err);
     if (begun)
@@ -266,7 +267,8 @@ int st_remote_read(struct st_remote *object, uint64_t offset, void *into, uint64
 {
     uint8_t *at = into;
     if (!has_range(object, offset, size))
-        return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, before the %llu bytes expected at %llu",
+        return st_fail(err, STOKER_EIO,
+                       "%s: ends at byte %llu, but %llu bytes were expected at byte %llu",
                        object->target.name, (unsigned long long)object->version.size,
                        (unsigned long long)size, (unsigned long long)offset);
     if (!size)

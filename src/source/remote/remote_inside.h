@@ -1,4 +1,4 @@
-/* remote_inside.h - between the files that read objects on servers
+/* remote_inside.h - internals of remote objects: remote/remote.c, remote/set.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include "source/remote/remote.h"
 #include "source/remote/s3.h"
 
-/* The most that is asked for at once; the budget of time is for so much. */
+/* The largest range per request; the time limit applies to this much. */
 #define ST_REMOTE_AT_ONCE (8u << 20)
 #define ST_REMOTE_FIRST   4096u
 
@@ -19,7 +19,7 @@ struct st_remote_store {
     struct st_http *http;
     struct st_cache *cache; /* NULL: none */
     struct st_s3 s3;
-    int s3_failed; /* and why, for those who ask for S3 */
+    int s3_failed; /* 0, or the error reported when S3 is used */
     struct stoker_error s3_why;
 };
 
@@ -27,18 +27,18 @@ struct st_remote {
     struct st_remote_store *store;
     struct st_http_target target;
     struct st_http_version version;
-    struct st_cached *cached; /* NULL: not in the cache */
+    struct st_cached *cached; /* NULL: not cached */
     uint64_t first_size;
-    uint8_t first[ST_REMOTE_FIRST]; /* came with the object's size */
-    uint8_t *whole; /* all of it, from a server that knows no ranges; NULL: it is read by ranges */
+    uint8_t first[ST_REMOTE_FIRST]; /* received together with the object's size */
+    uint8_t *whole; /* all of it, if the server does not support ranges; NULL: it is read by ranges */
 };
 
-/* The object at this URL, of which nothing is known yet; it does not hold the store. */
+/* Sets the object's URL without a request; takes no reference to the store. */
 int st_remote_aim(struct st_remote *object, struct st_remote_store *store, const char *url,
                   struct stoker_error *err);
-/* Its size and its first bytes. */
+/* Requests its size and first bytes. */
 int st_remote_ask_first(struct st_remote *object, const atomic_bool *cancel, struct stoker_error *err);
-/* STOKER_EIO: no object has the size that the server states. */
+/* STOKER_EIO: the server states an impossible size. */
 int st_remote_check_size(const struct st_remote *object, struct stoker_error *err);
 void st_remote_forget(struct st_remote *object); /* frees it */
 

@@ -1,4 +1,4 @@
-/* s3.c - where S3's buckets are, and who asks: from the environment and ~/.aws
+/* s3.c - S3 endpoints and credentials, from the environment and ~/.aws
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ static bool take(char *out, size_t room, const char *value)
     return true;
 }
 
-/* ---- files of "[section]" and "name = value" --------------------------------------------------- */
+/* ---- settings files ---------------------------------------------------------------------------- */
 
 static char *trim(char *text)
 {
@@ -42,7 +42,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* "[default]" and "[name]", or as the config file writes it "[profile name]". */
+/* "[default]" and "[name]" or, in the config file, "[profile name]". */
 static bool is_section(char *line, const char *profile)
 {
     char *end = strchr(line, ']');
@@ -76,7 +76,7 @@ bool st_s3_read_settings(struct st_s3 *s3, FILE *file, const char *profile)
     char line[8192];
     bool ours = false, found = false;
     while (fgets(line, sizeof line, file)) {
-        if (!strchr(line, '\n')) /* what is left of a line that is too long is no line of its own */
+        if (!strchr(line, '\n')) /* skip the rest of an overlong line */
             for (int c = 0; c != EOF && c != '\n';)
                 c = fgetc(file);
         char *text = line + strspn(line, " \t"), *equals = strchr(text, '=');
@@ -84,7 +84,7 @@ bool st_s3_read_settings(struct st_s3 *s3, FILE *file, const char *profile)
             ours = is_section(text, profile);
             found = found || ours;
         } else if (ours && text == line && *text != '#' && *text != ';' && equals) {
-            *equals = '\0'; /* indented lines are settings of a setting */
+            *equals = '\0'; /* indented lines are nested settings and ignored */
             take_setting(s3, trim(text), trim(equals + 1));
         }
     }
@@ -127,11 +127,11 @@ static int take_profile(struct st_s3 *out, struct stoker_error *err)
     if (profile && !has_keys && !has_config)
         return st_fail(
             err, STOKER_EINVAL,
-            "AWS_PROFILE=%.100s: neither ~/.aws/credentials nor ~/.aws/config has such a profile",
+            "AWS_PROFILE=%.100s: there is no such profile in ~/.aws/credentials or ~/.aws/config",
             profile);
     if (out->key[0] && !out->secret[0])
         return st_fail(err, STOKER_EINVAL,
-                       "the profile %.100s of ~/.aws has an aws_access_key_id and no "
+                       "the profile %.100s in ~/.aws has an aws_access_key_id but no "
                        "aws_secret_access_key",
                        name);
     return 0;
@@ -143,7 +143,7 @@ int st_s3_load(struct st_s3 *out, struct stoker_error *err)
     take(out->region, sizeof out->region, from_environment("AWS_REGION", "AWS_DEFAULT_REGION"));
     take(out->endpoint, sizeof out->endpoint,
          from_environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"));
-    /* The key's three parts come from one place, never mixed. */
+    /* Key, secret and token must come from the same place. */
     struct st_s3 own = {0};
     if (take(own.key, sizeof own.key, from_environment("AWS_ACCESS_KEY_ID", NULL)) &&
         take(own.secret, sizeof own.secret, from_environment("AWS_SECRET_ACCESS_KEY", NULL))) {
@@ -170,7 +170,7 @@ static bool is_bucket(const char *name, size_t size)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= size;
 }
 
-/* Certificates of "*.s3..." match no dots, and hosts have no capitals and no "_". */
+/* The wildcard of certificates for "*.s3..." matches no dots, and host names have no capitals or "_". */
 static bool can_be_host(const char *bucket, size_t size)
 {
     return strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") >= size;

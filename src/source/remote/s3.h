@@ -1,4 +1,4 @@
-/* s3.h - where S3's buckets are, and who asks: from the environment and ~/.aws
+/* s3.h - S3 endpoints and credentials, from the environment and ~/.aws
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,19 +13,19 @@ struct st_s3 {
     char key[256], secret[256], token[4096]; /* "": anonymous */
     char region[64];
     char endpoint[512]; /* "": Amazon's */
-    /* As libcurl wants them: */
+    /* In the form that libcurl expects: */
     char sign[96], login[520], token_header[4160];
 };
 
 /* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION (AWS_DEFAULT_REGION),
- * AWS_ENDPOINT_URL_S3 (AWS_ENDPOINT_URL), else the profile AWS_PROFILE of ~/.aws/credentials and
- * ~/.aws/config (AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE). What is nowhere stays empty. */
+ * AWS_ENDPOINT_URL_S3 (AWS_ENDPOINT_URL), or the profile AWS_PROFILE of ~/.aws/credentials and
+ * ~/.aws/config (AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE). What is not set anywhere stays empty. */
 int st_s3_load(struct st_s3 *out, struct stoker_error *err);
-/* What stands under [profile] in a file of settings, where nothing is set yet; false: it has no such
- * part. */
+/* Reads the section [profile] of a settings file, for settings that are still empty; false: there is no
+ * such section. */
 bool st_s3_read_settings(struct st_s3 *s3, FILE *file, const char *profile);
-/* The http URL of "s3://bucket/key", and how to sign for it; without keys, not at all. The target points
- * into `s3`. */
+/* Sets the http URL of "s3://bucket/key" and how to sign requests; without keys they are not signed. The
+ * target points into `s3`. */
 int st_s3_aim(const struct st_s3 *s3, const char *url, struct st_http_target *out,
               struct stoker_error *err);
 

@@ -1,4 +1,4 @@
-/* set.c - many objects on servers, each read as a whole: those that a table names
+/* set.c - many objects on servers, each read as a whole: those listed in a table
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_BYTES (256u << 10) /* asked for at once, until a larger one came */
+#define WHOLE_BYTES (256u << 10) /* size of the first request, until a larger object was seen */
 
-/* What an object was when it was read first; kept where there is a cache to be asked by it. */
+/* An object's version when it was first read; kept only if there is a cache, to look it up. */
 struct seen {
     uint64_t size;
     char tag[];
@@ -62,7 +62,7 @@ static void remember(struct st_remote_set *set, uint64_t number, const struct st
 {
     struct seen *none = NULL, *seen = st_calloc(1, sizeof *seen + strlen(version->tag) + 1);
     if (!seen)
-        return; /* it is asked for once more */
+        return; /* it will be requested again */
     seen->size = version->size;
     strcpy(seen->tag, version->tag);
     if (!atomic_compare_exchange_strong(&set->seen[number], &none, seen))
@@ -74,8 +74,9 @@ static int make_room(const struct st_remote *object, struct st_buffer *into, uin
 {
     const uint64_t size = object->version.size;
     if (size > limit)
-        return st_fail(err, STOKER_ELIMIT, "%s: %llu bytes, too large for a sample", object->target.name,
-                       (unsigned long long)size);
+        return st_fail(err, STOKER_ELIMIT,
+                       "%s: its size of %llu bytes exceeds the limit of %llu for a sample",
+                       object->target.name, (unsigned long long)size, (unsigned long long)limit);
     if (!st_buffer_reserve(into, size))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", object->target.name,
                        (unsigned long long)size);
@@ -83,10 +84,10 @@ static int make_room(const struct st_remote *object, struct st_buffer *into, uin
     return 0;
 }
 
-/* ---- out of the cache -------------------------------------------------------------------------- */
+/* ---- from the cache -------------------------------------------------------------------------- */
 
-/* By what the object is known or now said to be. */
-static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remote *object,
+/* Uses the version known from the first read, or requests it now. */
+static int read_cached(struct st_remote_set *set, uint64_t number, struct st_remote *object,
                      uint64_t limit, const atomic_bool *cancel, struct st_buffer *into,
                      struct stoker_error *err)
 {
@@ -110,22 +111,22 @@ static int read_kept(struct st_remote_set *set, uint64_t number, struct st_remot
 
 /* ---- from the server --------------------------------------------------------------------------- */
 
-/* One object on its way. The buffer is as large as the largest object that it held, and so one request
- * is enough for most: for the first bytes, and what the object is. Larger ones take more requests, one
- * after the other. */
+/* One object being fetched. The buffer is as large as the largest object that it held, so one request is
+ * enough for most objects: it gets the first bytes and the version. Larger objects take further
+ * requests, one after another. */
 struct fetching {
-    struct st_http_call call; /* first */
+    struct st_http_call call; /* must be first */
     struct st_http_part part;
     struct st_remote *object;
     struct st_remote_fetch *fetch;
     uint64_t got;
-    bool enlarged; /* a server without ranges: there is room for all of it now */
+    bool enlarged; /* no support for ranges: the buffer now has room for the whole object */
 };
 
-static void came(struct st_http_call *call, int code, const struct stoker_error *err);
+static void request_done(struct st_http_call *call, int code, const struct stoker_error *err);
 
-/* Asks for the first bytes, or with a version for those behind what was got. */
-static int ask(struct fetching *fetching, const struct st_http_version *version, uint64_t size,
+/* Requests the first bytes or, with a version, the bytes after those received. */
+static int request_bytes(struct fetching *fetching, const struct st_http_version *version, uint64_t size,
                struct stoker_error *err)
 {
     const struct st_remote_fetch *fetch = fetching->fetch;
@@ -137,13 +138,13 @@ static int ask(struct fetching *fetching, const struct st_http_version *version,
                                            .part_count = 1,
                                            .cancel = fetch->cancel,
                                            .interrupted = fetch->interrupted,
-                                           .done = came};
+                                           .done = request_done};
     return st_http_start(fetching->object->store->http, &fetching->call, err);
 }
 
 static uint64_t at_once(uint64_t size) { return size < ST_REMOTE_AT_ONCE ? size : ST_REMOTE_AT_ONCE; }
 
-/* The first bytes are there: room for the others, too. */
+/* The first bytes have arrived: makes room for the others. */
 static int learn(struct fetching *fetching, struct stoker_error *err)
 {
     const struct st_http_call *call = &fetching->call;
@@ -164,17 +165,18 @@ static int learn(struct fetching *fetching, struct stoker_error *err)
     return rc;
 }
 
-/* Notes what came, and asks for more. True: there is nothing more to ask for, or *rc says why not. */
+/* Records what arrived and requests more. True: everything is there, or *rc says what failed. */
 static bool proceed(struct fetching *fetching, int *rc, struct stoker_error *err)
 {
     const struct st_http_call *call = &fetching->call;
     struct st_buffer *into = fetching->fetch->into;
-    if (*rc && call->whole && !fetching->enlarged) { /* no ranges: once more, with room for all of it */
+    if (*rc && call->whole &&
+        !fetching->enlarged) { /* no support for ranges: retry with room for all of it */
         fetching->enlarged = true;
         fetching->object->version.size = call->whole;
         *rc = make_room(fetching->object, into, fetching->fetch->limit, err);
         if (!*rc)
-            *rc = ask(fetching, NULL, into->capacity, err);
+            *rc = request_bytes(fetching, NULL, into->capacity, err);
         return *rc;
     }
     if (*rc)
@@ -185,11 +187,11 @@ static bool proceed(struct fetching *fetching, int *rc, struct stoker_error *err
         *rc = learn(fetching, err);
     if (*rc || fetching->got >= into->size)
         return true;
-    *rc = ask(fetching, &fetching->object->version, at_once(into->size - fetching->got), err);
+    *rc = request_bytes(fetching, &fetching->object->version, at_once(into->size - fetching->got), err);
     return *rc;
 }
 
-static void came(struct st_http_call *call, int code, const struct stoker_error *err)
+static void request_done(struct st_http_call *call, int code, const struct stoker_error *err)
 {
     struct fetching *fetching = (struct fetching *)call;
     struct st_remote_fetch *fetch = fetching->fetch;
@@ -219,7 +221,7 @@ int st_remote_set_send(struct st_remote_set *set, const char *url, struct st_rem
     if (!rc) {
         fetching->object = object;
         fetching->fetch = fetch;
-        rc = ask(fetching, NULL, at_once(fetch->into->capacity), err);
+        rc = request_bytes(fetching, NULL, at_once(fetch->into->capacity), err);
     }
     if (rc) {
         if (object)
@@ -230,10 +232,10 @@ int st_remote_set_send(struct st_remote_set *set, const char *url, struct st_rem
     return rc;
 }
 
-/* ---- and waiting for it ------------------------------------------------------------------------ */
+/* ---- waiting for it --------------------------------------------------------------------------- */
 
 struct awaited {
-    struct st_remote_fetch fetch; /* first */
+    struct st_remote_fetch fetch; /* must be first */
     struct st_waiter waiter;
 };
 
@@ -267,7 +269,7 @@ int st_remote_set_read(struct st_remote_set *set, uint64_t number, const char *u
         return st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
     int rc = st_remote_aim(object, set->store, url, err);
     if (!rc)
-        rc = read_kept(set, number, object, limit, cancel, into, err);
+        rc = read_cached(set, number, object, limit, cancel, into, err);
     if (rc)
         into->size = 0;
     st_remote_forget(object);

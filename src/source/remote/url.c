@@ -1,4 +1,4 @@
-/* url.c - URLs taken apart and put together
+/* url.c - splits and joins URLs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,14 +10,14 @@
 
 static bool is_s3(const char *url) { return !strncmp(url, "s3:", 3); }
 
-/* Behind "scheme://". */
+/* The part after "scheme://". */
 static const char *host_of(const char *url)
 {
     const char *colon = strstr(url, "://");
     return colon ? colon + 3 : url;
 }
 
-/* How much of the URL is before a query; in a bucket's key '?' and '#' are letters like others. */
+/* The length of the URL without its query; in an S3 key '?' and '#' are ordinary characters. */
 static size_t plain_size(const char *url) { return is_s3(url) ? strlen(url) : strcspn(url, "?#"); }
 
 const char *st_url_public(const char *url, char out[PATH_MAX])
@@ -60,7 +60,7 @@ char *st_url_escape(char *out, const char *text, size_t size)
     return out;
 }
 
-/* Takes the last part of what stands in [root, at) away; a '/' stays in front. */
+/* Removes the last component of [root, at), keeping the '/' before it. */
 static char *step_up(char *root, char *at)
 {
     if (at > root + 1)
@@ -75,7 +75,7 @@ bool st_url_join(char *out, size_t room, const char *folder, const char *path)
     const char *host = host_of(folder);
     const size_t root = (size_t)(host - folder) + strcspn(host, "/");
     const size_t front = path[0] == '/' ? root + 1 : strlen(folder);
-    const bool escaped = !is_s3(folder); /* a bucket's keys are escaped when they are asked for */
+    const bool escaped = !is_s3(folder); /* S3 keys are escaped when they are requested */
     if (front >= room)
         return false;
     memcpy(out, folder, front);

@@ -1,4 +1,4 @@
-/* waiter.c - a thread that waits for what another one will end
+/* waiter.c - lets one thread wait for a result from another
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 void st_waiter_init(struct st_waiter *waiter, struct stoker_error *err)
 {
     *waiter = (struct st_waiter){
-        .lock = PTHREAD_MUTEX_INITIALIZER, .through = PTHREAD_COND_INITIALIZER, .err = err};
+        .lock = PTHREAD_MUTEX_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER, .err = err};
 }
 
 void st_waiter_wake(struct st_waiter *waiter, int code, const struct stoker_error *err)
@@ -19,7 +19,7 @@ void st_waiter_wake(struct st_waiter *waiter, int code, const struct stoker_erro
     waiter->code = code;
     if (code && waiter->err)
         *waiter->err = *err;
-    pthread_cond_signal(&waiter->through);
+    pthread_cond_signal(&waiter->finished);
     pthread_mutex_unlock(&waiter->lock);
 }
 
@@ -27,7 +27,7 @@ int st_waiter_wait(struct st_waiter *waiter)
 {
     pthread_mutex_lock(&waiter->lock);
     while (!waiter->done)
-        if (st_interrupt_wait(&waiter->through, &waiter->lock))
+        if (st_interrupt_wait(&waiter->finished, &waiter->lock))
             atomic_store(&waiter->interrupted, true);
     pthread_mutex_unlock(&waiter->lock);
     return waiter->code;
@@ -35,6 +35,6 @@ int st_waiter_wait(struct st_waiter *waiter)
 
 void st_waiter_free(struct st_waiter *waiter)
 {
-    pthread_cond_destroy(&waiter->through);
+    pthread_cond_destroy(&waiter->finished);
     pthread_mutex_destroy(&waiter->lock);
 }

@@ -1,4 +1,4 @@
-/* waiter.h - a thread that waits for what another one will end
+/* waiter.h - lets one thread wait for a result from another
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,18 +12,18 @@
 #include <stdbool.h>
 
 struct st_waiter {
-    atomic_bool interrupted; /* who waits was interrupted: what it waits for should end soon */
+    atomic_bool interrupted; /* the waiting thread was interrupted: the operation should end soon */
     pthread_mutex_t lock;
-    pthread_cond_t through;
+    pthread_cond_t finished;
     bool done;
     int code;
     struct stoker_error *err;
 };
 
 void st_waiter_init(struct st_waiter *waiter, struct stoker_error *err);
-/* By the other thread, once. */
+/* Called once, by the other thread. */
 void st_waiter_wake(struct st_waiter *waiter, int code, const struct stoker_error *err);
-/* Until then; returns the code, with the error. */
+/* Waits for that; returns the code and sets the error. */
 int st_waiter_wait(struct st_waiter *waiter);
 void st_waiter_free(struct st_waiter *waiter);
 
