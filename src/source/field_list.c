@@ -76,55 +76,56 @@ static char *without_blanks(char *from, char *end)
 }
 
 /* "f32[3x4]" */
-static bool parse_shape(struct st_field_wish *wish, const char *type)
+static bool parse_shape(struct st_field_request *request, const char *type)
 {
     const size_t size = strcspn(type, "[");
-    if (!type[size] || !st_dtype_named(type, size, &wish->dtype))
+    if (!type[size] || !st_dtype_named(type, size, &request->dtype))
         return false;
     const char *at = type + size;
     do {
         char *end;
         const char *digits = at + 1;
-        if (wish->ndim == ST_DIMS_MAX || *digits < '0' || *digits > '9')
+        if (request->ndim == ST_DIMS_MAX || *digits < '0' || *digits > '9')
             return false;
-        wish->shape[wish->ndim] = strtoll(digits, &end, 10);
-        if (wish->shape[wish->ndim++] > UINT32_MAX)
+        request->shape[request->ndim] = strtoll(digits, &end, 10);
+        if (request->shape[request->ndim++] > UINT32_MAX)
             return false;
         at = end;
     } while (*at == 'x');
-    wish->kind = st_is_pixels(wish->dtype, wish->ndim, wish->shape) ? ST_FIELD_IMAGE : ST_FIELD_ARRAY;
+    request->kind =
+        st_is_pixels(request->dtype, request->ndim, request->shape) ? ST_FIELD_IMAGE : ST_FIELD_ARRAY;
     return at[0] == ']' && !at[1];
 }
 
-static bool parse_type(struct st_field_wish *wish, const char *type)
+static bool parse_type(struct st_field_request *request, const char *type)
 {
     unsigned kind = 0;
     while (kind < kind_count && strcmp(type, kind_names[kind]))
         kind++;
     if (kind == kind_count)
-        return parse_shape(wish, type);
-    wish->kind = (enum st_field_kind)kind;
+        return parse_shape(request, type);
+    request->kind = (enum st_field_kind)kind;
     return true;
 }
 
-static int parse_one(struct st_field_wish *wish, char *from, char *end, const char *text,
+static int parse_one(struct st_field_request *request, char *from, char *end, const char *text,
                      struct stoker_error *err)
 {
-    *wish = (struct st_field_wish){.name = without_blanks(from, end)};
-    char *equals = strrchr(wish->name, '=');
+    *request = (struct st_field_request){.name = without_blanks(from, end)};
+    char *equals = strrchr(request->name, '=');
     if (equals) {
         char *const behind = equals + strlen(equals);
         const char *kind = without_blanks(equals + 1, behind);
-        wish->name = without_blanks((char *)(uintptr_t)wish->name, equals);
-        if (!parse_type(wish, kind))
+        request->name = without_blanks((char *)(uintptr_t)request->name, equals);
+        if (!parse_type(request, kind))
             return st_fail(
                 err, STOKER_EINVAL,
                 "fields=%.300s: unknown type %.100s; allowed are image, audio, int, float, array, text, "
                 "json, bytes, and dtypes with a shape such as u8[32x32x3] or f32[10]",
                 text, kind);
-        wish->typed = true;
+        request->typed = true;
     }
-    return wish->name[0] ? 0
+    return request->name[0] ? 0
                          : st_fail(err, STOKER_EINVAL, "fields=%.300s: contains an empty name", text);
 }
 
@@ -132,9 +133,9 @@ static int check_duplicates(const struct st_field_list *list, const char *text, 
 {
     for (uint32_t i = 1; i < list->count; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (!strcmp(list->wishes[i].name, list->wishes[k].name))
+            if (!strcmp(list->items[i].name, list->items[k].name))
                 return st_fail(err, STOKER_EINVAL, "fields=%.300s: %.200s is listed twice", text,
-                               list->wishes[i].name);
+                               list->items[i].name);
     return 0;
 }
 
@@ -154,7 +155,7 @@ int st_field_list_parse(struct st_field_list *list, const char *text, struct sto
                 err, STOKER_ELIMIT,
                 "fields=%.300s: more than %d fields; combine related numbers into one array", text,
                 ST_FIELDS_MAX);
-        const int rc = parse_one(&list->wishes[list->count++], from, comma, text, err);
+        const int rc = parse_one(&list->items[list->count++], from, comma, text, err);
         if (rc)
             return rc;
     }

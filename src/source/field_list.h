@@ -7,7 +7,7 @@
 
 #include "source/source.h"
 
-struct st_field_wish {
+struct st_field_request {
     const char *name;
     bool typed; /* "=kind" was given */
     enum st_field_kind kind;
@@ -19,7 +19,7 @@ struct st_field_wish {
 struct st_field_list {
     char *text; /* the names */
     uint32_t count;
-    struct st_field_wish wishes[ST_FIELDS_MAX];
+    struct st_field_request items[ST_FIELDS_MAX];
 };
 
 /* Names are separated by commas and may contain anything else; surrounding blanks are ignored. After the

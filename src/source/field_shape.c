@@ -99,7 +99,7 @@ int st_field_shapes_parse(struct st_field_list *list, struct st_field_shape shap
     if (!rc)
         rc = st_field_list_parse(list, plain, err);
     for (uint32_t i = 0; i < list->count && !rc; i++)
-        if ((shapes[i].given && !list->wishes[i].typed) || (shapes[i].raw && !shapes[i].given))
+        if ((shapes[i].given && !list->items[i].typed) || (shapes[i].raw && !shapes[i].given))
             rc = refuse(text, err);
     free(plain);
     return rc;

@@ -37,7 +37,7 @@ static int refuse_empty(const struct st_tree *tree, const struct stoker_dataset_
     if (!used)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", tree->prefix);
     for (uint64_t i = 0; i < index->sample_count; i++)
-        used[index->dirs[index->sample_dirs[i] & ~ST_INDEX_ODD].label] = true;
+        used[index->dirs[index->sample_dirs[i] & ~ST_INDEX_SPECIAL].label] = true;
     int rc = 0;
     for (uint64_t i = 0; i < index->class_count && !rc; i++)
         rc = used[i] ? 0 : STOKER_EINVAL;
@@ -62,7 +62,7 @@ static int folder_open(void *self, const char *path, const struct stoker_dataset
 static int64_t folder_label(const void *self, uint64_t sample)
 {
     const struct st_index *index = &((const struct st_tree *)self)->index;
-    return index->dirs[index->sample_dirs[sample] & ~ST_INDEX_ODD].label;
+    return index->dirs[index->sample_dirs[sample] & ~ST_INDEX_SPECIAL].label;
 }
 
 static uint32_t folder_class_count(const void *self)

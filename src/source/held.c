@@ -131,7 +131,7 @@ int st_held_open_copy(struct st_held *file, const char *path, const struct stoke
     return rc;
 }
 
-void st_held_unname(struct st_held *file)
+void st_held_unlink(struct st_held *file)
 {
     if (file->copy)
         unlink(file->copy);
@@ -216,7 +216,7 @@ void st_held_close(struct st_held *file)
     if (file->fd)
         close(file->fd);
     st_remote_close(file->remote);
-    st_held_unname(file);
+    st_held_unlink(file);
     free(file->path);
     *file = (struct st_held){0};
 }

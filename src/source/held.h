@@ -33,7 +33,7 @@ int st_held_open_any(struct st_held *file, const char *path, struct st_remote_st
 int st_held_open_copy(struct st_held *file, const char *path, const struct stoker_dataset_options *opt,
                       struct stoker_error *err);
 /* Unlinks the local copy: it is deleted with its last descriptor, even if the process is killed. */
-void st_held_unname(struct st_held *file);
+void st_held_unlink(struct st_held *file);
 /* Reads exactly `size` bytes at `offset`. Any thread. */
 int st_held_read(const struct st_held *file, uint64_t offset, void *into, uint64_t size,
                  struct stoker_error *err);

@@ -66,8 +66,9 @@ static bool lay_out(struct st_index *index, const struct st_index_header *h, uin
 /* Every offset and index in the tables is within its bounds. */
 static bool is_valid(const struct st_index *index)
 {
-    if (index->dir_count == 0 || index->dir_count >= ST_INDEX_ODD || index->class_count > UINT32_MAX ||
-        index->text_size == 0 || index->text[index->text_size - 1] != '\0')
+    if (index->dir_count == 0 || index->dir_count >= ST_INDEX_SPECIAL ||
+        index->class_count > UINT32_MAX || index->text_size == 0 ||
+        index->text[index->text_size - 1] != '\0')
         return false;
     const uint64_t labels = index->class_count ? index->class_count : 1;
     for (uint64_t i = 0; i < index->class_count; i++)
@@ -78,7 +79,7 @@ static bool is_valid(const struct st_index *index)
             return false;
     for (uint64_t i = 0; i < index->sample_count; i++)
         if (index->names[i] >= index->text_size ||
-            (index->sample_dirs[i] & ~ST_INDEX_ODD) >= index->dir_count)
+            (index->sample_dirs[i] & ~ST_INDEX_SPECIAL) >= index->dir_count)
             return false;
     return true;
 }
@@ -154,9 +155,10 @@ static uint64_t put_text(struct builder *b, const char *text, uint64_t size)
 static void put_sample(struct builder *b, uint64_t dir, uint64_t k)
 {
     const struct st_scan_dir *from = b->dirs[dir];
-    const char *name = from->names + (from->offsets[k] & ~ST_SCAN_ODD);
+    const char *name = from->names + (from->offsets[k] & ~ST_SCAN_SPECIAL);
     b->names[b->samples] = put_text(b, name, strlen(name));
-    b->sample_dirs[b->samples++] = (uint32_t)dir | (from->offsets[k] & ST_SCAN_ODD ? ST_INDEX_ODD : 0);
+    b->sample_dirs[b->samples++] =
+        (uint32_t)dir | (from->offsets[k] & ST_SCAN_SPECIAL ? ST_INDEX_SPECIAL : 0);
 }
 
 /* Adds the samples of folder `dir` and everything below it, sorted by path: merges its file names with
@@ -170,7 +172,7 @@ static uint64_t put_tree(struct builder *b, uint64_t dir)
         const struct st_scan_dir *below = next < b->dir_count ? b->dirs[next] : NULL;
         if (below && (below->path_size <= above || memcmp(below->path, from->path, above)))
             below = NULL;
-        const char *name = k < from->count ? from->names + (from->offsets[k] & ~ST_SCAN_ODD) : NULL;
+        const char *name = k < from->count ? from->names + (from->offsets[k] & ~ST_SCAN_SPECIAL) : NULL;
         if (!below && !name)
             return next;
         if (name && (!below || st_name_compare(name, strlen(name), below->path + above,
@@ -222,7 +224,7 @@ int st_index_build(struct st_index *out, const struct st_scan *scan, const void 
                                      .class_count = scan->class_count,
                                      .dir_count = scan->count};
     struct st_index index = {0};
-    if (scan->count >= ST_INDEX_ODD)
+    if (scan->count >= ST_INDEX_SPECIAL)
         return st_fail(err, STOKER_ELIMIT, "more than 2147483647 folders");
     measure(&header, scan);
     if (!lay_out(&index, &header, &header.size))

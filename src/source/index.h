@@ -25,7 +25,7 @@ struct st_index_dir {
 };
 
 /* In sample_dirs: the entry is a special file (pipe, socket or device), which must not be read. */
-#define ST_INDEX_ODD (1u << 31)
+#define ST_INDEX_SPECIAL (1u << 31)
 
 struct st_index {
     uint8_t *bytes; /* the block; the rest points into it */

@@ -39,10 +39,10 @@ static const struct st_source *kind_of(const char *uri, const char **path)
 }
 
 /* The kind that a path without a scheme looks like; NULL if none. */
-static const struct st_source *kind_that_suits(const char *path, const uint8_t *head, size_t size)
+static const struct st_source *kind_matching(const char *path, const uint8_t *head, size_t size)
 {
     for (const struct st_source *const *kind = st_sources; *kind; kind++)
-        if ((*kind)->suits && (*kind)->suits(path, head, size))
+        if ((*kind)->matches && (*kind)->matches(path, head, size))
             return *kind;
     return NULL;
 }
@@ -51,7 +51,7 @@ static const struct st_source *kind_that_suits(const char *path, const uint8_t *
 static const struct st_source *kind_by_name(const char *path)
 {
     static const uint8_t nothing[1];
-    return kind_that_suits(path, nothing, sizeof nothing);
+    return kind_matching(path, nothing, sizeof nothing);
 }
 
 static bool is_tree(const struct st_source *kind)
@@ -125,7 +125,7 @@ static int find_kind(struct st_location *place, const struct stoker_dataset_opti
         return st_fail(err, STOKER_EINVAL, "%.300s...: path too long", path);
     if (remote && (place->kind = kind_by_name(name)))
         return 0; /* without a request to the server */
-    if (!remote && is_folder(path) && (place->kind = kind_that_suits(path, head, 0)))
+    if (!remote && is_folder(path) && (place->kind = kind_matching(path, head, 0)))
         return 0;
     int rc = st_held_open_any(&file, path, NULL, opt, err);
     const size_t size = file.size < sizeof head ? (size_t)file.size : sizeof head;
@@ -134,7 +134,7 @@ static int find_kind(struct st_location *place, const struct stoker_dataset_opti
     st_held_close(&file);
     if (rc == STOKER_ENOTFOUND && !remote)
         return missing(path, err);
-    if (!rc && !(place->kind = kind_that_suits(name, head, size)))
+    if (!rc && !(place->kind = kind_matching(name, head, size)))
         rc = refuse_file(name, head, size, err);
     return rc;
 }
@@ -161,7 +161,7 @@ static bool ends_with(const char *name, const char *ending)
 static int classify(struct listing *list, const char *path, const char *name, bool folder,
                    struct stoker_error *err)
 {
-    const struct st_source *kind = folder ? kind_that_suits(path, NULL, 0) : kind_by_name(path);
+    const struct st_source *kind = folder ? kind_matching(path, NULL, 0) : kind_by_name(path);
     const bool wanted = kind && (list->wanted ? kind == list->wanted : !is_table(kind));
     if (wanted) {
         list->other = list->kind && list->kind != kind ? kind : list->other;
@@ -266,7 +266,7 @@ static int find_in_folder(struct st_location *place, struct stoker_error *err)
     if (rc != STOKER_END)
         return rc ? rc : take_pack(place, err);
     const struct st_source *whole =
-        kind_that_suits(place->path, NULL, 0); /* an LMDB database is a folder */
+        kind_matching(place->path, NULL, 0); /* an LMDB database is a folder */
     if (whole && (!place->kind || place->kind == whole)) {
         place->kind = whole;
         return st_paths_add(&place->paths, place->path, strlen(place->path), err);

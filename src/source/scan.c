@@ -116,7 +116,7 @@ static bool add_dir(struct walk *walk, struct st_scan_dir *dir)
     return true;
 }
 
-static bool add_name(struct st_scan_dir *dir, const char *name, size_t size, bool odd)
+static bool add_name(struct st_scan_dir *dir, const char *name, size_t size, bool special)
 {
     if (dir->names_room - dir->names_size < size + 1) {
         const uint64_t room = dir->names_room * 2 + size + 4096;
@@ -134,7 +134,7 @@ static bool add_name(struct st_scan_dir *dir, const char *name, size_t size, boo
         dir->offsets = more;
         dir->room = room;
     }
-    dir->offsets[dir->count++] = dir->names_size | (odd ? ST_SCAN_ODD : 0);
+    dir->offsets[dir->count++] = dir->names_size | (special ? ST_SCAN_SPECIAL : 0);
     memcpy(dir->names + dir->names_size, name, size + 1);
     dir->names_size += size + 1;
     dir->ascii = dir->ascii && st_name_is_ascii(name, size);

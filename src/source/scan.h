@@ -25,12 +25,12 @@ struct st_scan_dir {
     bool ascii;  /* all names are ASCII */
     char *names; /* the names of the matching files, each NUL-terminated */
     uint64_t names_size, names_room;
-    uint64_t *offsets; /* of each name, sorted; ST_SCAN_ODD is set for special files */
+    uint64_t *offsets; /* of each name, sorted; ST_SCAN_SPECIAL is set for special files */
     uint64_t count, room;
     size_t path_size;
     char path[]; /* relative to the root: "" for the root, else "a/b/"; for a dangling link "a/b" */
 };
-#define ST_SCAN_ODD (1ull << 63)
+#define ST_SCAN_SPECIAL (1ull << 63)
 
 struct st_scan_options {
     const char *prefix; /* the root, ending in '/' */

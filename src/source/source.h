@@ -64,7 +64,7 @@ struct st_source {
     size_t self_size;     /* the caller allocates it zeroed, and frees it */
     /* Whether a path without a scheme looks like this kind, judged by its name or by the first bytes of
      * the file (no bytes for a folder, a pattern, or a path that does not exist). NULL: never. */
-    bool (*suits)(const char *path, const uint8_t *head, size_t size);
+    bool (*matches)(const char *path, const uint8_t *head, size_t size);
     bool lists; /* `open` also takes lists and patterns, not just a single file */
     int (*open)(void *self, const char *path, const struct stoker_dataset_options *opt,
                 struct stoker_error *err);

@@ -21,7 +21,7 @@ static struct st_bytes trimmed(struct st_bytes text)
 
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-bool st_text_whole(struct st_bytes text, int64_t *out)
+bool st_text_int(struct st_bytes text, int64_t *out)
 {
     text = trimmed(text);
     const bool minus = text.size && *text.data == '-';
@@ -46,7 +46,7 @@ bool st_text_whole(struct st_bytes text, int64_t *out)
     return true;
 }
 
-bool st_text_real(struct st_bytes text, double *out)
+bool st_text_float(struct st_bytes text, double *out)
 {
     char copy[400], *end;
     text = trimmed(text);

@@ -12,8 +12,8 @@
 
 /* Surrounding white space is ignored; anything else that is not part of the number makes these return
  * false, and so does an integer that does not fit. */
-bool st_text_whole(struct st_bytes text, int64_t *out);
+bool st_text_int(struct st_bytes text, int64_t *out);
 /* The decimal separator is a point in every locale. */
-bool st_text_real(struct st_bytes text, double *out);
+bool st_text_float(struct st_bytes text, double *out);
 
 #endif

@@ -119,7 +119,7 @@ size_t st_tree_name(const void *self, uint64_t sample, char *buffer, size_t size
 {
     const struct st_tree *tree = self;
     const struct st_index *index = &tree->index;
-    const uint32_t dir = index->sample_dirs[sample] & ~ST_INDEX_ODD;
+    const uint32_t dir = index->sample_dirs[sample] & ~ST_INDEX_SPECIAL;
     const int length = snprintf(buffer, size, "%s%s%s", tree->prefix,
                                 index->text + index->dirs[dir].path, index->text + index->names[sample]);
     return length > 0 ? (size_t)length : 0;
@@ -130,11 +130,11 @@ int st_tree_locate(const void *self, uint64_t sample, struct st_extent *out, str
     const struct st_tree *tree = self;
     const struct st_index *index = &tree->index;
     const uint32_t dir = index->sample_dirs[sample];
-    const char *folder = index->text + index->dirs[dir & ~ST_INDEX_ODD].path;
+    const char *folder = index->text + index->dirs[dir & ~ST_INDEX_SPECIAL].path;
     const char *name = index->text + index->names[sample];
     if (!st_path_join(out->path, tree->prefix, folder, name))
         return st_fail_errno(err, ENAMETOOLONG, "%s%s%s", tree->prefix, folder, name);
-    if (dir & ST_INDEX_ODD)
+    if (dir & ST_INDEX_SPECIAL)
         return st_fail(err, STOKER_EIO, "%s: not a regular file", out->path);
     out->memory = NULL;
     out->offset = 0;

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             struct st_field kind;
             int64_t shape[ST_DIMS_MAX];
             st_field_shape_fit(&shapes[i], size, shape);
-            if (!st_tar_field_parse(&field, &kind, &list.wishes[i], NULL))
+            if (!st_tar_field_parse(&field, &kind, &list.items[i], NULL))
                 st_tar_field_rank(&field, text);
         }
     st_field_list_free(&list);

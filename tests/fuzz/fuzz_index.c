@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read += strlen(index.text + index.classes[i]);
         for (uint64_t i = 0; i < index.sample_count; i++)
             read += strlen(index.text + index.names[i]) +
-                    strlen(index.text + index.dirs[index.sample_dirs[i] & ~ST_INDEX_ODD].path);
+                    strlen(index.text + index.dirs[index.sample_dirs[i] & ~ST_INDEX_SPECIAL].path);
     }
     free(bytes);
     return 0;

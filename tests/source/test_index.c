@@ -150,7 +150,7 @@ static void damage(void)
         if (st_index_load(&index, copy, size)) /* paths, names, stamps and text may be anything */
             for (uint64_t k = 0; k < index.sample_count; k++)
                 taken += strlen(index.text + index.names[k]) > index.text_size ||
-                         (index.sample_dirs[k] & ~ST_INDEX_ODD) >= index.dir_count;
+                         (index.sample_dirs[k] & ~ST_INDEX_SPECIAL) >= index.dir_count;
         free(copy);
     }
     ok(taken == 0, "no number that points outside is taken");

@@ -18,7 +18,7 @@ enum { LARGE_ROW = 128 * 1024 };
 uint64_t st_arrays_limit(void) { return st_memory_limit() / 2; }
 
 int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory,
-                  const struct st_field_wish *wish, const char *where, struct stoker_error *err)
+                  const struct st_field_request *request, const char *where, struct stoker_error *err)
 {
     struct st_npy header;
     const uint32_t k = arrays->count;
@@ -31,7 +31,7 @@ int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory
     if (!rc)
         rc = st_npy_check_size(&header, npy.size, where, err);
     if (!rc)
-        rc = st_rows_init(rows, &header.element, &header.shape, wish, where, err);
+        rc = st_rows_init(rows, &header.element, &header.shape, request, where, err);
     if (rc)
         return rc;
     arrays->data[k] = npy.data + header.offset;
@@ -138,6 +138,6 @@ void st_arrays_close(void *self)
     struct st_arrays *arrays = self;
     for (uint32_t k = 0; k < arrays->count; k++)
         free(arrays->memory[k]);
-    st_field_list_free(&arrays->wishes);
+    st_field_list_free(&arrays->requested);
     st_held_close(&arrays->file);
 }

@@ -14,7 +14,7 @@
 struct st_arrays {
     struct st_held file;
     uint64_t mapped_end; /* samples use the mapped file up to here; 0: not at all */
-    struct st_field_list wishes;
+    struct st_field_list requested;
     uint32_t count;
     struct st_rows rows[ST_FIELDS_MAX];
     struct st_field fields[ST_FIELDS_MAX];
@@ -25,7 +25,7 @@ struct st_arrays {
 /* Adds the array in `npy`, a whole npy file. Takes ownership of `memory` if it is not NULL, also on
  * failure. */
 int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory,
-                  const struct st_field_wish *wish, const char *where, struct stoker_error *err);
+                  const struct st_field_request *request, const char *where, struct stoker_error *err);
 /* The limit for all decompressed bytes together. */
 uint64_t st_arrays_limit(void);
 

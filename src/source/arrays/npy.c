@@ -13,7 +13,7 @@
 
 static const char *const extensions[] = {".npy", ".npy.gz", ".npy.zst", NULL};
 
-static bool npy_suits(const char *path, const uint8_t *head, size_t size)
+static bool npy_matches(const char *path, const uint8_t *head, size_t size)
 {
     return (size >= 6 && !memcmp(head, "\x93NUMPY", 6)) ||
            (size && st_name_has_extension(path, strlen(path), extensions));
@@ -45,8 +45,8 @@ static int npy_open(void *self, const char *path, const struct stoker_dataset_op
                     struct stoker_error *err)
 {
     struct st_arrays *arrays = self;
-    int rc = st_field_list_parse(&arrays->wishes, opt->fields ? opt->fields : "row", err);
-    if (!rc && arrays->wishes.count != 1)
+    int rc = st_field_list_parse(&arrays->requested, opt->fields ? opt->fields : "row", err);
+    if (!rc && arrays->requested.count != 1)
         rc = st_fail(err, STOKER_EINVAL,
                      "%s: fields=%s: an npy file has exactly one field, whose name is arbitrary", path,
                      opt->fields);
@@ -56,13 +56,13 @@ static int npy_open(void *self, const char *path, const struct stoker_dataset_op
     uint8_t *memory;
     if (!rc)
         rc = load_file(arrays, &whole, &memory, err);
-    return rc ? rc : st_arrays_add(arrays, whole, memory, &arrays->wishes.wishes[0], path, err);
+    return rc ? rc : st_arrays_add(arrays, whole, memory, &arrays->requested.items[0], path, err);
 }
 
 const struct st_source st_source_npy = {
     .scheme = "npy",
     .self_size = sizeof(struct st_arrays),
-    .suits = npy_suits,
+    .matches = npy_matches,
     .open = npy_open,
     .count = st_arrays_count,
     .label = st_arrays_label,

@@ -43,7 +43,7 @@ static bool take_number(struct st_text *text, uint64_t *out)
     return some && *out <= INT64_MAX;
 }
 
-static bool take_shape(struct st_text *text, struct st_shape *shape)
+static bool take_shape(struct st_text *text, struct st_array_shape *shape)
 {
     uint64_t beyond;
     shape->ndim = 0;

@@ -9,7 +9,7 @@
 
 struct st_npy {
     struct st_element element;
-    struct st_shape shape;
+    struct st_array_shape shape;
     uint64_t offset; /* where the elements begin */
 };
 

@@ -23,7 +23,7 @@ struct npz {
 static const char *const npy_extension[] = {".npy", NULL};
 static const char *const npz_extension[] = {".npz", NULL};
 
-static bool npz_suits(const char *path, const uint8_t *head, size_t size)
+static bool npz_matches(const char *path, const uint8_t *head, size_t size)
 {
     (void)head;
     return size && st_name_has_extension(path, strlen(path), npz_extension);
@@ -43,7 +43,7 @@ static const struct st_zip_member *member_of(const struct st_zip *zip, const cha
 /* Requests all arrays of the archive in order; strips ".npy" from the member names. */
 static int request_all(struct npz *npz, const char *path, struct stoker_error *err)
 {
-    struct st_field_list *list = &npz->arrays.wishes;
+    struct st_field_list *list = &npz->arrays.requested;
     for (uint64_t i = 0; i < npz->zip.count; i++) {
         char *name = npz->zip.text + npz->zip.members[i].name;
         const size_t size = strlen(name);
@@ -54,7 +54,7 @@ static int request_all(struct npz *npz, const char *path, struct stoker_error *e
                            "%s: contains more than %d arrays; select some with fields=", path,
                            ST_FIELDS_MAX);
         name[size - 4] = '\0';
-        list->wishes[list->count++].name = name;
+        list->items[list->count++].name = name;
     }
     if (!list->count)
         return st_fail(err, STOKER_EINVAL, "%s: contains no arrays", path);
@@ -95,13 +95,13 @@ static int no_array(const struct npz *npz, const char *name, struct stoker_error
                    has.text);
 }
 
-static int add_array(struct npz *npz, const struct st_field_wish *wish, struct stoker_error *err)
+static int add_array(struct npz *npz, const struct st_field_request *request, struct stoker_error *err)
 {
     const struct st_held *file = &npz->arrays.file;
-    const struct st_zip_member *member = member_of(&npz->zip, wish->name);
+    const struct st_zip_member *member = member_of(&npz->zip, request->name);
     struct st_bytes npy;
     if (!member)
-        return no_array(npz, wish->name, err);
+        return no_array(npz, request->name, err);
     int rc = st_zip_readable(&npz->zip, member, err);
     if (!rc)
         rc = st_zip_find(&npz->zip, member, (struct st_bytes){file->map + member->at, member->room},
@@ -111,14 +111,14 @@ static int add_array(struct npz *npz, const struct st_field_wish *wish, struct s
         rc = inflate_array(npz, member, npy, &npy, err);
         memory = rc ? NULL : (uint8_t *)(uintptr_t)npy.data;
     }
-    return rc ? rc : st_arrays_add(&npz->arrays, npy, memory, wish, wish->name, err);
+    return rc ? rc : st_arrays_add(&npz->arrays, npy, memory, request, request->name, err);
 }
 
 static int npz_open(void *self, const char *path, const struct stoker_dataset_options *opt,
                     struct stoker_error *err)
 {
     struct npz *npz = self;
-    struct st_field_list *list = &npz->arrays.wishes;
+    struct st_field_list *list = &npz->arrays.requested;
     int rc = st_field_list_parse(list, opt->fields, err);
     if (!rc)
         rc = st_held_open_any(&npz->arrays.file, path, NULL, opt, err);
@@ -129,7 +129,7 @@ static int npz_open(void *self, const char *path, const struct stoker_dataset_op
     if (!rc && !list->count)
         rc = request_all(npz, path, err);
     for (uint32_t k = 0; !rc && k < list->count; k++) {
-        rc = add_array(npz, &list->wishes[k], err);
+        rc = add_array(npz, &list->items[k], err);
         if (rc)
             st_fail_in(err, rc, path);
     }
@@ -146,7 +146,7 @@ static void npz_close(void *self)
 const struct st_source st_source_npz = {
     .scheme = "npz",
     .self_size = sizeof(struct npz),
-    .suits = npz_suits,
+    .matches = npz_matches,
     .open = npz_open,
     .count = st_arrays_count,
     .label = st_arrays_label,

@@ -78,11 +78,11 @@ static bool can_be(const struct st_rows *rows, enum st_field_kind kind)
     return false;
 }
 
-static int choose_kind(struct st_rows *rows, const struct st_field_wish *wish, const char *where,
+static int choose_kind(struct st_rows *rows, const struct st_field_request *request, const char *where,
                        struct stoker_error *err)
 {
     struct st_field *field = &rows->field;
-    field->kind = wish->typed ? wish->kind : default_kind(rows);
+    field->kind = request->typed ? request->kind : default_kind(rows);
     if (!can_be(rows, field->kind))
         return st_fail(
             err, STOKER_EINVAL, "%s: rows of %d dimensions and type %c%u cannot be read as %s", where,
@@ -92,10 +92,11 @@ static int choose_kind(struct st_rows *rows, const struct st_field_wish *wish, c
     return 0;
 }
 
-int st_rows_init(struct st_rows *rows, const struct st_element *element, const struct st_shape *shape,
-                 const struct st_field_wish *wish, const char *where, struct stoker_error *err)
+int st_rows_init(struct st_rows *rows, const struct st_element *element,
+                 const struct st_array_shape *shape, const struct st_field_request *request,
+                 const char *where, struct stoker_error *err)
 {
-    *rows = (struct st_rows){.field.name = wish->name, .element = *element};
+    *rows = (struct st_rows){.field.name = request->name, .element = *element};
     if (shape->ndim < 1)
         return st_fail(err, STOKER_EINVAL, "%s: is a single value; only arrays have rows", where);
     rows->count = shape->sizes[0];
@@ -116,7 +117,7 @@ int st_rows_init(struct st_rows *rows, const struct st_element *element, const s
     if (!is_string(element->type) && !dtype_of(element, &rows->field.dtype))
         return st_fail(err, STOKER_EUNSUPPORTED, "%s: elements of type %c%u are not supported",
                        where, element->type, element->size);
-    return choose_kind(rows, wish, where, err);
+    return choose_kind(rows, request, where, err);
 }
 
 /* ---- rows to pieces ----------------------------------------------------------------------------- */

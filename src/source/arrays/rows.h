@@ -14,7 +14,7 @@ struct st_element {
     bool swapped;  /* in the other byte order than this machine's */
 };
 
-struct st_shape {
+struct st_array_shape {
     int32_t ndim;
     uint64_t sizes[ST_DIMS_MAX + 1]; /* the number of rows, then the dimensions of a row */
 };
@@ -28,8 +28,9 @@ struct st_rows {
 
 /* Determines the field: as requested, otherwise a scalar is a number, uint8 [H, W] and [H, W, C <= 4]
  * are pixels, strings are text, and the rest are arrays. `where` names the array in messages. */
-int st_rows_init(struct st_rows *rows, const struct st_element *element, const struct st_shape *shape,
-                 const struct st_field_wish *wish, const char *where, struct stoker_error *err);
+int st_rows_init(struct st_rows *rows, const struct st_element *element,
+                 const struct st_array_shape *shape, const struct st_field_request *request,
+                 const char *where, struct stoker_error *err);
 
 /* Converts the rows at `at` to pieces, in this machine's byte order and in UTF-8. Any thread. */
 int st_rows_split(const struct st_rows *rows, uint32_t count, const uint8_t *const *at,

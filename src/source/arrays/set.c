@@ -46,7 +46,7 @@ static const struct st_source array_set_source = {
     .close = set_close,
 };
 
-static int add_file(struct array_set *set, const char *folder, const struct st_field_wish *wish,
+static int add_file(struct array_set *set, const char *folder, const struct st_field_request *request,
                     struct stoker_error *err)
 {
     char path[PATH_MAX], name[NAME_MAX];
@@ -55,7 +55,7 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
     struct st_held *file = index ? &set->others[index] : &arrays->file;
     const uint64_t end =
         arrays->mapped_end; /* of the first file only: the others are checked by `ends` */
-    snprintf(name, sizeof name, "%.200s.npy", wish->name);
+    snprintf(name, sizeof name, "%.200s.npy", request->name);
     int rc = st_path_join(path, folder, "/", name)
                  ? st_held_open(file, path, err)
                  : st_fail(err, STOKER_EINVAL, "%.200s...: path too long", folder);
@@ -64,7 +64,7 @@ static int add_file(struct array_set *set, const char *folder, const struct st_f
     if (!rc)
         rc = st_held_map(file, err);
     if (!rc)
-        rc = st_arrays_add(arrays, (struct st_bytes){file->map, file->size}, NULL, wish, path, err);
+        rc = st_arrays_add(arrays, (struct st_bytes){file->map, file->size}, NULL, request, path, err);
     if (index)
         arrays->mapped_end = end;
     set->ends[index] = file->size;
@@ -99,9 +99,9 @@ int st_arrays_open_set(struct stoker_dataset **out, const char *folder,
     if (!*out)
         return st_fail(err, STOKER_ENOMEM, "out of memory");
     struct array_set *set = (*out)->self;
-    rc = st_field_list_parse(&set->arrays.wishes, fields ? fields : all, err);
-    for (uint32_t i = 0; i < set->arrays.wishes.count && !rc; i++)
-        rc = add_file(set, folder, &set->arrays.wishes.wishes[i], err);
+    rc = st_field_list_parse(&set->arrays.requested, fields ? fields : all, err);
+    for (uint32_t i = 0; i < set->arrays.requested.count && !rc; i++)
+        rc = add_file(set, folder, &set->arrays.requested.items[i], err);
     if (rc) {
         st_dataset_drop(*out);
         *out = NULL;

@@ -25,7 +25,7 @@
 struct hdf5 {
     struct st_held file;
     struct st_h5_file h5;
-    struct st_field_list wishes;
+    struct st_field_list requested;
     uint32_t count;
     struct st_h5_array arrays[ST_FIELDS_MAX];
     struct st_field fields[ST_FIELDS_MAX];
@@ -37,7 +37,7 @@ struct place {
     uint64_t at, size;
 };
 
-static bool hdf5_suits(const char *path, const uint8_t *head, size_t size)
+static bool hdf5_matches(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const extensions[] = {".h5", ".hdf5", NULL};
     return (size >= 8 && !memcmp(head, "\x89HDF\r\n\x1a\n", 8)) ||
@@ -51,7 +51,7 @@ static int choose_fields(struct hdf5 *hdf5, const char *text, struct stoker_erro
     char *all = NULL;
     int rc = text ? 0 : st_h5_file_list(&hdf5->h5, &hdf5->file, &all, err);
     if (!rc)
-        rc = st_field_list_parse(&hdf5->wishes, text ? text : all, err);
+        rc = st_field_list_parse(&hdf5->requested, text ? text : all, err);
     free(all);
     return rc;
 }
@@ -70,9 +70,9 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
 {
     uint64_t chunks = 0;
     bool library = false;
-    for (uint32_t k = 0; k < hdf5->wishes.count; k++) {
+    for (uint32_t k = 0; k < hdf5->requested.count; k++) {
         struct st_h5_array *array = &hdf5->arrays[hdf5->count++];
-        const int rc = st_h5_array_open(array, &hdf5->h5, &hdf5->file, &hdf5->wishes.wishes[k], err);
+        const int rc = st_h5_array_open(array, &hdf5->h5, &hdf5->file, &hdf5->requested.items[k], err);
         if (rc)
             return rc;
         if (array->rows.count != hdf5->arrays[0].rows.count)
@@ -119,7 +119,7 @@ static int hdf5_open(void *self, const char *path, const struct stoker_dataset_o
     int rc = st_held_open_copy(&hdf5->file, path, opt, err);
     if (!rc)
         rc = st_h5_file_open(&hdf5->h5, &hdf5->file, err);
-    st_held_unname(&hdf5->file);
+    st_held_unlink(&hdf5->file);
     if (!rc)
         rc = choose_fields(hdf5, opt->fields, err);
     if (!rc)
@@ -127,7 +127,7 @@ static int hdf5_open(void *self, const char *path, const struct stoker_dataset_o
     if (!rc && !(hdf5->cache = st_chunk_cache_open(budget < CACHE_MAX ? budget : CACHE_MAX)))
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     for (uint32_t k = 0; k < hdf5->count && !rc; k++)
-        if (!hdf5->wishes.wishes[k].typed && holds_images(hdf5, &hdf5->arrays[k])) {
+        if (!hdf5->requested.items[k].typed && holds_images(hdf5, &hdf5->arrays[k])) {
             struct st_field *field = &hdf5->arrays[k].rows.field;
             field->kind = ST_FIELD_IMAGE;
             field->ndim = 0;
@@ -143,7 +143,7 @@ static void hdf5_close(void *self)
         st_h5_array_close(&hdf5->arrays[k]);
     st_h5_file_close(&hdf5->h5);
     st_chunk_cache_close(hdf5->cache);
-    st_field_list_free(&hdf5->wishes);
+    st_field_list_free(&hdf5->requested);
     st_held_close(&hdf5->file);
 }
 
@@ -284,7 +284,7 @@ static void hdf5_keep(void *self, uint64_t bytes)
 const struct st_source st_source_hdf5 = {
     .scheme = "hdf5",
     .self_size = sizeof(struct hdf5),
-    .suits = hdf5_suits,
+    .matches = hdf5_matches,
     .open = hdf5_open,
     .count = hdf5_count,
     .label = hdf5_label,

@@ -169,7 +169,7 @@ static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, 
 }
 
 static int read_shape(struct st_h5_array *array, const struct st_held *file, const char *name,
-                      struct st_shape *shape, struct stoker_error *err)
+                      struct st_array_shape *shape, struct stoker_error *err)
 {
     hsize_t dims[H5S_MAX_RANK];
     const int rank = H5Sget_simple_extent_ndims(array->space);
@@ -271,22 +271,22 @@ static int check_filters(const struct st_h5_array *array, const struct st_held *
 
 /* Reads type, shape and layout of the open data set. */
 static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                    const struct st_field_wish *wish, struct st_h5_layout *layout,
+                    const struct st_field_request *request, struct st_h5_layout *layout,
                     struct stoker_error *err)
 {
-    struct st_shape shape;
+    struct st_array_shape shape;
     array->space = H5Dget_space(array->set);
     array->type = H5Dget_type(array->set);
     if (array->space < 0 || array->type < 0)
-        return library_fail(file, wish->name, "cannot read its properties", err);
+        return library_fail(file, request->name, "cannot read its properties", err);
     const uint64_t unit = H5Tget_size(array->type);
-    int rc = read_shape(array, file, wish->name, &shape, err);
+    int rc = read_shape(array, file, request->name, &shape, err);
     if (!rc)
-        rc = st_h5_open_type(array, file, wish, &shape, err);
+        rc = st_h5_open_type(array, file, request, &shape, err);
     if (!rc)
         rc = st_h5_layout_read(layout, file, h5->base, st_h5_header_address(array->set), err);
     if (!rc)
-        rc = check_storage(array, file, wish->name, array->variable ? ST_H5_REFERENCE : unit, layout,
+        rc = check_storage(array, file, request->name, array->variable ? ST_H5_REFERENCE : unit, layout,
                            err);
     if (!rc && array->variable)
         rc = st_h5_locate_references(array, h5->base, file, layout, err);
@@ -300,22 +300,22 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
 }
 
 static int open_array(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                      const struct st_field_wish *wish, struct stoker_error *err)
+                      const struct st_field_request *request, struct stoker_error *err)
 {
     struct st_h5_layout layout = {0};
-    int rc = open_by_path(array, h5, file, wish->name, err);
+    int rc = open_by_path(array, h5, file, request->name, err);
     if (!rc)
-        rc = describe(array, h5, file, wish, &layout, err);
+        rc = describe(array, h5, file, request, &layout, err);
     free(layout.fill);
     return rc;
 }
 
 int st_h5_array_open(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                     const struct st_field_wish *wish, struct stoker_error *err)
+                     const struct st_field_request *request, struct stoker_error *err)
 {
     const struct call call = enter();
     array->at = ST_H5_UNWRITTEN;
-    const int rc = open_array(array, h5, file, wish, err);
+    const int rc = open_array(array, h5, file, request, err);
     leave(call);
     return rc;
 }

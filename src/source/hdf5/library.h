@@ -18,7 +18,7 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
 int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, char **out,
                     struct stoker_error *err);
 int st_h5_array_open(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
-                     const struct st_field_wish *wish, struct stoker_error *err);
+                     const struct st_field_request *request, struct stoker_error *err);
 int st_h5_read_library(const struct st_h5_array *array, const struct st_held *file, uint64_t row,
                        uint8_t *out, struct stoker_error *err);
 void st_h5_array_close(struct st_h5_array *array);

@@ -83,7 +83,7 @@ static bool element_of(hid_t type, struct st_element *out)
 }
 
 /* A type of array elements adds its dimensions to the shape. */
-static bool element_of_array(hid_t type, struct st_element *out, struct st_shape *shape)
+static bool element_of_array(hid_t type, struct st_element *out, struct st_array_shape *shape)
 {
     hsize_t dims[H5S_MAX_RANK];
     const int rank = H5Tget_array_ndims(type);
@@ -106,16 +106,18 @@ static int unsupported(const struct st_held *file, const char *name, const char 
 
 /* Variable-length strings and sequences. */
 static int open_variable(struct st_h5_array *array, const struct st_held *file,
-                         const struct st_field_wish *wish, const struct st_shape *shape, hid_t type,
-                         struct stoker_error *err)
+                         const struct st_field_request *request, const struct st_array_shape *shape,
+                         hid_t type, struct stoker_error *err)
 {
     struct st_field *field = &array->rows.field;
     const bool string = H5Tget_class(type) == H5T_STRING;
     if (shape->ndim != 1)
-        return unsupported(file, wish->name,
+        return unsupported(file, request->name,
                            "a row has several strings or sequences; at most one is supported", err);
-    *field = (struct st_field){
-        .name = wish->name, .kind = string ? ST_FIELD_TEXT : ST_FIELD_ARRAY, .ndim = 1, .shape = {-1}};
+    *field = (struct st_field){.name = request->name,
+                               .kind = string ? ST_FIELD_TEXT : ST_FIELD_ARRAY,
+                               .ndim = 1,
+                               .shape = {-1}};
     array->variable = true;
     array->unit = ST_H5_REFERENCE; /* H5Tget_size returns its size in memory */
     array->rows.count = shape->sizes[0];
@@ -128,37 +130,39 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
         if (base >= 0)
             H5Tclose(base);
         struct st_rows one;
-        const struct st_shape row = {2, {1, 1}};
-        const struct st_field_wish plain = {.name = wish->name, .typed = true, .kind = ST_FIELD_ARRAY};
-        if (!known || st_rows_init(&one, &array->rows.element, &row, &plain, wish->name, err))
-            return unsupported(file, wish->name,
+        const struct st_array_shape row = {2, {1, 1}};
+        const struct st_field_request plain = {
+            .name = request->name, .typed = true, .kind = ST_FIELD_ARRAY};
+        if (!known || st_rows_init(&one, &array->rows.element, &row, &plain, request->name, err))
+            return unsupported(file, request->name,
                                "variable-length sequences of this type are not supported", err);
         field->dtype = one.field.dtype;
     }
     const bool bytes = string || field->dtype == STOKER_U8;
-    if (wish->typed && wish->kind != field->kind &&
-        (!bytes || wish->kind == ST_FIELD_ARRAY || wish->kind == ST_FIELD_INT ||
-         wish->kind == ST_FIELD_FLOAT))
-        return st_fail(err, STOKER_EINVAL, "%s: %s: cannot be read as %s", file->path, wish->name,
-                       st_field_kind_name(wish->kind));
-    if (wish->typed)
-        field->kind = wish->kind;
+    if (request->typed && request->kind != field->kind &&
+        (!bytes || request->kind == ST_FIELD_ARRAY || request->kind == ST_FIELD_INT ||
+         request->kind == ST_FIELD_FLOAT))
+        return st_fail(err, STOKER_EINVAL, "%s: %s: cannot be read as %s", file->path, request->name,
+                       st_field_kind_name(request->kind));
+    if (request->typed)
+        field->kind = request->kind;
     if (field->kind != ST_FIELD_ARRAY)
         field->ndim = 0;
     return 0;
 }
 
 int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
-                    const struct st_field_wish *wish, struct st_shape *shape, struct stoker_error *err)
+                    const struct st_field_request *request, struct st_array_shape *shape,
+                    struct stoker_error *err)
 {
     const hid_t type = array->type;
     const H5T_class_t class = H5Tget_class(type);
     struct st_element element;
     char where[600];
-    snprintf(where, sizeof where, "%.300s: %.250s", file->path, wish->name);
+    snprintf(where, sizeof where, "%.300s: %.250s", file->path, request->name);
     array->unit = (uint32_t)H5Tget_size(type);
     if (class == H5T_VLEN || (class == H5T_STRING && H5Tis_variable_str(type) > 0))
-        return open_variable(array, file, wish, shape, type, err);
+        return open_variable(array, file, request, shape, type, err);
     bool known =
         class == H5T_ARRAY ? element_of_array(type, &element, shape) : element_of(type, &element);
     if (!known && (class == H5T_INTEGER || class == H5T_FLOAT || class == H5T_BITFIELD)) {
@@ -175,9 +179,9 @@ int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
         }
     }
     if (!known)
-        return unsupported(file, wish->name,
+        return unsupported(file, request->name,
                            "this type is not supported; supported are numbers, bool, enumerations, "
                            "strings and arrays of them",
                            err);
-    return st_rows_init(&array->rows, &element, shape, wish, where, err);
+    return st_rows_init(&array->rows, &element, shape, request, where, err);
 }

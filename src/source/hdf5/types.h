@@ -12,6 +12,7 @@
 /* Fills the array's rows from its type and the shape, to which a type of array elements adds dimensions.
  * Numbers in a non-standard format become a type that the library converts to. */
 int st_h5_open_type(struct st_h5_array *array, const struct st_held *file,
-                    const struct st_field_wish *wish, struct st_shape *shape, struct stoker_error *err);
+                    const struct st_field_request *request, struct st_array_shape *shape,
+                    struct stoker_error *err);
 
 #endif

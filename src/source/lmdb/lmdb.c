@@ -38,14 +38,14 @@ struct lmdb {
     struct st_lmdb_contents contents;
     struct st_lmdb_pairs pairs;
     enum st_lmdb_values values;
-    struct st_field_list wishes;
+    struct st_field_list requested;
     struct st_field fields[KINDS_OF_FIELD];
     enum role roles[KINDS_OF_FIELD];
     char note[500];
 };
 
 /* A folder that contains data.mdb, or a file that begins like one or has its extension. */
-static bool lmdb_suits(const char *path, const uint8_t *head, size_t size)
+static bool lmdb_matches(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const extensions[] = {".lmdb", ".mdb", NULL};
     static const uint8_t magic[] = {0xde, 0xc0, 0xef, 0xbe};
@@ -69,7 +69,7 @@ static int open_file(struct lmdb *lmdb, const char *path, bool *in_folder,
     if (size < 0 || (size_t)size >= sizeof data)
         return st_fail(err, STOKER_EINVAL, "%.200s...: path too long", path);
     const int rc = st_held_open_copy(&lmdb->file, data, opt, err);
-    st_held_unname(&lmdb->file);
+    st_held_unlink(&lmdb->file);
     return rc;
 }
 
@@ -238,32 +238,33 @@ static bool can_be(const struct lmdb *lmdb, enum role role, enum st_field_kind k
 
 static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
 {
-    const struct st_field_wish *wish = &lmdb->wishes.wishes[k];
+    const struct st_field_request *request = &lmdb->requested.items[k];
     struct st_field *field = &lmdb->fields[k];
     const enum st_field_kind kinds[] = {ST_FIELD_TEXT, ST_FIELD_BYTES, ST_FIELD_IMAGE,
                                         lmdb->pairs.image_count ? ST_FIELD_TEXT : ST_FIELD_INT};
     uint32_t role = 0;
-    while (role < KINDS_OF_FIELD && strcmp(wish->name, role_names[role]))
+    while (role < KINDS_OF_FIELD && strcmp(request->name, role_names[role]))
         role++;
     if (role == KINDS_OF_FIELD)
-        return unknown_field(lmdb, wish->name, err);
+        return unknown_field(lmdb, request->name, err);
     if (role == ROLE_LABEL && !has_labels(lmdb))
         return st_fail(err, STOKER_EINVAL,
                        "%s: fields: label: there are no labels, since the values are not Datums",
                        lmdb->file.path);
-    if (role == ROLE_IMAGE && !wish->ndim &&
+    if (role == ROLE_IMAGE && !request->ndim &&
         (lmdb->values == ST_VALUES_PICKLE || lmdb->values == ST_VALUES_MSGPACK))
         return refuse_values(lmdb, err);
-    *field = (struct st_field){.name = role_names[role], .kind = wish->typed ? wish->kind : kinds[role]};
+    *field = (struct st_field){.name = role_names[role],
+                               .kind = request->typed ? request->kind : kinds[role]};
     if (!can_be(lmdb, (enum role)role, field->kind))
         return st_fail(
             err, STOKER_EINVAL,
             "fields: %s: cannot be read as %s; to read a value as one number use f32[1] or i64[1]",
-            wish->name, st_field_kind_name(field->kind));
-    field->dtype = wish->ndim ? wish->dtype : STOKER_U8;
-    field->ndim = wish->ndim;
-    memcpy(field->shape, wish->shape, sizeof field->shape);
-    if (!wish->ndim &&
+            request->name, st_field_kind_name(field->kind));
+    field->dtype = request->ndim ? request->dtype : STOKER_U8;
+    field->ndim = request->ndim;
+    memcpy(field->shape, request->shape, sizeof field->shape);
+    if (!request->ndim &&
         (field->kind == ST_FIELD_ARRAY || (role == ROLE_IMAGE && lmdb->values == ST_VALUES_DATUM)))
         field->ndim = -1;
     lmdb->roles[k] = (enum role)role;
@@ -272,14 +273,14 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
 
 static int choose_fields(struct lmdb *lmdb, const char *text, struct stoker_error *err)
 {
-    int rc = st_field_list_parse(&lmdb->wishes,
+    int rc = st_field_list_parse(&lmdb->requested,
                                  text               ? text
                                  : has_labels(lmdb) ? "image,label"
                                                     : "image,key",
                                  err);
-    if (!rc && lmdb->wishes.count > KINDS_OF_FIELD)
-        rc = unknown_field(lmdb, lmdb->wishes.wishes[KINDS_OF_FIELD].name, err);
-    for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++)
+    if (!rc && lmdb->requested.count > KINDS_OF_FIELD)
+        rc = unknown_field(lmdb, lmdb->requested.items[KINDS_OF_FIELD].name, err);
+    for (uint32_t k = 0; k < lmdb->requested.count && !rc; k++)
         rc = choose_field(lmdb, k, err);
     return rc;
 }
@@ -337,7 +338,7 @@ static int lmdb_locate(const void *self, uint64_t sample, struct st_extent *out,
 static const struct st_field *lmdb_fields(const void *self, uint32_t *count)
 {
     const struct lmdb *lmdb = self;
-    *count = lmdb->wishes.count;
+    *count = lmdb->requested.count;
     return lmdb->fields;
 }
 
@@ -372,7 +373,7 @@ static int make_label(const struct lmdb *lmdb, const struct st_field *field,
 {
     const int rc = st_held_read(&lmdb->file, label->value, to, label->size, err);
     *piece = (struct st_piece){.bytes = {to, label->size}};
-    if (!rc && field->kind == ST_FIELD_INT && !st_text_whole(piece->bytes, &piece->whole))
+    if (!rc && field->kind == ST_FIELD_INT && !st_text_int(piece->bytes, &piece->whole))
         return st_fail(err, STOKER_ECORRUPT, "the label \"%.*s\" is not an integer",
                        label->size < 40 ? (int)label->size : 40, (const char *)to);
     return rc;
@@ -383,7 +384,7 @@ static int find_label(const struct lmdb *lmdb, uint64_t sample, const struct st_
                       struct stoker_error *err)
 {
     *out = NULL;
-    for (uint32_t k = 0; k < lmdb->wishes.count; k++)
+    for (uint32_t k = 0; k < lmdb->requested.count; k++)
         if (lmdb->roles[k] == ROLE_LABEL && lmdb->pairs.image_count)
             return st_lmdb_pairs_label(&lmdb->pairs, &lmdb->contents, &lmdb->file, sample, out, err);
     return 0;
@@ -401,7 +402,7 @@ static int split(const struct lmdb *lmdb, uint64_t sample, struct st_bytes raw,
     const uint64_t after_label = after_key + (label ? st_align(label->size, 64) : 0);
     if (!st_buffer_reserve(scratch, after_label + raw.size + 1))
         return st_fail(err, STOKER_ENOMEM, "out of memory");
-    for (uint32_t k = 0; k < lmdb->wishes.count && !rc; k++) {
+    for (uint32_t k = 0; k < lmdb->requested.count && !rc; k++) {
         if (lmdb->roles[k] == ROLE_KEY) {
             rc = st_held_read(&lmdb->file, entry->key, scratch->data, entry->key_size, err);
             pieces[k] = (struct st_piece){.bytes = {scratch->data, entry->key_size}};
@@ -437,14 +438,14 @@ static void lmdb_close(void *self)
     struct lmdb *lmdb = self;
     st_lmdb_release(lmdb->hold);
     st_lmdb_contents_free(&lmdb->contents);
-    st_field_list_free(&lmdb->wishes);
+    st_field_list_free(&lmdb->requested);
     st_held_close(&lmdb->file);
 }
 
 const struct st_source st_source_lmdb = {
     .scheme = "lmdb",
     .self_size = sizeof(struct lmdb),
-    .suits = lmdb_suits,
+    .matches = lmdb_matches,
     .open = lmdb_open,
     .count = lmdb_count,
     .label = st_label_zero,

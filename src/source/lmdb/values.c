@@ -84,7 +84,7 @@ int st_lmdb_image(enum st_lmdb_values kind, struct st_bytes value, uint8_t *to, 
 
 int st_lmdb_array(struct st_bytes value, uint8_t *to, struct st_piece *piece, struct stoker_error *err)
 {
-    const struct st_field_wish wish = {.name = "value", .typed = true, .kind = ST_FIELD_ARRAY};
+    const struct st_field_request request = {.name = "value", .typed = true, .kind = ST_FIELD_ARRAY};
     struct st_npy npy;
     struct st_rows rows;
     int rc = st_npy_parse(&npy, value, "the value", err);
@@ -98,7 +98,7 @@ int st_lmdb_array(struct st_bytes value, uint8_t *to, struct st_piece *piece, st
     memmove(npy.shape.sizes + 1, npy.shape.sizes, (size_t)npy.shape.ndim * sizeof *npy.shape.sizes);
     npy.shape.sizes[0] = 1;
     npy.shape.ndim++;
-    rc = st_rows_init(&rows, &npy.element, &npy.shape, &wish, "the value", err);
+    rc = st_rows_init(&rows, &npy.element, &npy.shape, &request, "the value", err);
     if (rc)
         return rc;
     struct st_buffer own = {.data = to, .capacity = value.size};

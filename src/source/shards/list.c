@@ -28,7 +28,7 @@ struct list_header {
 };
 
 struct list_entry {
-    struct st_shard_seen seen;
+    struct st_shard_file_id file_id;
     uint64_t size; /* of the archive */
     int64_t modified_ns;
     uint64_t at, length; /* of its index in the block */
@@ -47,11 +47,11 @@ struct st_shard_list {
 
 static int64_t ns_of(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
 
-bool st_shard_seen(struct st_shard_seen *out, const struct stat *info)
+bool st_shard_file_id(struct st_shard_file_id *out, const struct stat *info)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    *out = (struct st_shard_seen){.inode = info->st_ino, .changed_ns = ns_of(info->st_ctim)};
+    *out = (struct st_shard_file_id){.inode = info->st_ino, .changed_ns = ns_of(info->st_ctim)};
     return out->changed_ns < ns_of(now) - ST_KEEP_SETTLED_NS;
 }
 
@@ -77,7 +77,7 @@ static bool valid_entries(const struct list_entry *entries, uint64_t count, uint
                           uint64_t size)
 {
     for (uint64_t i = 0; i < count; i++)
-        if ((i && entries[i].seen.inode < entries[i - 1].seen.inode) || entries[i].at % 8 ||
+        if ((i && entries[i].file_id.inode < entries[i - 1].file_id.inode) || entries[i].at % 8 ||
             entries[i].at < front || entries[i].at > size || entries[i].length > size - entries[i].at)
             return false;
     return true;
@@ -134,19 +134,19 @@ void st_shard_list_free(struct st_shard_list *list)
 bool st_shard_list_find(const struct st_shard_list *list, const struct stat *info,
                         struct st_shard_index *out)
 {
-    struct st_shard_seen is;
+    struct st_shard_file_id is;
     uint64_t low = 0, high = list->count; /* finds the first entry with this inode */
-    st_shard_seen(&is, info);
+    st_shard_file_id(&is, info);
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
-        if (list->entries[middle].seen.inode < is.inode)
+        if (list->entries[middle].file_id.inode < is.inode)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < list->count && list->entries[low].seen.inode == is.inode; low++) {
+    for (; low < list->count && list->entries[low].file_id.inode == is.inode; low++) {
         const struct list_entry *entry = &list->entries[low];
-        if (entry->seen.changed_ns == is.changed_ns && entry->modified_ns == ns_of(info->st_mtim) &&
+        if (entry->file_id.changed_ns == is.changed_ns && entry->modified_ns == ns_of(info->st_mtim) &&
             entry->size == (uint64_t)info->st_size &&
             st_shard_index_load(out, list->bytes + entry->at, entry->length, list->kind) &&
             out->stamp.size == entry->size && out->stamp.modified_ns == entry->modified_ns) {
@@ -186,7 +186,7 @@ static struct piece *collect(const struct st_shards *shards, uint64_t *count)
         if (!shard->index.bytes)
             continue;
         struct piece *piece = &pieces[(*count)++];
-        *piece = (struct piece){.place = i, .inode = shard->seen.inode};
+        *piece = (struct piece){.place = i, .inode = shard->file_id.inode};
         st_shard_sums_join(shard->sums, &shard->index, &piece->summed);
     }
     if (*count)
@@ -205,7 +205,7 @@ static void fill(struct st_shard_list *list, const struct st_shards *shards, con
     memcpy(list->bytes, &header, sizeof header);
     for (uint64_t i = 0; i < list->count; i++) {
         const struct st_shard_index *index = index_of(shards, &pieces[i]);
-        entries[i] = (struct list_entry){.seen = shards->items[pieces[i].place].seen,
+        entries[i] = (struct list_entry){.file_id = shards->items[pieces[i].place].file_id,
                                          .size = index->stamp.size,
                                          .modified_ns = index->stamp.modified_ns,
                                          .at = at,

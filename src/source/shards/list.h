@@ -33,7 +33,7 @@ bool st_shard_list_find(const struct st_shard_list *list, const struct stat *inf
                         struct st_shard_index *out);
 /* The part of stat that identifies the file. Returns false if the file changed moments ago: another
  * change might leave its times the same. */
-bool st_shard_seen(struct st_shard_seen *out, const struct stat *info);
+bool st_shard_file_id(struct st_shard_file_id *out, const struct stat *info);
 
 /* Joins the indexes of all opened archives, with the checksums learned so far, into one block. NULL: out
  * of memory. */

@@ -182,8 +182,8 @@ static bool open_listed(struct opening *o, struct st_shard *shard, const char *p
     struct stat info;
     if (stat(path, &info) || !S_ISREG(info.st_mode))
         return false;
-    if (!st_shard_seen(&shard->seen, &info))
-        shard->seen.changed_ns = INT64_MIN;
+    if (!st_shard_file_id(&shard->file_id, &info))
+        shard->file_id.changed_ns = INT64_MIN;
     if (!o->list || !st_shard_list_find(o->list, &info, &shard->index))
         return false;
     shard->file = (struct st_held){.size = (uint64_t)info.st_size, .path = strdup(path)};
@@ -206,12 +206,12 @@ static void open_worker(void *context)
     while ((i = atomic_fetch_add(&o->next, 1)) < o->shards->count) {
         struct stoker_error err;
         struct st_shard *shard = &o->shards->items[i];
-        if (o->alone && !shard->late)
+        if (o->alone && !shard->deferred)
             continue;
         const char *path = o->paths->items[i];
         const int rc = o->many && open_listed(o, shard, path) ? 0 : open_shard(o, shard, path, &err);
-        shard->late = rc == STOKER_ELIMIT && !o->alone;
-        if (shard->late) {
+        shard->deferred = rc == STOKER_ELIMIT && !o->alone;
+        if (shard->deferred) {
             forget_shard(o->shards, shard);
             continue;
         }
@@ -295,7 +295,8 @@ static void files_free(struct st_shard_files *files, uint64_t count)
 
 void st_shards_keep_list(struct st_shards *shards)
 {
-    if (!shards->list_file || shards->owner != getpid() || !atomic_exchange(&shards->news, false))
+    if (!shards->list_file || shards->owner != getpid() ||
+        !atomic_exchange(&shards->unsaved_sums, false))
         return;
     struct st_shard_list *list = st_shard_list_join(shards);
     if (list)

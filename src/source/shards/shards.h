@@ -37,7 +37,7 @@ struct st_shard_kind {
 struct st_shard_sums;
 
 /* Identifies an archive's file in list.h, as of when it was opened. */
-struct st_shard_seen {
+struct st_shard_file_id {
     uint64_t inode;
     int64_t changed_ns; /* INT64_MIN: must not match later */
 };
@@ -45,11 +45,11 @@ struct st_shard_seen {
 struct st_shard {
     struct st_shards *of;
     struct st_held file; /* fd 0: not kept open, see st_shards.files */
-    struct st_shard_seen seen;
+    struct st_shard_file_id file_id;
     char *kept; /* the file of its index; NULL: not saved, or only in the list */
     struct st_shard_sums *sums;
     struct st_buffer unpacked; /* the content, if the archive is compressed as a whole */
-    bool late;                 /* while opening: it did not fit while others were being decompressed */
+    bool deferred;             /* while opening: it did not fit while others were being decompressed */
     struct st_shard_index index;
     uint64_t first; /* the number of its first sample */
 };
@@ -66,7 +66,7 @@ struct st_shards {
     struct st_shard_files *files; /* the open files; each is opened when first read */
     char *list_file;              /* NULL: the list is not saved */
     pid_t owner;
-    atomic_bool news;              /* checksums were learned that the list does not have */
+    atomic_bool unsaved_sums;      /* checksums were learned that the list does not have */
     atomic_ullong unsummed;        /* archives with unknown checksums */
     struct st_allowance memory;    /* for decompressed archives: opt->max_memory */
     struct st_remote_store *store; /* for archives by URL; NULL: there are none */

@@ -82,7 +82,7 @@ static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
     if (!sum || !atomic_compare_exchange_strong(&sums->values[part], &none, sum))
         return;
     atomic_store(&sums->learned, true);
-    atomic_store(&shard->of->news, true);
+    atomic_store(&shard->of->unsaved_sums, true);
     if (atomic_fetch_sub(&sums->unknown, 1) != 1)
         return;
     save_learned(sums, &shard->index, shard->kept);

@@ -50,14 +50,15 @@ static int request_common(struct st_manifest *manifest, const struct st_cells *n
             manifest->file.path);
     snprintf(text, sizeof text, "%s%s%s", st_cells_word(names, file), label == UINT32_MAX ? "" : ",",
              label == UINT32_MAX ? "" : st_cells_word(names, label));
-    return st_field_list_parse(&manifest->wishes, text, err);
+    return st_field_list_parse(&manifest->requested, text, err);
 }
 
 static void choose_path(struct st_manifest *manifest)
 {
-    const struct st_field_wish *wishes = manifest->wishes.wishes;
-    for (uint32_t k = 0; k < manifest->wishes.count; k++)
-        if (wishes[k].typed && (wishes[k].kind == ST_FIELD_IMAGE || wishes[k].kind == ST_FIELD_AUDIO)) {
+    const struct st_field_request *requests = manifest->requested.items;
+    for (uint32_t k = 0; k < manifest->requested.count; k++)
+        if (requests[k].typed &&
+            (requests[k].kind == ST_FIELD_IMAGE || requests[k].kind == ST_FIELD_AUDIO)) {
             manifest->path_field = k;
             return;
         }
@@ -66,44 +67,44 @@ static void choose_path(struct st_manifest *manifest)
 static int find_column(struct st_manifest *manifest, const struct st_cells *names, uint32_t k,
                        struct stoker_error *err)
 {
-    const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+    const struct st_field_request *request = &manifest->requested.items[k];
     uint64_t i = 0;
-    while (i < names->count && strcmp(st_cells_word(names, i), wish->name))
+    while (i < names->count && strcmp(st_cells_word(names, i), request->name))
         i++;
     if (i == names->count) {
         struct st_name_list has = {0};
         for (i = 0; i < names->count && i < sizeof has.text; i++)
             st_name_list_add(&has, st_cells_word(names, i), strlen(st_cells_word(names, i)));
         return st_fail(err, STOKER_EINVAL, "%s: fields: there is no column %s; the table has %s",
-                       manifest->file.path, wish->name, has.text);
+                       manifest->file.path, request->name, has.text);
     }
     manifest->columns[k].source = (uint32_t)i;
     for (i++; i < names->count; i++)
-        if (!strcmp(st_cells_word(names, i), wish->name))
+        if (!strcmp(st_cells_word(names, i), request->name))
             return st_fail(err, STOKER_ECORRUPT, "%s: two columns are named %s", manifest->file.path,
-                           wish->name);
+                           request->name);
     return 0;
 }
 
 int st_manifest_choose(struct st_manifest *manifest, const struct st_cells *names, const char *fields,
                        struct stoker_error *err)
 {
-    int rc = fields ? st_field_list_parse(&manifest->wishes, fields, err)
+    int rc = fields ? st_field_list_parse(&manifest->requested, fields, err)
                     : request_common(manifest, names, err);
     if (rc)
         return rc;
     choose_path(manifest);
-    for (uint32_t k = 0; k < manifest->wishes.count && !rc; k++) {
-        const struct st_field_wish *wish = &manifest->wishes.wishes[k];
-        manifest->fields[k] = (struct st_field){.name = wish->name};
-        if (wish->ndim ||
-            (k != manifest->path_field && wish->typed &&
-             (wish->kind == ST_FIELD_IMAGE || wish->kind == ST_FIELD_AUDIO)) ||
-            wish->kind == ST_FIELD_ARRAY)
+    for (uint32_t k = 0; k < manifest->requested.count && !rc; k++) {
+        const struct st_field_request *request = &manifest->requested.items[k];
+        manifest->fields[k] = (struct st_field){.name = request->name};
+        if (request->ndim ||
+            (k != manifest->path_field && request->typed &&
+             (request->kind == ST_FIELD_IMAGE || request->kind == ST_FIELD_AUDIO)) ||
+            request->kind == ST_FIELD_ARRAY)
             rc = st_fail(err, STOKER_EINVAL,
                          "fields: %s: only one column can be image or audio; the others can be int, "
                          "float, text, json or bytes",
-                         wish->name);
+                         request->name);
         else if (manifest->separator)
             rc = find_column(manifest, names, k, err);
     }
@@ -128,10 +129,10 @@ static struct tally count_words(const struct st_manifest *manifest, uint32_t k)
         const struct st_bytes word = st_manifest_cell(manifest, i, k);
         if (st_manifest_is_damaged(manifest, i) || !word.size)
             continue;
-        const bool whole = st_text_whole(word, &number);
+        const bool whole = st_text_int(word, &number);
         tally.words++;
         tally.wholes += whole;
-        tally.reals += whole || st_text_real(word, &real);
+        tally.reals += whole || st_text_float(word, &real);
     }
     return tally;
 }
@@ -209,13 +210,13 @@ static int read_numbers(struct st_manifest *manifest, uint32_t k, struct stoker_
     if (!column->wholes && !column->reals)
         return st_manifest_no_memory(manifest, err);
     const struct tally tally = count_words(manifest, k);
-    if (whole && !holds_numbers(&tally, manifest->wishes.wishes[k].typed))
+    if (whole && !holds_numbers(&tally, manifest->requested.items[k].typed))
         return number_classes(manifest, k, err);
     int rc = 0;
     for (uint64_t i = 0; i < manifest->count && !rc; i++) {
         const struct st_bytes word = st_manifest_cell(manifest, i, k);
         const bool good =
-            whole ? st_text_whole(word, &column->wholes[i]) : st_text_real(word, &column->reals[i]);
+            whole ? st_text_int(word, &column->wholes[i]) : st_text_float(word, &column->reals[i]);
         if (!good && !st_manifest_is_damaged(manifest, i))
             rc = mark_word(manifest, k, i, whole ? "an integer" : "a number", err);
     }
@@ -237,10 +238,10 @@ static enum st_field_kind default_kind(const struct st_manifest *manifest, uint3
 int st_manifest_make_fields(struct st_manifest *manifest, struct stoker_error *err)
 {
     int rc = 0;
-    for (uint32_t k = 0; k < manifest->wishes.count && !rc; k++) {
-        const struct st_field_wish *wish = &manifest->wishes.wishes[k];
+    for (uint32_t k = 0; k < manifest->requested.count && !rc; k++) {
+        const struct st_field_request *request = &manifest->requested.items[k];
         struct st_field *field = &manifest->fields[k];
-        field->kind = wish->typed ? wish->kind : default_kind(manifest, k);
+        field->kind = request->typed ? request->kind : default_kind(manifest, k);
         if (k != manifest->path_field && (field->kind == ST_FIELD_INT || field->kind == ST_FIELD_FLOAT))
             rc = read_numbers(manifest, k, err);
     }

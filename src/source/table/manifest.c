@@ -97,7 +97,7 @@ static int jsonl_open(void *self, const char *path, const struct stoker_dataset_
     return open_manifest(self, path, 0, opt, err);
 }
 
-static bool csv_suits(const char *path, const uint8_t *head, size_t size)
+static bool csv_matches(const char *path, const uint8_t *head, size_t size)
 {
     (void)head;
     return (size || st_remote_is_url(path)) &&
@@ -105,7 +105,7 @@ static bool csv_suits(const char *path, const uint8_t *head, size_t size)
             st_name_has_extension(path, strlen(path), tsv_extensions));
 }
 
-static bool jsonl_suits(const char *path, const uint8_t *head, size_t size)
+static bool jsonl_matches(const char *path, const uint8_t *head, size_t size)
 {
     (void)head;
     return (size || st_remote_is_url(path)) &&
@@ -123,7 +123,7 @@ static int64_t manifest_label(const void *self, uint64_t sample)
     const struct st_manifest *manifest = self;
     if (st_manifest_is_damaged(manifest, sample))
         return NO_LABEL;
-    for (uint32_t k = 0; k < manifest->wishes.count; k++)
+    for (uint32_t k = 0; k < manifest->requested.count; k++)
         if (manifest->columns[k].wholes)
             return manifest->columns[k].wholes[sample];
     return 0;
@@ -172,7 +172,7 @@ static int manifest_locate(const void *self, uint64_t sample, struct st_extent *
 static const struct st_field *manifest_fields(const void *self, uint32_t *count)
 {
     const struct st_manifest *manifest = self;
-    *count = manifest->wishes.count;
+    *count = manifest->requested.count;
     return manifest->fields;
 }
 
@@ -181,7 +181,7 @@ static int manifest_split(const void *self, uint64_t sample, struct st_bytes raw
 {
     const struct st_manifest *manifest = self;
     (void)scratch, (void)err;
-    for (uint32_t k = 0; k < manifest->wishes.count; k++) {
+    for (uint32_t k = 0; k < manifest->requested.count; k++) {
         const struct st_manifest_column *column = &manifest->columns[k];
         pieces[k] = (struct st_piece){
             .bytes = k == manifest->path_field ? raw : st_manifest_cell(manifest, sample, k)};
@@ -225,20 +225,20 @@ static void manifest_close(void *self)
     free(manifest->lines);
     free(manifest->base);
     st_cells_free(&manifest->cells);
-    st_field_list_free(&manifest->wishes);
+    st_field_list_free(&manifest->requested);
     st_held_close(&manifest->file);
     st_remote_set_close(manifest->objects);
     st_remote_store_drop(manifest->store);
 }
 
-#define MANIFEST(scheme_, suits_, open_)                                                                \
+#define MANIFEST(scheme_, matches_, open_)                                                              \
     {                                                                                                   \
-        .scheme = (scheme_), .self_size = sizeof(struct st_manifest), .suits = (suits_),                \
+        .scheme = (scheme_), .self_size = sizeof(struct st_manifest), .matches = (matches_),            \
         .open = (open_), .count = manifest_count, .label = manifest_label, .name = manifest_name,       \
         .locate = manifest_locate, .fields = manifest_fields, .split = manifest_split,                  \
         .class_count = manifest_class_count, .class_name = manifest_class_name, .note = manifest_note,  \
         .close = manifest_close,                                                                        \
     }
 
-const struct st_source st_source_csv = MANIFEST("csv", csv_suits, csv_open);
-const struct st_source st_source_jsonl = MANIFEST("jsonl", jsonl_suits, jsonl_open);
+const struct st_source st_source_csv = MANIFEST("csv", csv_matches, csv_open);
+const struct st_source st_source_jsonl = MANIFEST("jsonl", jsonl_matches, jsonl_open);

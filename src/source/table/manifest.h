@@ -26,7 +26,7 @@ struct st_manifest {
     struct st_held file;
     char separator; /* ',' or '\t'; 0: JSON */
     char *base;     /* the path or URL of its folder, ending in '/' */
-    struct st_field_list wishes;
+    struct st_field_list requested;
     uint32_t path_field;
     struct st_field fields[ST_FIELDS_MAX];
     struct st_manifest_column columns[ST_FIELDS_MAX];

@@ -21,7 +21,7 @@ int st_manifest_no_memory(const struct st_manifest *manifest, struct stoker_erro
 
 struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row, uint32_t field)
 {
-    const char *word = st_cells_word(&manifest->cells, row * manifest->wishes.count + field);
+    const char *word = st_cells_word(&manifest->cells, row * manifest->requested.count + field);
     return (struct st_bytes){(const uint8_t *)word, strlen(word)};
 }
 
@@ -93,7 +93,7 @@ static int add_line(struct st_manifest *manifest, uint64_t line, struct stoker_e
 /* Placeholders for the words of damaged rows, which are never read. */
 static int add_empty(struct st_manifest *manifest, uint64_t rows, struct stoker_error *err)
 {
-    for (uint64_t i = 0; i < rows * manifest->wishes.count; i++)
+    for (uint64_t i = 0; i < rows * manifest->requested.count; i++)
         if (!st_cells_add(&manifest->cells, "", 0))
             return st_manifest_no_memory(manifest, err);
     return 0;
@@ -113,13 +113,13 @@ static int add_damaged(struct st_manifest *manifest, uint64_t line, const char *
 static const char *word_for(const struct st_manifest *manifest, const struct st_cells *record,
                             uint32_t k)
 {
-    const struct st_field_wish *wish = &manifest->wishes.wishes[k];
-    const bool json = wish->typed && wish->kind == ST_FIELD_JSON;
+    const struct st_field_request *request = &manifest->requested.items[k];
+    const bool json = request->typed && request->kind == ST_FIELD_JSON;
     const char *found = NULL;
     if (manifest->separator)
         return st_cells_word(record, manifest->columns[k].source);
     for (uint64_t i = 0; i + 1 < record->count; i += 2)
-        if (!strcmp(st_cells_word(record, i), wish->name))
+        if (!strcmp(st_cells_word(record, i), request->name))
             found = json                              ? st_json_written(record, i + 1)
                     : st_json_is_null(record, i + 1) ? NULL
                                                       : st_cells_word(record, i + 1);
@@ -131,14 +131,14 @@ static int add_record(struct st_manifest *manifest, const struct st_cells *recor
 {
     const char *words[ST_FIELDS_MAX];
     char why[200];
-    for (uint32_t k = 0; k < manifest->wishes.count; k++) {
+    for (uint32_t k = 0; k < manifest->requested.count; k++) {
         words[k] = word_for(manifest, record, k);
         if (!words[k] || (k == manifest->path_field && !*words[k])) {
             snprintf(why, sizeof why, "%.150s is missing", manifest->fields[k].name);
             return add_damaged(manifest, line, why, err);
         }
     }
-    for (uint32_t k = 0; k < manifest->wishes.count; k++)
+    for (uint32_t k = 0; k < manifest->requested.count; k++)
         if (!st_cells_add(&manifest->cells, words[k], strlen(words[k])))
             return st_manifest_no_memory(manifest, err);
     return add_line(manifest, line, err);

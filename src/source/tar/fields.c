@@ -95,23 +95,24 @@ static int add_suffix(struct st_tar_field *out, struct st_field *field, const ch
 }
 
 int st_tar_field_parse(struct st_tar_field *out, struct st_field *field,
-                       const struct st_field_wish *wish, struct stoker_error *err)
+                       const struct st_field_request *request, struct stoker_error *err)
 {
-    *out = (struct st_tar_field){.what = !strcmp(wish->name, "__key__")   ? ST_TAR_KEY
-                                         : !strcmp(wish->name, "__url__") ? ST_TAR_URL
+    *out = (struct st_tar_field){.what = !strcmp(request->name, "__key__")   ? ST_TAR_KEY
+                                         : !strcmp(request->name, "__url__") ? ST_TAR_URL
                                                                           : ST_TAR_MEMBER};
-    *field = (struct st_field){.name = wish->name, .kind = wish->typed ? wish->kind : ST_FIELD_TEXT};
+    *field =
+        (struct st_field){.name = request->name, .kind = request->typed ? request->kind : ST_FIELD_TEXT};
     int rc = 0;
-    for (const char *at = wish->name; !rc && out->what == ST_TAR_MEMBER;) {
+    for (const char *at = request->name; !rc && out->what == ST_TAR_MEMBER;) {
         const size_t size = strcspn(at, ";");
-        rc = add_suffix(out, field, at, size, wish->typed, err);
+        rc = add_suffix(out, field, at, size, request->typed, err);
         if (!at[size])
             break;
         at += size + 1;
     }
-    field->ndim = wish->ndim ? wish->ndim : field->kind == ST_FIELD_ARRAY ? -1 : 0;
-    field->dtype = wish->dtype;
-    memcpy(field->shape, wish->shape, sizeof field->shape);
+    field->ndim = request->ndim ? request->ndim : field->kind == ST_FIELD_ARRAY ? -1 : 0;
+    field->dtype = request->dtype;
+    memcpy(field->shape, request->shape, sizeof field->shape);
     return rc;
 }
 
@@ -141,7 +142,7 @@ static int array_piece(const struct st_field *field, struct st_bytes bytes, uint
 {
     struct st_npy npy;
     struct st_rows row;
-    const struct st_field_wish wish = {.name = field->name, .typed = true, .kind = field->kind};
+    const struct st_field_request request = {.name = field->name, .typed = true, .kind = field->kind};
     int rc = st_npy_parse(&npy, bytes, where, err);
     if (!rc)
         rc = st_npy_check_size(&npy, bytes.size, where, err);
@@ -150,9 +151,9 @@ static int array_piece(const struct st_field *field, struct st_bytes bytes, uint
                      ST_DIMS_MAX);
     if (rc)
         return rc;
-    struct st_shape whole = {.ndim = npy.shape.ndim + 1, .sizes = {1}};
+    struct st_array_shape whole = {.ndim = npy.shape.ndim + 1, .sizes = {1}};
     memcpy(whole.sizes + 1, npy.shape.sizes, (size_t)npy.shape.ndim * sizeof *whole.sizes);
-    rc = st_rows_init(&row, &npy.element, &whole, &wish, where, err);
+    rc = st_rows_init(&row, &npy.element, &whole, &request, where, err);
     struct st_buffer own = {.data = scratch, .capacity = bytes.size};
     const uint8_t *at = bytes.data + npy.offset;
     return rc ? rc : st_rows_split(&row, 1, &at, &own, out, err);
@@ -195,9 +196,9 @@ int st_tar_piece(const struct st_field *field, struct st_bytes bytes, uint8_t *s
         return raw_piece(field, bytes, out, where, err);
     switch (field->kind) {
     case ST_FIELD_INT:
-        return st_text_whole(bytes, &out->whole) ? 0 : not_a_number(bytes, "an integer", where, err);
+        return st_text_int(bytes, &out->whole) ? 0 : not_a_number(bytes, "an integer", where, err);
     case ST_FIELD_FLOAT:
-        return st_text_real(bytes, &out->real) ? 0 : not_a_number(bytes, "a number", where, err);
+        return st_text_float(bytes, &out->real) ? 0 : not_a_number(bytes, "a number", where, err);
     case ST_FIELD_ARRAY:
         return array_piece(field, bytes, scratch, out, where, err);
     case ST_FIELD_IMAGE:

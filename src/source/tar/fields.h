@@ -21,7 +21,7 @@ struct st_tar_field {
 /* Parses "jpg;jpeg;png" and sets the field's kind: as requested, otherwise by the suffix. Pickles are
  * rejected unless requested as bytes, because loading one can run code. */
 int st_tar_field_parse(struct st_tar_field *out, struct st_field *field,
-                       const struct st_field_wish *wish, struct stoker_error *err);
+                       const struct st_field_request *request, struct stoker_error *err);
 
 /* The rank of this suffix among the field's, from 0; a compressed member (".gz", ".zst") ranks after the
  * uncompressed one. UINT32_MAX: none of them. */

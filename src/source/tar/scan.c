@@ -153,7 +153,7 @@ static bool take_number(struct st_bytes *line, uint64_t *out)
 {
     struct st_bytes word;
     int64_t value;
-    if (!take_word(line, &word) || !st_text_whole(word, &value) || value < 0)
+    if (!take_word(line, &word) || !st_text_int(word, &value) || value < 0)
         return false;
     *out = (uint64_t)value;
     return true;

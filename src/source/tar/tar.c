@@ -21,7 +21,7 @@ struct tar {
     struct st_shards shards;
     char *default_fields; /* chosen when the user requested none */
     struct st_cells classes;
-    struct st_field_list wishes;
+    struct st_field_list requested;
     struct st_field fields[ST_FIELDS_MAX];
     struct st_tar_field wanted[ST_FIELDS_MAX];
 };
@@ -104,7 +104,7 @@ static int choose_parts(const struct tar *tar, const struct sample *s, uint64_t 
     int rc = 0;
     for (uint64_t part = s->first; part < s->end && part < s->first + PARTS_CHECKED && !rc; part++)
         rc = check_duplicate(s, part, err);
-    for (uint32_t i = 0; i < tar->wishes.count && !rc; i++) {
+    for (uint32_t i = 0; i < tar->requested.count && !rc; i++) {
         chosen[i] = NO_PART;
         if (tar->wanted[i].what != ST_TAR_MEMBER)
             continue;
@@ -221,14 +221,14 @@ static int make_pieces(const struct tar *tar, const struct sample *s, const uint
                        struct st_piece *pieces, struct stoker_error *err)
 {
     uint64_t used = st_align(scratch->size, ST_CACHE_LINE), needed = used;
-    for (uint32_t i = 0; i < tar->wishes.count; i++)
+    for (uint32_t i = 0; i < tar->requested.count; i++)
         if (tar->fields[i].kind == ST_FIELD_ARRAY || tar->fields[i].kind == ST_FIELD_IMAGE)
             needed += st_align(payloads[i].size, ST_CACHE_LINE);
     if (!st_buffer_keep(scratch, needed + 1))
         return st_fail(err, STOKER_ENOMEM, "out of memory for a sample of %llu bytes",
                        (unsigned long long)needed);
     int rc = 0;
-    for (uint32_t i = 0; i < tar->wishes.count && !rc; i++) {
+    for (uint32_t i = 0; i < tar->requested.count && !rc; i++) {
         if (chosen[i] == NO_PART) {
             name_piece(s, &tar->wanted[i], &pieces[i]);
             continue;
@@ -256,7 +256,7 @@ static int tar_split(const void *self, uint64_t sample, struct st_bytes raw, str
     if (!rc && raw.size != span.end - span.start)
         rc = changed(&s, s.first, err);
     scratch->size = 0;
-    for (uint32_t i = 0; i < tar->wishes.count && !rc; i++)
+    for (uint32_t i = 0; i < tar->requested.count && !rc; i++)
         if (chosen[i] != NO_PART)
             rc = open_member(&s, chosen[i], raw, span.start, scratch, &payloads[i], err);
     return rc ? rc : make_pieces(tar, &s, chosen, payloads, scratch, pieces, err);
@@ -376,15 +376,15 @@ static int tar_open(void *self, const char *path, const struct stoker_dataset_op
     if (!rc && !opt->fields && tar->shards.sample_count)
         rc = choose_fields(tar, path, err);
     if (!rc)
-        rc = st_field_list_parse(&tar->wishes, opt->fields ? opt->fields : tar->default_fields, err);
-    for (uint32_t i = 0; i < tar->wishes.count && !rc; i++)
-        rc = st_tar_field_parse(&tar->wanted[i], &tar->fields[i], &tar->wishes.wishes[i], err);
+        rc = st_field_list_parse(&tar->requested, opt->fields ? opt->fields : tar->default_fields, err);
+    for (uint32_t i = 0; i < tar->requested.count && !rc; i++)
+        rc = st_tar_field_parse(&tar->wanted[i], &tar->fields[i], &tar->requested.items[i], err);
     return rc;
 }
 
 /* Recognizes names of tar files, compressed or not, also in patterns; or the magic that all but the
  * oldest tar files contain. */
-static bool tar_suits(const char *path, const uint8_t *head, size_t size)
+static bool tar_matches(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const endings[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar}"};
     const size_t length = strlen(path);
@@ -408,7 +408,7 @@ static size_t tar_name(const void *self, uint64_t sample, char *buffer, size_t s
 static const struct st_field *tar_fields(const void *self, uint32_t *count)
 {
     const struct tar *tar = self;
-    *count = tar->wishes.count;
+    *count = tar->requested.count;
     return tar->fields;
 }
 
@@ -437,14 +437,14 @@ static void tar_close(void *self)
     struct tar *tar = self;
     st_cells_free(&tar->classes);
     st_shards_close(&tar->shards);
-    st_field_list_free(&tar->wishes);
+    st_field_list_free(&tar->requested);
     free(tar->default_fields);
 }
 
 const struct st_source st_source_tar = {
     .scheme = "tar",
     .self_size = sizeof(struct tar),
-    .suits = tar_suits,
+    .matches = tar_matches,
     .lists = true,
     .open = tar_open,
     .count = tar_count,

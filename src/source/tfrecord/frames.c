@@ -147,8 +147,8 @@ static bool record_import(struct st_window *window, struct st_bytes text, struct
         const size_t first = space ? (size_t)(space - text.data) : size;
         int64_t offset, bytes;
         uint64_t length;
-        if (!space || !st_text_whole((struct st_bytes){text.data, first}, &offset) ||
-            !st_text_whole((struct st_bytes){space, size - first}, &bytes) || offset < 0 ||
+        if (!space || !st_text_int((struct st_bytes){text.data, first}, &offset) ||
+            !st_text_int((struct st_bytes){space, size - first}, &bytes) || offset < 0 ||
             (uint64_t)offset != at || bytes < ST_RECORD_FRAME ||
             !st_window_has(window, at, (uint64_t)bytes))
             return false;

@@ -25,7 +25,7 @@
 struct tfrecord {
     struct st_shards shards;
     char *default_fields; /* chosen when the user requested none */
-    struct st_field_list wishes;
+    struct st_field_list requested;
     struct st_field_shape shapes[ST_FIELDS_MAX];
     struct st_field fields[ST_FIELDS_MAX];
     struct st_bytes names[ST_FIELDS_MAX];
@@ -149,7 +149,7 @@ static int make_pieces(const struct tfrecord *records, uint64_t sample, struct s
                        struct st_piece *pieces, struct stoker_error *err)
 {
     uint64_t needed[ST_FIELDS_MAX], all = 0;
-    for (uint32_t i = 0; i < records->wishes.count; i++) {
+    for (uint32_t i = 0; i < records->requested.count; i++) {
         if (!measure_piece(&records->fields[i], &records->shapes[i], &features[i], &pieces[i],
                            &needed[i]))
             return mismatch(records, sample, i, record, &features[i], err);
@@ -159,7 +159,7 @@ static int make_pieces(const struct tfrecord *records, uint64_t sample, struct s
         return st_fail(err, STOKER_ENOMEM, "out of memory for a sample of %llu bytes",
                        (unsigned long long)all);
     uint64_t used = 0;
-    for (uint32_t i = 0; i < records->wishes.count; i++) {
+    for (uint32_t i = 0; i < records->requested.count; i++) {
         fill_piece(&records->fields[i], &features[i], scratch->data + used, &pieces[i]);
         used += st_align(needed[i], ST_CACHE_LINE);
     }
@@ -173,10 +173,10 @@ static int tfrecord_split(const void *self, uint64_t sample, struct st_bytes raw
     struct st_bytes record;
     struct st_feature features[ST_FIELDS_MAX];
     const char *wrong = st_record_open(raw, &record);
-    for (uint32_t i = 0; i < records->wishes.count; i++)
+    for (uint32_t i = 0; i < records->requested.count; i++)
         features[i].name = records->names[i];
     if (!wrong)
-        wrong = st_example_find(record, features, records->wishes.count);
+        wrong = st_example_find(record, features, records->requested.count);
     return wrong ? wrong_record(records, sample, wrong, err)
                  : make_pieces(records, sample, record, features, scratch, pieces, err);
 }
@@ -262,16 +262,16 @@ static char *list_features(struct st_feature *features, uint32_t count)
 }
 
 /* Sets the type of a field requested without one, according to the first record. */
-static void infer_type(struct st_field_wish *wish, struct st_field_shape *shape,
+static void infer_type(struct st_field_request *request, struct st_field_shape *shape,
                         const struct st_feature *features, uint32_t count)
 {
-    wish->kind = ST_FIELD_BYTES;
+    request->kind = ST_FIELD_BYTES;
     for (uint32_t i = 0; i < count; i++) {
         const char *type = type_of(&features[i]);
-        if (!type || features[i].name.size != strlen(wish->name) ||
-            memcmp(features[i].name.data, wish->name, features[i].name.size))
+        if (!type || features[i].name.size != strlen(request->name) ||
+            memcmp(features[i].name.data, request->name, features[i].name.size))
             continue;
-        wish->kind = type[0] == 'i' && type[1] == 'm' ? ST_FIELD_IMAGE
+        request->kind = type[0] == 'i' && type[1] == 'm' ? ST_FIELD_IMAGE
                      : type[0] == 'i'                 ? ST_FIELD_INT
                      : type[0] == 'f'                 ? ST_FIELD_FLOAT
                                                       : ST_FIELD_BYTES;
@@ -281,29 +281,29 @@ static void infer_type(struct st_field_wish *wish, struct st_field_shape *shape,
 }
 
 /* Converts a request to a field. */
-static int make_field(struct st_field *field, const struct st_field_wish *wish,
+static int make_field(struct st_field *field, const struct st_field_request *request,
                         const struct st_field_shape *shape, struct stoker_error *err)
 {
-    const bool numbers = wish->kind == ST_FIELD_INT || wish->kind == ST_FIELD_FLOAT;
-    *field = (struct st_field){.name = wish->name, .kind = wish->kind};
-    if (wish->kind == ST_FIELD_ARRAY && !shape->raw)
+    const bool numbers = request->kind == ST_FIELD_INT || request->kind == ST_FIELD_FLOAT;
+    *field = (struct st_field){.name = request->name, .kind = request->kind};
+    if (request->kind == ST_FIELD_ARRAY && !shape->raw)
         return st_fail(
             err, STOKER_EINVAL,
             "fields: %.300s=array: give the type of its elements, as in int[], float[2x4] or u8[32x32]",
-            wish->name);
+            request->name);
     if (!shape->given)
         return 0;
-    if (!numbers && !shape->raw && wish->kind != ST_FIELD_IMAGE)
+    if (!numbers && !shape->raw && request->kind != ST_FIELD_IMAGE)
         return st_fail(err, STOKER_EINVAL, "fields: %.300s: the type %s does not take a shape",
-                       wish->name, st_field_kind_name(wish->kind));
-    if (wish->kind == ST_FIELD_IMAGE && shape->ndim != 2 && shape->ndim != 3)
+                       request->name, st_field_kind_name(request->kind));
+    if (request->kind == ST_FIELD_IMAGE && shape->ndim != 2 && shape->ndim != 3)
         return st_fail(err, STOKER_EINVAL,
-                       "fields: %.300s: the shape of pixels must have 2 or 3 dimensions", wish->name);
+                       "fields: %.300s: the shape of pixels must have 2 or 3 dimensions", request->name);
     if (numbers)
         field->kind = ST_FIELD_ARRAY;
     field->dtype = shape->raw                     ? shape->dtype
-                   : wish->kind == ST_FIELD_INT   ? STOKER_I64
-                   : wish->kind == ST_FIELD_FLOAT ? STOKER_F32
+                   : request->kind == ST_FIELD_INT   ? STOKER_I64
+                   : request->kind == ST_FIELD_FLOAT ? STOKER_F32
                                                   : STOKER_U8;
     field->ndim = shape->ndim;
     memcpy(field->shape, shape->shape, sizeof field->shape);
@@ -329,14 +329,14 @@ static int make_fields(struct tfrecord *records, const char *path, const char *r
                 path);
     }
     if (!rc)
-        rc = st_field_shapes_parse(&records->wishes, records->shapes,
+        rc = st_field_shapes_parse(&records->requested, records->shapes,
                                    requested ? requested : records->default_fields, err);
-    for (uint32_t i = 0; i < records->wishes.count && !rc; i++) {
-        struct st_field_wish *wish = &records->wishes.wishes[i];
-        if (!wish->typed)
-            infer_type(wish, &records->shapes[i], features, count);
-        records->names[i] = (struct st_bytes){(const uint8_t *)wish->name, strlen(wish->name)};
-        rc = make_field(&records->fields[i], wish, &records->shapes[i], err);
+    for (uint32_t i = 0; i < records->requested.count && !rc; i++) {
+        struct st_field_request *request = &records->requested.items[i];
+        if (!request->typed)
+            infer_type(request, &records->shapes[i], features, count);
+        records->names[i] = (struct st_bytes){(const uint8_t *)request->name, strlen(request->name)};
+        rc = make_field(&records->fields[i], request, &records->shapes[i], err);
     }
     free(features);
     st_buffer_free(&buffer);
@@ -354,7 +354,7 @@ static int tfrecord_open(void *self, const char *path, const struct stoker_datas
 }
 
 /* "x.tfrecord", "x.tfrecord-00003-of-00010", "x.tfrec"; or a first length with a matching checksum. */
-static bool tfrecord_suits(const char *path, const uint8_t *head, size_t size)
+static bool tfrecord_matches(const char *path, const uint8_t *head, size_t size)
 {
     const char *slash = strrchr(path, '/');
     uint64_t length;
@@ -380,7 +380,7 @@ static size_t tfrecord_name(const void *self, uint64_t sample, char *buffer, siz
 static const struct st_field *tfrecord_fields(const void *self, uint32_t *count)
 {
     const struct tfrecord *records = self;
-    *count = records->wishes.count;
+    *count = records->requested.count;
     return records->fields;
 }
 
@@ -398,14 +398,14 @@ static void tfrecord_close(void *self)
 {
     struct tfrecord *records = self;
     st_shards_close(&records->shards);
-    st_field_list_free(&records->wishes);
+    st_field_list_free(&records->requested);
     free(records->default_fields);
 }
 
 const struct st_source st_source_tfrecord = {
     .scheme = "tfrecord",
     .self_size = sizeof(struct tfrecord),
-    .suits = tfrecord_suits,
+    .matches = tfrecord_matches,
     .lists = true,
     .open = tfrecord_open,
     .count = tfrecord_count,

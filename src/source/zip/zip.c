@@ -41,7 +41,7 @@ struct zip {
     enum role roles[ROLES];
 };
 
-static bool zip_suits(const char *path, const uint8_t *head, size_t size)
+static bool zip_matches(const char *path, const uint8_t *head, size_t size)
 {
     static const char *const extension[] = {".zip", NULL};
     return (size >= 4 && (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))) ||
@@ -176,15 +176,15 @@ static int choose_fields(struct zip *zip, const char *text, struct stoker_error 
     struct st_field_list list;
     int rc = st_field_list_parse(&list, text ? text : "image,label", err);
     for (uint32_t k = 0; k < list.count && !rc; k++) {
-        const struct st_field_wish *wish = &list.wishes[k];
+        const struct st_field_request *request = &list.items[k];
         enum role role = ROLE_IMAGE;
-        while (role < ROLES && strcmp(known[role].name, wish->name))
+        while (role < ROLES && strcmp(known[role].name, request->name))
             role++;
-        if (role == ROLES || (wish->typed && wish->kind != known[role].kind)) {
+        if (role == ROLES || (request->typed && request->kind != known[role].kind)) {
             rc = st_fail(err, STOKER_EINVAL,
                          "fields: %s: unknown field or type; a zip archive has image, label (int) and "
                          "name (text)",
-                         wish->name);
+                         request->name);
             break;
         }
         zip->fields[zip->field_count] = known[role];
@@ -309,7 +309,7 @@ static void zip_close(void *self)
 const struct st_source st_source_zip = {
     .scheme = "zip",
     .self_size = sizeof(struct zip),
-    .suits = zip_suits,
+    .matches = zip_matches,
     .open = zip_open,
     .count = zip_count,
     .label = zip_label,
