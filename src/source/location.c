@@ -80,9 +80,10 @@ static const struct {
      "pickles are never loaded, because they can run code: write npy or HDF5 files"},
     {"\x80\x04", "a pickle",
      "pickles are never loaded, because they can run code: write npy or HDF5 files"},
-    {"\x1f\x8b", "a gzip file", "unpack it, or write tar:, csv: or another kind in front of the path"},
+    {"\x1f\x8b", "a gzip file",
+     "decompress it, or put the kind in front of the path, as in tar: or csv:"},
     {"\x28\xb5\x2f\xfd", "a zstd file",
-     "unpack it, or write tar:, csv: or another kind in front of the path"},
+     "decompress it, or put the kind in front of the path, as in tar: or csv:"},
 };
 
 static int refuse_file(const char *path, const uint8_t *head, size_t size, struct stoker_error *err)

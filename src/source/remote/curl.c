@@ -319,8 +319,12 @@ static void stop_request(struct st_loop_job *job)
 
 static int give_up(const struct request *request, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_ETRANSIENT, "%.800s; gave up after %s", request->why.message,
-                   request->tries < TRIES ? "the time limit (remote_ms)" : "10 tries");
+    if (request->tries < TRIES)
+        return st_fail(err, STOKER_ETRANSIENT,
+                       "%.800s; gave up after the time limit (timeout, in C remote_ms)",
+                       request->why.message);
+    return st_fail(err, STOKER_ETRANSIENT, "%.800s; gave up after %d tries without progress",
+                   request->why.message, TRIES);
 }
 
 /* What the first request found out about the object. */
