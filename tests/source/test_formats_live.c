@@ -230,13 +230,13 @@ static void use_cache(void *context)
     struct caching *caching = context;
     unsigned step;
     while ((step = atomic_fetch_add(&caching->next, 1)) < 20000) {
-        struct st_cached *cached;
+        struct st_cached_chunk *cached;
         const uint64_t chunk = step * 7919u % CHUNKS;
         if (st_chunk_cache_get(caching->cache, chunk, CHUNK, load, caching, &cached, NULL)) {
             atomic_fetch_add(&caching->wrong, 1);
             continue;
         }
-        const uint8_t *bytes = st_cached_bytes(cached);
+        const uint8_t *bytes = st_cached_chunk_bytes(cached);
         if (bytes[0] != chunk || bytes[CHUNK - 1] != chunk)
             atomic_fetch_add(&caching->wrong, 1);
         if (st_chunk_cache_bytes(caching->cache) > BUDGET + 8 * CHUNK)
@@ -248,7 +248,7 @@ static void use_cache(void *context)
 static void caches(void)
 {
     struct caching caching = {.cache = st_chunk_cache_open(BUDGET)};
-    struct st_cached *cached;
+    struct st_cached_chunk *cached;
     struct stoker_error err;
     for (int i = 0; i < 100; i++) {
         st_chunk_cache_get(caching.cache, (uint64_t)i % 10, CHUNK, load, &caching, &cached, &err);
