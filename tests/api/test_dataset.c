@@ -125,7 +125,7 @@ static void tables(void)
         {"npz/stored.npz", NULL, "npz", NULL},
         {"zip/stored.zip", "name,label,image", "zip", "name text, label int, image image"},
         {"manifest/usual.csv", NULL, "csv", NULL},
-        {"lmdb/images", "key,image", "lmdb", "key text, image image", "keys that are no samples"},
+        {"lmdb/images", "key,image", "lmdb", "key text, image image", "keys that are not samples"},
         {"tfrecord/examples.tfrecord", "score=float,box=float[2x2],image/class/text=text", "tfrecord",
          "score float, box array, image/class/text text"},
     };

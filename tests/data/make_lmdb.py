@@ -16,7 +16,7 @@ def recipes(out, database):
     words = ["one", "", "gr\u00f6\u00dfer", "17", "x" * 3000]
     texts = [(b"image-%09d" % (i + 1), jpeg(i)) for i in range(5)] + \
             [(b"label-%09d" % (i + 1), word.encode()) for i, word in enumerate(words)]
-    note = "keys that are no samples: num-samples"
+    note = "keys that are not samples: num-samples"
     database("words", [*texts, (b"num-samples", b"5")])
     lines = [[piece("image", jpeg(i), "image"), piece("label", word)] for i, word in enumerate(words)]
     expect(out / "words.expect", "lmdb:words", lines, note=note)
@@ -72,7 +72,7 @@ def lmdbs():
 
     entries = [(f"{i:08d}_{i}.jpg".encode(), jpeg(i)) for i in range(12)]
     database("images", entries + [(b"__len__", b"x"), (b"__keys__", b"y" * 100), (b"num-samples", b"12")])
-    beside = "keys that are no samples: __keys__, __len__, num-samples"
+    beside = "keys that are not samples: __keys__, __len__, num-samples"
     pairs = [(k, v) for k, v in read("images") if not k.startswith((b"__", b"num"))]
     expect(out / "images.expect", "lmdb:images", [[piece("image", v, "image"), piece("key", k.decode())]
                                                   for k, v in pairs], note=beside)

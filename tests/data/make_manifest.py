@@ -81,7 +81,7 @@ def manifests():
     head = "path,label\n"
     bad("empty.csv", "", "is empty", EINVAL)
     partly("short_row.csv", head + "a.jpg,1\n\na.jpg\na.jpg,1\n", [None, "line 4: has 1 words, but the first line has 2", None])
-    partly("long_row.csv", head + '"a.jpg",1\na.jpg,1,2\n', [None, "line 3: 3 words"])
+    partly("long_row.csv", head + '"a.jpg",1\na.jpg,1,2\n', [None, "line 3: has 3 words"])
     partly("open_quote.csv", head + 'a.jpg,1\n"a.jpg,1\na.jpg,1\n', [None, "line 3: unclosed quote", None])
     partly("open_later.csv", head + 'a.jpg,1\n"a\n""b\na.jpg,1\n',
            [None, "line 3: unclosed quote", "line 4: unexpected characters between", None])
@@ -96,7 +96,7 @@ def manifests():
     partly("no_number.csv", head + "a.jpg,1\na.jpg,one\n\"a\n", [None, "line 3: label is 'one', not a number", "line 4: unclosed quote"],
            "path,label=float", "float")
     bad("no_numbers.csv", head + "a.jpg,one\n\"a\n", "line 2: label is 'one', not a number", fields="path,label=float")
-    bad("no_usual.csv", "x,y\n1,2\n", "name those wanted in fields", EINVAL, "-")
+    bad("no_usual.csv", "x,y\n1,2\n", "select the columns with fields", EINVAL, "-")
     good = '{"path": "a.jpg", "label": 1}\n'
     partly("broken.jsonl", good + '{"path": "a.jpg", "label": }\n' + good, [None, "line 2: not a JSON object", None])
     partly("broken_first.jsonl", "\n{\n}}\n" + good, ["line 2: not a JSON object", "line 3: not a JSON object", None], "-")
