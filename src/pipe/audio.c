@@ -10,7 +10,7 @@
 
 static int plan_steps(struct st_steps *steps, struct st_audio_shape *shape, struct stoker_error *err);
 
-/* Inner ops run for some sounds and not for others: they may not change what comes out. */
+/* Inner ops run for only some sounds, so they must not change the shape. */
 static int plan_holder(struct st_step *step, const struct st_audio_shape *shape,
                        struct stoker_error *err)
 {
@@ -21,7 +21,7 @@ static int plan_holder(struct st_step *step, const struct st_audio_shape *shape,
     if (after.channels != shape->channels || after.rate != shape->rate ||
         after.frames != shape->frames || after.bins != shape->bins)
         return st_fail(err, STOKER_EINVAL,
-                       "pipeline: the ops in %s change the shape of some sounds only", step->op->name);
+                       "pipeline: the ops in %s would change the shape of only some sounds", step->op->name);
     return 0;
 }
 
@@ -33,8 +33,8 @@ static int plan_steps(struct st_steps *steps, struct st_audio_shape *shape, stru
         if (step->op->holds)
             rc = plan_holder(step, shape, err);
         else if (!step->op->run_audio)
-            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on images, and cannot follow %s",
-                         step->op->name, "an op on sounds");
+            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on images and cannot follow an op on sounds",
+                         step->op->name);
         else if (step->op->plan_audio)
             rc = step->op->plan_audio(step->self, shape, err);
     }
@@ -48,8 +48,7 @@ int st_audio_plan(struct stoker_pipeline *pipe, struct stoker_error *err)
     const int rc = plan_steps(&pipe->steps, sound, err);
     const bool one_size = sound->channels > 0 && sound->frames > 0 && sound->frames <= INT32_MAX;
     const int32_t lines = sound->bins ? sound->bins : 1;
-    /* To slots and devices a sound is an image of one channel: the rows of its channels, one below the
-     * other. */
+    /* Slots and devices treat a sound as an image of one channel: the rows of its channels, stacked. */
     pipe->shape = (struct st_shape){.width = one_size ? (int32_t)sound->frames : -1,
                                     .height = one_size ? lines * sound->channels : -1,
                                     .channels = 1,
@@ -62,7 +61,7 @@ int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error 
 {
     if ((opt->dtype_given && opt->dtype != STOKER_F32) || opt->layout != STOKER_NCHW)
         return st_fail(err, STOKER_EINVAL,
-                       "sounds come as float32, channels first: leave dtype and layout out");
+                       "sounds are returned as float32, channels first: omit dtype and layout");
     return 0;
 }
 
@@ -112,7 +111,7 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     worker->sound.limit = loader->opt.pixel_limit;
     worker->sound.decode_ns = 0;
     int rc = st_audio_open(&audio, &worker->sound, bytes, err);
-    if (!rc) /* the sound, what an op makes of it, and its row */
+    if (!rc) /* room for the sound, an op's output and the row */
         rc = st_gate_decode(worker, slot, row,
                             st_scratch_for(3 * sizeof(float), audio.channels, audio.frames), err);
     if (!rc)
@@ -124,15 +123,15 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     if (rc)
         return rc;
     if (plan->frames >= 0 && (uint64_t)plan->frames != audio.frames)
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frames where it planned %lld",
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frames instead of the planned %lld",
                        (unsigned long long)audio.frames, (long long)plan->frames);
     if (plan->channels >= 0 && (uint32_t)plan->channels != audio.channels)
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channels where it planned %d",
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channels instead of the planned %d",
                        audio.channels, plan->channels);
     if (loader->sound_channels >= 0 && (uint32_t)loader->sound_channels != audio.channels)
         return st_fail(err, STOKER_EINVAL,
-                       "a sound of %u channels, where the first of the data set has %d: put Mono (audio_mono) or Channels "
-                       "(audio_channels) into the transform",
+                       "this sound has %u channels, but the first one of the data set has %d: add Mono (audio_mono) or "
+                       "Channels (audio_channels) to the transform",
                        audio.channels, loader->sound_channels);
     return place(&audio, slot, row, err);
 }

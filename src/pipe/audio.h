@@ -1,7 +1,7 @@
 /* audio.h - pipelines whose samples are sounds
  *
- * A pipeline whose first op is one on sounds has only such ops. Its rows are float32: [C, T], or [C, F,
- * T] of spectrograms. Sounds whose lengths differ are padded with zeros behind their ends.
+ * A pipeline whose first op works on sounds contains only such ops. Its rows are float32: [C, T], or [C,
+ * F, T] for spectrograms. Sounds of varying length are zero-padded at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 
 #include "pipe/loader.h"
 
-/* Settles the shapes of a pipeline on sounds. */
+/* Determines the shapes of a pipeline on sounds. */
 int st_audio_plan(struct stoker_pipeline *pipe, struct stoker_error *err);
-/* Whether the loader's options suit sounds. */
+/* Whether the loader's options are valid for sounds. */
 int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error *err);
-/* From the encoded sound to its row of the slot. `key`: whose chance it is. */
+/* Makes the slot's row from an encoded sound. `key` selects its random draws. */
 int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key, struct st_slot *slot,
                   uint32_t row, struct stoker_error *err);
 

@@ -1,7 +1,8 @@
-/* bad.c - a bad sample is data, not a crash: the policy for it, and the ledger that names it
+/* bad.c - a bad sample is data, not a crash: applies the on_error policy, and keeps a ledger of bad
+ * samples
  *
- * What happens depends on the sample alone, never on which worker met it or when, so that skipping
- * stays deterministic and resumable. Failures are counted and written down when their batch is due.
+ * The outcome depends only on the sample, never on which worker met it or when, so that skipping stays
+ * deterministic and resumable. Failures are counted and written to the ledger when their batch is due.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBSTITUTES = 64 }; /* tries before giving up: if so many are bad, the data set is */
+enum { SUBSTITUTES = 64 }; /* attempts: if all of these are bad, so is the data set */
 
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {
@@ -29,7 +30,7 @@ int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err)
     return err->code = stops ? STOKER_ECANCELED : STOKER_EIO;
 }
 
-/* Another sample of the epoch takes the row, with the chance of the one whose place it takes. */
+/* Another sample of the epoch takes the row, with the random draws of the sample it replaces. */
 static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t bad,
                       struct stoker_error *err)
 {
@@ -48,13 +49,13 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
             return 0;
         }
         if (rc == STOKER_ECANCELED || st_is_transient(rc) || worker->too_large) {
-            *err = why; /* the next ones would fare no better */
+            *err = why; /* further attempts would fail as well */
             return rc;
         }
     }
     char reason[600];
     snprintf(reason, sizeof reason, "%.599s", err->message);
-    return st_fail(err, STOKER_ECORRUPT, "no substitute after %d tries for a bad sample: %s", SUBSTITUTES,
+    return st_fail(err, STOKER_ECORRUPT, "a bad sample, and no good substitute in %d attempts: %s", SUBSTITUTES,
                    reason);
 }
 
@@ -62,7 +63,8 @@ static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t
                         struct stoker_error *err)
 {
     if (err->code == STOKER_ENOMEM || st_is_transient(err->code) || worker->too_large)
-        return err->code; /* the machine's limit or failure, or the caller's limit: not the sample's fault */
+        return err->code; /* caused by the machine, or by a limit that the caller set, not by the
+                             sample */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
@@ -73,7 +75,7 @@ static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t
     }
 }
 
-/* Written to the slot in the order of its rows. Lock held. */
+/* Inserts the failure into the slot's list, sorted by row. Lock held. */
 static void note_failure(struct stoker_loader *loader, struct st_slot *slot, const struct st_failure *what)
 {
     struct st_failure **at = &slot->failures, *failure = st_calloc(1, sizeof *failure);
@@ -81,7 +83,7 @@ static void note_failure(struct stoker_loader *loader, struct st_slot *slot, con
         struct stoker_error err;
         st_fail(&err, STOKER_ENOMEM, "no memory to note a bad sample: %.900s", what->error.message);
         st_loader_break(loader, &err);
-        slot->made[what->row] = false; /* so that nobody gets it without knowing */
+        slot->made[what->row] = false; /* so that the row is never delivered unnoticed */
         return;
     }
     *failure = *what;
@@ -100,7 +102,7 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
     if (st_is_transient(rc))
         rc = st_retry_sample(worker, sample, sample, slot, row, &why);
     if (!rc || rc == STOKER_ECANCELED)
-        return; /* made after all; or nobody wants it any more */
+        return; /* made after all, or no longer needed */
     struct stoker_error outcome = why;
     rc = apply_policy(worker, slot, row, sample, &outcome);
     worker->too_large = false;
@@ -122,7 +124,7 @@ static void write_down(struct stoker_loader *loader, const struct st_failure *fa
     if (!loader->ledger)
         loader->ledger = st_calloc(ST_LEDGER_SIZE, sizeof *loader->ledger);
     if (!loader->ledger)
-        return; /* the count is kept, the names are not */
+        return; /* still counted, but without its name */
     struct stoker_bad_sample *entry = &loader->ledger[number % ST_LEDGER_SIZE];
     entry->sample = failure->sample;
     entry->epoch = loader->epoch.number;
@@ -152,8 +154,8 @@ int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct st
         return fatal->error.code;
     }
     if (last && loader->count.epoch_bad > loader->opt.error_limit)
-        return st_fail(err, STOKER_ELIMIT, "%llu bad samples in epoch %llu, more than error_limit allows (%llu); "
-                       "the last: %.800s",
+        return st_fail(err, STOKER_ELIMIT, "%llu bad samples in epoch %llu exceed error_limit (%llu); "
+                       "the last one: %.800s",
                        (unsigned long long)loader->count.epoch_bad, (unsigned long long)loader->epoch.number,
                        (unsigned long long)loader->opt.error_limit, last->error.message);
     return 0;

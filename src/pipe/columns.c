@@ -1,8 +1,8 @@
-/* columns.c - what samples hold besides their image, as columns of the batch
+/* columns.c - the fields of samples other than their image, as columns of the batch
  *
- * A column whose samples are all of one size is written in place, row by row. The others wait in cells
- * of their own, one for each row, which keep the memory they once had, and are put one behind the other
- * in the end.
+ * A column whose samples all have the same size is written in place, row by row. Other columns collect
+ * their values in cells, one per row, which keep their memory from batch to batch, and concatenate them
+ * when the batch is complete.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,8 +23,8 @@ struct cell {
 };
 
 struct store {
-    uint8_t *values;   /* of rows of one size */
-    struct cell *cell; /* of the others */
+    uint8_t *values;   /* rows of equal size */
+    struct cell *cell; /* other rows */
     struct st_buffer stacked;
     uint64_t *offsets;
     int64_t (*shapes)[ST_DIMS_MAX];
@@ -42,7 +42,7 @@ _Static_assert(ST_DIMS_MAX == STOKER_COLUMN_DIMS - 1, "a column has one axis mor
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
-/* Bytes of an array; false where its shape is not known or makes no sense. */
+/* Bytes of an array; false if its shape is unknown or invalid. */
 static bool array_bytes(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape, uint64_t *out)
 {
     uint64_t bytes = st_dtype_size(dtype);
@@ -83,7 +83,7 @@ static int copy_fields(struct st_columns_plan *plan, const struct stoker_dataset
     const struct st_field *field = data->source->fields(data->self, &plan->fields);
     size_t size = 0;
     if (plan->fields > ST_FIELDS_MAX)
-        return st_fail(err, STOKER_EUNSUPPORTED, "samples have %u fields; up to %d can be", plan->fields,
+        return st_fail(err, STOKER_EUNSUPPORTED, "samples have %u fields; at most %d are supported", plan->fields,
                        ST_FIELDS_MAX);
     for (uint32_t k = 0; k < plan->fields; k++)
         size += strlen(field[k].name) + 1;
@@ -102,7 +102,8 @@ static void add_column(struct st_columns_plan *plan, uint32_t which)
 {
     const struct st_field *field = &plan->field[which];
     const enum stoker_column_kind kind = column_kind(field);
-    const bool encoded = field->kind == ST_FIELD_IMAGE && field->ndim == 0; /* its file tells the size */
+    /* size known from its file only */
+    const bool encoded = field->kind == ST_FIELD_IMAGE && field->ndim == 0;
     uint64_t each = 0;
     if (kind == STOKER_COLUMN_INT || kind == STOKER_COLUMN_FLOAT)
         each = 8;
@@ -215,33 +216,34 @@ static int put_array(uint8_t *to, uint64_t each, const struct st_field *field,
                       !memcmp(piece->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
     if (!same)
         return st_fail(err, STOKER_ECORRUPT,
-                       "field %s: its array is not of the type and shape of the others", field->name);
+                       "field %s: the array's type or shape differs from that of the data set", field->name);
     memcpy(to, piece->bytes.data, each);
     return 0;
 }
 
-/* Python parses it when the batch is handed out, where it would be too late to leave the sample out. */
+/* Python parses it when the batch is delivered, when it would be too late to skip the sample. */
 static int check_json(const struct st_field *field, const struct st_piece *piece,
                       struct stoker_error *err)
 {
     uint64_t at;
     if (st_json_is_whole(piece->bytes, &at))
         return 0;
-    return st_fail(err, STOKER_ECORRUPT, "field %s: no JSON, or damaged at byte %llu of %llu",
+    return st_fail(err, STOKER_ECORRUPT, "field %s: not JSON, or damaged at byte %llu of %llu",
                    field->name, (unsigned long long)at, (unsigned long long)piece->bytes.size);
 }
 
-/* Arrays of one batch are of one type. Which one does not depend on who came first: the data set says so, or its
- * first sample that can be read (model.c). */
+/* All arrays of a batch have one type. It must not depend on which sample came first, so it is given by
+ * the data set or by its first readable sample (model.c). */
 static int check_type(int32_t wanted, const struct st_field *field, const struct st_piece *piece,
                       struct stoker_error *err)
 {
     if (wanted == ST_TYPE_ANY || wanted == (int32_t)piece->dtype)
         return 0;
     if (wanted == ST_TYPE_UNKNOWN)
-        return st_fail(err, STOKER_ECORRUPT, "field %s: none of the data set's first samples told the type of its arrays",
+        return st_fail(err, STOKER_ECORRUPT, "field %s: the type of its arrays is unknown, because none of the data set's "
+                       "first samples could be read",
                        field->name);
-    return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, where that of the first sample is of %s", field->name,
+    return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, but the first sample has %s", field->name,
                    st_dtype_name(piece->dtype), st_dtype_name((enum stoker_dtype)wanted));
 }
 
@@ -258,7 +260,7 @@ static int put_cell(struct cell *cell, enum stoker_column_kind kind, int32_t typ
         return rc;
     if (array && (!array_bytes(piece->dtype, piece->ndim, piece->shape, &bytes) || bytes != size))
         return st_fail(err, STOKER_ECORRUPT,
-                       "field %s: its array has %llu bytes, which its shape does not say", field->name,
+                       "field %s: its array has %llu bytes, which does not match its shape", field->name,
                        (unsigned long long)size);
     if (!st_buffer_reserve(&cell->bytes, size))
         return st_fail(err, STOKER_ENOMEM, "field %s: no memory for %llu bytes", field->name,
@@ -307,14 +309,15 @@ void st_columns_blank(struct st_columns *columns, uint32_t row, int64_t label)
             memcpy(store->values + row * each, &label, each);
         if (!each) {
             store->cell[row].bytes.size = 0;
-            store->cell[row].ndim = -1; /* of any shape */
+            store->cell[row].ndim = -1; /* matches any shape */
         }
     }
 }
 
 /* ---- all rows ------------------------------------------------------------------------------------ */
 
-/* Whether all rows but blank ones are of the shape of `*model`, the first of them. Their type was checked. */
+/* Whether all non-blank rows have the shape of `*model`, the first of them. Their types have been
+ * checked. */
 static bool cells_agree(const struct cell *cell, uint32_t count, const struct cell **model)
 {
     bool shapes = true;
@@ -330,7 +333,7 @@ static bool cells_agree(const struct cell *cell, uint32_t count, const struct ce
     return shapes && *model;
 }
 
-/* Blank rows among others of one shape become zeros of that shape. */
+/* Blank rows become zeros of the shape that the other rows have. */
 static bool fill_blanks(struct cell *cell, uint32_t count, const struct cell *model)
 {
     for (uint32_t row = 0; row < count; row++)

@@ -1,4 +1,4 @@
-/* columns.h - what samples hold besides their image, as columns of the batch
+/* columns.h - the fields of samples other than their image, as columns of the batch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,42 +8,45 @@
 #include "source/source.h"
 
 enum st_columns_type {
-    ST_TYPE_ANY = -1,     /* batches are of one sample: it agrees with itself */
-    ST_TYPE_UNKNOWN = -2, /* the data set does not say, and has not been asked (model.c) or could not answer */
+    ST_TYPE_ANY = -1,     /* batches have one sample: nothing to agree with */
+    ST_TYPE_UNKNOWN = -2, /* the data set does not declare it, and no sample has been examined (model.c)
+                             */
 };
 
-/* What becomes of the fields of a data set; the same for all slots. */
+/* How the fields of a data set become columns; the same for all slots. */
 struct st_columns_plan {
     struct st_field field[ST_FIELDS_MAX];
-    char *names;          /* of the fields: batches outlive the data set */
+    char *names;          /* of the fields; copied, because batches outlive the data set */
     uint32_t fields;      /* 0: samples are an image and a label */
-    int32_t image, label; /* which of the fields; -1: none. `image` may be a sound */
+    int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */
     struct {
         uint32_t field;
         enum stoker_column_kind kind;
-        uint64_t each; /* bytes of one sample; 0: differs from sample to sample */
-        int32_t dtype; /* of arrays: an enum stoker_dtype that all must have, or one of st_columns_type */
+        uint64_t each; /* bytes per sample; 0: varies by sample */
+        int32_t dtype; /* arrays: the enum stoker_dtype of all samples, or an enum st_columns_type */
     } column[ST_FIELDS_MAX];
 };
 
-struct st_columns; /* those of one slot */
+struct st_columns; /* the columns of one slot */
 
-/* `work_on`: what the pipeline works on, images or sounds; the first field of that kind is not made a column. */
+/* `work_on`: whether the pipeline works on images or sounds; the first field of that kind gets no
+ * column. */
 int st_columns_plan(struct st_columns_plan *plan, const struct stoker_dataset *data, enum st_field_kind work_on,
                     struct stoker_error *err);
 void st_columns_plan_free(struct st_columns_plan *plan);
-/* NULL when out of memory. `account`: who is charged; NULL: nobody. */
+/* NULL when out of memory. `account` is charged; NULL: none. */
 struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account);
-bool st_columns_grow(const struct st_columns *columns); /* whether their memory depends on the samples */
-void st_columns_shrink(struct st_columns *columns);     /* gives back what has grown */
+bool st_columns_grow(const struct st_columns *columns); /* whether their memory use depends on the
+                                                           samples */
+void st_columns_shrink(struct st_columns *columns);     /* frees the memory that depends on samples */
 void st_columns_free(struct st_columns *columns); /* NULL is fine */
-/* The row's pieces, in the order of the fields. */
+/* Stores the row's pieces, in field order. */
 int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_piece *pieces,
                    struct stoker_error *err);
-/* Zeros, or nothing; `label` for the field that is one. */
+/* Fills the row with zeros or empty values; the label field gets `label`. */
 void st_columns_blank(struct st_columns *columns, uint32_t row, int64_t label);
-/* All rows are there: sets up the batch's columns. */
+/* All rows are done: sets up the batch's columns. */
 int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoker_batch *batch,
                         struct stoker_error *err);
 

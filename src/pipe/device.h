@@ -1,23 +1,23 @@
-/* device.h - what the pipeline asks of a device that batches are handed out on
+/* device.h - the interface to a device that holds the finished batches
  *
- * A device is declared here, filled in by floors above (gpu/ for CUDA; tests fill in one made of plain
- * memory), and joined by api/. A slot then has two halves: host memory, which workers write, and device
- * memory, which the consumer sees. Two ways from one to the other:
+ * The interface is declared here, implemented by floors above (gpu/ for CUDA; tests implement one in
+ * plain memory) and connected by api/. A slot then has two halves: host memory, which workers write, and
+ * device memory, which the consumer sees. There are two ways from one to the other:
  *
- *   finished rows    workers do everything; the device copies.
- *   raw rows         workers decode the region; the device resizes, colours, finishes (one st_job a row).
+ *   finished rows    workers do everything; the device only copies.
+ *   raw rows         workers decode the region; the device does the rest (one st_job per row).
  *
- * The device's answer is bit-equal to the workers', so which way a row goes is a matter of speed alone, and
- * may differ from row to row: a region too large for the slot's heap is resized by its worker, and comes
- * as a job without a resize.
+ * The device's results are bit-equal to the workers', so the choice affects only speed and may differ
+ * from row to row: a region too large for the slot's heap is resized by its worker and arrives as a job
+ * without a resize.
  *
- * Host memory of a slot with raw rows, all offsets counted from its beginning:
+ * Host memory of a slot with raw rows; all offsets count from its start:
  *
- *     struct st_job [rows] | int64_t label [rows] | heap: taps, deeds, erased values, pixels; 64-byte aligned
+ *     struct st_job [rows] | int64_t label [rows] | heap: taps, ops, erased values, pixels (align 64)
  *
  * With finished rows: the rows themselves, then int64_t label [rows] (aligned to 64).
  *
- * Nothing here makes the CPU wait for the device except `idle` with `wait` set and `sync`.
+ * Only `idle` with `wait` set and `sync` make the CPU wait for the device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,8 +28,9 @@
 #include "op/deed.h"
 #include "op/finish.h"
 
-/* One side's taps in the heap, as struct st_taps: int32_t first[count], then int32_t weight[count][width].
- * width 0: this side stays as it is. width -1: nearest; `first` alone, the one input pixel of each output. */
+/* The taps of one axis in the heap, as in struct st_taps: int32_t first[count], then int32_t
+ * weight[count][width]. width 0: this axis is not resized. width -1: nearest; only `first`, the input
+ * pixel of each output pixel. */
 struct st_job_side {
     uint64_t at;
     int32_t width, unused;
@@ -38,20 +39,20 @@ struct st_job_side {
 enum st_job_from {
     ST_JOB_BLANK,  /* a bad sample: zeros */
     ST_JOB_HEAP,   /* pixels in the slot's heap */
-    ST_JOB_DEVICE, /* pixels that the device itself has decoded: `pixels` is an address of its own */
+    ST_JOB_DEVICE, /* pixels decoded by the device itself: `pixels` is a device address */
 };
 
-/* What is left to do for one row. */
+/* The remaining work for one row. */
 struct st_job {
-    uint64_t pixels;          /* where they begin; rows `stride` bytes apart, interleaved */
+    uint64_t pixels;          /* where they start; rows `stride` bytes apart, interleaved channels */
     uint32_t from;            /* enum st_job_from */
     uint32_t stride;
     int32_t in_width, in_height;
-    int32_t width, height;    /* behind the resize: of the output */
-    int32_t channels;         /* 1 or 3, of input and output alike */
-    uint32_t vertical_first;  /* which pass comes first, where both are done */
+    int32_t width, height;    /* of the output, after the resize */
+    int32_t channels;         /* 1 or 3, for both input and output */
+    uint32_t vertical_first;  /* order of the passes, if there are two */
     struct st_job_side x, y;
-    uint32_t mirror, flip;    /* after the resize; taps are never mirrored here */
+    uint32_t mirror, flip;    /* after the resize; the taps are not mirrored */
     uint64_t deeds;           /* struct st_job_deed [deed_count] */
     uint64_t erases;          /* struct st_job_erase [erase_count] */
     uint32_t deed_count, erase_count;
@@ -60,19 +61,20 @@ struct st_job {
 struct st_job_deed {
     uint32_t kind;           /* enum st_deed_kind */
     float factor;            /* hue: the shift, 0 to 255 */
-    uint64_t weights;        /* blur: float across[across / 2 + 1], then down[...]: half kernels, centre first */
+    uint64_t weights;        /* blur: float across[across / 2 + 1], then down[...]: half kernels, centre
+                                first */
     int32_t across, down;    /* blur: the whole kernels' widths, odd */
 };
 
-/* A box of the finished row that is overwritten, after everything else. */
+/* A box of the finished row that is overwritten after everything else. */
 struct st_job_erase {
     int32_t x, y, width, height;
-    uint64_t values;         /* 0: `bits` of each channel; else bits of channel c, y, x in this order, each
-                                of the output's element size */
+    uint64_t values;         /* 0: `bits` for each channel; else their bits in the order channel, y, x,
+                                each of the output's element size */
     uint32_t bits[4];
 };
 
-/* Where the parts of a host half begin. */
+/* Offsets of the parts of a host half. */
 static inline uint64_t st_host_raw_labels(uint64_t rows) { return rows * sizeof(struct st_job); }
 static inline uint64_t st_host_heap(uint64_t rows)
 {
@@ -83,20 +85,21 @@ static inline uint64_t st_host_finished_labels(uint64_t rows, uint64_t row_bytes
     return st_align(rows * row_bytes, ST_CACHE_LINE);
 }
 
-/* What all slots of a loader want of the device. Plain values and pointers that outlive the device. */
+/* What a loader's slots require of the device. Plain values, and pointers that outlive the device. */
 struct st_device_want {
-    int32_t ordinal;               /* which of several; -1: the current or first one */
+    int32_t ordinal;               /* index of the device; -1: the current or first one */
     uint32_t rows;
     int32_t width, height, channels;
     const struct st_finish *finish;
-    bool raw;                      /* raw rows; else finished ones */
-    bool plain;                    /* raw rows never have deeds: the device needs no room for them */
-    uint64_t host_bytes;           /* of a slot */
+    bool raw;                      /* raw rows; else finished rows */
+    bool plain;                    /* raw rows never have pending ops, so the device needs no room */
+    uint64_t host_bytes;           /* per slot */
 };
 
-struct st_device_slot; /* the device's own */
+struct st_device_slot; /* private to the device */
 
-/* One device, opened for one loader. Any thread may call anything; calls for one slot do not overlap. */
+/* A device, opened for one loader. Any thread may call any function; calls for one slot do not
+ * overlap. */
 struct st_device {
     const struct st_device_kind *kind;
     int32_t ordinal;
@@ -104,33 +107,33 @@ struct st_device {
 
 struct st_device_kind {
     const char *name; /* "cuda", "host" */
-    int32_t type;     /* of its memory, in DLPack's numbers: 2 for CUDA */
-    /* STOKER_EUNSUPPORTED for raw rows it cannot do: finished ones are then asked for. */
+    int32_t type;     /* DLPack device type of its memory: 2 for CUDA */
+    /* STOKER_EUNSUPPORTED if it cannot handle raw rows; the caller then asks for finished rows. */
     int (*open)(struct st_device **out, const struct st_device_want *want, struct stoker_error *err);
     void (*close)(struct st_device *device); /* all slots are freed by then */
 
-    /* A slot's two halves. `*host` is written by workers. `*pinned` comes in saying whether it may be pinned
-     * (there is a budget), and goes out saying whether it is. */
+    /* A slot's two halves. `*host` is written by workers. `*pinned`: in, whether the memory may be
+     * pinned (there is a budget); out, whether it is. */
     int (*slot_new)(struct st_device *device, struct st_device_slot **out, void **host, bool *pinned,
                     struct stoker_error *err);
     void (*slot_free)(struct st_device *device, struct st_device_slot *slot); /* waits for the device */
-    /* The host half is complete: `count` rows, `used` bytes from its beginning. Starts the copy and the
-     * kernels, and returns. Submissions are carried out in the order they are made. */
+    /* The host half is complete: `count` rows, `used` bytes from its start. Starts the copy and the
+     * kernels and returns. Submissions are executed in the order in which they are made. */
     int (*submit)(struct st_device *device, struct st_device_slot *slot, uint32_t count, uint64_t used,
                   struct stoker_error *err);
-    /* Where the batch will be once done: images as `finish` says, and int64_t labels. */
+    /* Where the finished batch will be: images as described by `finish`, and int64_t labels. */
     void (*where)(const struct st_device_slot *slot, void **images, void **labels);
-    /* Whether the host half may be written again: the copy has been made. */
+    /* Whether the host half may be overwritten, because the copy is complete. */
     bool (*idle)(struct st_device *device, struct st_device_slot *slot, bool wait);
 
-    /* Work put into `stream` from now on comes after the batch is done; the device remembers the stream. */
+    /* Orders work queued in `stream` from now on after the batch; the device remembers the stream. */
     int (*join)(struct st_device *device, struct st_device_slot *slot, uintptr_t stream,
                 struct stoker_error *err);
     /* The CPU waits until the batch is done. */
     int (*sync)(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
-    /* The consumer has let go: what its streams hold now may still read the batch, later work may not. The
-     * slot may be submitted again at once; the device overwrites it only after that work. A batch that
-     * nobody took is not released, only submitted again. */
+    /* The consumer has released the batch: work now queued in its streams may still read it, later work
+     * may not. The slot may be submitted again at once; the device overwrites it only after that work. A
+     * batch that was never delivered is submitted again without a release. */
     void (*release)(struct st_device *device, struct st_device_slot *slot);
 };
 
@@ -138,44 +141,44 @@ struct st_device_kind {
 
 struct st_jpeg_frame;
 
-/* A whole image, from its file to RGB on the device. */
+/* A whole image, decoded from its file to RGB on the device. */
 struct st_engine_image {
     struct st_bytes bytes;
     int32_t width, height;
-    uint64_t pixels; /* where they go, an address on the device; rows `stride` bytes apart */
+    uint64_t pixels; /* destination, a device address; rows `stride` bytes apart */
     uint32_t stride;
-    bool there;      /* out: they are */
+    bool there;      /* out: whether it was decoded */
 };
 
-struct st_engine; /* the device's own */
+struct st_engine; /* private to the device */
 
-/* Engines of a device that decode JPEGs by themselves, beside its kernels; for loaders that need not be exact.
- * Opened for each thread that uses them. */
+/* Hardware of the device that decodes JPEGs alongside its kernels; for loaders that need not be exact.
+ * Opened once per thread that uses it. */
 struct st_engine_kind {
     const char *name; /* "nvjpeg" */
-    /* STOKER_EUNSUPPORTED where there are none; err says what was looked for. `most`: images at once. */
+    /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once. */
     int (*open)(struct st_engine **out, struct st_device *device, uint32_t most, struct stoker_error *err);
     void (*close)(struct st_engine *engine);
-    /* Whether files of this kind are theirs. Any thread. */
+    /* Whether the engines can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);
-    /* Begins with these images; `finish` returns when they are there, or says that they are not. The memory
-     * must be idle, and nothing may fail but single images. */
+    /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination
+     * memory must be idle. Only single images can fail, never the call. */
     void (*start)(struct st_engine *engine, struct st_engine_image *image, uint32_t count);
     void (*finish)(struct st_engine *engine, struct st_engine_image *image, uint32_t count);
-    /* Memory for images; 0 when it cannot be had. */
+    /* Memory for images; 0 if it cannot be allocated. */
     uint64_t (*take)(struct st_device *device, uint64_t bytes);
     void (*give)(struct st_device *device, uint64_t memory);
 };
 
 /* ---- pinned memory ------------------------------------------------------------------------------ */
 
-/* Host memory that the device can copy from without help; for batches that stay on the CPU. */
+/* Host memory from which the device can copy directly; for batches that stay on the CPU. */
 struct st_pinned_kind {
-    /* NULL when it cannot be had; err says why. */
+    /* NULL if it cannot be allocated; err says why. */
     void *(*take)(uint64_t bytes, struct stoker_error *err);
     void (*give)(void *memory);
-    /* Marks the moment at which a batch is let go: work that `stream` (and the default stream) holds now may
-     * still read it. `*mark` is made when NULL. */
+    /* Marks the point at which a batch is released: work now queued in `stream` and in the default
+     * stream may still read it. `*mark` is created if NULL. */
     void (*mark)(void **mark, uintptr_t stream);
     bool (*marked_done)(void *mark, bool wait);
     void (*mark_free)(void *mark);

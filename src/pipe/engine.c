@@ -1,16 +1,16 @@
-/* engine.c - a device's JPEG engines as one more kind of worker
+/* engine.c - a device's JPEG engines as another kind of worker
  *
- * Tickets are taken in order by whoever is free, so engines and CPUs share every batch by their real
- * rates. A chunk is as large as the engines like, but no more of what is left of a batch than would be
- * theirs by the rates measured so far: then both sides are through with it at about the same time.
+ * Tickets are taken in order by whoever is free, so engines and CPUs share every batch according to
+ * their actual speed. A chunk is as large as suits the engines, but at most the engines' share of the
+ * rest of the batch by the rates measured so far, so that both sides finish the batch at about the same
+ * time.
  *
- * The GPU has better things to do than to decode what nobody waits for: engines rest while half of the
- * batches that are kept ahead lie ready, so that a training run which the CPUs can feed alone gets all of
- * it.
+ * The GPU should not decode what nobody is waiting for: engines rest while half of the prefetched
+ * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU.
  *
- * The engines write to the slot's own part of the device's memory. They heed no order of streams, so a
- * chunk begins only when the slot's last batch is done; and a row counts as done only when its pixels
- * are there, so the slot's kernels need not wait for anything either.
+ * The engines write to the slot's own part of the device's memory. They are not ordered by streams, so a
+ * chunk starts only when the slot's previous batch is done; and a row counts as done only when its
+ * pixels are there, so the slot's kernels do not have to wait either.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,25 +25,25 @@
 #include <string.h>
 
 enum {
-    THREADS = 2,      /* while one waits for its chunk the other prepares the next */
-    CHUNK_LEAST = 16, /* fewer leave engines idle */
+    THREADS = 2,      /* one prepares the next chunk while the other waits for its own */
+    CHUNK_LEAST = 16, /* smaller chunks leave engines idle */
     CHUNK_MOST = 64,
-    ROW_ROOM = 512 << 10, /* device memory for each row of a batch; not every one is decoded there */
+    ROW_ROOM = 512 << 10, /* device memory per row of a batch; not every row is decoded there */
     STRIDE_ALIGN = 64,
     IMAGE_ALIGN = 512,
-    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; larger ones are for the CPU, which decodes the
-                              region alone */
+    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes larger ones, and only their
+                              region */
 };
 
-/* A ticket that the engines decode. */
+/* A ticket whose file the engines decode. */
 struct item {
     uint64_t ticket;
     uint32_t row;
-    struct st_bytes bytes; /* of the sample, in which the file is */
-    struct st_image image; /* what is to become of it */
+    struct st_bytes bytes; /* of the sample; they contain the file */
+    struct st_image image; /* with its pending ops */
 };
 
-/* One that is left to this thread. */
+/* A ticket that this thread processes itself. */
 struct left {
     uint64_t ticket;
     uint32_t row;
@@ -51,20 +51,20 @@ struct left {
 };
 
 struct st_engine_worker {
-    struct st_worker worker; /* what it does itself it does like the others */
+    struct st_worker worker; /* for the samples that it makes itself */
     struct st_engine *engine;
     uint32_t count;
     struct item item[CHUNK_MOST];
     struct st_engine_image decoded[CHUNK_MOST];
     uint32_t left_count;
     struct left left[CHUNK_MOST];
-    _Atomic uint64_t rows, failed; /* decoded by the engines; those they failed at */
-    uint64_t busy_ns, busy_rows;   /* of this thread: what its rate follows from */
+    _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
+    uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
 };
 
 /* ---- which files --------------------------------------------------------------------------------- */
 
-/* Of a file that is cut off the CPU knows what to say. */
+/* Truncated files are left to the CPU, which reports them properly. */
 static bool is_taken(const struct stoker_loader *loader, struct st_bytes file)
 {
     struct st_jpeg_frame frame;
@@ -72,7 +72,7 @@ static bool is_taken(const struct stoker_loader *loader, struct st_bytes file)
            loader->engines.kind->takes(&frame);
 }
 
-/* A place in the slot's memory for an image of this size. */
+/* Allocates a part of the slot's device memory for an image of this size. */
 static bool find_room(struct st_slot *slot, struct st_engine_image *image)
 {
     const uint64_t stride = st_align(3 * (uint64_t)image->width, STRIDE_ALIGN);
@@ -81,13 +81,13 @@ static bool find_room(struct st_slot *slot, struct st_engine_image *image)
         return false;
     const uint64_t at = atomic_fetch_add_explicit(&slot->engine_used, bytes, memory_order_relaxed);
     if (at + bytes > slot->shape.engine_bytes)
-        return false; /* the rest of this batch is too late as well */
+        return false; /* and no more room for the rest of this batch */
     image->pixels = slot->engine_memory + at;
     image->stride = (uint32_t)stride;
     return true;
 }
 
-/* Draws what becomes of the sample, if the engines are to decode it. */
+/* Makes the sample's random draws, if the engines are to decode it. */
 static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32_t row, uint64_t ticket,
                      struct st_bytes bytes)
 {
@@ -100,7 +100,7 @@ static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32
     item->ticket = ticket;
     item->row = row;
     item->bytes = bytes;
-    /* What fails here is left to the CPU, who finds the same and says so. */
+    /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
     if (!st_run_find(&self->worker, bytes, slot, row, &file) || !is_taken(self->worker.loader, file) ||
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
@@ -116,8 +116,8 @@ static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32
 
 /* ---- a chunk ------------------------------------------------------------------------------------- */
 
-/* Reads the chunk's files: those for the engines become items, the others are left to this thread. False
- * when cancelled. */
+/* Reads the chunk's files and divides them into items for the engines and tickets for this thread. False
+ * if cancelled. */
 static bool plan_chunk(struct st_engine_worker *self, const struct st_tickets *chunk, bool usable)
 {
     struct stoker_error err;
@@ -144,7 +144,7 @@ static void make_left(struct st_engine_worker *self, struct st_slot *slot)
                        self->left[k].bytes);
 }
 
-/* Jobs for the images that are there; the others are made as if the engines had never seen them. */
+/* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
 static void finish_items(struct st_engine_worker *self, struct st_slot *slot)
 {
     struct st_worker *worker = &self->worker;
@@ -171,13 +171,14 @@ static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
     pthread_mutex_lock(&loader->lock);
     if (!loader->engines.note.code)
         st_fail(&loader->engines.note, STOKER_ENOMEM,
-                "the JPEG engines decode less than they could: the device has no %.0f MB for the images "
-                "of a batch",
+                "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the images "
+                "of a batch could not be allocated",
                 (double)bytes / 1e6);
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* The slot's part of the device's memory, idle; taken when the slot is first used. */
+/* Makes sure that the slot has device memory and that it is idle; allocated when the slot is first
+ * used. */
 static bool has_memory(struct stoker_loader *loader, struct st_slot *slot)
 {
     pthread_mutex_lock(&loader->engines.memory);
@@ -214,7 +215,7 @@ static void make_chunk(struct st_engine_worker *self, const struct st_tickets *c
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
 
-/* Rows a second of all workers together, by the time that each row took so far; 0: not known yet. */
+/* Rows per second of all workers together, measured over their run so far; 0: not known yet. */
 static double workers_rate(const struct stoker_loader *loader)
 {
     uint64_t ns = 0, samples = 0;
@@ -227,7 +228,7 @@ static double workers_rate(const struct stoker_loader *loader)
     return ns ? (double)samples / (double)ns * st_tuned(&loader->tuning, ST_TUNE_WORKERS) * 1e9 : 0;
 }
 
-/* What of the rows that are left is this thread's share. */
+/* This thread's share of the remaining rows. */
 static uint32_t chunk_size(const struct st_engine_worker *self, uint32_t left)
 {
     const struct stoker_loader *loader = self->worker.loader;
@@ -330,10 +331,10 @@ void st_engines_start(struct stoker_loader *loader)
     }
     pthread_mutex_lock(&loader->lock);
     if (failed)
-        st_fail_errno(&engines->note, failed, "no thread for the JPEG engines could be started");
+        st_fail_errno(&engines->note, failed, "the thread for the JPEG engines could not be started");
     else if (engines->count && !loader->worker_count)
         st_fail(&engines->note, STOKER_EUNSUPPORTED,
-                "a loader without threads does not use the JPEG engines");
+                "a loader without worker threads (workers=0) does not use the JPEG engines");
     pthread_mutex_unlock(&loader->lock);
 }
 
@@ -347,7 +348,8 @@ void st_engines_close(struct stoker_loader *loader)
             engines->kind->close(self->engine);
         st_worker_free(&self->worker);
     }
-    /* A batch may be released at any time, which wakes the engines: with the lock, and as long as there is a kind. */
+    /* A batch may be released at any time, which wakes the engines: under the lock, while `kind` is
+     * set. */
     pthread_mutex_lock(&loader->lock);
     const bool had = engines->kind != NULL;
     struct st_engine_worker *workers = engines->worker;

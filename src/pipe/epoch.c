@@ -1,4 +1,4 @@
-/* epoch.c - how the samples of an epoch fall into batches
+/* epoch.c - divides the samples of an epoch into batches
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@ uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number
     return left < loader->opt.batch_size ? (uint32_t)left : loader->opt.batch_size;
 }
 
-/* The batches from `base` on, where the caller gave their sizes. */
+/* The batches from `base` on, with the sizes given by the caller. */
 static int plan_sizes(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
                       struct st_epoch_plan *plan, struct stoker_error *err)
 {
@@ -20,8 +20,8 @@ static int plan_sizes(const struct stoker_loader *loader, const struct stoker_ep
     while (first < epoch->batch_count && skipped < base)
         skipped += epoch->batch_sizes[first++];
     if (skipped != base)
-        return st_fail(err, STOKER_EINVAL, "the saved place lies inside a batch: give the batch sizes that "
-                       "were in use when it was saved");
+        return st_fail(err, STOKER_EINVAL, "the saved position lies inside a batch: pass the batch sizes that "
+                       "were in use when the state was saved");
     plan->batches = epoch->batch_count - first;
     plan->first_batch = epoch->first_batch + first;
     plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
@@ -31,11 +31,11 @@ static int plan_sizes(const struct stoker_loader *loader, const struct stoker_ep
         plan->sizes[k] = epoch->batch_sizes[first + k];
         sum += plan->sizes[k];
         if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
-            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; 1 to batch_size (%u) can be",
+            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; allowed are 1 to batch_size (%u)",
                            (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
     }
     if (sum > plan->tickets)
-        return st_fail(err, STOKER_EINVAL, "the batches want %llu samples, the order has %llu",
+        return st_fail(err, STOKER_EINVAL, "the batches need %llu samples, but the order has only %llu",
                        (unsigned long long)sum, (unsigned long long)plan->tickets);
     plan->tickets = sum;
     return 0;

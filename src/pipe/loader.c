@@ -1,4 +1,4 @@
-/* loader.c - opens a loader, starts epochs, hands out batches in order, and ends it all
+/* loader.c - starts epochs, delivers batches in order, and reports statistics
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -115,7 +115,7 @@ static struct st_slot *due_slot(const struct stoker_loader *loader)
     return NULL;
 }
 
-/* Nothing is being made and nothing can be begun, because the consumer has all the memory. */
+/* Nothing is in progress and nothing can be begun, because the consumer holds all the memory. */
 static bool all_lent(const struct stoker_loader *loader)
 {
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
@@ -129,8 +129,8 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
     const double megabytes = (double)st_pool_memory(loader) / 1e6;
     if (loader->no_more.code)
         return st_fail(err, STOKER_ELIMIT,
-                       "all %u slots (%.1f MB) are lent out, and no more can be had: release batches or copy what "
-                       "is kept (%.800s)",
+                       "all %u slots (%.1f MB) are lent out, and no more can be allocated: release batches, or copy "
+                       "what you keep (%.800s)",
                        loader->slot_count, megabytes, loader->no_more.message);
     return st_fail(err, STOKER_ELIMIT,
                    "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
@@ -138,7 +138,7 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
                    loader->lent, megabytes, (double)loader->opt.max_memory / 1e6);
 }
 
-/* Waits a while for the batch that is due. Lock held. */
+/* Waits for the batch that is due, but may return early. Lock held. */
 static int wait_ready(struct stoker_loader *loader, const struct timespec *until, struct stoker_error *err)
 {
     if (loader->worker_count == 0)
@@ -179,7 +179,7 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             loader->interrupted = false;
             return st_fail(err, STOKER_ECANCELED, "interrupted while waiting for a batch");
         }
-        if (loader->broken.code && !loader->busy) { /* what is being made is still delivered */
+        if (loader->broken.code && !loader->busy) { /* batches in progress are still delivered */
             if (err)
                 *err = loader->broken;
             return loader->broken.code;
@@ -188,14 +188,14 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             return all_lent_error(loader, err);
         if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
             return rc;
-        if (st_interrupt_came()) /* even if the batch is there: nobody could take it */
+        if (st_interrupt_came()) /* even if the batch is ready: the caller will not take it */
             return st_fail(err, STOKER_ECANCELED,
                            "interrupted: the epoch stops, and a state saved now resumes at this batch");
     }
     return 0;
 }
 
-/* Gives the due batch to the consumer. Lock held. */
+/* Hands the batch that is due to the consumer. Lock held. */
 static int deliver(struct stoker_loader *loader, struct st_slot *slot, const struct stoker_batch **out,
                    struct stoker_error *err)
 {
@@ -229,25 +229,26 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         return rc;
     const uint64_t began = st_now_ns();
     pthread_mutex_lock(&loader->lock);
-    loader->failed_samples = 0; /* who goes on leaves that batch behind */
+    loader->failed_samples = 0; /* by asking again, the caller skips the failed batch */
     if (!loader->epoch.running)
-        rc = st_fail(err, STOKER_EINVAL, "no epoch is under way: call stoker_loader_start first");
+        rc = st_fail(err, STOKER_EINVAL, "no epoch has been started: call stoker_loader_start first");
     else if (loader->delivered == loader->epoch.batches)
         rc = STOKER_END;
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
     if (*out)
         depth = st_tuning_delivered(loader, (*out)->count);
-    else if (rc != STOKER_ETIMEOUT) /* who asks again goes on waiting */
+    else if (rc != STOKER_ETIMEOUT) /* after a timeout the caller is still waiting */
         loader->tuning.late_ns = 0;
     loader->count.wait_ns += st_now_ns() - began;
     pthread_mutex_unlock(&loader->lock);
-    /* One batch less is ready: another may be begun. Who is woken wants the lock, so it is free by now. */
+    /* One ready batch fewer: another may be begun. Signalled after unlocking, since the woken thread
+     * needs the lock. */
     pthread_cond_signal(&loader->work);
     if (depth)
         st_reader_limit(loader->reader, depth);
     if (rc == STOKER_ECANCELED && st_interrupt_came())
-        st_loader_stop(loader); /* a sample was left in the middle */
+        st_loader_stop(loader); /* a sample was abandoned halfway */
     return rc;
 }
 

@@ -1,18 +1,19 @@
-/* model.c - what the samples of a batch must have in common, where only a sample can tell
+/* model.c - learns from a sample what all samples of a batch must have in common
  *
- * The arrays of a field become one tensor, or a list of one type; the sounds of a batch have one number
- * of channels. A sample that is otherwise is a bad one. Which one that is must depend on the data set
- * alone: were it the first that comes along, other numbers of threads would find other samples bad; were
- * it the first row of a batch or the majority, a sample would be good in one epoch and bad in the next,
- * and a batch of one never bad. So the first sample of the data set is the model of all, or the first
- * behind it that can be read. It costs one read when a loader is opened, for data sets that do not say
- * it themselves (arrays in tar files, sounds whose pipeline leaves their channels).
+ * The arrays of a field become one tensor or a list of one type, and the sounds of a batch have the same
+ * number of channels; a sample that differs is bad. Which samples are bad must depend on the data set
+ * alone. If the first sample to arrive set the standard, it would depend on the number of threads; if it
+ * were the first row of a batch or the majority, a sample would be good in one epoch and bad in the
+ * next, and a batch of one could never be bad. So the first sample of the data set, or the first after
+ * it that can be read, is the model for all. This costs one read when a loader is opened, and only for
+ * data sets that do not declare these properties (arrays in tar files, sounds whose pipeline keeps their
+ * channels).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/loader.h"
 
-enum { LOOKS = 64 }; /* samples that may be bad before we do without */
+enum { LOOKS = 64 }; /* give up after this many unreadable samples */
 
 static bool learns_sounds(const struct stoker_loader *loader)
 {
@@ -45,7 +46,7 @@ static int channels_of(struct st_worker *worker, struct st_bytes bytes, uint32_t
     return rc;
 }
 
-/* All of it from this sample, or nothing. */
+/* Learns everything from this sample, or nothing. */
 static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {
     struct st_worker *worker = &loader->worker[0];
@@ -60,7 +61,7 @@ static int learn_from(struct stoker_loader *loader, uint64_t sample, struct stok
     if (!rc && learns_sounds(loader))
         rc = channels_of(worker, plan->fields && plan->image >= 0 ? pieces[plan->image].bytes : bytes,
                          &channels, err);
-    if (rc) { /* one that is too large for max_memory is no model, but no reason to end here either */
+    if (rc) { /* a sample too large for max_memory cannot be the model, but the next one may be */
         rc = st_gate_refused(worker, rc, err);
         worker->too_large = false;
         return rc;
@@ -86,5 +87,5 @@ int st_model_learn(struct stoker_loader *loader, struct stoker_error *err)
         if (!rc || rc == STOKER_ENOMEM || st_is_transient(rc))
             return rc;
     }
-    return 0; /* then all of them are bad, each for itself */
+    return 0; /* then every sample is bad, and each is reported */
 }

@@ -1,4 +1,4 @@
-/* open.c - a loader's beginning and end: options checked, slots and threads made and given back
+/* open.c - opens and closes a loader: checks options, creates and frees slots and threads
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,15 +14,16 @@
 
 enum {
     WORKERS_MAX = 1024,
-    PREFETCH_FIRST = 2,        /* batches kept ready, where nobody says how many */
-    READ_AHEAD_EACH = 8,       /* for each worker */
-    DEPTH_TIMES = 4,           /* reading ahead may be moved to so many times where it began, */
-    DEPTH_MOST = 2048,         /* but no further than this */
-    TINY_SAMPLES = 256,        /* data sets small enough to ask whether threads pay */
-    TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads have helped */
+    PREFETCH_FIRST = 2,        /* batches kept ready by default */
+    READ_AHEAD_EACH = 8,       /* samples per worker */
+    DEPTH_TIMES = 4,           /* tuning may raise the read-ahead to this multiple of its initial
+                                  value, */
+    DEPTH_MOST = 2048,         /* but not beyond this */
+    TINY_SAMPLES = 256,        /* data sets this small are tested for whether threads pay off */
+    TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
 };
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------------------------------- */
 
 static void free_loader(struct stoker_loader *loader)
 {
@@ -46,7 +47,7 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
     struct st_slot *slot = (struct st_slot *)(uintptr_t)batch; /* the batch is the slot's first member */
     struct stoker_loader *loader = slot->loader;
     if (loader->owner != getpid())
-        return; /* a forked child: the memory is the parent's, and so is the lock's state */
+        return; /* a forked child: the memory belongs to the parent, and the lock may be held there */
     st_slot_let_go(slot, stream);
     if (atomic_load(&slot->memory.bytes) - st_slot_bytes(&slot->shape) > loader->opt.max_memory / 8)
         st_slot_shrink(slot);
@@ -65,7 +66,7 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
 void st_loader_close(struct stoker_loader *loader)
 {
     if (!loader || loader->owner != getpid())
-        return; /* in a forked child nothing of it runs, and its memory goes with the process */
+        return; /* in a forked child no threads run, and the memory is freed with the process */
     st_loader_stop(loader);
     pthread_mutex_lock(&loader->lock);
     loader->closing = true;
@@ -91,23 +92,32 @@ void st_loader_close(struct stoker_loader *loader)
     const bool last = loader->lent == 0;
     pthread_mutex_unlock(&loader->lock);
     if (last)
-        free_loader(loader); /* else the last batch released does it */
+        free_loader(loader); /* otherwise, releasing the last batch does it */
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------------- */
 
 static int check_options(struct stoker_loader_options *opt, struct stoker_error *err)
 {
     if (opt->batch_size == 0)
         return st_fail(err, STOKER_EINVAL, "batch_size is 0; it must be at least 1");
     if (opt->workers < -1 || opt->workers > WORKERS_MAX)
-        return st_fail(err, STOKER_EINVAL, "workers is %d; it may be -1 (auto) to %d", opt->workers, WORKERS_MAX);
+        return st_fail(err, STOKER_EINVAL, "workers is %d; allowed are -1 (auto) to %d", opt->workers, WORKERS_MAX);
     if (opt->pillow != 12 && opt->pillow != 13)
-        return st_fail(err, STOKER_EINVAL, "pillow is %u; the resizes of 12 and 13 are known", opt->pillow);
-    if ((unsigned)opt->on_error > STOKER_ON_ERROR_REPLACE || (unsigned)opt->fidelity > STOKER_FAST ||
-        (unsigned)opt->layout > STOKER_NHWC || (unsigned)opt->ragged > STOKER_RAGGED_PAD ||
-        (unsigned)opt->dtype > STOKER_BF16 || (unsigned)opt->augment_on > STOKER_PLACE_DEVICE)
-        return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
+        return st_fail(err, STOKER_EINVAL, "pillow is %u; allowed are 12 and 13", opt->pillow);
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } choices[] = {{"on_error", (unsigned)opt->on_error, STOKER_ON_ERROR_REPLACE},
+                   {"fidelity", (unsigned)opt->fidelity, STOKER_FAST},
+                   {"layout", (unsigned)opt->layout, STOKER_NHWC},
+                   {"ragged", (unsigned)opt->ragged, STOKER_RAGGED_PAD},
+                   {"dtype", (unsigned)opt->dtype, STOKER_BF16},
+                   {"augment_on", (unsigned)opt->augment_on, STOKER_PLACE_DEVICE}};
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
+        if (choices[k].value > choices[k].most)
+            return st_fail(err, STOKER_EINVAL, "%s is %u; allowed are 0 to %u", choices[k].name, choices[k].value,
+                           choices[k].most);
     if (opt->prefetch == 0)
         opt->prefetch = PREFETCH_FIRST;
     return 0;
@@ -124,8 +134,9 @@ static uint64_t first_sample_ns(struct stoker_loader *loader)
     return st_now_ns() - began;
 }
 
-/* Whether an epoch of so few samples is over before threads would have helped. The first sample is made twice where
- * once is too slow: the first time it may have touched new memory, or lost its CPU to another process. */
+/* Whether an epoch of so few samples is over before threads could help. If making the first sample seems
+ * too slow, it is made again: the first time it may have touched new memory or lost its CPU to another
+ * process. */
 static bool threads_would_not_pay(struct stoker_loader *loader)
 {
     if (loader->dataset_count == 0)
@@ -136,7 +147,8 @@ static bool threads_would_not_pay(struct stoker_loader *loader)
     return first_sample_ns(loader) < each || first_sample_ns(loader) < each;
 }
 
-/* With a device the first two: memory that it takes long to pin is added while batches are made already. */
+/* Only the first two with a device: memory that is slow to pin is added while batches are already being
+ * made. */
 static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
 {
     const uint32_t wanted = loader->device || loader->shape.pinned ? 2 : st_loader_slots_wanted(loader);
@@ -154,7 +166,8 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
 
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 {
-    /* The thread that trains sleeps most of the time, and workers stand back for it: it needs no CPU of its own. */
+    /* The training thread sleeps most of the time, and workers yield to it: it needs no CPU reserved for
+     * it. */
     const uint32_t count = loader->opt.workers >= 0 ? (uint32_t)loader->opt.workers : st_cpu_share();
 
     loader->worker = st_calloc(count ? count : 1, sizeof *loader->worker);
@@ -190,7 +203,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     st_tuning_plan(loader, depth, most);
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
     st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
-    if (loader->engines.kind) /* they take many at once, and must find them read */
+    if (loader->engines.kind) /* engines take many tickets at once, which should already be read */
         st_reader_eager(loader->reader);
     return STOKER_OK;
 }
@@ -207,7 +220,7 @@ static int start_threads(struct stoker_loader *loader, struct stoker_error *err)
     return 0;
 }
 
-/* Locks that wait by the clock that nobody sets. */
+/* Condition variables use the monotonic clock, which nobody can set. */
 static int open_locks(struct stoker_loader *loader)
 {
     pthread_condattr_t attr;

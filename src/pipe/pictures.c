@@ -1,4 +1,4 @@
-/* pictures.c - images of a sample besides the one that the pipeline works on
+/* pictures.c - decodes the images of a sample other than the one that the pipeline works on
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The view's rows one behind the other. */
+/* Copies the view's rows without gaps, if necessary. */
 static const uint8_t *without_gaps(struct st_arena *arena, const struct st_view *view)
 {
     const size_t row = (size_t)view->width * (size_t)view->channels;

@@ -1,4 +1,4 @@
-/* pictures.h - images of a sample besides the one that the pipeline works on
+/* pictures.h - decodes the images of a sample other than the one that the pipeline works on
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 #include "op/image.h"
 #include "pipe/columns.h"
 
-/* Pieces of columns that are encoded images become their pixels, uint8 [H, W, 3], in memory of the
+/* Replaces column pieces that are encoded images by their pixels, uint8 [H, W, 3], allocated from the
  * arena. */
 int st_pictures_decode(struct st_work *work, const struct st_columns_plan *plan, bool exif_rotate,
                        struct st_piece *pieces, struct stoker_error *err);

@@ -1,4 +1,4 @@
-/* pipeline.c - a pipeline planned: every shape and type settled, or refused with a sentence
+/* pipeline.c - plans a pipeline: determines every shape and type, or refuses it with an error
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_finish_spec *finish,
                       struct stoker_error *err);
 
-/* Inner ops run for some samples and not for others: they may not change what comes out. */
+/* Inner ops run for only some samples, so they must not change the type or number of channels. */
 static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_finish_spec *finish,
                        struct stoker_error *err)
 {
@@ -21,11 +21,11 @@ static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_f
         return rc;
     if (memcmp(&same, finish, sizeof same) || after.tensor != shape->tensor)
         return st_fail(err, STOKER_EINVAL,
-                       "pipeline: %s cannot hold to_tensor, normalize or a change of type: put it outside",
+                       "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
                        step->op->name);
     if (after.channels != shape->channels)
         return st_fail(err, STOKER_EINVAL,
-                       "pipeline: the ops in %s change the number of channels for some images only; use "
+                       "pipeline: the ops in %s would change the number of channels of only some images; use "
                        "grayscale(num_output_channels=3)",
                        step->op->name);
     if (after.width != shape->width || after.height != shape->height)
@@ -41,7 +41,7 @@ static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_
         struct st_step *step = &steps->step[k];
         int rc = 0;
         if (step->op->run_audio)
-            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on sounds, and cannot follow an op on images",
+            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on sounds and cannot follow an op on images",
                          step->op->name);
         else if (step->op->plan)
             rc = step->op->plan(step->self, shape, finish, err);
@@ -61,7 +61,7 @@ static uint32_t count_erases(const struct st_steps *steps)
     return count;
 }
 
-/* Whether the first op is one on sounds. */
+/* Whether the first op works on sounds. */
 static bool on_sounds(const struct st_steps *steps)
 {
     return steps->count && (steps->step[0].op->run_audio || on_sounds(&steps->step[0].inner));

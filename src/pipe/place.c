@@ -1,7 +1,7 @@
-/* place.c - where a loader's images are finished, and what its slots are like
+/* place.c - decides where a loader's images are finished and what its slots look like
  *
- * Without a device the workers finish images in the slot itself. With one, the workers decode and the
- * device does the rest (raw rows), unless the user or the device wants finished rows, which are then
+ * Without a device, workers write finished images into the slot. With a device, workers decode and the
+ * device does the rest (raw rows), unless the user or the device requires finished rows, which are then
  * only copied.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -9,14 +9,15 @@
 #include "pipe/loader.h"
 #include "pipe/stage.h"
 
-enum { ROW_BYTES = 512 << 10 }; /* of a raw row's heap: regions of photographs for training, with room */
+enum { ROW_BYTES = 512 << 10 }; /* usual heap size of a raw row: enough for typical regions of training
+                                   photographs */
 
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
 {
     return loader->opt.workers ? loader->opt.prefetch + 3 : 2;
 }
 
-/* The most bytes that the values of erased boxes take; UINT64_MAX where that does not fit. */
+/* The maximum size of the values of erased boxes; UINT64_MAX on overflow. */
 static uint64_t erased_values(const struct st_steps *steps, const struct st_erase_into *into)
 {
     uint64_t bytes = 0;
@@ -54,7 +55,7 @@ static bool fits(const struct stoker_loader *loader, uint64_t each)
     return st_mul(each, loader->opt.batch_size, &bytes) && bytes <= loader->opt.max_memory / 2;
 }
 
-/* Raw rows: as much heap as regions usually take, as far as all slots fit into the budgets. */
+/* Raw rows: as much heap as regions usually need, as far as all slots fit into the limits. */
 static int plan_raw(struct stoker_loader *loader, struct stoker_error *err)
 {
     struct st_slot_shape *shape = &loader->shape;
@@ -101,16 +102,16 @@ static int place_on_device(struct stoker_loader *loader, const struct st_devices
     struct st_slot_shape *shape = &loader->shape;
     if (shape->width < 0 && shape->sound)
         return st_fail(err, STOKER_EINVAL,
-                       "this pipeline's sounds differ in size, and a batch on a device (%s) is one tensor: give it a "
+                       "this pipeline's sounds vary in size, but a batch on a device (%s) is one tensor: use a "
                        "fixed length (RandomCrop or PadTrim, audio_crop) and fixed channels (Mono or Channels, "
-                       "audio_mono or audio_channels), or leave device out",
+                       "audio_mono or audio_channels), or omit device",
                        devices->kind->name);
     if (shape->width < 0)
         return st_fail(
             err, STOKER_EINVAL,
-            "this pipeline's images differ in size, and a batch on a device (%s) is one tensor: end "
-            "it with a fixed size (resize(size=[h,w]), center_crop, random_resized_crop), or leave "
-            "device out",
+            "this pipeline's images vary in size, but a batch on a device (%s) is one tensor: end "
+            "it with a fixed size (resize(size=[h,w]), center_crop, random_resized_crop), or omit "
+            "device",
             devices->kind->name);
     if (place == STOKER_PLACE_CPU || shape->sound)
         return open_device(loader, devices, err);
@@ -127,21 +128,21 @@ static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *d
                         struct stoker_error *err)
 {
     if (loader->opt.augment_on == STOKER_PLACE_DEVICE)
-        return st_fail(err, STOKER_EINVAL, "augment_on asks for the device, but no device was given");
+        return st_fail(err, STOKER_EINVAL, "augment_on requests the device, but no device was given");
     if (!loader->opt.pin_memory)
         return 0;
     if (loader->shape.width < 0)
         st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED,
-                "batches of images that differ in size are not pinned");
+                "batches of images that vary in size are not pinned");
     else if (!devices || !devices->pinned)
-        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED, "this build cannot pin memory");
+        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED, "this build has no support for pinned memory");
     else
         loader->shape.pinned = devices->pinned;
     return 0;
 }
 
-/* What the pipeline says, and where it leaves images in the size they were read in, the data set: all rows
- * of an array are of one size. */
+/* The pipeline's shape; where it leaves images at the size they were read, that of the data set if it is
+ * an array, whose rows all have one size. */
 static struct st_shape planned_shape(const struct stoker_loader *loader)
 {
     struct st_shape shape = loader->pipe->shape;
@@ -168,8 +169,8 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
 
     if (imageless && (loader->pipe->steps.count || (devices && devices->kind)))
         return st_fail(err, STOKER_EINVAL,
-                       "the samples of this data set have no image that transforms or a device "
-                       "could work on: leave these out, or choose fields with an image");
+                       "the samples of this data set have no image for transforms or a device to work on: omit "
+                       "transform and device, or choose fields with an image");
     loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
                                            .budget = &loader->gate.budget,
                                            .width = ragged ? -1 : shape->width,

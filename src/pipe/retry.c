@@ -1,9 +1,9 @@
-/* retry.c - failures of the machine or the network, which are no fault of the sample
+/* retry.c - failures of the machine or the network, for which the sample is not to blame
  *
- * A connection that was refused, a disk that answers EIO, a process out of files: the sample is as good
- * as before, so that to skip it would change what is trained on, and to write it down as bad would be
- * wrong. It is tried again, for about two seconds (a read by URL has its own, longer patience before).
- * If that does not help, the epoch stops there: the next sample would fare no better.
+ * Examples: a refused connection, a disk that returns EIO, a process out of file descriptors. The sample
+ * itself is fine, so skipping it would change the training data, and the ledger of bad samples should
+ * not list it. It is retried for about two seconds (a read by URL has already been retried for longer).
+ * If that does not help, the epoch stops there, because the next sample would fail as well.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,14 +17,14 @@
 #define MS_NS 1000000ull
 enum {
     TRIES = 6,
-    PAUSE_MS = 25,      /* before the second try; twice as long each time */
-    PATIENCE_MS = 2000, /* after the first failure no new try begins later */
-    LOOK_MS = 10,       /* how often a pause looks whether the epoch is being stopped */
+    PAUSE_MS = 25,      /* before the second attempt; doubled each time */
+    PATIENCE_MS = 2000, /* no attempt starts later than this after the first failure */
+    LOOK_MS = 10,       /* how often a pause checks whether the epoch is being stopped */
 };
 
 bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STOKER_ETIMEOUT; }
 
-/* False when the epoch is being stopped. */
+/* False if the epoch is being stopped. */
 static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
 {
     const uint64_t until = st_now_ns() + ms * MS_NS;
@@ -52,7 +52,7 @@ static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, str
     return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
 }
 
-/* Another worker has given up already. */
+/* Whether another worker has already given up. */
 static bool is_broken(struct stoker_loader *loader)
 {
     pthread_mutex_lock(&loader->lock);
@@ -61,7 +61,7 @@ static bool is_broken(struct stoker_loader *loader)
     return broken;
 }
 
-/* ETRANSIENT in any case: of next, ETIMEOUT says that the batch may still come. */
+/* Always ETRANSIENT: ETIMEOUT from next() means that the batch may still come. */
 static int give_up(uint32_t tries, uint64_t began, struct stoker_error *err)
 {
     char why[800];

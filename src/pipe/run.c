@@ -1,4 +1,4 @@
-/* run.c - the pipeline on one sample: from its bytes to its row of the slot
+/* run.c - runs the pipeline on one sample: from its bytes to its row of the slot
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* st_work.reserve: what the image takes, its row too where that has no room yet. */
+/* st_work.reserve: memory for the image, and for its row if that is not allocated yet. */
 static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err)
 {
     struct st_worker *worker = (struct st_worker *)(void *)((char *)work - offsetof(struct st_worker, work));
@@ -21,13 +21,13 @@ static int reserve(struct st_work *work, const struct st_image *image, uint64_t 
     if (slot->shape.width < 0)
         row = st_scratch_for((uint64_t)finish->channels * finish->element, (uint64_t)st_image_width(image),
                              (uint64_t)st_image_height(image));
-    if (slot->item) /* what it has from an earlier batch is counted already */
+    if (slot->item) /* memory kept from an earlier batch is already counted */
         row -= row < slot->item[worker->target.row].capacity ? row : slot->item[worker->target.row].capacity;
     return st_gate_decode(worker, slot, worker->target.row,
                           bytes < UINT64_MAX - row ? bytes + row : UINT64_MAX, err);
 }
 
-/* All of it is left to be done by the device. */
+/* Leaves everything to the device. */
 static int stage(struct st_worker *worker, struct st_image *image, struct st_erases erases,
                  struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
@@ -39,7 +39,7 @@ static int stage(struct st_worker *worker, struct st_image *image, struct st_era
     return rc;
 }
 
-/* All of it is done here. */
+/* Does everything here. */
 static int finish(struct st_worker *worker, struct st_image *image, struct st_erases erases,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
@@ -51,7 +51,7 @@ static int finish(struct st_worker *worker, struct st_image *image, struct st_er
     return st_steps_finish(image, &loader->finish, erases, &place, err);
 }
 
-/* What was drawn for the image, checked against the plan. */
+/* Makes the image's random draws and checks the resulting size against the plan. */
 static int run_to_size(const struct stoker_loader *loader, const struct st_chance *chance,
                        struct st_image *image, struct stoker_error *err)
 {
@@ -60,13 +60,13 @@ static int run_to_size(const struct stoker_loader *loader, const struct st_chanc
         return rc;
     const int32_t width = st_image_width(image), height = st_image_height(image);
     if (loader->shape.width >= 0 && (width != loader->shape.width || height != loader->shape.height))
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %d x %d where it planned %d x %d", width,
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %d x %d instead of the planned %d x %d", width,
                        height, loader->shape.width, loader->shape.height);
     return 0;
 }
 
-/* Label and columns of a sample with fields; *image is its image, if it has one. Comes first of all that
- * is made of a sample: nothing of the arena is in use behind it. */
+/* Label and columns of a sample with fields; *image is its image, if it has one. Must be the first thing
+ * done with a sample, because it resets the arena. */
 static int split(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, struct st_slot *slot,
                  uint32_t row, struct st_piece *image, struct stoker_error *err)
 {
@@ -94,7 +94,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
         return st_image_open(image, &worker->work, piece->bytes, worker->loader->opt.exif_rotate, err);
     if (piece->dtype != STOKER_U8 || piece->ndim < 2 || piece->ndim > 3)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "an image of pixels is uint8 [H, W] or [H, W, C], not another array");
+                       "an array used as an image must be uint8 [H, W] or [H, W, C]");
     const int rc = st_gate_decode(worker, worker->target.slot, worker->target.row, 3 * (uint64_t)piece->bytes.size, err);
     if (rc)
         return rc;
@@ -172,7 +172,7 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
     const uintptr_t at = (uintptr_t)piece.bytes.data, scratch = (uintptr_t)worker->pieces.data;
     *file = piece.bytes;
     return at < scratch ||
-           at >= scratch + worker->pieces.capacity; /* the next sample's pieces go there */
+           at >= scratch + worker->pieces.capacity; /* that buffer is reused for the next sample */
 }
 
 int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,

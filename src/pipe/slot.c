@@ -1,4 +1,4 @@
-/* slot.c - the home of one batch
+/* slot.c - the memory of one batch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,10 +32,10 @@ uint64_t st_slot_bytes(const struct st_slot_shape *shape)
 
 static void note_budget(struct stoker_error *note)
 {
-    st_fail(note, STOKER_ELIMIT, "pinned_limit is used up: further slots are in pageable memory");
+    st_fail(note, STOKER_ELIMIT, "pinned_limit is used up: further slots use pageable memory");
 }
 
-/* Memory for rows of one size: the device's, pinned, or plain. */
+/* Allocates memory for rows of equal size: on the device, pinned, or plain. */
 static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, struct stoker_error *err)
 {
     const struct st_slot_shape *shape = &slot->shape;
@@ -50,7 +50,7 @@ static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, s
         if (pin && !slot->pinned)
             st_fail(
                 note, STOKER_ENOMEM,
-                "the system gave no pinned memory for a slot of %.1f MB; it is pageable, and copies are "
+                "no pinned memory could be allocated for a slot of %.1f MB; it is pageable, and copies are "
                 "slower",
                 (double)bytes / 1e6);
     } else if (shape->pinned && pin) {
@@ -59,7 +59,8 @@ static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, s
     }
     if ((device || shape->pinned) && !pin)
         note_budget(note);
-    slot->host = host ? host : st_pages_new(bytes, true); /* written whole: huge pages save faults */
+    slot->host = host ? host : st_pages_new(bytes, true); /* written completely: huge pages save page
+                                                             faults */
     if (!slot->host)
         return st_fail(err, STOKER_ENOMEM, "no memory for a batch of %.1f MB", (double)bytes / 1e6);
     slot->labels =
@@ -159,7 +160,7 @@ void st_slot_shrink(struct st_slot *slot)
         st_columns_shrink(slot->columns);
 }
 
-/* ---- who reads it still -------------------------------------------------------------------------- */
+/* ---- waiting for readers ------------------------------------------------------------------------- */
 
 void st_slot_wait(struct st_slot *slot)
 {
@@ -207,7 +208,7 @@ static struct stoker_tensor describe(const struct st_finish *finish, void *data,
         .stride = {nchw ? height * width : 1, nchw ? width : width * c, nchw ? 1 : c}};
 }
 
-/* [N, C, H, W] of such. */
+/* [N, C, H, W] of such images. */
 static struct stoker_tensor describe_batch(const struct st_finish *finish, void *data, uint32_t count,
                                            int64_t width, int64_t height)
 {
@@ -295,8 +296,8 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
 static int too_large(uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ENOMEM,
-                   "no memory for a batch of %u images of %lld x %lld, as large as its largest sides are: end the "
-                   "pipeline with a fixed size, take smaller batches, or have lists instead of padding",
+                   "no memory for a batch of %u images padded to %lld x %lld: end the pipeline with a fixed size, use "
+                   "smaller batches, or return lists instead of padding",
                    count, (long long)width, (long long)height);
 }
 
@@ -388,7 +389,7 @@ void st_slot_begin(struct st_slot *slot)
     atomic_store_explicit(&slot->engine_used, 0, memory_order_relaxed);
 }
 
-/* Starts the batch's way to the device; the consumer sees where it will be. */
+/* Submits the batch to the device; the consumer is told where it will be. */
 static int send(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err)
 {
     const struct st_slot_shape *shape = &slot->shape;
@@ -408,7 +409,7 @@ static int check_made(const struct st_slot *slot, uint32_t count, struct stoker_
     const uint8_t *unmade = memchr(slot->made, 0, count);
     if (!unmade)
         return 0;
-    return st_fail(err, STOKER_EINVAL, "sample %llu, row %u of its batch, was not made: a fault of this library",
+    return st_fail(err, STOKER_EINVAL, "sample %llu, row %u of its batch, was not made: this is a bug in stoker",
                    (unsigned long long)slot->samples[unmade - slot->made], (uint32_t)(unmade - slot->made));
 }
 

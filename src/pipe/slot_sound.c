@@ -18,7 +18,7 @@ uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channe
     if (slot->shape.width >= 0)
         return slot->host + row * bytes;
     if (!st_buffer_reserve(&slot->item[row],
-                           bytes ? bytes : sizeof(float))) /* an empty sound lies somewhere too */
+                           bytes ? bytes : sizeof(float))) /* an empty sound needs an address, too */
         return NULL;
     slot->item[row].size = bytes;
     slot->tensor[row] = (struct stoker_tensor){.data = slot->item[row].data,
@@ -33,7 +33,7 @@ void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
 {
     const struct st_audio_shape *sound = slot->shape.sound;
     struct stoker_tensor *t = &slot->batch.images;
-    if (slot->shape.width >= 0) { /* the rows of an image so far */
+    if (slot->shape.width >= 0) { /* described as the rows of an image so far */
         t->shape[1] = sound->channels;
         t->shape[2] = sound->bins ? sound->bins : 1;
         t->stride[1] = t->shape[2] * t->shape[3];
@@ -44,12 +44,12 @@ void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
             .data = slot->lengths, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
     if (sound->bins)
         return;
-    t->ndim = 3; /* samples have no frequencies */
+    t->ndim = 3; /* samples have no frequency axis */
     t->shape[2] = t->shape[3];
     t->stride[2] = t->stride[3];
 }
 
-/* The largest sizes. A blank sample has none, and all others the same number of channels. */
+/* The largest sizes. A blank sample has size 0; all others have the same number of channels. */
 static void sizes(const struct st_slot *slot, uint32_t count, int64_t *channels, int64_t *rows,
                   int64_t *frames)
 {

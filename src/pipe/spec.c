@@ -1,4 +1,4 @@
-/* spec.c - parses the text of a pipeline into the states of its ops
+/* spec.c - parses the text of a pipeline into its ops and their parameters
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ enum { STEPS_MAX = 256, DEPTH_MAX = 4, WORD_MAX = 48 };
 
 struct parser {
     const char *text, *at;
-    uint32_t numbered; /* steps seen so far, in all lists */
+    uint32_t numbered; /* steps so far, including nested ones */
     uint32_t depth;
     struct stoker_error *err;
 };
@@ -58,7 +58,7 @@ static int parse_word(struct parser *p, char out[WORD_MAX], const char *what)
     return 0;
 }
 
-/* Digits with a point, whatever the process's locale says: a comma may never be the decimal point. */
+/* Parses a number with a decimal point regardless of the process's locale. */
 static int parse_number(struct parser *p, double *out)
 {
     char digits[64], *end;
@@ -84,7 +84,7 @@ static int check_range(struct parser *p, const struct st_param *param, double va
 {
     char text[200];
     if (param->min < param->max && !(value >= param->min && value <= param->max)) {
-        snprintf(text, sizeof text, "%s=%g is outside %g to %g", param->name, value, param->min, param->max);
+        snprintf(text, sizeof text, "%s=%g is out of range (%g to %g)", param->name, value, param->min, param->max);
         return complain(p, text, "");
     }
     if (param->type == ST_PARAM_INT && (value != floor(value) || fabs(value) > INT32_MAX)) {
@@ -127,7 +127,7 @@ static int parse_numbers(struct parser *p, const struct st_param *param, struct 
     }
     const bool many = accept(p, '[');
     if (many && accept(p, ']'))
-        return complain(p, "an empty list for ", param->name);
+        return complain(p, "empty list for ", param->name);
     do {
         double value;
         if (out->count == sizeof out->value / sizeof out->value[0])
@@ -203,7 +203,7 @@ static int parse_arguments(struct parser *p, const struct st_op *op, uint8_t *se
             }
             const uint64_t bit = 1ull << (param - op->params);
             if (given & bit)
-                return complain(p, "given twice: ", name);
+        return complain(p, "parameter given twice: ", name);
             given |= bit;
             if (!accept(p, '='))
                 return complain(p, "expected '=' after ", name);
@@ -215,7 +215,7 @@ static int parse_arguments(struct parser *p, const struct st_op *op, uint8_t *se
     }
     for (const struct st_param *param = op->params; param && param->name; param++)
         if (param->required && !(given & 1ull << (param - op->params)))
-            return st_fail(p->err, STOKER_EINVAL, "pipeline: %s needs %s=", op->name, param->name);
+            return st_fail(p->err, STOKER_EINVAL, "pipeline: %s requires %s=", op->name, param->name);
     return 0;
 }
 
@@ -227,7 +227,7 @@ static int unknown_op(struct parser *p, const char *name)
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*op)->name);
     }
     p->at -= strlen(name);
-    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: no op is called %s. There are: %s",
+    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: unknown op %s. Known ops: %s",
                    (size_t)(p->at - p->text) + 1, name, known);
 }
 
@@ -251,7 +251,7 @@ static int parse_op(struct parser *p, struct st_step *step)
     if (!accept(p, '{'))
         return step->op->holds ? complain(p, "expected '{' after ", name) : 0;
     if (!step->op->holds)
-        return complain(p, name, " holds no other ops");
+        return complain(p, name, " cannot contain other ops");
     if (++p->depth > DEPTH_MAX)
         return complain(p, "ops are nested too deeply", "");
     rc = parse_list(p, &step->inner);
@@ -270,7 +270,8 @@ static int parse_list(struct parser *p, struct st_steps *out)
             return st_fail(p->err, STOKER_ENOMEM, "pipeline: no memory for its ops");
         out->step = grown;
         memset(&grown[out->count], 0, sizeof *grown);
-        const int rc = parse_op(p, &grown[out->count++]); /* counted first, so that it is freed */
+        const int rc = parse_op(p, &grown[out->count++]); /* counted first, so that it is freed on
+                                                             failure */
         if (rc)
             return rc;
         skip_space(p);
@@ -285,7 +286,7 @@ int st_spec_parse(struct st_steps *out, const char *text, struct stoker_error *e
     *out = (struct st_steps){0};
     int rc = parse_list(&p, out);
     if (!rc && *p.at)
-        rc = complain(&p, "an unexpected '}'", "");
+        rc = complain(&p, "unexpected '}'", "");
     if (rc)
         st_steps_free(out);
     return rc;

@@ -22,18 +22,18 @@ struct st_steps {
 struct st_step {
     const struct st_op *op;
     void *self;            /* its parameters */
-    uint32_t number;       /* its place in the text: names its stream of chance */
-    struct st_steps inner; /* of an op that holds others */
+    uint32_t number;       /* its position in the text; selects its random stream */
+    struct st_steps inner; /* for an op that contains others */
 };
 
-/* Immutable once open, so that threads and loaders share it. */
+/* Immutable once opened, so that threads and loaders can share it. */
 struct stoker_pipeline {
     struct st_steps steps;
     struct st_shape shape;        /* of the finished images */
-    struct st_finish_spec finish; /* what is left to do when they are written */
-    bool sounds;                  /* the ops are those on sounds; and what these are like behind the last */
+    struct st_finish_spec finish; /* what remains to be done when they are written */
+    bool sounds;                  /* the ops work on sounds, of this shape after the last op: */
     struct st_audio_shape sound;
-    uint32_t erases;              /* boxes of them that may be overwritten in the end */
+    uint32_t erases;              /* maximum number of erased boxes per image */
     atomic_uint holders;
 };
 
@@ -42,7 +42,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
 struct stoker_pipeline *st_pipeline_hold(struct stoker_pipeline *pipe);
 void st_pipeline_drop(struct stoker_pipeline *pipe); /* NULL is fine */
 
-/* The text as steps, not planned yet; on failure *out is empty. */
+/* Parses the text into steps without planning them; on failure *out is empty. */
 int st_spec_parse(struct st_steps *out, const char *text, struct stoker_error *err);
 void st_steps_free(struct st_steps *steps);
 

@@ -1,9 +1,9 @@
-/* stage.c - one row for a device: what is left to do, written into the slot's host half
+/* stage.c - writes a row's remaining work into the slot's host half, for a device to do
  *
- * A row takes one piece of the heap, with everything that belongs to it. Each row may take as much as
- * its reserve; what is more comes out of a share that all rows of the batch draw from, first come, first
- * served. A row that gets nothing from it is made smaller by its worker, until it fits into its reserve.
- * The bytes that come out of the device are the same.
+ * A row takes one piece of the heap that holds everything it needs. Each row is guaranteed its reserve;
+ * more comes out of a share that all rows of the batch draw from, first come, first served. If the share
+ * is exhausted, the worker does more of the row's work itself until the rest fits into the reserve. The
+ * device's output is the same either way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,18 +14,18 @@
 #include <string.h>
 
 enum {
-    REGION_MAX = 4 << 20, /* beyond, the copy costs more than a worker's resize */
-    WEIGHTS_ROOM = 1024,  /* for usual blurs */
+    REGION_MAX = 4 << 20, /* for larger regions, the copy costs more than a resize by the worker */
+    WEIGHTS_ROOM = 1024,  /* enough for typical blurs */
 };
 
-/* A row's things, and where they lie in its piece. */
+/* What belongs to a row, and where it lies in its piece of the heap. */
 struct parts {
     struct st_view pixels;
     uint64_t pixels_at;
-    uint64_t decoded; /* not 0: their address on the device, where they are already */
+    uint64_t decoded; /* not 0: device address of pixels that the device has decoded */
     uint32_t stride;
     bool nearest, vertical_first;
-    struct st_taps x, y; /* width 0: that side stays; nearest: `first` alone */
+    struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
     uint64_t x_at, y_at;
     const struct st_deed *deed;
     uint32_t deed_count;
@@ -90,7 +90,8 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
     return true;
 }
 
-/* A piece of the heap; false where the row's reserve and what is left of the share do not hold it. */
+/* Takes a piece of the heap; false if neither the row's reserve nor the rest of the share can hold
+ * it. */
 static bool take(struct st_slot *slot, uint64_t bytes, uint64_t *at)
 {
     const uint64_t reserve = slot->shape.reserve, more = bytes > reserve ? bytes - reserve : 0;
@@ -163,7 +164,7 @@ static void put_pixels(uint8_t *to, const struct parts *p)
         memcpy(to, st_row(&p->pixels, y), row);
 }
 
-/* All of it, if there is room. */
+/* Writes everything, if there is room. */
 static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
 {
     uint64_t base;
@@ -212,7 +213,7 @@ static bool side_taps(const struct st_side *side, struct st_arena *arena, struct
     return true;
 }
 
-/* The tables of a resize that the device is to do; false when out of memory. */
+/* Computes the taps of a resize that the device is to do; false when out of memory. */
 static bool plan_resize(const struct st_resize *resize, struct st_arena *arena, struct parts *p)
 {
     const struct st_side x = st_resize_side_x(resize), y = st_resize_side_y(resize);
@@ -227,7 +228,7 @@ static int no_memory(const struct st_slot *slot, struct stoker_error *err)
                    slot->shape.height);
 }
 
-/* There is no room for the deeds' weights either: all but the erasing is done here. */
+/* There is no room for the pending ops' weights either: does everything but the erasing here. */
 static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
                     struct stoker_error *err)
 {
@@ -238,7 +239,7 @@ static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, 
     return put(slot, row, image, &p)
                ? 0
                : st_fail(err, STOKER_EINVAL,
-                         "the reserve of a row is too small: a fault of this library");
+                         "the reserve of a row is too small: this is a bug in stoker");
 }
 
 int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,
@@ -250,7 +251,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
     *resized = false;
     if (st_image_channels(image) != slot->shape.channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
+        return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
                        st_image_channels(image), slot->shape.channels);
     int rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
     if (rc < 0)

@@ -1,4 +1,4 @@
-/* state.c - where an epoch stands, in 64 bytes: rank-independent, exact to the sample
+/* state.c - the position in an epoch, in 64 bytes: independent of ranks, exact to the sample
  *
  *     0  "STKS"   4  u16 version, u16 order kind   8  u64 epoch   16  u64 cursor (all ranks together)
  *     24 u64 seed   32  u64 samples in the data set   40  zeros   60  u32 checksum of the bytes before
@@ -27,7 +27,7 @@ static uint64_t get(const uint8_t *at, int bytes)
     return value;
 }
 
-/* FNV-1a: enough to notice a state that was cut or mixed up. */
+/* FNV-1a: enough to detect a truncated or corrupted state. */
 static uint32_t checksum(const uint8_t *bytes)
 {
     uint32_t sum = 2166136261u;
@@ -44,7 +44,7 @@ int st_loader_save(struct stoker_loader *loader, struct stoker_state *out, struc
     uint8_t *bytes = out->bytes;
     memset(bytes, 0, sizeof out->bytes);
     pthread_mutex_lock(&loader->lock);
-    /* A batch that has just failed is still to come for who resumes: its cause may be mended by then. */
+    /* A batch that has just failed is repeated on resume: its cause may be fixed by then. */
     const uint64_t samples = loader->delivered_samples - loader->failed_samples;
     const uint64_t cursor = loader->epoch.base + samples * st_order_world(loader->order);
     memcpy(bytes, "STKS", 4);
@@ -65,7 +65,7 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
     const uint8_t *bytes = state->bytes;
     struct stoker_epoch epoch = {0};
     if (memcmp(bytes, "STKS", 4) || get(bytes + SUM_AT, 4) != checksum(bytes))
-        return st_fail(err, STOKER_EINVAL, "this is no state of a loader, or it was damaged");
+        return st_fail(err, STOKER_EINVAL, "not a loader state, or a damaged one");
     if (get(bytes + 4, 2) != VERSION)
         return st_fail(err, STOKER_EINVAL, "the state has version %u; this library reads version %d",
                        (unsigned)get(bytes + 4, 2), VERSION);
@@ -79,7 +79,8 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                        (unsigned long long)get(bytes + SEED_AT, 8),
                        (unsigned long long)loader->opt.order.seed);
     if (get(bytes + KIND_AT, 2) != (uint64_t)loader->opt.order.kind)
-        return st_fail(err, STOKER_EINVAL, "the state was saved with another kind of order");
+        return st_fail(err, STOKER_EINVAL, "the state was saved with an order of kind %u; this loader has kind %u",
+                       (unsigned)get(bytes + KIND_AT, 2), (unsigned)loader->opt.order.kind);
     if (given)
         epoch = *given;
     epoch.epoch = get(bytes + EPOCH_AT, 8);

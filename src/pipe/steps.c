@@ -1,4 +1,4 @@
-/* steps.c - the steps of a pipeline on one image, whoever asked for it
+/* steps.c - runs the steps of a pipeline on one image; used by loaders and by single calls
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ int st_steps_run(const struct st_steps *steps, const struct st_chance *chance, s
     return 0;
 }
 
-/* The boxes of the finished image that are to be overwritten, in their order, added to `list`. */
+/* Appends the boxes of the finished image to be erased to `list`, in order. */
 static int draw_erases(const struct st_steps *steps, const struct st_chance *chance,
                        const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
                        struct stoker_error *err)

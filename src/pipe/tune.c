@@ -1,15 +1,16 @@
-/* tune.c - moves workers, batches kept ready and the depth of reading ahead to what the run needs
+/* tune.c - adapts the numbers of active workers, batches kept ready and samples read ahead to the run
  *
- * Seen is a window of half a second or more. Where the consumer waits, there are three causes to be told
- * apart by what the workers do meanwhile: they wait for reads (read further ahead), they are idle now
- * and then (keep more batches ready), or all of them work (the CPUs are the limit, and nothing helps).
- * Where it never waits, workers that are not needed are released, to leave the training process alone.
+ * Observations cover a window of half a second or more. If the consumer waits, there are three possible
+ * causes, told apart by what the workers do meanwhile: they wait for reads (read further ahead), they
+ * are idle at times (keep more batches ready), or all of them are busy (the CPUs are the limit, and
+ * nothing helps). If the consumer never waits, workers that are not needed are released, so that they do
+ * not disturb the training process.
  *
- * Only one lever moves at a time. A move up is kept if the consumer waits less by more than the noise of
- * what was measured, a move down if it does not wait more; otherwise it is undone, and the lever is left
- * alone twice as long as the last time. So the moves of a run grow with the logarithm of its length.
- * Released workers come back at once when the consumer waits: that is a return to what is safe, and
- * needs no trial.
+ * Only one lever moves at a time. A move up is kept if the consumer's waiting drops by more than the
+ * noise of the measurements, a move down if the waiting does not grow; otherwise it is undone, and the
+ * lever is left alone twice as long as the last time. So the number of moves grows with the logarithm of
+ * the run's length. Released workers come back at once when the consumer waits: that returns to a safe
+ * setting and needs no trial.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,31 +20,31 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {                  /* windows */
-       SETTLE = 1,      /* are not looked at behind a move: they show two settings */
-       LEARN = 4,       /* seen before the first trial, and in each at least */
-       TRIAL_MOST = 24, /* in one trial, where noise hides what it does */
-       MEMORY = 32,     /* older ones are forgotten by and by */
-       HOLD_FIRST = 8,  /* a lever is left alone */
-       HOLD_KEPT = 64,  /* what a trial has shown to help is not given back before */
+enum {                  /* in windows */
+       SETTLE = 1,      /* ignored after a move, because they cover two settings */
+       LEARN = 4,       /* observed before the first trial, and at least in each trial */
+       TRIAL_MOST = 24, /* maximum length of a trial whose effect is hidden by noise */
+       MEMORY = 32,     /* older observations are gradually forgotten */
+       HOLD_FIRST = 8,  /* how long a lever is left alone at first */
+       HOLD_KEPT = 64,  /* how long a move that has helped is not undone */
        HOLD_MOST = 4096,
-       WAKE_FIRST = 32, /* between two changes of the consumer's speed that count */
+       WAKE_FIRST = 32, /* minimum time between two changes of the consumer's speed that count */
        WAKE_MOST = 1024,
-       CHANGED = 3,  /* in a row show another speed of the consumer, if it changed */
-       LATE_RUN = 2, /* in a row with waiting bring the workers back */
+       CHANGED = 3,  /* consecutive windows that establish a new speed of the consumer */
+       LATE_RUN = 2, /* consecutive windows with waiting that bring the workers back */
 };
 
-#define READY_SHARE   0.002 /* of the consumer's time: less waiting than this is none */
-#define LATE_SHARE    0.01  /* more than this brings released workers back */
-#define LATE_AT_ONCE  0.10  /* and this, without looking twice */
-#define WORTH_SHARE   0.03  /* waiting that is worth a trial */
-#define GAIN_LEAST    0.02  /* that a trial must bring, as a part of the time */
-#define SPOILS_TRIAL  0.03  /* waiting in one window that ends a release */
-#define SYMPTOM_SHARE 0.10  /* of the workers' time: that they wait for reads; that they are idle */
-#define MEMORY_SHARE  0.05  /* or for memory */
+#define READY_SHARE   0.002 /* of the consumer's time: less waiting than this counts as none */
+#define LATE_SHARE    0.01  /* more than this brings released workers back, */
+#define LATE_AT_ONCE  0.10  /* and more than this does so after a single window */
+#define WORTH_SHARE   0.03  /* waiting that justifies a trial */
+#define GAIN_LEAST    0.02  /* what a trial must gain, as a fraction of the time */
+#define SPOILS_TRIAL  0.03  /* waiting in a single window that ends the trial of a release */
+#define SYMPTOM_SHARE 0.10  /* of the workers' time: waiting for reads, or idle */
+#define MEMORY_SHARE  0.05  /* of the workers' time: waiting for memory */
 #define CPU_FULL      0.95
-#define CHANGE_SHARE  0.25        /* of a sample's time: the consumer's speed has changed */
-#define HEADROOM      (4.0 / 3.0) /* workers kept for each that is busy on the average */
+#define CHANGE_SHARE  0.25        /* of the time per sample: the consumer's speed has changed */
+#define HEADROOM      (4.0 / 3.0) /* workers kept per worker that is busy on average */
 
 static void add(struct st_tune_mean *mean, double value)
 {
@@ -57,7 +58,7 @@ static void add(struct st_tune_mean *mean, double value)
     mean->squares += off * (value - mean->mean);
 }
 
-/* The square of the error of the mean. */
+/* The squared standard error of the mean. */
 static double error_squared(const struct st_tune_mean *mean)
 {
     return mean->count > 1 ? mean->squares / (mean->count - 1) / mean->count : 0;
@@ -75,7 +76,8 @@ static void hold_longer(const struct st_tune *tune, struct st_tune_hold *hold, u
     hold->until = tune->windows + hold->length;
 }
 
-/* Who has failed seldom so far may begin anew; who has failed often has learned something. */
+/* Shortens the hold: levers that have rarely failed may be tried again soon, those that failed often
+ * later. */
 static void forgive(const struct st_tune *tune, struct st_tune_hold *hold)
 {
     hold->length = hold->length / 4 > HOLD_FIRST ? hold->length / 4 : HOLD_FIRST;
@@ -96,9 +98,9 @@ void st_tune_lever(struct st_tune *tune, enum st_lever_name name, uint32_t least
                                           .floor = least,
                                           .up = {0, HOLD_FIRST},
                                           .down = {HOLD_FIRST, HOLD_FIRST}};
-    tune->skip = SETTLE + 1; /* the first also shows how everything begins */
+    tune->skip = SETTLE + 1; /* the first window also covers the start-up */
     tune->consumer.wake.length = WAKE_FIRST;
-    tune->limit = "nothing was seen yet";
+    tune->limit = "nothing observed yet";
 }
 
 static void move(struct st_tune *tune, enum st_lever_name name, uint32_t to, const char *why)
@@ -113,7 +115,7 @@ static void move(struct st_tune *tune, enum st_lever_name name, uint32_t to, con
     tune->late = tune->period = tune->needed = (struct st_tune_mean){0};
 }
 
-/* The same; what was seen before stays, for a trial to be compared with. */
+/* As move, but keeps the earlier observations, which the trial is compared with. */
 static void move_in_trial(struct st_tune *tune, enum st_lever_name name, uint32_t to, const char *why)
 {
     const struct st_tune_mean late = tune->late, period = tune->period;
@@ -155,12 +157,12 @@ static void undo(struct st_tune *tune, const char *why)
 
 /* ---- a trial -------------------------------------------------------------------------------------- */
 
-/* A move down: true if a lever was moved back. */
+/* Judges a move down: true if the lever was moved back. */
 static bool judge_release(struct st_tune *tune, double share)
 {
     const struct st_tune_mean *seen = &tune->trial.share;
     if (share > SPOILS_TRIAL || (seen->count >= LEARN && seen->mean > LATE_SHARE)) {
-        undo(tune, "with less the consumer had to wait");
+        undo(tune, "with fewer the consumer had to wait");
         return true;
     }
     if (seen->count >= LEARN)
@@ -168,7 +170,7 @@ static bool judge_release(struct st_tune *tune, double share)
     return false;
 }
 
-/* A move up. */
+/* Judges a move up. */
 static bool judge_gain(struct st_tune *tune)
 {
     const struct st_tune_mean *before = &tune->late, *seen = &tune->trial.late;
@@ -199,7 +201,7 @@ static bool judge(struct st_tune *tune, const struct st_tune_seen *seen)
 
 /* ---- between trials ------------------------------------------------------------------------------- */
 
-/* The consumer waits, and released workers are at rest. */
+/* The consumer waits while released workers are resting. */
 static bool bring_back(struct st_tune *tune)
 {
     struct st_lever *workers = &tune->lever[ST_TUNE_WORKERS];
@@ -209,7 +211,7 @@ static bool bring_back(struct st_tune *tune)
     return true;
 }
 
-/* What was given back is wanted again: giving it back was no good. */
+/* Something that was released is needed again: releasing it was a mistake. */
 static void note_return(struct st_tune *tune, struct st_lever *lever)
 {
     if (lever->released)
@@ -238,17 +240,17 @@ static bool relieve(struct st_tune *tune, const struct st_tune_seen *seen)
     const double idle = all - seen->work - seen->read - seen->memory;
     const bool reads = seen->read > SYMPTOM_SHARE * all && seen->read_held;
     if (seen->memory > MEMORY_SHARE * all) {
-        tune->limit = "memory: workers wait for it, so that max_memory would have to be raised";
+        tune->limit = "memory: workers wait for it; raise max_memory";
         return false;
     }
     if (seen->cpu > CPU_FULL) {
-        tune->limit = "the CPUs: all of this process's share are busy";
+        tune->limit = "CPU: this process's share of the CPUs is fully used";
         return false;
     }
-    tune->limit = reads ? "reads: workers wait for the store"
+    tune->limit = reads ? "reads: workers wait for storage"
                   : idle > SYMPTOM_SHARE * all
-                      ? "unsteady times: workers are idle at times, and the consumer waits at others"
-                      : "the workers: all of them are busy";
+                      ? "uneven load: workers are idle at some times, and the consumer waits at others"
+                      : "workers: all of them are busy";
     if (reads && try_more(tune, ST_TUNE_DEPTH, 2 * depth->now, "workers waited for reads"))
         return true;
     const uint32_t more = prefetch->now + (prefetch->now > 1 ? prefetch->now / 2 : 1);
@@ -273,7 +275,7 @@ static bool release(struct st_tune *tune)
     const struct st_lever *workers = &tune->lever[ST_TUNE_WORKERS];
     const uint32_t half = workers->now / 2, needed = (uint32_t)ceil(tune->needed.mean * HEADROOM);
     const uint32_t to = needed > half ? needed : half;
-    tune->limit = "nothing: batches are ready before they are asked for";
+    tune->limit = "nothing: batches are ready before they are needed";
     return (to <= workers->now - (workers->now + 7) / 8 &&
             try_less(tune, ST_TUNE_WORKERS, to, "every batch was ready, and workers were idle")) ||
            try_less(tune, ST_TUNE_PREFETCH, tune->lever[ST_TUNE_PREFETCH].now * 2 / 3,
@@ -281,8 +283,8 @@ static bool release(struct st_tune *tune)
            try_less(tune, ST_TUNE_DEPTH, tune->lever[ST_TUNE_DEPTH].now / 2, "every batch was ready");
 }
 
-/* Another speed of the consumer makes what was learned void: levers that did not help may help now. How
- * often that may happen is bounded too. */
+/* A change of the consumer's speed invalidates what was learned: levers that did not help may help now.
+ * How often this can happen is limited, too. */
 static bool woke_up(struct st_tune *tune, const struct st_tune_seen *seen)
 {
     const double own = (seen->seconds - seen->late) / seen->samples, all = seen->seconds / seen->samples;
@@ -316,7 +318,7 @@ static void observe(struct st_tune *tune, const struct st_tune_seen *seen)
     add(&tune->needed, (seen->work + seen->read + seen->memory) / seen->seconds);
 }
 
-/* Batches have become larger, and memory has no room for as many as are kept ready. */
+/* Batches have become larger, and memory no longer has room for as many as are kept ready. */
 static bool make_room(struct st_tune *tune, const struct st_tune_seen *seen)
 {
     struct st_lever *prefetch = &tune->lever[ST_TUNE_PREFETCH];
@@ -326,7 +328,7 @@ static bool make_room(struct st_tune *tune, const struct st_tune_seen *seen)
     if (tune->trial.lever == ST_TUNE_PREFETCH)
         tune->trial.on = false;
     hold_longer(tune, &prefetch->up, HOLD_MOST);
-    (tune->trial.on ? move_in_trial : move)(tune, ST_TUNE_PREFETCH, most, "memory has no room for more");
+    (tune->trial.on ? move_in_trial : move)(tune, ST_TUNE_PREFETCH, most, "no memory for more");
     return true;
 }
 
@@ -344,7 +346,7 @@ bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen)
     }
     if (woke_up(tune, seen)) {
         const bool was = tune->trial.on;
-        if (was) { /* it compares two consumers now: as if it had not been */
+        if (was) { /* the trial would compare two different consumers: cancel it */
             tune->trial.on = false;
             move(tune, tune->trial.lever, tune->trial.from,
                  "the consumer's speed changed during the trial");

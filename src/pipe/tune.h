@@ -1,12 +1,12 @@
-/* tune.h - how many workers work, how many batches are kept ready and how far is read ahead, while an
- * epoch runs
+/* tune.h - tunes the numbers of active workers, batches kept ready and samples read ahead while an epoch
+ * runs
  *
- * What the caller has left open is moved by what is seen: whether batches are ready when they are asked
- * for, and what the workers' time goes into. It changes when a sample is made, never what it is, nor the
- * order.
+ * Numbers that the caller left open are adjusted by observation: whether batches are ready when asked
+ * for, and what workers spend their time on. This changes when a sample is made, never its contents nor
+ * the order.
  *
- * The first part is a pure function of what was seen, without threads and clocks; the second joins it to
- * a loader.
+ * The first part is a pure function of the observations, without threads or clocks; the second part
+ * connects it to a loader.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,33 +21,35 @@
 
 enum st_lever_name { ST_TUNE_WORKERS, ST_TUNE_PREFETCH, ST_TUNE_DEPTH, ST_TUNE_LEVERS };
 
-/* How long a lever is left alone in one direction: twice as long after each move that did not help. In
- * windows. */
+/* For how long a lever is not moved in one direction, in windows: doubled after each move that did not
+ * help. */
 struct st_tune_hold {
     uint64_t until;
     uint32_t length;
 };
 
 struct st_lever {
-    uint32_t now, least, most; /* least = most: it is not ours to move */
-    uint32_t floor;            /* fewer than this did not do */
+    uint32_t now, least, most; /* least = most: fixed by the caller */
+    uint32_t floor;            /* fewer than this were not enough */
     bool released;             /* the last move that was kept went down */
     struct st_tune_hold up, down;
 };
 
-/* What one window showed. Times are in seconds, those of workers summed over them. */
+/* What was observed in one window. Times are in seconds; those of workers are summed over all
+ * workers. */
 struct st_tune_seen {
-    double seconds; /* that the consumer took, with what it waited */
-    double late;    /* of that it waited for batches that were not ready */
+    double seconds; /* wall time of the consumer, waiting included */
+    double late;    /* of that, waiting for batches that were not ready */
     double samples; /* delivered */
     double work, read,
-        memory; /* of the workers: to decode and augment; to read, or wait for it; to wait for memory */
-    double cpu; /* of the CPUs that are this process's share, the part in use */
-    bool read_held;         /* the depth kept the reader from reading on */
-    uint32_t prefetch_room; /* batches ahead that memory has room for */
+        memory; /* workers' time: decoding and augmenting; reading or waiting for reads; waiting for
+                   memory */
+    double cpu; /* utilisation of this process's share of the CPUs, 0 to 1 */
+    bool read_held;         /* the read-ahead depth kept the reader from reading further */
+    uint32_t prefetch_room; /* number of batches that fit into memory ahead of the consumer */
 };
 
-/* Mean and variance of what was seen lately. */
+/* Running mean and variance of recent values. */
 struct st_tune_mean {
     double count, mean, squares;
 };
@@ -55,30 +57,30 @@ struct st_tune_mean {
 struct st_tune {
     struct st_lever lever[ST_TUNE_LEVERS];
     uint64_t windows;
-    uint32_t skip;     /* windows that show two settings, or a beginning */
-    uint32_t late_run; /* windows in a row in which the consumer waited */
+    uint32_t skip;     /* windows to ignore: they cover two settings, or a start */
+    uint32_t late_run; /* consecutive windows in which the consumer waited */
     struct st_tune_mean late, period,
-        needed; /* a sample's; workers that were busy: since the last move */
+        needed; /* per sample; number of busy workers: all since the last move */
     struct {
         bool on;
         enum st_lever_name lever;
         uint32_t from;
-        struct st_tune_mean late, share; /* a sample's; of the consumer's time */
+        struct st_tune_mean late, share; /* per sample; as a fraction of the consumer's time */
     } trial;
-    struct { /* the consumer's own time for a sample, by which a change of its speed is noticed */
+    struct { /* the consumer's own time per sample, to detect a change of its speed */
         double usual;
-        uint32_t changed; /* windows in a row that differ */
+        uint32_t changed; /* consecutive windows that differ */
         struct st_tune_hold wake;
     } consumer;
     uint32_t moves, reverted;
-    const char *limit; /* what holds the loader back, in words */
-    char last[160];    /* the last move, in words; "": there was none */
+    const char *limit; /* the bottleneck of the loader, in words */
+    char last[160];    /* the last move, in words; "": none so far */
 };
 
-/* A lever at `now`, that may be moved from `least` to `most`. */
+/* A lever that is at `now` and may be moved between `least` and `most`. */
 void st_tune_lever(struct st_tune *tune, enum st_lever_name name, uint32_t least, uint32_t now,
                    uint32_t most);
-/* The end of a window: true if a lever was moved. At most one is. */
+/* Ends a window; true if a lever was moved. At most one is. */
 bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen);
 
 /* ---- in a loader ---------------------------------------------------------------------------------- */
@@ -87,30 +89,31 @@ struct stoker_loader;
 struct stoker_stats;
 struct st_worker;
 
-/* All with the loader's lock held, unless it says otherwise. */
+/* Requires the loader's lock unless stated otherwise. */
 struct st_tuning {
     struct st_tune tune;
     pthread_cond_t rest;   /* workers that are not needed wait here */
-    bool hurry;            /* all are, until there is nothing left to begin */
-    uint64_t late_ns;      /* since when the consumer waits for the batch that is due; 0: it does not */
-    double cpus;           /* that are this process's share */
-    uint64_t returned_ns;  /* when the last batch of this epoch was handed out; 0: it is the first */
-    double usual;          /* seconds from batch to batch, lately */
-    bool paused;           /* the consumer has just done something else */
-    double window_seconds; /* at least */
-    struct {               /* the window under way */
+    bool hurry;            /* all workers are needed until no further batch can be begun */
+    uint64_t late_ns;      /* since when the consumer has been waiting for the next batch; 0: it is not
+                              waiting */
+    double cpus;           /* this process's share */
+    uint64_t returned_ns;  /* when the last batch of this epoch was delivered; 0: none yet */
+    double usual;          /* recent seconds per batch */
+    bool paused;           /* the consumer has just paused, e.g. for an evaluation */
+    double window_seconds; /* minimum length */
+    struct {               /* the current window */
         double seconds, late, samples;
         uint32_t batches;
-        uint64_t work_ns, read_ns, memory_ns, cpu_ns, began_ns; /* as they were at its beginning */
+        uint64_t work_ns, read_ns, memory_ns, cpu_ns, began_ns; /* counters at its start */
     } window;
 };
 
-/* While the loader is opened, without the lock: what may be moved. The first before there are slots;
- * `moves`: the caller has left the number of batches to the loader. */
+/* Called while the loader is opened, without the lock: sets the ranges of the levers. The first is
+ * called before there are slots; `moves`: the caller left the number of batches to the loader. */
 void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves);
 void st_tuning_plan(struct stoker_loader *loader, uint32_t depth, uint32_t depth_most);
-/* The most bytes of max_memory that moved batches may take: batches that differ in size take no more
- * than that. */
+/* Upper limit, as bytes of max_memory, for the batches that tuning keeps ready, also for batches of
+ * varying size. */
 uint64_t st_tuning_batches(const struct stoker_loader *loader);
 
 static inline uint32_t st_tuned(const struct st_tuning *tuning, enum st_lever_name name)
@@ -118,17 +121,17 @@ static inline uint32_t st_tuned(const struct st_tuning *tuning, enum st_lever_na
     return tuning->tune.lever[name].now;
 }
 
-/* Sets a lever, whatever it was moved to. The reader is told by the caller, without the lock:
+/* Sets a lever, regardless of tuning. The caller informs the reader without the lock:
  * st_reader_limit. */
 void st_tuning_set(struct stoker_loader *loader, enum st_lever_name name, uint32_t value);
-/* An epoch begins: every worker helps until enough batches are under way. */
+/* An epoch starts: all workers work until enough batches are in progress. */
 void st_tuning_hurry(struct stoker_loader *loader);
-/* The batch that is due is asked for and is not ready: the same. */
+/* The consumer asks for a batch that is not ready: all workers work, as above. */
 void st_tuning_late(struct stoker_loader *loader);
-/* It is handed out. Not 0: how far the reader is to read ahead from now on, which the caller tells it
- * without the lock (st_reader_limit). */
+/* The batch is delivered. Not 0: the new read-ahead depth, which the caller passes to the reader without
+ * the lock (st_reader_limit). */
 uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples);
-/* Whether the worker is not needed now. */
+/* Whether the worker is currently not needed. */
 bool st_tuning_rests(const struct st_worker *worker);
 void st_tuning_stats(const struct stoker_loader *loader, struct stoker_stats *out);
 

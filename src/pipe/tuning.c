@@ -1,4 +1,4 @@
-/* tuning.c - a loader shows tune.c what its run looks like, and does what that decides
+/* tuning.c - measures a loader for tune.c and applies its decisions
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,19 +12,20 @@
 
 enum {
     PREFETCH_MOST = 8,
-    SLOTS_MORE = 3,     /* beyond the batches kept ready: being made, lent, about to be */
-    BATCHES_PART = 4,   /* of max_memory for batches beyond those that a loader begins with */
-    WINDOW_BATCHES = 8, /* at least */
+    SLOTS_MORE = 3,     /* beyond the batches kept ready: one in progress, one lent, one about to be
+                           lent */
+    BATCHES_PART = 4,   /* fraction of max_memory for batches beyond the initial ones */
+    WINDOW_BATCHES = 8, /* minimum */
 };
 #define WINDOW_SECONDS 0.5
-#define PAUSE_SECONDS  1.0 /* the consumer did something else: this long, and */
-#define PAUSE_TIMES    8   /* so many times as long as usual */
+#define PAUSE_SECONDS  1.0 /* the consumer paused if it took this long and */
+#define PAUSE_TIMES    8   /* this many times as long as usual */
 
 void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves)
 {
     const uint32_t first = loader->opt.prefetch;
-    /* Of a device each batch also takes memory that is not ours to count, and pinned memory is scarce.
-     */
+    /* With a device, each batch also takes device memory, which we do not count; and pinned memory is
+     * scarce. */
     const bool may = moves && loader->opt.workers && !loader->device && !loader->shape.pinned;
     st_tune_lever(&loader->tuning.tune, ST_TUNE_PREFETCH, first, first, may ? PREFETCH_MOST : first);
 }
@@ -68,7 +69,7 @@ bool st_tuning_rests(const struct st_worker *worker)
 static void took_effect(struct stoker_loader *loader)
 {
     pthread_cond_broadcast(&loader->tuning.rest);
-    pthread_cond_signal(&loader->work); /* one more batch may be begun */
+    pthread_cond_signal(&loader->work); /* another batch may be begun */
 }
 
 void st_tuning_set(struct stoker_loader *loader, enum st_lever_name name, uint32_t value)
@@ -120,7 +121,7 @@ static void begin_window(struct stoker_loader *loader, uint64_t now)
     tuning->window.began_ns = now;
 }
 
-/* What the window under way has shown; the next one begins. */
+/* Returns the observations of the current window and starts the next one. */
 static struct st_tune_seen end_window(struct stoker_loader *loader, uint64_t now)
 {
     struct st_tuning *tuning = &loader->tuning;
@@ -148,11 +149,11 @@ uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
     const double waited = tuning->late_ns ? (double)(now - tuning->late_ns) / 1e9 : 0;
     tuning->returned_ns = now;
     tuning->late_ns = 0;
-    if (!before || !loader->worker_count) /* the first of an epoch is always waited for */
+    if (!before || !loader->worker_count) /* the consumer always waits for the first batch of an epoch */
         return 0;
     const double took = (double)(now - before) / 1e9, own = took - waited;
     const bool long_one = own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0;
-    const bool pause = long_one && !tuning->paused; /* two in a row are its new speed */
+    const bool pause = long_one && !tuning->paused; /* two in a row are its new speed, not a pause */
     tuning->paused = pause;
     if (pause)
         return 0;

@@ -1,4 +1,4 @@
-/* worker.c - a worker's life: take tickets, make their samples, count their rows as done
+/* worker.c - the worker loop: take tickets, make their samples, count their rows as done
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 #include "pipe/engine.h"
 
 enum {
-    TURN_NS = 60000, /* what one worker takes at once keeps it busy for about so long */
+    TURN_NS = 60000, /* target duration of the work that a worker takes at once */
     TURN_MOST = 64,  /* samples */
 };
 
@@ -47,14 +47,14 @@ void st_worker_make(struct st_worker *worker, struct st_slot *slot, uint32_t row
     const uint64_t sample = slot->samples[row];
     const int rc = st_run_sample(worker, bytes, sample, sample, slot, row, &err);
     st_reader_done(loader->reader, ticket);
-    if (worker->stopped) /* the row stays unmade: nobody will ask for it */
+    if (worker->stopped) /* the row stays unmade: the epoch is being stopped */
         return;
     if (rc)
         st_bad_name(loader, sample, &err);
     st_worker_settle(worker, slot, row, rc, &err);
 }
 
-/* Reads and makes the ticket's sample. Only the end of the epoch leaves the row unmade: false. */
+/* Reads and makes the ticket's sample. False: the epoch ended, and the row was not made. */
 static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t ticket)
 {
     struct stoker_error err;
@@ -77,14 +77,14 @@ static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
     return rc != STOKER_ECANCELED;
 }
 
-/* What batches take, where that is not known before: as much as the largest lately. */
+/* Tracks the recent maximum of a batch's size, where it is not known in advance. */
 static void note_bytes(struct stoker_loader *loader, const struct st_slot *slot)
 {
     const uint64_t bytes = atomic_load(&slot->memory.bytes), before = loader->batch_bytes;
     loader->batch_bytes = bytes > before ? bytes : before - (before - bytes) / 8;
 }
 
-/* The last row of a batch is done. Lock held, and dropped while samples are stacked or sent. */
+/* The last row of a batch is done. Lock held; released while samples are stacked or submitted. */
 static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
 {
     const uint32_t count = st_epoch_batch_size(loader, slot->number);
@@ -94,12 +94,12 @@ static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
     struct stoker_error err;
     uint64_t copied = 0;
     int rc = 0;
-    if (!st_bad_is_fatal(slot)) { /* else nobody will see more of it than its error */
+    if (!st_bad_is_fatal(slot)) { /* otherwise only its error will be delivered */
         pthread_mutex_unlock(&loader->lock);
         rc = st_slot_complete(slot, count, &copied, &err);
         pthread_mutex_lock(&loader->lock);
     }
-    if (rc) { /* batches before this one are still delivered */
+    if (rc) { /* earlier batches are still delivered */
         st_loader_break(loader, &err);
         st_pool_give(loader, slot);
     } else {
@@ -110,7 +110,7 @@ static void batch_done(struct stoker_loader *loader, struct st_slot *slot)
     pthread_cond_broadcast(&loader->ready);
 }
 
-/* The slot that the next ticket belongs to, begun if need be; NULL: none is free. */
+/* The slot of the next ticket's batch, begun if necessary; NULL: none is free. */
 static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
 {
     if (!loader->filling) {
@@ -131,7 +131,8 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
 void st_worker_rests(struct stoker_loader *loader)
 {
     if (--loader->busy == 0 && (!loader->epoch.running || loader->broken.code))
-        pthread_cond_broadcast(&loader->ready); /* stop waits for this, and next for the last it may get */
+        pthread_cond_broadcast(&loader->ready); /* stop() waits for this, and next() for the last
+                                                   batches */
 }
 
 uint32_t st_tickets_left(struct stoker_loader *loader)
@@ -140,7 +141,7 @@ uint32_t st_tickets_left(struct stoker_loader *loader)
         return 0;
     const struct st_slot *slot = slot_for_ticket(loader);
     if (!slot && !loader->taking)
-        loader->tuning.hurry = false; /* there is nothing to begin */
+        loader->tuning.hurry = false; /* no further batch can be begun */
     return slot ? st_epoch_batch_size(loader, slot->number) - loader->next_row : 0;
 }
 
@@ -161,7 +162,8 @@ bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tic
     return more;
 }
 
-/* Whoever finds work wakes the next: the consumer, who must not be kept, wakes only the first. */
+/* Whoever finds work wakes the next worker; the consumer, which should not be delayed, wakes only the
+ * first. */
 void st_tickets_share(struct stoker_loader *loader, bool more)
 {
     if (more)
@@ -170,15 +172,15 @@ void st_tickets_share(struct stoker_loader *loader, bool more)
 
 void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
 {
-    const bool made = loader->epoch.running && !st_interrupt_came(); /* else rows may be unmade */
+    const bool made = loader->epoch.running && !st_interrupt_came(); /* otherwise rows may be unmade */
     if ((tickets->slot->todo -= tickets->count) == 0 && made)
         batch_done(loader, tickets->slot);
     st_worker_rests(loader);
 }
 
-/* How many of the batch's rows to take at once. Samples that are made faster than the lock changes hands are
- * taken several at a time; of what is under way each worker gets its share all the same, and one that is slow
- * is followed by one alone. */
+/* How many of the batch's rows to take at once. Samples that take less time than handing over the lock
+ * are taken several at a time, limited so that every worker gets a share of the work in progress; after
+ * a slow sample, only one is taken. */
 static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
 {
     const struct stoker_loader *loader = worker->loader;
@@ -194,7 +196,7 @@ static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
     return count ? (uint32_t)count : 1;
 }
 
-/* Slower at once, faster by and by. */
+/* Adapts to slower samples at once, to faster ones gradually. */
 static void note_pace(struct st_worker *worker, uint64_t ns, uint32_t count)
 {
     const uint64_t each = ns / count + 1;
@@ -232,13 +234,13 @@ void *st_worker_main(void *argument)
     struct st_worker *worker = argument;
     struct stoker_loader *loader = worker->loader;
 
-    /* Workers fill every CPU there is. The thread that trains, and those that keep a device's engines busy,
-     * want one rarely and at once. */
+    /* Workers use every available CPU. The training thread, and the threads that keep a device's engines
+     * busy, need one rarely but immediately. */
     st_thread_stand_back();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
         if (st_tuning_rests(worker)) {
-            pthread_cond_signal(&loader->work); /* what woke this one was meant for one that works */
+            pthread_cond_signal(&loader->work); /* passes the wake-up on to an active worker */
             pthread_cond_wait(&loader->tuning.rest, &loader->lock);
             continue;
         }

@@ -52,7 +52,7 @@ int main(void)
     refused("random_apply(p=0.5)", "expected '{'");
     refused("random_apply(p=0.5){to_tensor}", "put it outside");
     refused("random_apply(p=0.5){to_tensor", "expected '}'");
-    refused("to_tensor{}", "holds no other ops");
+    refused("to_tensor{}", "cannot contain other ops");
     refused("to_tensor}", "unexpected '}'");
     refused("random_apply{random_apply{random_apply{random_apply{random_apply{}}}}}", "too deeply");
 

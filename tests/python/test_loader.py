@@ -351,7 +351,7 @@ def test_resume_refuses_another_order(tree):
     other.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="another order"):
         next(iter(other))
-    with pytest.raises(ValueError, match="no state"):
+    with pytest.raises(ValueError, match="not a loader state"):
         other.load_state_dict({"epoch": 1})
 
 
@@ -572,7 +572,7 @@ def test_stats_say_what_the_engine_has_tuned(tree, given, prefetch, read_ahead):
         "read_ahead": read_ahead,
         "moves": 0,
         "reverted": 0,
-        "limit": "nothing was seen yet",
+        "limit": "nothing observed yet",
         "last": "",
     }
 
