@@ -1,4 +1,4 @@
-/* clock.h - time that only goes forward
+/* clock.h - monotonic time
  *
  * SPDX-License-Identifier: Apache-2.0
  */

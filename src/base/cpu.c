@@ -1,4 +1,4 @@
-/* cpu.c - which instructions this CPU has, and how many CPUs are ours
+/* cpu.c - the instruction sets of this CPU, and how many CPUs this process may use
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ static const char *const level_names[] = {
     [ST_CPU_AVX512] = "avx512"};
 
 #if defined(__x86_64__)
-/* Compilers disagree on whether __builtin_cpu_supports knows this one. */
+/* Not every compiler's __builtin_cpu_supports knows this one. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -58,12 +58,12 @@ enum st_cpu_level st_cpu_level(void)
     for (int level = ST_CPU_NEON; level <= (int)best; level++)
         if (!strcmp(asked, level_names[level]) && (best == ST_CPU_NEON || level != ST_CPU_NEON))
             return (enum st_cpu_level)level;
-    return best; /* asked for more than there is: the best there is */
+    return best; /* an unknown or unsupported level: use the best one */
 }
 
 const char *st_cpu_level_name(enum st_cpu_level level) { return level_names[level]; }
 
-/* The first two words of a small file; false when it cannot be read. */
+/* The first two words of a small file; false if it cannot be read. */
 static bool read_words(const char *root, const char *path, char a[32], char b[32])
 {
     char name[PATH_MAX];
@@ -78,7 +78,7 @@ static bool read_words(const char *root, const char *path, char a[32], char b[32
     return found >= 1;
 }
 
-/* Whether a list of controllers ("cpu,cpuacct") names this one: "cpuset" is another than "cpu". */
+/* Whether a list of controllers ("cpu,cpuacct") contains this one; "cpuset" does not match "cpu". */
 static bool names(const char *list, const char *controller)
 {
     const size_t length = strlen(controller);
@@ -91,7 +91,8 @@ static bool names(const char *list, const char *controller)
     return false;
 }
 
-/* Each ancestor's limit counts too, so walk from this process's cgroup up to the root. */
+/* The path of this process's cgroup. Callers walk from there up to the root, since each ancestor's limit
+ * applies. */
 static bool cgroup_path(const char *root, const char *controller, char path[PATH_MAX])
 {
     char name[PATH_MAX], line[PATH_MAX];
@@ -137,7 +138,7 @@ bool st_cgroup_folder(const char *root, const char *controller, uint32_t up_by, 
                               controller ? controller : "", path) < (int)room;
 }
 
-/* In CPUs; infinity for "max" or -1, which is no limit. */
+/* In CPUs; infinity for "max" or -1, which mean no limit. */
 static double quota(const char *max, const char *period)
 {
     const double q = atof(max), p = atof(period);
@@ -191,7 +192,7 @@ uint64_t st_cgroup_memory(const char *root)
 
 uint32_t st_affinity_cpus(int process)
 {
-    /* A machine may have more CPUs than a fixed cpu_set_t holds. */
+    /* A machine may have more CPUs than the fixed-size cpu_set_t holds. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set)

@@ -1,4 +1,4 @@
-/* err.c - errors are values: a status and a sentence
+/* err.c - errors are values: a status and a message
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,13 +29,13 @@ int st_fail_in(struct stoker_error *err, int code, const char *prefix)
         char inner[sizeof err->message];
         memcpy(inner, err->message, sizeof inner);
         err->code = code;
-        /* A path may be as long as the whole message: keep room for the reason. */
+        /* A path may be as long as the whole message, so limit it to leave room for the reason. */
         snprintf(err->message, sizeof err->message, "%.700s: %.300s", prefix, inner);
     }
     return code;
 }
 
-/* What may be different a moment later, with the same file. */
+/* Errors that may be gone a moment later, with the same file. */
 static bool is_transient(int errnum)
 {
     switch (errnum) {
@@ -71,7 +71,8 @@ int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
         if ((size_t)used > sizeof err->message - 100)
             used = (int)sizeof err->message - 100;
         char text[90] = "";
-        const char *said = strerror_r(errnum, text, sizeof text); /* GNU's, thread-safe */
+        const char *said = strerror_r(errnum, text, sizeof text); /* the GNU version, which is
+                                                                     thread-safe */
         snprintf(err->message + used, sizeof err->message - (size_t)used, ": %s", said);
     }
     return code;

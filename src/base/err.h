@@ -1,4 +1,4 @@
-/* err.h - errors are values: a status and a sentence
+/* err.h - errors are values: a status and a message
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,16 +7,16 @@
 
 #include <stoker/stoker.h>
 
-/* Writes the sentence to *err (which may be NULL) and returns `code`, so that callers can
- * `return st_fail(err, STOKER_EIO, "...")`. A sentence says what, where, and the remedy. */
+/* Writes the message to *err (which may be NULL) and returns `code`, so that callers can `return
+ * st_fail(err, STOKER_EIO, "...")`. A message says what failed, where, and what to do about it. */
 int st_fail(struct stoker_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " in front of the sentence that is already there; returns err's code. */
+/* Prepends "prefix: " to the existing message; returns err's code. */
 int st_fail_in(struct stoker_error *err, int code, const char *prefix);
 
-/* As st_fail, with ": " and the text of the system's error number at the end. The number decides the status: ENOMEM,
- * ENOTFOUND, ETRANSIENT for what may be different a moment later, else EIO. */
+/* As st_fail, with ": " and the system's text for the error number appended. The number determines the
+ * status: ENOMEM, ENOTFOUND, ETRANSIENT for errors that may be gone a moment later, else EIO. */
 int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

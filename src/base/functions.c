@@ -1,4 +1,4 @@
-/* functions.c - logarithm, exponential, sine and cosine with the same bits on every machine
+/* functions.c - logarithm, exponential, sine and cosine with bit-identical results on every machine
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,9 +23,8 @@ static double polynomial(const double *c, int count, double x)
     return sum;
 }
 
-/* x = 2^e (1 + f), and with s = f / (2 + f) is ln(1 + f) = 2 artanh(s) = f - s (f - P), where P = 2
- * (s^2/3 + s^4/5 +
- * ...): the largest part, f, is exact, and the rest is small. */
+/* x = 2^e (1 + f). With s = f / (2 + f), ln(1 + f) = 2 artanh(s) = f - s (f - P), where
+ * P = 2 (s^2/3 + s^4/5 + ...): the largest term, f, is exact, and the rest is small. */
 double st_ln(double x)
 {
     static const double series[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2.0 / 13,

@@ -1,4 +1,4 @@
-/* interrupt.c - whether a wait of the calling thread should end, asked of whoever called the library
+/* interrupt.c - lets the caller of the library interrupt the waits of its thread
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,7 +61,7 @@ bool st_interrupt_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
     return false;
 }
 
-/* ---- threads that work for another -------------------------------------------------------------- */
+/* ---- threads that work on behalf of another ------------------------------------------------------ */
 
 void st_interrupt_share(struct st_interrupt_shared *shared)
 {

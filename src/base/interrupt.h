@@ -1,8 +1,8 @@
-/* interrupt.h - whether a wait of the calling thread should end, asked of whoever called the library
+/* interrupt.h - lets the caller of the library interrupt the waits of its thread
  *
- * A host may have to look for something while one of its threads waits in here (an interpreter: for
- * signals). The thread says whom to ask, before it calls; who waits on its behalf asks many times a
- * second.
+ * A host may have to check for something while one of its threads waits in the library (an interpreter
+ * checks for signals). The thread registers a callback before the call; waits on its behalf call it many
+ * times a second.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,22 +15,22 @@
 
 typedef bool st_interrupt_ask(void *context);
 
-/* From now on this thread's waits ask `ask` (NULL: nobody). */
+/* From now on, this thread's waits call `ask` (NULL: none). */
 void st_interrupt_set(st_interrupt_ask *ask, void *context);
 
-/* Asks, and so may take a while: no lock may be held. Once it was answered by true it stays true. */
+/* Calls the callback, which may take a while: hold no lock. Once the answer was true, it stays true. */
 bool st_interrupted(void);
-/* Whether that was so, without asking. */
+/* Whether the answer was true before; does not call the callback. */
 bool st_interrupt_came(void);
 
-/* pthread_cond_wait, but where there is somebody to ask it asks, and returns, 40 times a second; the
- * lock is free while it asks. True: the wait should end. */
+/* pthread_cond_wait; but if a callback is set, it is called 40 times a second, without the lock, and the
+ * function returns each time. True: the wait should end. */
 bool st_interrupt_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
-/* The same, but returns 40 times a second in any case. */
+/* The same, but returns 40 times a second even without a callback. */
 bool st_interrupt_look(pthread_cond_t *cond, pthread_mutex_t *lock);
 
-/* Threads that work for another one end their waits with it. That one begins and ends it, and may do so
- * inside of another; the others join. */
+/* Lets threads that work on behalf of another be interrupted together with it. The owner calls share and
+ * unshare, which may be nested; the other threads call join. */
 struct st_interrupt_shared {
     atomic_bool came;
     bool asks;

@@ -1,4 +1,4 @@
-/* pixels.h - the words for images that all floors share
+/* pixels.h - image types shared by all floors
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* threads.c - starting threads that do not disturb the host program
+/* threads.c - starts threads that do not disturb the host program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,13 +13,12 @@
 
 enum {
     THREADS_MAX = 64,
-    STAND_BACK = 5, /* steps of niceness: a third of the share of a thread that has none */
+    STAND_BACK = 5, /* nice increment: about a third of the CPU share of a thread with nice 0 */
 };
 
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name)
 {
-    /* A fault is the thread's own: blocked, it would end the process before any handler could say where.
-     */
+    /* Not blocked: a blocked fault would kill the process before a handler could report where. */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, before;
     sigfillset(&all);
@@ -30,7 +29,7 @@ int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const
     if (!masked)
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
-        pthread_setname_np(*out, name); /* only for those who look on: no matter when it fails */
+        pthread_setname_np(*out, name); /* only for debugging: failure does not matter */
     return failed;
 }
 
@@ -40,7 +39,7 @@ void st_thread_stand_back(void)
     errno = 0;
     const int now = getpriority(PRIO_PROCESS, self);
     if (errno == 0)
-        (void)setpriority(PRIO_PROCESS, self, now + STAND_BACK); /* a wish: it may be refused */
+        (void)setpriority(PRIO_PROCESS, self, now + STAND_BACK); /* best effort: it may be refused */
 }
 
 struct shared_work {
@@ -49,7 +48,7 @@ struct shared_work {
     struct st_interrupt_shared interrupt;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    uint32_t running; /* of the other threads */
+    uint32_t running; /* other threads still running */
 };
 
 static void *run_shared(void *argument)
@@ -81,7 +80,7 @@ void st_threads_run(uint32_t threads, void (*work)(void *), void *context)
     pthread_mutex_unlock(&shared.lock);
     work(context);
     pthread_mutex_lock(&shared.lock);
-    while (shared.running) /* to ask goes on: they may wait for a server */
+    while (shared.running) /* stays interruptible: the threads may be waiting for a server */
         st_interrupt_wait(&shared.ended, &shared.lock);
     pthread_mutex_unlock(&shared.lock);
     while (started)

@@ -1,4 +1,4 @@
-/* threads.h - starting threads that do not disturb the host program
+/* threads.h - starts threads that do not disturb the host program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,14 +8,15 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Starts a thread with all signals blocked but those of its own faults (SIGSEGV, SIGBUS, ...): handlers belong
- * to the host's own threads. Returns 0 or an error number. */
+/* Starts a thread that blocks all signals except those caused by its own faults (SIGSEGV, SIGBUS, ...),
+ * because signal handlers belong to the host's threads. Returns 0 or an error number. */
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name);
 
-/* The calling thread stands back behind others of the process that want a CPU at the same time. */
+/* Lowers the priority of the calling thread relative to the other threads of the process. */
 void st_thread_stand_back(void);
 
-/* Runs work(context) in up to `threads` threads, this one among them, and returns when all have. */
+/* Runs work(context) in up to `threads` threads, including the calling one, and returns when all are
+ * done. */
 void st_threads_run(uint32_t threads, void (*work)(void *), void *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* vectors_x86.h - the widest vectors that a file is compiled for, under one name
+/* vectors_x86.h - the widest vectors that the including file is compiled for, under common names
  *
  * SPDX-License-Identifier: Apache-2.0
  */

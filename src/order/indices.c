@@ -1,4 +1,4 @@
-/* indices.c - a list of sample numbers, in 4 bytes each where they fit
+/* indices.c - a list of sample indices, 4 bytes each where possible
  *
  * SPDX-License-Identifier: Apache-2.0
  */

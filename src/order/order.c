@@ -1,7 +1,7 @@
 /* order.c - which sample comes next
  *
- * An order of any kind answers one question: which sample stands at global position g of the epoch. How
- * positions fall to ranks, and where a resumed epoch goes on, is the same for all kinds.
+ * Every kind of order answers one question: which sample is at global position g of the epoch. The
+ * assignment of positions to ranks, and resuming an epoch, are the same for all kinds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,14 +19,15 @@
 #include "order/weighted.h"
 
 struct stoker_order {
-    struct stoker_order_options opt; /* `weights` is the caller's and only good while opening */
+    struct stoker_order_options opt; /* `weights` belongs to the caller and is valid only while
+                                        opening */
     uint64_t count;                  /* samples in the data set */
     uint64_t total;                  /* positions in the epoch */
     uint64_t epoch, base, length;
     struct st_shuffle shuffle;
     struct st_indices list; /* ORDER_TORCH and ORDER_GIVEN */
     uint8_t
-        *repeated;   /* ORDER_GIVEN: of each position, whether its sample came before; NULL: none did */
+        *repeated;   /* ORDER_GIVEN: per position, whether its sample occurred before; NULL: never */
     uint64_t before; /* positions of the epoch before the list */
     struct st_weighted weighted;
 };
@@ -36,22 +37,22 @@ static int check_options(const struct stoker_order_options *opt, uint64_t count,
 {
     const enum stoker_order_kind kind = opt->kind;
     if ((unsigned)kind > STOKER_ORDER_GIVEN)
-        return st_fail(err, STOKER_EINVAL, "order: there is no kind %d", (int)kind);
+        return st_fail(err, STOKER_EINVAL, "order: kind is %d; allowed are 0 to %d", (int)kind, STOKER_ORDER_GIVEN);
     if (opt->rank > 0 && opt->rank >= opt->world)
         return st_fail(err, STOKER_EINVAL,
-                       "order: rank %" PRIu32 " of %" PRIu32 " does not exist; ranks count from 0",
+                       "order: rank %" PRIu32 " is out of range for a world size of %" PRIu32 "; ranks count from 0",
                        opt->rank, opt->world);
     if (opt->weights && kind != STOKER_ORDER_WEIGHTED)
-        return st_fail(err, STOKER_EINVAL, "order: weights are for the weighted order only");
+        return st_fail(err, STOKER_EINVAL, "order: weights are allowed only with the weighted order");
     if (!opt->weights && kind == STOKER_ORDER_WEIGHTED && count > 0)
         return st_fail(err, STOKER_EINVAL,
-                       "order: the weighted order wants weights, one for each of %" PRIu64 " samples",
+                       "order: the weighted order requires weights, one for each of the %" PRIu64 " samples",
                        count);
     if (opt->draws && kind != STOKER_ORDER_WEIGHTED && kind != STOKER_ORDER_TORCH)
         return st_fail(err, STOKER_EINVAL,
-                       "order: only the weighted and torch orders take a number of draws");
+                       "order: draws is allowed only with the weighted and torch orders");
     if (opt->draws && count == 0)
-        return st_fail(err, STOKER_EINVAL, "order: %" PRIu64 " draws from an empty data set",
+        return st_fail(err, STOKER_EINVAL, "order: cannot take %" PRIu64 " draws from an empty data set",
                        opt->draws);
     return STOKER_OK;
 }
@@ -89,7 +90,7 @@ static int start_torch(struct stoker_order *order, struct stoker_error *err)
     if (room < order->total || !st_indices_reserve(&order->list, room, order->count))
         return st_fail(err, STOKER_ENOMEM,
                        "order: no memory for torch's permutation of %" PRIu64
-                       " numbers; shuffle needs none",
+                       " indices; the shuffle order needs none",
                        order->total);
     const uint64_t seed = order->opt.seed + (order->opt.epoch_fixed ? 0 : order->epoch);
     st_randperm(&order->list, order->count, order->total, seed);
@@ -120,16 +121,16 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
     const enum stoker_order_kind kind = order->opt.kind;
     int rc = STOKER_OK;
 
-    order->length = 0; /* until all has gone well there is no epoch */
+    order->length = 0; /* no epoch is active until everything has succeeded */
     free(order->repeated);
     order->repeated = NULL;
     order->before = 0;
     order->epoch = epoch;
     order->base = base;
     if ((indices || index_count) && kind != STOKER_ORDER_GIVEN)
-        return st_fail(err, STOKER_EINVAL, "order: indices are for the given order only");
+        return st_fail(err, STOKER_EINVAL, "order: indices are allowed only with the given order");
     if (!indices && index_count)
-        return st_fail(err, STOKER_EINVAL, "order: %" PRIu64 " indices are announced, none given",
+        return st_fail(err, STOKER_EINVAL, "order: index_count is %" PRIu64 ", but indices is NULL",
                        index_count);
 
     if (kind == STOKER_ORDER_SHUFFLE)
@@ -147,7 +148,7 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
     return STOKER_OK;
 }
 
-/* Marks those samples of the list that come a second time in it, and says whether there are any. */
+/* Marks the samples that occur a second time in the list; returns whether there are any. */
 static bool find_repeats(const struct stoker_order *order, uint8_t *seen, uint8_t *repeated)
 {
     bool any = false;
@@ -165,7 +166,7 @@ int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64
 {
     if (order->opt.kind != STOKER_ORDER_GIVEN) {
         if (repeated || before)
-            return st_fail(err, STOKER_EINVAL, "order: repeats are for the given order only");
+            return st_fail(err, STOKER_EINVAL, "order: repeated is allowed only with the given order");
         return STOKER_OK;
     }
     uint8_t *seen = repeated ? NULL : st_calloc(order->count / 8 + 1, 1);
@@ -176,7 +177,7 @@ int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64
         free(seen);
         order->length = 0;
         return st_fail(err, STOKER_ENOMEM,
-                       "order: no memory to note which of %" PRIu64 " samples come again", order->total);
+                       "order: no memory to record which of %" PRIu64 " samples are repeated", order->total);
     }
     if (repeated)
         memcpy(marks, repeated, order->total);
@@ -210,14 +211,14 @@ uint64_t st_order_global(const struct stoker_order *order, uint64_t global)
     return global;
 }
 
-/* Where in the epoch this rank's position lies. */
+/* The position in the epoch of this rank's `position`. */
 static uint64_t global_of(const struct stoker_order *order, uint64_t position)
 {
     assert(position < order->length);
-    /* The first rank's position always lies inside the epoch, so nothing here overflows. */
+    /* The first rank's position always lies within the epoch, so nothing overflows. */
     const uint64_t first = order->base + position * order->opt.world;
     const uint64_t left = order->total - first;
-    /* The padding begins the epoch's sequence again, as often as it takes. */
+    /* The padding repeats the epoch's sequence from its start, as often as necessary. */
     return order->opt.rank < left ? first + order->opt.rank : (order->opt.rank - left) % order->total;
 }
 
@@ -226,15 +227,15 @@ uint64_t st_order_at(const struct stoker_order *order, uint64_t position)
     return st_order_global(order, global_of(order, position));
 }
 
-/* Whether the sample at a position of the epoch may have come before. Of weighted draws nobody keeps a
- * list. */
+/* Whether the sample at a position of the epoch may have occurred before. No list of weighted draws is
+ * kept, so there any draw but the first may be a repeat. */
 static bool comes_again(const struct stoker_order *order, uint64_t global)
 {
     switch (order->opt.kind) {
     case STOKER_ORDER_GIVEN:
         return order->repeated && order->repeated[global];
     case STOKER_ORDER_TORCH:
-        return global >= order->count; /* one permutation after the other */
+        return global >= order->count; /* the first permutation has no repeats */
     case STOKER_ORDER_WEIGHTED:
         return global > 0;
     case STOKER_ORDER_SEQUENTIAL:

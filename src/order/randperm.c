@@ -1,8 +1,9 @@
 /* randperm.c - the permutations that torch.randperm draws on a CPU
  *
- * torch's CPU generator is MT19937 seeded with the low 32 bits of the seed. randperm is a Fisher-Yates
- * shuffle whose draws are taken modulo what is left; from 214,748,364 numbers on it draws 64 bits at a
- * time and builds the permutation from the front. Both are as torch has had them since 2.6.
+ * torch's CPU generator is MT19937, seeded with the low 32 bits of the seed. randperm is a Fisher-Yates
+ * shuffle whose draws are reduced modulo the number of remaining elements; from 214,748,364 elements on,
+ * it draws 64 bits at a time and builds the permutation from the front. Both match torch since version
+ * 2.6.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
-/* rng.c - chance as a function of (seed, epoch, sample, op): Philox4x32-10
+/* rng.c - random numbers as a function of (seed, epoch, sample, op): Philox4x32-10
  *
  * The generator is that of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
- * (SC 2011). Everything below it is plain IEEE arithmetic, the logarithm too (base/functions.h), so that
- * all machines draw the same bits.
+ * (SC 2011). Everything derived from it uses plain IEEE arithmetic, including the logarithm
+ * (base/functions.h), so that all machines draw the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +37,8 @@ void st_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t ou
 void st_rng_init(struct st_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op)
 {
     rng->key[0] = (uint32_t)seed;
-    rng->key[1] = (uint32_t)(seed >> 32) ^ (uint32_t)(epoch >> 32); /* the counter has 32 bits for it */
+    rng->key[1] = (uint32_t)(seed >> 32) ^ (uint32_t)(epoch >> 32); /* the counter holds only 32 bits of
+                                                                       it */
     rng->counter[0] = (uint32_t)sample;
     rng->counter[1] = (uint32_t)(sample >> 32);
     rng->counter[2] = (uint32_t)epoch;
@@ -50,7 +51,8 @@ uint32_t st_rng_u32(struct st_rng *rng)
     if (rng->left == 0) {
         st_philox4x32(rng->key, rng->counter, rng->block);
         rng->left = WORDS;
-        if ((++rng->counter[3] & 0xffff) == 0) { /* not into the op: after 2^16 blocks another key */
+        if ((++rng->counter[3] & 0xffff) == 0) { /* would run into the op: change the key after 2^16
+                                                    blocks */
             rng->counter[3] -= 0x10000;
             rng->key[1] += 0x9e3779b9;
         }
@@ -69,10 +71,10 @@ double st_rng_f64(struct st_rng *rng) { return (double)(st_rng_u64(rng) >> 11) *
 double st_rng_range(struct st_rng *rng, double low, double high)
 {
     const double value = low + (high - low) * st_rng_f64(rng);
-    return value < high ? value : low; /* rounding may reach `high` */
+    return value < high ? value : low; /* rounding can produce `high` */
 }
 
-/* Multiply and keep the high half; the few low halves that would favour some results are drawn again. */
+/* Multiplies and keeps the high half; the few low halves that would bias the result are rejected. */
 static uint32_t below32(struct st_rng *rng, uint32_t bound)
 {
     uint64_t product = (uint64_t)st_rng_u32(rng) * bound;
@@ -97,7 +99,7 @@ uint64_t st_rng_below(struct st_rng *rng, uint64_t bound)
     return (uint64_t)(product >> 64);
 }
 
-/* Marsaglia's polar method: a point in the unit disc, pulled out to a normal radius. */
+/* Marsaglia's polar method: a point in the unit disc, scaled to a normally distributed radius. */
 double st_rng_normal(struct st_rng *rng)
 {
     double x, y, square;

@@ -1,7 +1,7 @@
-/* rng.h - chance as a function of (seed, epoch, sample, op): Philox4x32-10
+/* rng.h - random numbers as a function of (seed, epoch, sample, op): Philox4x32-10
  *
- * No generator is shared and none has a history: what an op draws for a sample does not depend on the
- * thread, the batch, or what was drawn before.
+ * No generator is shared or carries state from sample to sample: what an op draws for a sample does not
+ * depend on the thread, the batch, or earlier draws.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,10 +16,10 @@ void st_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t ou
 struct st_rng {
     uint32_t key[2], counter[4]; /* counter: sample (64 bits), epoch (32), op (16) and block (16) */
     uint32_t block[4];
-    uint32_t left; /* words of `block` not handed out yet */
+    uint32_t left; /* words of `block` not used yet */
 };
 
-/* Op numbers with a meaning of their own; those of a pipeline count from 0. */
+/* Reserved op numbers; the ops of a pipeline count from 0. */
 enum {
     ST_RNG_SUBSTITUTE = 0xffff,
     ST_RNG_ORDER = 0xfffe,
@@ -27,7 +27,8 @@ enum {
     ST_RNG_MIX = 0xfffc,
     ST_RNG_REPEAT = 0xfffb
 };
-enum { ST_RNG_BATCH = 0xff00 }; /* the first of those of ops on whole batches; `sample` is the batch */
+enum { ST_RNG_BATCH = 0xff00 }; /* first number of the ops on whole batches; there `sample` is the
+                                   batch */
 
 void st_rng_init(struct st_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);
 uint32_t st_rng_u32(struct st_rng *rng);

@@ -1,11 +1,11 @@
-/* shuffle.c - a permutation of [0, count) that is computed where it is asked for
+/* shuffle.c - a permutation of [0, count) whose elements are computed on demand
  *
- * Position p is a cell of a grid. In turn, the column is moved round by a hash of the row and the row by
- * a hash of the column: each step can be undone, so all of them together are a permutation of the grid.
- * The grid has fewer than sqrt(2 count) cells too many; a position that lands on one of them walks on
- * until it lands inside, which keeps it a permutation of [0, count) and is rare.
+ * Position p is a cell of a grid. In turn, the column is rotated by a hash of the row, and the row by a
+ * hash of the column. Each step is invertible, so together they are a permutation of the grid. The grid
+ * has fewer than sqrt(2 count) surplus cells; a position that lands on one of these is permuted again
+ * until it lands on a valid cell. This is rare and keeps the result a permutation of [0, count).
  *
- * On a small grid the rounds cannot reach all count! permutations evenly, so up to 1,024 samples the
+ * On a small grid the rounds cannot reach all count! permutations evenly, so for up to 1,024 samples the
  * permutation is a plain Fisher-Yates shuffle in a fixed table, which is exactly uniform.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -16,8 +16,9 @@
 
 #include "order/rng.h"
 
-/* 32 mixed bits in the upper half. The first line alone is linear in `value`: with random keys any two
- * values are independent, but three in a row are not. The fold and the second product end that. */
+/* Returns 32 mixed bits in the upper half. The first line alone is linear in `value`: with random keys
+ * any two values are independent, but three in a row are not. The fold and the second multiplication
+ * remove that dependence. */
 static inline uint64_t mix(uint64_t value, uint64_t factor, uint64_t offset)
 {
     uint64_t x = value * factor + offset;

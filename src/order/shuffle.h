@@ -1,4 +1,4 @@
-/* shuffle.h - a permutation of [0, count) that is computed where it is asked for
+/* shuffle.h - a permutation of [0, count) whose elements are computed on demand
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ struct st_network {
 
 struct st_shuffle {
     struct st_network network;
-    uint16_t table[ST_SHUFFLE_TABLE]; /* small counts are written out */
+    uint16_t table[ST_SHUFFLE_TABLE]; /* the whole permutation, for small counts */
 };
 
 /* O(1) time for any count; the permutation is a function of (count, seed, epoch). */
@@ -28,7 +28,7 @@ void st_shuffle_init(struct st_shuffle *shuffle, uint64_t count, uint64_t seed, 
 /* The sample at `position` < count. Any thread. */
 uint64_t st_shuffle_at(const struct st_shuffle *shuffle, uint64_t position);
 
-/* The network by itself; count > 1. */
+/* The network alone; count > 1. */
 void st_network_init(struct st_network *network, uint64_t count, uint64_t seed, uint64_t epoch);
 uint64_t st_network_at(const struct st_network *network, uint64_t position);
 

@@ -1,7 +1,7 @@
-/* weighted.c - draws in proportion to weights: an alias table
+/* weighted.c - draws in proportion to weights, by an alias table
  *
- * The weights are scaled to a mean of 1. Samples with more than that (heavy) fill up the cells of those
- * with less (light), so that each cell holds at most two samples and all cells are equally likely.
+ * The weights are scaled to a mean of 1. Samples above the mean (heavy) fill up the cells of those below
+ * it (light), so that each cell holds at most two samples and all cells are equally likely.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ struct scale {
     double factor;
 };
 
-/* Dividing by the largest first keeps any finite weights from overflowing. */
+/* Divides by the largest weight first, so that no finite weights overflow. */
 static double scaled(const struct scale *scale, uint64_t i)
 {
     return scale->weights[i] / scale->weights[scale->largest] * scale->factor;
@@ -35,14 +35,14 @@ static int scale_weights(struct scale *scale, struct stoker_error *err)
     for (uint64_t i = 0; i < scale->count; i++) {
         if (!isfinite(weights[i]) || weights[i] < 0)
             return st_fail(err, STOKER_EINVAL,
-                           "weights: the one at position %" PRIu64
-                           " is %g; give finite numbers of 0 or more",
+                           "weights: the weight at position %" PRIu64
+                           " is %g; weights must be finite and not negative",
                            i, weights[i]);
         if (weights[i] > weights[scale->largest])
             scale->largest = i;
     }
     if (weights[scale->largest] == 0)
-        return st_fail(err, STOKER_EINVAL, "weights: all %" PRIu64 " are 0; give at least one above 0",
+        return st_fail(err, STOKER_EINVAL, "weights: all %" PRIu64 " weights are 0; at least one must be positive",
                        scale->count);
     double sum = 0;
     scale->factor = 1;
@@ -52,7 +52,7 @@ static int scale_weights(struct scale *scale, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* The first sample from `i` on that is light, or that is heavy; `count` when there is none. */
+/* The first light (or heavy) sample from `i` on; `count` if there is none. */
 static uint64_t next_sample(const struct scale *scale, uint64_t i, bool light)
 {
     while (i < scale->count && (scaled(scale, i) < 1) != light)
@@ -60,13 +60,14 @@ static uint64_t next_sample(const struct scale *scale, uint64_t i, bool light)
     return i;
 }
 
-/* Walks light and heavy samples side by side. `left` is what the heavy one still has to give: above 1 it
- * fills the next light cell; else its own cell is left with a gap, which the next heavy one fills. */
+/* Walks light and heavy samples in parallel. `left` is the remaining weight of the current heavy sample:
+ * while it is above 1, it fills the next light cell; then its own cell has a gap, which the next heavy
+ * sample fills. */
 static void fill_cells(struct st_alias *cells, const struct scale *scale)
 {
     const uint64_t count = scale->count;
     uint64_t light = next_sample(scale, 0, true), heavy = next_sample(scale, 0, false);
-    if (heavy == count) /* equal weights, and rounding put the mean just above them */
+    if (heavy == count) /* equal weights whose mean was rounded up */
         heavy = scale->largest;
     double left = scaled(scale, heavy);
 
@@ -84,7 +85,7 @@ static void fill_cells(struct st_alias *cells, const struct scale *scale)
         left += scaled(scale, next) - 1;
         heavy = next;
     }
-    /* What rounding left over; a weight of 0 still keeps nothing. */
+    /* Light cells left over by rounding; those of weight 0 still keep nothing. */
     for (; light < count; light = next_sample(scale, light + 1, true))
         cells[light] = (struct st_alias){scaled(scale, light), heavy};
     cells[heavy] = (struct st_alias){1, heavy};

@@ -1,4 +1,4 @@
-/* weighted.h - draws in proportion to weights: an alias table
+/* weighted.h - draws in proportion to weights, by an alias table
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 struct st_alias {
-    double keep;    /* the chance that a draw of this cell is the cell's own sample */
-    uint64_t other; /* the sample that it is otherwise */
+    double keep;    /* the probability that a draw from this cell returns the cell's own sample */
+    uint64_t other; /* the sample returned otherwise */
 };
 
 struct st_weighted {
@@ -17,7 +17,7 @@ struct st_weighted {
     uint64_t count;
 };
 
-/* O(count) time, 16 bytes a sample. Weights must be finite, not negative, and not all 0; count > 0. */
+/* O(count) time, 16 bytes per sample. Weights must be finite, not negative, and not all 0; count > 0. */
 int st_weighted_open(struct st_weighted *weighted, const double *weights, uint64_t count,
                      struct stoker_error *err);
 /* The sample at `position` of the epoch's draws. O(1), any thread. */

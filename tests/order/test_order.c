@@ -312,7 +312,7 @@ static void refusals(void)
     ok(refused(9, (options){.rank = 2, .world = 2}, "rank 2 of 2"), "a rank that is not there");
     ok(refused(9, (options){.rank = 1}, "rank 1 of 0"), "a rank without a world");
     ok(refused(9, (options){.kind = (enum stoker_order_kind)17}, "17"), "an unknown kind");
-    ok(refused(9, (options){.kind = weighted}, "wants weights"), "no weights");
+    ok(refused(9, (options){.kind = weighted}, "requires weights"), "no weights");
     ok(refused(9, (options){.kind = STOKER_ORDER_SHUFFLE, .weights = some_weights}, "weights"),
        "needless weights");
     ok(refused(9, (options){.draws = 4}, "draws"), "draws where nothing is drawn");

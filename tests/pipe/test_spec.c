@@ -36,9 +36,9 @@ int main(void)
     ok(opens("random_apply(p=0.3){ color_jitter(brightness=[0.5,1.5]); random_grayscale(p=0.1) }; to_tensor"),
        "ops that hold ops");
 
-    refused("no_such_op", "no op is called no_such_op");
+    refused("no_such_op", "unknown op no_such_op");
     refused("resize(size=256) to_tensor", "expected ';'");
-    refused("resize", "resize needs size=");
+    refused("resize", "resize requires size=");
     refused("resize(size=256, size=3)", "given twice");
     refused("resize(sizes=256)", "resize has no parameter sizes");
     refused("resize(size=)", "expected a number");
@@ -48,7 +48,7 @@ int main(void)
     refused("resize(size=256", "expected ',' or ')'");
     refused("resize(size=256, interpolation=linear)", "is not one of");
     refused("resize(size=1e999)", "expected a number");
-    refused("random_horizontal_flip(p=1.5)", "outside");
+    refused("random_horizontal_flip(p=1.5)", "out of range");
     refused("random_apply(p=0.5)", "expected '{'");
     refused("random_apply(p=0.5){to_tensor}", "put it outside");
     refused("random_apply(p=0.5){to_tensor", "expected '}'");

@@ -114,7 +114,7 @@ def test_weighted():
         ({"kind": "weighted", "weights": array("d", [1, float("nan"), 1])}, "position 1"),
         ({"kind": "given", "indices": array("q", [0, 2, 3])}, "position 2"),
         ({"kind": "given", "indices": array("q", [0, -1])}, "position 1"),
-        ({"kind": "torch", "indices": array("q", [0])}, "given order only"),
+        ({"kind": "torch", "indices": array("q", [0])}, "only with the given order"),
     ],
 )
 def test_refusals(options, said):
