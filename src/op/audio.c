@@ -1,4 +1,4 @@
-/* audio.c - one sound on its way through a pipeline
+/* audio.c - a sound on its way through a pipeline
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,9 +14,8 @@ float *st_audio_take(struct st_audio_work *work, uint64_t count, uint64_t each, 
     if (!st_mul(count, each, &values) || !st_mul(values, sizeof(float), &bytes) ||
         (work->limit && values > work->limit)) {
         st_fail(err, STOKER_ELIMIT,
-                "a sound of %llu frames and %llu values each is beyond the limit of %llu values: raise "
-                "pixel_limit, "
-                "or crop it first",
+                "a sound of %llu frames with %llu values each exceeds the limit of %llu values: raise "
+                "pixel_limit, or crop it first",
                 (unsigned long long)count, (unsigned long long)each, (unsigned long long)work->limit);
         return NULL;
     }
@@ -55,7 +54,8 @@ void st_audio_close(struct st_audio *audio)
 
 /* ---- from the file ------------------------------------------------------------------------------- */
 
-/* Channel `c` of interleaved frames, or all of them mixed; a single channel is every one. */
+/* Extracts channel `c` from interleaved frames, or the mix of all channels; a single channel serves for
+ * every `c`. */
 static void take_channel(float *out, const float *in, uint64_t frames, uint32_t channels, uint32_t c,
                          bool mix)
 {
@@ -69,7 +69,7 @@ static void take_channel(float *out, const float *in, uint64_t frames, uint32_t 
     }
 }
 
-/* Frames [low, high) of the sound, channel by channel; what lies outside it is 0. */
+/* Reads frames [low, high) of the sound, channel by channel; frames outside it are 0. */
 static int read_frames(struct st_audio *audio, int64_t low, int64_t high, float **out,
                        struct stoker_error *err)
 {
@@ -112,7 +112,7 @@ static int resampler_for(struct st_audio_work *work, uint32_t from, uint32_t to,
     return st_resampler_init(*out, from, to, err);
 }
 
-/* The part of the sound at another rate, from as little of the file as that takes. */
+/* Loads the part of the sound at another rate, decoding only what that needs. */
 static int load_resampled(struct st_audio *audio, struct stoker_error *err)
 {
     struct st_resampler *r;
@@ -145,9 +145,9 @@ int st_audio_load(struct st_audio *audio, struct stoker_error *err)
     return rc;
 }
 
-/* ---- what ops ask for ---------------------------------------------------------------------------- */
+/* ---- requests of ops ----------------------------------------------------------------------------- */
 
-/* Samples that are here already, at another rate. */
+/* Resamples samples that are already loaded. */
 static int resample_loaded(struct st_audio *audio, const struct st_resampler *r,
                            struct stoker_error *err)
 {
@@ -218,7 +218,7 @@ int st_audio_channels(struct st_audio *audio, uint32_t count, struct stoker_erro
     if (audio->channels != 1)
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "a sound of %u channels cannot become one of %u: take audio_mono, or leave it out",
+            "a sound of %u channels cannot be converted to %u: use audio_mono, or remove audio_channels",
             audio->channels, count);
     if (!audio->file) {
         float *out = st_audio_take(audio->work, audio->frames, count, err);

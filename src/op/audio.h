@@ -1,7 +1,7 @@
-/* audio.h - one sound on its way through a pipeline
+/* audio.h - a sound on its way through a pipeline
  *
- * What ops ask of a sound before its samples are needed (another rate, one channel, a part of it) is
- * only noted, so that no more is decoded and resampled than comes out.
+ * Until the samples are needed, ops only record what they want (another rate, one channel, a part), so
+ * that nothing is decoded or resampled unnecessarily.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,56 +12,56 @@
 #include "codec/audio.h"
 #include "op/resampler.h"
 
-/* What is known of every sound at some point of the pipeline. */
+/* What is known about every sound at some point of the pipeline. */
 struct st_audio_shape {
-    int32_t channels; /* -1: as the files have */
-    int32_t rate;     /* -1: as the files have */
-    int64_t frames;   /* of samples or of spectra; -1: differs from sample to sample */
-    int32_t bins;     /* of a spectrogram; 0: samples */
+    int32_t channels; /* -1: as in the files */
+    int32_t rate;     /* -1: as in the files */
+    int64_t frames;   /* of samples or of spectra; -1: varies by sample */
+    int32_t bins;     /* of a spectrogram; 0: the values are samples */
 };
 
-/* A worker's own; zeroed to begin. */
+/* Owned by one worker; initially zeroed. */
 struct st_audio_work {
     struct st_arena *arena;
-    uint64_t limit; /* values of one sound; 0: none */
+    uint64_t limit; /* on the values of one sound; 0: none */
     uint64_t decode_ns;
     struct st_resampler resampler[ST_RESAMPLERS];
-    uint32_t next_resampler; /* the one that goes when another is needed */
+    uint32_t next_resampler; /* the one to be replaced next */
 };
 void st_audio_work_free(struct st_audio_work *work);
 
 struct st_audio {
     struct st_audio_work *work;
-    struct st_audio_file *file; /* NULL: the samples are here */
+    struct st_audio_file *file; /* NULL: the samples are loaded */
     struct st_audio_header header;
-    uint64_t base, source; /* before loading: the frames of the file that are the sound, */
-    uint32_t rate;         /* the rate that it is to have, */
-    uint64_t first;        /* which part of it then, of `frames` */
-    bool mono;             /* and whether it is to be mixed down */
+    uint64_t base, source; /* before loading: the frames of the file that form the sound, */
+    uint32_t rate;         /* its target rate, */
+    uint64_t first;        /* start of the wanted part of `frames` at that rate, */
+    bool mono;             /* and whether to mix the channels */
     uint32_t channels;
     uint64_t frames;
     int32_t bins;
-    float *data; /* channel by channel, `stride` values apart; of a spectrogram [C][bins][frames] */
+    float *data; /* channel by channel, `stride` values apart; a spectrogram is [C][bins][frames] */
     uint64_t stride;
 };
 
 int st_audio_open(struct st_audio *audio, struct st_audio_work *work, struct st_bytes in,
                   struct stoker_error *err);
 void st_audio_close(struct st_audio *audio);
-/* The samples are there, and may be written. */
+/* Loads the samples; they may then be written to. */
 int st_audio_load(struct st_audio *audio, struct stoker_error *err);
 int st_audio_resample(struct st_audio *audio, uint32_t rate, struct stoker_error *err);
 int st_audio_mono(struct st_audio *audio, struct stoker_error *err);
-/* One channel becomes `count` alike, and any number one by their mean; others that differ are refused. */
+/* Copies one channel `count` times, or mixes any number into one; other conversions are refused. */
 int st_audio_channels(struct st_audio *audio, uint32_t count, struct stoker_error *err);
-/* Frames [first, first + frames), zeros behind the end. */
+/* Frames [first, first + frames), padded with zeros at the end. */
 int st_audio_part(struct st_audio *audio, uint64_t first, uint64_t frames, struct stoker_error *err);
-/* Values of one channel. */
+/* Number of values per channel. */
 static inline uint64_t st_audio_values(const struct st_audio *audio)
 {
     return audio->bins ? (uint64_t)audio->bins * audio->frames : audio->frames;
 }
-/* Memory for so many values, until the sample is done. NULL with a sentence. */
+/* Memory for count * each values, valid until the sample is done. NULL on failure, with a message. */
 float *st_audio_take(struct st_audio_work *work, uint64_t count, uint64_t each,
                      struct stoker_error *err);
 

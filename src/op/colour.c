@@ -1,4 +1,4 @@
-/* colour.c - brightness, contrast, saturation, hue and grey, with Pillow's bytes
+/* colour.c - brightness, contrast, saturation, hue and grey, with the same results as Pillow
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level)
     if (level >= ST_CPU_AVX2)
         return &st_colour_rows_avx2;
 #endif
-    (void)level; /* aarch64 has its vectors in plain C */
+    (void)level; /* on aarch64 the compiler vectorises the plain C version */
     return &st_colour_rows_c;
 }
 

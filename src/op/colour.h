@@ -1,7 +1,7 @@
-/* colour.h - brightness, contrast, saturation, hue and grey, with Pillow's bytes
+/* colour.h - brightness, contrast, saturation, hue and grey, with the same results as Pillow
  *
- * Where Pillow's own builds differ, x86-64 is followed on every machine: its aarch64 build fuses the
- * multiplication and addition of a blend, which moves a few values by one level.
+ * Where Pillow's builds differ, all machines follow x86-64: Pillow's aarch64 build fuses the
+ * multiplication and addition of a blend, which changes a few values by one level.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,24 +11,24 @@
 #include "base/cpu.h"
 #include "base/pixels.h"
 
-/* The inner loops over `count` pixels (`count` bytes for blend). One file, compiled for each kind of
- * CPU: all variants give the same bytes. */
+/* The inner loops over `count` pixels (`count` bytes for blend). One source file, compiled for each kind
+ * of CPU; all variants give the same bytes. */
 struct st_colour_rows {
-    /* Away from `level`, by `factor` (below 1: towards it). */
+    /* Moves values away from `level` by `factor` (below 1: towards it). */
     void (*blend)(uint8_t *row, size_t count, float level, float factor);
-    /* Each pixel away from its own grey. RGB. */
+    /* Moves each pixel away from its own grey value. RGB. */
     void (*saturate)(uint8_t *row, size_t count, float factor);
-    /* Turns the colour circle by shift / 256. RGB. */
+    /* Rotates the hue by shift / 256 of a full turn. RGB. */
     void (*hue)(uint8_t *row, size_t count, uint8_t shift);
-    /* The grey of RGB pixels, once, and three times in place. */
+    /* The grey values of RGB pixels; grey3 writes them to all three channels in place. */
     void (*grey)(uint8_t *to, const uint8_t *row, size_t count);
     void (*grey3)(uint8_t *row, size_t count);
     uint64_t (*grey_sum)(const uint8_t *row, size_t count);
 };
-/* The table for a level, or for the nearest one below it that this build has. */
+/* The table for a level, or for the next lower one in this build. */
 const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
 
-/* By how much of 256 a hue factor turns the colour circle. */
+/* The rotation for a hue factor, in 1/256 of a full turn. */
 static inline uint8_t st_hue_shift(float factor) { return (uint8_t)(int32_t)((double)factor * 255); }
 
 /* On whole images of 1 or 3 channels. */

@@ -1,6 +1,6 @@
-/* colour_rows.c - the inner loops of the colour ops, written so that a compiler makes vectors of them
+/* colour_rows.c - the inner loops of the colour ops, written for auto-vectorisation
  *
- * Compiled once for each kind of CPU; ST_COLOUR_ROWS names the table.
+ * Compiled once for each kind of CPU; ST_COLOUR_ROWS is the name of the table.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { CHUNK = 128 }; /* pixels taken apart into planes at a time */
+enum { CHUNK = 128 }; /* pixels split into planes at a time */
 
 struct planes {
     float r[CHUNK], g[CHUNK], b[CHUNK];
@@ -19,7 +19,7 @@ static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
     return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16;
 }
 
-/* Two rounded steps, then the fraction is cut off: Pillow's blend. */
+/* Pillow's blend: two rounded operations, then truncation. */
 static inline float blended(float from, float to, float factor)
 {
     const float mixed = from + factor * (to - from);
@@ -58,7 +58,7 @@ static void saturate(uint8_t *row, size_t count, float factor)
         const size_t n = count - done < CHUNK ? count - done : CHUNK;
         split(&p, row, n);
         for (size_t i = 0; i < n; i++) {
-            /* Below 2^24 floats are whole numbers: the same sum as luma(). */
+            /* Floats below 2^24 represent integers exactly, so this is the same sum as in luma(). */
             const float sum = 19595 * p.r[i] + 38470 * p.g[i] + 7471 * p.b[i] + 0x8000;
             const float grey = (float)((int32_t)sum >> 16);
             p.r[i] = blended(grey, p.r[i], factor);
@@ -78,7 +78,8 @@ enum { LANES = 8 };
 #else
 enum { LANES = 4 };
 #endif
-#define LEVEL (1.0f / 255) /* times it instead of by 255: the bytes are the same for all colours */
+#define LEVEL (1.0f / 255) /* multiplying by this instead of dividing by 255 gives the same bytes for all
+                              colours */
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
@@ -92,8 +93,8 @@ static inline vec least(vec a, vec b) { return either(a < b, a, b); }
 static inline vec most(vec a, vec b) { return either(a > b, a, b); }
 static inline vec whole(vec a) { return __builtin_convertvector(__builtin_convertvector(a, ivec), vec); }
 
-/* Hue, 0 to 255. The middle channel's place between the outer two is one rounded division; the sum, the
- * sixth and the turn into [0, 1) are each rounded once, as in Pillow. */
+/* Hue, 0 to 255. The middle channel's position between the other two takes one rounded division; the
+ * sum, the sixth and the reduction to [0, 1) are each rounded once, as in Pillow. */
 static inline vec hue_of(vec r, vec g, vec b, vec high, vec low, vec span)
 {
     const vec none = {0};
@@ -104,14 +105,15 @@ static inline vec hue_of(vec r, vec g, vec b, vec high, vec low, vec span)
     const vec in_b = either(g >= r, 3 + x, 5 - x);
     const vec sixth = either(r >= high, in_r, either(g >= high, in_g, in_b)) / 6;
     const vec turn = either(sixth < 0, sixth + 1, sixth);
-    /* The whole part of turn * 255 as if it were not rounded: where rounding took it up to the next
-     * number, turn * 256 less that number (both exact) is smaller than turn. */
+    /* The integer part of the exact product turn * 255: where rounding took the product up to the next
+     * integer, turn * 256 minus that integer (both exact) is less than turn. */
     const vec rounded = whole(turn * 255);
     const vec hue = either(turn * 256 - rounded < turn, rounded - 1, rounded);
     return either(span > 0, hue, none);
 }
 
-/* A channel falls from `high` by the share of its depth that the place on the colour circle asks for. */
+/* A channel: `high`, reduced by the fraction of its depth that the position on the colour circle
+ * requires. */
 static inline vec channel(vec high, vec depth, vec share)
 {
     const vec none = {0};
@@ -125,7 +127,7 @@ static inline void hue_turn(vec *red, vec *green, vec *blue, float shift)
     const vec high = most(most(r, g), b), low = least(least(r, g), b), span = high - low;
     const vec moved = hue_of(r, g, b, high, low, span) + shift;
     const vec depth = whole(span * 255 / either(high > 0, high, none + 1)) * LEVEL;
-    const vec place = either(moved > 255, moved - 256, moved) * 6; /* 255 for each of six sectors */
+    const vec place = either(moved > 255, moved - 256, moved) * 6; /* 255 per sector, six sectors */
     *red = channel(high, depth, least(place - 255, 1275 - place));
     *green = channel(high, depth, most(255 - place, place - 765));
     *blue = channel(high, depth, most(765 - place, place - 1275));
@@ -169,7 +171,7 @@ static void grey3(uint8_t *row, size_t count)
 static uint64_t grey_sum(const uint8_t *row, size_t count)
 {
     uint64_t total = 0;
-    while (count) { /* parts whose sum fits 32 bits */
+    while (count) { /* in parts whose sum fits into 32 bits */
         const size_t n = count < 1 << 20 ? count : 1 << 20;
         uint32_t sum = 0;
         for (size_t i = 0; i < n; i++)

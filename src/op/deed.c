@@ -1,4 +1,4 @@
-/* deed.c - what is done to an image's values once its size is settled, carried out
+/* pending.c - runs an image's pending ops
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,13 +32,13 @@ static float *half_kernel(int32_t taps, double sigma, struct st_arena *arena)
     return weight;
 }
 
-/* Inside, or as far inside as it lies outside. */
+/* Reflects an index at the ends of [0, count). */
 static int32_t reflected(int32_t i, int32_t count)
 {
     return i < 0 ? -i : i >= count ? 2 * (count - 1) - i : i;
 }
 
-/* One row, blurred downwards. */
+/* Blurs one row vertically. */
 static void blur_down(float *restrict out, const struct st_view *in, int32_t y, const float *weight,
                       int32_t half)
 {
@@ -55,7 +55,7 @@ static void blur_down(float *restrict out, const struct st_view *in, int32_t y, 
     }
 }
 
-/* And sideways: `row` is continued on both ends. */
+/* Blurs it horizontally: `row` is extended at both ends. */
 static void blur_across(uint8_t *restrict out, float *restrict sum, const float *restrict row,
                         ptrdiff_t count, int32_t channels, const float *weight, int32_t half)
 {
@@ -102,7 +102,7 @@ static int blur(const struct st_deed *deed, struct st_arena *arena, struct st_vi
     return STOKER_OK;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------- */
+/* ---- all ops ------------------------------------------------------------------------------------- */
 
 int st_deeds_run(const struct st_deed *deeds, uint32_t count, const struct st_colour_rows *rows,
                  struct st_arena *arena, struct st_view *pixels)

@@ -1,6 +1,6 @@
-/* down_x86.h - the vertical pass as both SSE2 and AVX2 have it
+/* down_x86.h - the vertical pass shared by SSE2 and AVX2
  *
- * A file that includes this defines the functions declared here.
+ * The including file defines the functions declared here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,10 @@
 
 ST_INLINE vector load(const void *from);
 ST_INLINE void save(void *to, vector v);
-/* Sums of low and high parts to whole numbers, not yet clipped. */
+/* Combines the sums of low and high parts into integers, not yet clipped. */
 ST_INLINE vector settle(vector low, vector high);
 
-/* As many bytes as a vector has. Unpacking leaves them out of order in a way that packing undoes. */
+/* One vector of bytes. Unpacking changes their order; packing restores it. */
 ST_INLINE void down_vector(uint8_t *out, const struct st_down_pair *pairs, int32_t count, size_t x)
 {
     const vector zero = V(set1_epi32)(0);

@@ -1,4 +1,4 @@
-/* erase.c - a box of a finished image is overwritten
+/* erase.c - overwrites a box of a finished image
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* erase.h - a box of a finished image that is overwritten, drawn apart from being written
+/* erase.h - overwriting a box of a finished image; the box is drawn separately
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What the finished image is like, for those who draw a box of it, and memory for their values. */
+/* Properties of the finished image, for ops that draw a box, and memory for the box's values. */
 struct st_erase_into {
     const struct st_finish_spec *spec;
     const struct st_finish *finish;
@@ -20,13 +20,13 @@ struct st_erase_into {
 
 struct st_erase {
     struct st_region box;
-    uint32_t bits[4];   /* of each channel; or: */
-    const void *values; /* not NULL: one for each channel, row and column, in this order, of the output's
+    uint32_t bits[4];   /* per channel; or: */
+    const void *values; /* not NULL: the values in the order channel, row, column, in the output's
                            type */
     uint64_t bytes;     /* of values */
 };
 
-/* One value of the output's type, whose size is `element`. */
+/* Writes one value of the output's type, which has `element` bytes. */
 static inline void st_put_bits(void *to, size_t element, uint32_t bits)
 {
     if (element == 4)

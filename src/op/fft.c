@@ -1,7 +1,7 @@
 /* fft.c - the Fourier transform of real signals, several at once
  *
- * Stockham's algorithm: every stage reads one array and writes another, so that the order comes out
- * right without a shuffle. A real signal of even size is transformed as a complex one of half the size.
+ * Stockham's algorithm: every stage reads one array and writes another, so that no bit-reversal
+ * permutation is needed. A real signal of even size is transformed as a complex one of half the size.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,8 @@
 
 typedef struct st_fft_value value;
 
-/* One stage of what is left: `rest` = radix * m values, `done` of which lie side by side. */
+/* One stage of the remaining transform: `rest` = radix * m values, in groups of `done` contiguous
+ * ones. */
 struct stage {
     const value *in;
     value *out;
@@ -68,7 +69,8 @@ static void stage4(const struct stage *st)
     }
 }
 
-/* One butterfly of an odd radix, and where it goes: value q and radix - q share all products. */
+/* One butterfly of an odd radix, written to its destination: values q and radix - q share all
+ * products. */
 static inline __attribute__((always_inline)) void
 butterfly(const struct stage *st, uint32_t radix, const float (*wave)[2], uint32_t j, uint32_t k)
 {
@@ -103,7 +105,7 @@ butterfly(const struct stage *st, uint32_t radix, const float (*wave)[2], uint32
     }
 }
 
-/* Inlined, so that the compiler unrolls the radices that it is told. */
+/* Inlined, so that the compiler unrolls it for constant radices. */
 static inline __attribute__((always_inline)) void run_odd(const struct stage *st, uint32_t radix,
                                                           uint32_t inner)
 {
@@ -127,7 +129,7 @@ static void stage_odd(const struct stage *st, uint32_t inner)
         run_odd(st, st->radix, inner);
 }
 
-/* Transforms a[inner], with b[inner] to work in; returns where the answer is. */
+/* Transforms a[inner], with b[inner] as work space; returns the array that holds the result. */
 static value *run_complex(const struct st_fft *fft, value *a, value *b)
 {
     struct stage st = {.wave = fft->wave, .m = fft->inner, .done = 1};
@@ -149,7 +151,7 @@ static value *run_complex(const struct st_fft *fft, value *a, value *b)
     return a;
 }
 
-/* The spectrum of the real signal whose even and odd values were the real and imaginary parts. */
+/* The spectrum of the real signal whose even and odd values were used as real and imaginary parts. */
 static void untangle(const struct st_fft *fft, const value *z, value *out)
 {
     const uint32_t half = fft->inner;
@@ -192,7 +194,7 @@ int st_fft_init(struct st_fft *fft, uint32_t size, struct stoker_error *err)
 {
     *fft = (struct st_fft){.size = size, .inner = size % 2 ? size : size / 2};
     if (size < 2 || size > ST_FFT_MAX)
-        return st_fail(err, STOKER_EINVAL, "a Fourier transform of size %u: sizes are 2 to %d", size,
+        return st_fail(err, STOKER_EINVAL, "n_fft=%u: the size of a Fourier transform must be 2 to %d", size,
                        ST_FFT_MAX);
     uint32_t rest = fft->inner;
     for (; rest % 4 == 0; rest /= 4)
@@ -202,9 +204,8 @@ int st_fft_init(struct st_fft *fft, uint32_t size, struct stoker_error *err)
             fft->radix[fft->stages++] = factor;
     if (rest != 1)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "a Fourier transform of size %u: its factor %u has primes above %d; take a size "
-                       "near it that "
-                       "is made of smaller ones, such as a power of 2",
+                       "n_fft=%u: its factor %u has prime factors above %d; use a nearby size with smaller prime "
+                       "factors, such as a power of 2",
                        size, rest, ST_FFT_FACTOR_MAX);
     fft->wave = waves(fft->inner, fft->inner);
     fft->twist = waves(fft->inner + 1, size);

@@ -1,7 +1,7 @@
 /* fft.h - the Fourier transform of real signals, several at once
  *
- * ST_FFT_LANES signals lie side by side: value k of all of them, then value k + 1. So every step of the
- * transform is a plain operation on vectors, whatever its radix.
+ * ST_FFT_LANES signals are interleaved: value k of all of them, then value k + 1. So every step of the
+ * transform is a plain vector operation, whatever its radix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,17 +20,17 @@ struct st_fft_value {
 
 struct st_fft {
     uint32_t size;  /* of the real signal */
-    uint32_t inner; /* of the complex transform: half of it where that is even */
+    uint32_t inner; /* size of the complex transform: half of `size` if that is even */
     uint32_t stages, radix[ST_FFT_STAGES_MAX];
     float *wave;  /* [inner] cos and -sin of 2 pi k / inner */
     float *twist; /* [inner + 1] the same of 2 pi k / size */
 };
 
-/* Sizes from 2 on whose prime factors are not above 31. */
+/* Sizes of at least 2 whose prime factors are at most 31. */
 int st_fft_init(struct st_fft *fft, uint32_t size, struct stoker_error *err);
 void st_fft_free(struct st_fft *fft); /* safe when zeroed */
 
-/* Values that `work` of st_fft_run has room for. */
+/* Size of the work space of st_fft_run, in values. */
 static inline uint64_t st_fft_work(const struct st_fft *fft) { return 2 * (uint64_t)fft->inner + 1; }
 /* in[size]; out[size / 2 + 1]. */
 void st_fft_run(const struct st_fft *fft, const st_fft_lanes *in, struct st_fft_value *work,

@@ -1,4 +1,4 @@
-/* finish.c - from bytes to the final type and layout: ToTensor, Normalize, the cast, NCHW or NHWC
+/* finish.c - converts bytes to the final type and layout: ToTensor, Normalize, the cast, NCHW or NHWC
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ static float bits_float(uint32_t bits)
     return value;
 }
 
-/* `value` >> `shift`, to the nearest, ties to even. */
+/* `value` >> `shift`, rounded to nearest, ties to even. */
 static uint32_t round_shift(uint32_t value, uint32_t shift)
 {
     const uint32_t half = (1u << (shift - 1)) - 1 + ((value >> shift) & 1);
@@ -32,9 +32,9 @@ static uint32_t half_bits(float value)
 {
     const uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000)
-        return sign | 0x7e00; /* not a number */
+        return sign | 0x7e00; /* NaN */
     if (rest >= 0x477ff000)
-        return sign | 0x7c00; /* rounds to 65536 or more: infinite */
+        return sign | 0x7c00; /* rounds to 65536 or more: infinity */
     if (rest >= 0x38800000)
         return sign | (round_shift(rest, 13) - (112u << 10));
     /* Subnormal: units of 2^-24. */
@@ -89,7 +89,7 @@ uint32_t st_finish_value(const struct st_finish_spec *spec, uint32_t first, enum
 
 /* ---- finding a formula ------------------------------------------------------------------------- */
 
-/* One value as the vector kernels compute it. */
+/* One value, computed as by the vector kernels. */
 static float formula_value(enum st_formula formula, const struct st_lanes *lanes, int32_t lane,
                            int32_t x)
 {
@@ -103,7 +103,7 @@ static float formula_value(enum st_formula formula, const struct st_lanes *lanes
     return fmaf(centred, lanes->high[lane], centred * lanes->low[lane]);
 }
 
-/* Whether every value of every channel comes out as the table has it. */
+/* Whether the formula gives the table's result for every value of every channel. */
 static bool formula_holds(const struct st_finish *f, enum st_formula formula)
 {
     for (int32_t c = 0; c < f->channels; c++) {
@@ -131,7 +131,7 @@ static void set_lanes(struct st_finish *f, const struct st_finish_spec *spec, en
         }
 }
 
-/* The cheapest formula that gives the table, if there is one. */
+/* Chooses the cheapest formula that reproduces the table, if there is one. */
 static void choose_formula(struct st_finish *f, const struct st_finish_spec *spec)
 {
     f->formula = ST_FORMULA_TABLE;
@@ -152,16 +152,16 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
                  struct stoker_error *err)
 {
     if (channels != 1 && channels != 3)
-        return st_fail(err, STOKER_EINVAL, "images of %d channels cannot be batched; use 1 or 3",
+        return st_fail(err, STOKER_EINVAL, "images of %d channels are not supported; use 1 or 3",
                        channels);
     if (dtype != STOKER_U8 && dtype != STOKER_F32 && dtype != STOKER_F16 && dtype != STOKER_BF16)
         return st_fail(err, STOKER_EINVAL,
-                       "images can be uint8, float32, float16 or bfloat16, not another type");
+                       "dtype of images must be uint8, float32, float16 or bfloat16");
     if (dtype == STOKER_U8 && spec->dtype != STOKER_U8)
         return st_fail(
             err, STOKER_EINVAL,
-            "uint8 batches were asked for, but the pipeline ends in floats: leave out to_tensor, "
-            "or ask for a float type");
+            "dtype is uint8, but the pipeline ends in floats: remove to_tensor, or choose a float "
+            "dtype");
     if (spec->steps > ST_NORMALIZE_MAX)
         return st_fail(err, STOKER_EINVAL, "more than %d normalize steps: merge some of them",
                        ST_NORMALIZE_MAX);
@@ -169,8 +169,8 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
         for (int32_t c = 0; c < channels; c++)
             if (rounded(spec->dtype, spec->step[i].std[c]) == 0)
                 return st_fail(err, STOKER_EINVAL,
-                               "normalize: std of channel %d is zero in the pipeline's "
-                               "type, which would divide by zero",
+                               "normalize: std of channel %d is 0 in the pipeline's type, which would divide by "
+                               "zero",
                                c);
     return STOKER_OK;
 }
@@ -196,9 +196,9 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
     return STOKER_OK;
 }
 
-/* ---- placing ----------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------- */
 
-/* `width` pixels to column `x` of row `y`. */
+/* Writes `width` pixels to column `x` of row `y`. */
 static void finish_part(const struct st_finish *f, const struct st_kernels *kernels, const uint8_t *row,
                         int32_t x, int32_t y, int32_t width, const struct st_place *place)
 {

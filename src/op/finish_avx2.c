@@ -20,8 +20,8 @@ void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t chan
         for (; x + 16 <= width; x += 16)
             _mm_storeu_si128((__m128i *)(out + width - x - 16), _mm_shuffle_epi8(load16(in + x), index));
     } else {
-        /* Five pixels, behind a byte that belongs to the pixel before them and is written again later:
-         * so one pixel at least must be left. */
+        /* Five pixels, preceded by one byte of the previous pixel, which is overwritten later: so at
+         * least one more pixel must follow. */
         const __m128i index = _mm_setr_epi8(-1, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2);
         for (; x + 5 < width; x += 5)
             _mm_storeu_si128((__m128i *)(out + (ptrdiff_t)(width - x - 5) * 3 - 1),
@@ -32,7 +32,7 @@ void st_mirror_avx2(uint8_t *out, const uint8_t *in, int32_t width, int32_t chan
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
 
-/* The formula's numbers for eight values. */
+/* The formula's constants for eight values. */
 struct numbers {
     __m256 add, high, low;
 };
@@ -50,7 +50,7 @@ ST_INLINE __m256 apply(__m256i x, struct numbers n, enum st_formula formula)
     return _mm256_fmadd_ps(centred, n.high, _mm256_mul_ps(centred, n.low));
 }
 
-/* The upper half of each float, to the nearest, ties to even. */
+/* The upper half of each float, rounded to nearest, ties to even. */
 ST_INLINE __m128i brain(__m256 v)
 {
     const __m256i bits = _mm256_castps_si256(v);
@@ -71,7 +71,7 @@ ST_INLINE void store(void *out, int32_t at, __m256 v, enum stoker_dtype dtype)
         _mm_storeu_si128((__m128i *)((uint16_t *)out + at), brain(v));
 }
 
-/* 16 bytes to 16 values, from value `at` on, with numbers of their own for either half. */
+/* Converts 16 bytes to 16 values, starting at value `at`, with separate constants for each half. */
 ST_INLINE void convert16(void *out, int32_t at, __m128i bytes, struct numbers n0, struct numbers n1,
                       enum st_formula formula, enum stoker_dtype dtype)
 {
@@ -101,7 +101,7 @@ ST_INLINE void split48(const uint8_t *in, __m128i rgb[3])
 #undef CHANNEL
 }
 
-/* BLOCK pixels from pixel `x` on. */
+/* Converts BLOCK pixels, starting at pixel `x`. */
 ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t plane, const uint8_t *in,
                              int32_t x, const struct numbers n[3], enum st_formula formula,
                              enum stoker_dtype dtype)
@@ -120,12 +120,12 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
     }
 }
 
-/* Rows that are no whole number of blocks do the last pixels with a block that overlaps. */
+/* If the width is not a multiple of BLOCK, the last pixels are done by an overlapping block. */
 ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
                        int32_t width, enum st_formula formula, enum stoker_dtype dtype)
 {
     struct numbers n[3];
-    for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
+    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
         const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
         const int lane = f->layout == STOKER_NCHW ? 0 : i * 8;
         n[i] = (struct numbers){_mm256_loadu_ps(lanes->add + lane), _mm256_loadu_ps(lanes->high + lane),
@@ -138,7 +138,7 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
         convert_block(f, out, plane, in, width - BLOCK, n, formula, dtype);
 }
 
-/* Three channels of bytes, each to its plane. */
+/* Splits bytes of three channels into planes. */
 static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
 {
     for (int32_t x = 0; x < width; x += BLOCK) {

@@ -15,8 +15,8 @@ ST_INLINE __mmask64 bits64(int32_t count)
 }
 ST_INLINE __mmask16 bits16(int32_t count) { return (__mmask16)bits64(count < 16 ? count : 16); }
 
-/* For byte shuffles: the bytes from `first` on that follow each other by `step`, each in a lane of four,
- * of one or of three bytes. Constants, in the end. */
+/* Indices for byte shuffles: groups of `each` bytes, starting at `first` and `step` bytes apart. They
+ * fold to constants. */
 #define STEP(i, first, step, each) (char)((first) + (i) / (each) * (step) + (i) % (each))
 #define STEP4(i, ...)                                                                                   \
     STEP((i) + 3, __VA_ARGS__), STEP((i) + 2, __VA_ARGS__), STEP((i) + 1, __VA_ARGS__),                 \
@@ -30,7 +30,7 @@ ST_INLINE __mmask16 bits16(int32_t count) { return (__mmask16)bits64(count < 16 
 
 void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels)
 {
-    const int32_t block = 64 / channels; /* pixels in a vector: 64, or 21 */
+    const int32_t block = 64 / channels; /* pixels per vector: 64 or 21 */
     const __mmask64 mask = bits64(block * channels);
     const __m512i index = channels == 1 ? STEPPING(63, -1, 1) : STEPPING(60, -3, 3);
     int32_t x = 0;
@@ -43,7 +43,7 @@ void st_mirror_avx512(uint8_t *out, const uint8_t *in, int32_t width, int32_t ch
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
 
-/* The formula's numbers for sixteen values. */
+/* The formula's constants for sixteen values. */
 struct numbers {
     __m512 add, high, low;
 };
@@ -61,7 +61,7 @@ ST_INLINE __m512 apply(__m512i x, struct numbers n, enum st_formula formula)
     return _mm512_fmadd_ps(centred, n.high, _mm512_mul_ps(centred, n.low));
 }
 
-/* The upper half of each float, to the nearest, ties to even. */
+/* The upper half of each float, rounded to nearest, ties to even. */
 ST_INLINE __m256i brain(__m512 v)
 {
     const __m512i bits = _mm512_castps_si512(v);
@@ -81,7 +81,7 @@ ST_INLINE void store(void *out, int32_t at, __mmask16 mask, __m512 v, enum stoke
         _mm256_mask_storeu_epi16((uint16_t *)out + at, mask, brain(v));
 }
 
-/* `left` of 3 * BLOCK values of a row, their numbers taking turns. */
+/* Converts `left` of 3 * BLOCK values of a row, with the three sets of constants in turn. */
 ST_INLINE void convert_turns(void *out, const uint8_t *in, int32_t x, int32_t left,
                              const struct numbers n[3], enum st_formula formula, enum stoker_dtype dtype)
 {
@@ -103,12 +103,12 @@ ST_INLINE void convert_row(void *out, const uint8_t *in, int32_t values, const s
         convert_turns(out, in, x, values - x, n, formula, dtype);
 }
 
-/* `left` of BLOCK pixels, every channel to its plane. */
+/* Converts `left` of BLOCK pixels, each channel to its plane. */
 ST_INLINE void convert_pixels(uint8_t *out, size_t plane, const uint8_t *in, int32_t x, int32_t left,
                               const struct numbers n[3], enum st_formula formula,
                               enum stoker_dtype dtype)
 {
-    const __mmask64 lowest = 0x1111111111111111; /* byte of each lane */
+    const __mmask64 lowest = 0x1111111111111111; /* the lowest byte of each lane */
     const __m512i index[3] = {STEPPING(0, 3, 4), STEPPING(1, 3, 4), STEPPING(2, 3, 4)};
     const __m512i bytes = _mm512_maskz_loadu_epi8(bits64(left * 3), in + (ptrdiff_t)x * 3);
     for (int32_t c = 0; c < 3; c++) {
@@ -132,7 +132,7 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
                        int32_t width, enum st_formula formula, enum stoker_dtype dtype)
 {
     struct numbers n[3];
-    for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
+    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
         const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
         const int lane = f->layout == STOKER_NCHW ? 0 : i * BLOCK;
         n[i] = (struct numbers){_mm512_loadu_ps(lanes->add + lane), _mm512_loadu_ps(lanes->high + lane),
@@ -144,7 +144,7 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
         convert_row(out, in, width * f->channels, n, formula, dtype);
 }
 
-/* Three channels of bytes, each to its plane, 21 pixels at a time. */
+/* Splits bytes of three channels into planes, 21 pixels at a time. */
 static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
 {
     enum { PIXELS = 64 / 3 };

@@ -35,7 +35,7 @@ void st_mirror_neon(uint8_t *out, const uint8_t *in, int32_t width, int32_t chan
 
 /* ---- bytes to floats --------------------------------------------------------------------------- */
 
-/* The formula's numbers for four values. */
+/* The formula's constants for four values. */
 struct numbers {
     float32x4_t add, high, low;
 };
@@ -52,7 +52,7 @@ ST_INLINE float32x4_t apply(uint32x4_t x, struct numbers n, enum st_formula form
     return vfmaq_f32(vmulq_f32(centred, n.low), centred, n.high);
 }
 
-/* The upper half of each float, to the nearest, ties to even. */
+/* The upper half of each float, rounded to nearest, ties to even. */
 ST_INLINE uint16x4_t brain(float32x4_t v)
 {
     const uint32x4_t bits = vreinterpretq_u32_f32(v);
@@ -70,7 +70,8 @@ ST_INLINE void store(void *out, int32_t at, float32x4_t v, enum stoker_dtype dty
         vst1_u16((uint16_t *)out + at, brain(v));
 }
 
-/* 16 bytes to 16 values, from value `at` on. The numbers change from vector to vector by `turn`. */
+/* Converts 16 bytes to 16 values, starting at value `at`. The constants advance by `turn` from vector to
+ * vector. */
 ST_INLINE void convert16(void *out, int32_t at, uint8x16_t bytes, const struct numbers n[3],
                          int32_t first, int32_t turn, enum st_formula formula, enum stoker_dtype dtype)
 {
@@ -80,7 +81,7 @@ ST_INLINE void convert16(void *out, int32_t at, uint8x16_t bytes, const struct n
     }
 }
 
-/* BLOCK pixels from pixel `x` on. */
+/* Converts BLOCK pixels, starting at pixel `x`. */
 ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t plane, const uint8_t *in,
                              int32_t x, const struct numbers n[3], enum st_formula formula,
                              enum stoker_dtype dtype)
@@ -98,12 +99,12 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
     }
 }
 
-/* Rows that are no whole number of blocks do the last pixels with a block that overlaps. */
+/* If the width is not a multiple of BLOCK, the last pixels are done by an overlapping block. */
 ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
                        int32_t width, enum st_formula formula, enum stoker_dtype dtype)
 {
     struct numbers n[3];
-    for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
+    for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
         const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
         const int lane = f->layout == STOKER_NCHW ? 0 : i * 4;
         n[i] = (struct numbers){vld1q_f32(lanes->add + lane), vld1q_f32(lanes->high + lane),
@@ -116,7 +117,7 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
         convert_block(f, out, plane, in, width - BLOCK, n, formula, dtype);
 }
 
-/* Three channels of bytes, each to its plane. */
+/* Splits bytes of three channels into planes. */
 static void split(uint8_t *out, size_t plane, const uint8_t *in, int32_t width)
 {
     for (int32_t x = 0; x < width; x += BLOCK) {

@@ -1,4 +1,4 @@
-/* image.c - an image that is not made until someone needs its pixels
+/* image.c - a lazy image: its pixels are not made until they are needed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ void st_work_equip(struct st_work *work)
     work->jpeg = st_jpeg_kernels_for(level);
 }
 
-/* The size of the encoded image as turned. */
+/* The size of the encoded image after its turn. */
 static void turned_size(const struct st_image *image, uint32_t *width, uint32_t *height)
 {
     *width = image->turn.transpose ? image->header.height : image->header.width;
@@ -41,7 +41,7 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
         return rc;
     const struct st_header *header = &image->header;
     if (!header->width || !header->height || header->width > INT32_MAX || header->height > INT32_MAX)
-        return st_fail(err, STOKER_EUNSUPPORTED, "an image of %u x %u pixels cannot be used",
+        return st_fail(err, STOKER_EUNSUPPORTED, "images of %u x %u pixels are not supported",
                        header->width, header->height);
     if (exif_rotate)
         image->turn = st_turn_upright(header->orientation);
@@ -55,8 +55,8 @@ void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view 
         (struct st_image){.work = work, .pixels = pixels, .crop = whole(pixels.width, pixels.height)};
 }
 
-/* One byte a pixel to three. Kernels read and write whole vectors, and behind the pixels may be the end of a
- * mapped file. */
+/* Expands grey to RGB. Kernels read and write whole vectors, and the pixels may be followed by the end
+ * of a mapped file. */
 static void spread_grey(const struct st_work *work, uint8_t *rgb, const uint8_t *grey, int32_t pixels)
 {
     const int32_t vectors = work->jpeg ? pixels & -64 : 0;
@@ -76,7 +76,7 @@ int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes b
         channels > 4 || !st_mul((uint64_t)width, (uint64_t)height, &pixels) ||
         !st_mul(pixels, (uint64_t)channels, &size) || size != bytes.size)
         return st_fail(err, STOKER_ECORRUPT,
-                       "%zu bytes are no image of %lld x %lld pixels of %lld channels", bytes.size,
+                       "%zu bytes are not an image of %lld x %lld pixels with %lld channels", bytes.size,
                        (long long)width, (long long)height, (long long)channels);
     if (limit && pixels > limit)
         return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds the limit of %llu pixels",
@@ -149,7 +149,7 @@ static struct st_region stored_crop(const struct st_image *image, uint32_t scale
                               (r.y + r.height + scale - 1) / scale - y};
 }
 
-/* Where the crop's edges lie in that part, as turned: between the reduced pixels, as a rule. */
+/* Where the crop's edges lie in that part, after the turn: usually between the reduced pixels. */
 static struct st_span stored_span(uint32_t at, uint32_t length, uint32_t scale, uint32_t stored_at,
                                   uint32_t stored_length, bool backwards)
 {
@@ -172,7 +172,8 @@ static void stored_spans(const struct st_image *image, uint32_t scale, struct st
     job->span_y = turn.transpose ? x : y;
 }
 
-/* About what scratch memory the image takes: to decode the region, turn it, resize it and change its colours. */
+/* An estimate of the scratch memory for decoding the region, turning it, resizing it and changing its
+ * colours. */
 static uint64_t decode_bytes(const struct st_image *image, const struct st_region *region)
 {
     const double pixels = 3.0 * region->width * region->height;
@@ -182,7 +183,7 @@ static uint64_t decode_bytes(const struct st_image *image, const struct st_regio
     return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-/* Decodes `part` of the crop, whose place in the file's image is `stored`. */
+/* Decodes `part` of the crop; `stored` is its region in the file's image. */
 static int decode(const struct st_image *image, struct st_region part, struct st_region stored,
                   uint32_t scale, struct st_view *out, struct stoker_error *err)
 {
@@ -221,7 +222,7 @@ static int crop_pixels(const struct st_image *image, struct st_region part, stru
     return STOKER_OK;
 }
 
-/* The largest reduction that still leaves at least one pixel for each one of the output. */
+/* The largest reduction that leaves at least one input pixel per output pixel. */
 static uint32_t reduction(const struct st_image *image)
 {
     if (!image->encoded || !image->work->fast)
@@ -234,7 +235,7 @@ static uint32_t reduction(const struct st_image *image)
     return 1;
 }
 
-/* Settles the resize, and makes the pixels it starts from. */
+/* Sets up the resize and makes its input pixels. */
 static int resize_input(const struct st_image *image, struct st_resize *job, struct st_view *pixels,
                         struct stoker_error *err)
 {
@@ -249,7 +250,7 @@ static int resize_input(const struct st_image *image, struct st_resize *job, str
     return decode(image, st_resize_needs(job), stored, scale, pixels, err);
 }
 
-/* The crop and the resize are carried out; the image is then its pixels. */
+/* Performs the crop and the resize; then the image consists of pixels. */
 static int settle_size(struct st_image *image, struct stoker_error *err)
 {
     struct st_work *work = image->work;
@@ -275,7 +276,7 @@ static int settle_size(struct st_image *image, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* Replaces the made pixels by a copy, turned as given. */
+/* Replaces the pixels by a turned copy. */
 static int copy_turned(struct st_image *image, struct st_turn turn, struct stoker_error *err)
 {
     const struct st_view pixels = image->pixels;
@@ -285,7 +286,7 @@ static int copy_turned(struct st_image *image, struct st_turn turn, struct stoke
     return STOKER_OK;
 }
 
-/* All but mirroring and flipping is carried out. */
+/* Does everything except mirroring and flipping. */
 static int make(struct st_image *image, struct stoker_error *err)
 {
     struct st_work *work = image->work;
@@ -360,8 +361,8 @@ int st_image_crop(struct st_image *image, struct st_region region, struct stoker
     return STOKER_OK;
 }
 
-/* A resize of a mirrored image is not the mirrored resize: rounding has a left and a right. So what was
- * noted is carried out first; for an encoded image on decoding. */
+/* Resizing a mirrored image does not give the mirrored resize, because rounding is not symmetric. So a
+ * recorded mirror or flip is performed first; for an encoded image, on decoding. */
 static int settle_turn(struct st_image *image, struct stoker_error *err)
 {
     if (!image->encoded) {
@@ -382,12 +383,12 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
                     struct stoker_error *err)
 {
     if (width <= 0 || height <= 0)
-        return st_fail(err, STOKER_EINVAL, "a resize of %d x %d to %d x %d pixels leaves nothing",
+        return st_fail(err, STOKER_EINVAL, "cannot resize %d x %d to %d x %d pixels",
                        st_image_width(image), st_image_height(image), width, height);
     const uint64_t limit = image->work->decoder.pixel_limit;
     if (limit && (uint64_t)width * (uint64_t)height > limit)
         return st_fail(
-            err, STOKER_ELIMIT, "a resize of %d x %d to %d x %d exceeds the limit of %llu pixels",
+            err, STOKER_ELIMIT, "resizing %d x %d to %d x %d exceeds pixel_limit (%llu pixels)",
             st_image_width(image), st_image_height(image), width, height, (unsigned long long)limit);
     if (width == st_image_width(image) && height == st_image_height(image))
         return STOKER_OK;
@@ -437,7 +438,7 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
 {
     struct st_work *work = image->work;
     if (st_image_channels(image) != finish->channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channels where %d were planned",
+        return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
                        st_image_channels(image), finish->channels);
     struct st_view pixels;
     int rc = image->deed_count ? make(image, err) : STOKER_OK;

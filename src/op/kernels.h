@@ -1,10 +1,10 @@
 /* kernels.h - the inner loops, one table for each kind of CPU
  *
  * The C version is complete and is the specification; every other variant gives the same bytes, and
- * tests/op/test_kernels compares them over all small widths with guard bytes around the output.
+ * tests/op/test_kernels compares them over all small widths, with guard bytes around the output.
  *
- * Kernels may read up to 64 bytes behind the end of an input row, never before its beginning; they write
- * nothing but their output.
+ * Kernels may read up to 64 bytes past the end of an input row, but not before its start; they write
+ * only their output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,38 +19,39 @@
 
 struct st_finish;
 
-/* Weights are fixed point with this many bits behind the point. The sum of weight * byte fits into 32
- * bits, so parts of it may wrap around on the way. */
+/* Weights are fixed point with this many fractional bits. The sum of weight * byte fits into 32 bits, so
+ * partial sums may wrap. */
 enum { ST_WEIGHT_BITS = 22 };
 
-/* Along one side of an image: which input pixels make an output pixel, and how much each counts. */
+/* Along one axis of an image: the input pixels that contribute to each output pixel, and their
+ * weights. */
 struct st_taps {
     int32_t count;         /* output pixels */
-    int32_t width;         /* taps of each of them; weights that are not needed are 0 */
+    int32_t width;         /* taps per output pixel; unused weights are 0 */
     const int32_t *first;  /* [count]; first + width stays within the input */
     const int32_t *weight; /* [count][width] */
 };
 
 struct st_kernels {
     const char *name;
-    /* Horizontal pass over rows of interleaved pixels (1 or 3 channels). The taps are first brought into
-     * the order that suits the loop, in `across_size` bytes of memory, aligned to a cache line; the taps
-     * themselves must stay where they are. */
+    /* Horizontal pass over rows of interleaved pixels (1 or 3 channels). The taps are first rearranged
+     * to suit the loop, in `across_size` bytes of memory, aligned to a cache line; the taps themselves
+     * must stay valid. */
     uint64_t (*across_size)(const struct st_taps *taps, int32_t channels);
     void (*across_plan)(void *plan, const struct st_taps *taps, int32_t channels);
     void (*across)(const void *plan, uint8_t *const *out, const uint8_t *const *in, int32_t rows);
-    /* Vertical pass: one row of `bytes` bytes out of `taps` rows. */
+    /* Vertical pass: one row of `bytes` bytes from `taps` rows. */
     void (*down)(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
                  size_t bytes);
-    /* The pixels of a row in opposite order. */
+    /* Reverses the pixels of a row. */
     void (*mirror)(uint8_t *out, const uint8_t *in, int32_t width, int32_t channels);
-    /* A row of interleaved pixels in its final type and layout; `plane` is the number of bytes from one
-     * channel's plane to the next (NCHW). */
+    /* Converts a row of interleaved pixels to the final type and layout; `plane` is the distance in
+     * bytes between the planes of two channels (NCHW). */
     void (*finish)(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
                    int32_t width);
 };
 
-/* The table for a level, or for the nearest one below it that this build has. */
+/* The table for a level, or for the next lower one in this build. */
 const struct st_kernels *st_kernels_for(enum st_cpu_level level);
 
 #endif

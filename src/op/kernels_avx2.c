@@ -1,4 +1,4 @@
-/* kernels_avx2.c - resampling with AVX2; kernels_x86.h says how
+/* kernels_avx2.c - resampling with AVX2; see kernels_x86.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ ST_INLINE __m256i settle(__m256i low, __m256i high)
 
 /* ---- horizontal, few taps ---------------------------------------------------------------------- */
 
-/* Four rows of one unit, eight bytes each, the rows one after the other. */
+/* One unit of four rows, eight bytes each, row after row. */
 ST_INLINE __m256i unit_rows(const struct st_unit *unit, const uint8_t *const *in, int32_t pairs,
                          int32_t channels)
 {
@@ -92,7 +92,7 @@ static void across(const void *memory, uint8_t *const *out, const uint8_t *const
 
 ST_INLINE uint8_t clip(int32_t value) { return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value); }
 
-/* The two halves of both sums brought together; what remains are four lanes. */
+/* Adds the halves of both sums; four lanes remain. */
 ST_INLINE __m128i wide_settle(__m256i low, __m256i high)
 {
     const __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, ST_LOW_BITS));
@@ -118,7 +118,7 @@ static void wide_row1(const struct st_pairs *plan, uint8_t *out, const uint8_t *
     }
 }
 
-/* Two weights of 32 bits, the first in all lanes of the lower half, the second in the upper. */
+/* Two 32-bit weights: the first in all lanes of the lower half, the second in the upper. */
 ST_INLINE __m256i both_pairs(const int32_t *weight)
 {
     int64_t two;
@@ -129,7 +129,7 @@ ST_INLINE __m256i both_pairs(const int32_t *weight)
 
 static void wide_row3(const struct st_pairs *plan, uint8_t *out, const uint8_t *in)
 {
-    /* Of 16 bytes, the lower half takes pixels 0 and 1, the upper 2 and 3: red, green, blue, nothing. */
+    /* Of 16 bytes, the lower half takes pixels 0 and 1, the upper 2 and 3: red, green, blue, unused. */
     const __m256i index = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
                                            6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
     const int32_t *weight = (const int32_t *)plan->data;

@@ -1,4 +1,4 @@
-/* kernels_avx512.c - resampling with AVX-512 (VBMI, VNNI); kernels_x86.h says how
+/* kernels_avx512.c - resampling with AVX-512 (VBMI, VNNI); see kernels_x86.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,15 +19,15 @@ static void across_plan(void *plan, const struct st_taps *taps, int32_t channels
     st_pairs_plan(plan, taps, channels, cut);
 }
 
-/* Sums of low and high parts to whole numbers, not yet clipped. */
+/* Combines the sums of low and high parts into integers, not yet clipped. */
 ST_INLINE __m512i settle(__m512i low, __m512i high)
 {
     return _mm512_srai_epi32(_mm512_add_epi32(low, _mm512_slli_epi32(high, ST_LOW_BITS)),
                              ST_WEIGHT_BITS);
 }
 
-/* Four rows of one unit, sixteen bytes each, the rows one after the other. The byte shuffle knows no
- * index that gives zero, so the odd bytes are masked. */
+/* One unit of four rows, sixteen bytes each, row after row. The byte shuffle has no index that gives
+ * zero, so the odd bytes are masked. */
 ST_INLINE __m512i unit_rows(const struct st_unit *unit, const uint8_t *const *in, int32_t pairs,
                             int32_t channels)
 {
@@ -56,7 +56,7 @@ ST_INLINE __m512i unit_rows(const struct st_unit *unit, const uint8_t *const *in
         _mm512_packus_epi16(words01, words23));
 }
 
-/* The first bytes of each of the four rows, as `mask` says. */
+/* Stores the bytes selected by `mask` of each of the four rows. */
 ST_INLINE void store_rows(uint8_t *const *out, int32_t at, __mmask16 mask, __m512i rows)
 {
     _mm_mask_storeu_epi8(out[0] + at, mask, _mm512_castsi512_si128(rows));
@@ -94,7 +94,7 @@ static void across(const void *memory, uint8_t *const *out, const uint8_t *const
 
 /* ---- vertical ---------------------------------------------------------------------------------- */
 
-/* The bytes of `mask` from `x` on. Unpacking leaves them out of order in a way that packing undoes. */
+/* The bytes selected by `mask`, from `x` on. Unpacking changes their order; packing restores it. */
 ST_INLINE __m512i down64(const struct st_down_pair *pairs, int32_t count, size_t x, __mmask64 mask)
 {
     const __m512i zero = _mm512_setzero_si512();

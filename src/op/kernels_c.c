@@ -8,7 +8,7 @@
 
 enum { HALF = 1 << (ST_WEIGHT_BITS - 1) };
 
-/* Sums wrap, so they are kept unsigned. */
+/* Sums may wrap, so they are unsigned. */
 static inline uint8_t settle(uint32_t sum)
 {
     const int32_t value = (int32_t)sum >> ST_WEIGHT_BITS;
@@ -82,7 +82,7 @@ static void across(const void *memory, uint8_t *const *out, const uint8_t *const
 
 /* ---- vertical ---------------------------------------------------------------------------------- */
 
-/* By strips, so that the sums of one strip stay in registers or at least close by. */
+/* In strips, so that the sums of a strip stay in registers or the nearest cache. */
 void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
                size_t bytes)
 {
@@ -115,7 +115,7 @@ void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t widt
 
 /* ---- finish ------------------------------------------------------------------------------------ */
 
-/* Every `step`-th byte from `in` on, looked up. */
+/* Looks up every `step`-th byte from `in` on. */
 static void look_up(const struct st_finish *f, const uint32_t *lut, void *out, int32_t out_step,
                     const uint8_t *in, int32_t width)
 {

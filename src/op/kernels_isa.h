@@ -1,4 +1,4 @@
-/* kernels_isa.h - what the kernel files of one build know of each other
+/* kernels_isa.h - declarations shared by the kernel files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 extern const struct st_kernels st_kernels_c, st_kernels_neon, st_kernels_sse2, st_kernels_avx2,
     st_kernels_avx512;
 
-/* Vector variants hand over what they do not treat: very many taps, types and formulas of their own. */
+/* Fallbacks for what the vector variants do not handle: very many taps, some types and formulas. */
 void st_down_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weight, int32_t taps,
                size_t bytes);
 void st_mirror_c(uint8_t *restrict out, const uint8_t *restrict in, int32_t width, int32_t channels);
@@ -29,7 +29,7 @@ void st_finish_avx512(const struct st_finish *finish, void *out, size_t plane, c
 
 #define ST_INLINE static inline __attribute__((always_inline))
 
-/* Conversion of a row by a formula. Both last arguments are constants where it is inlined. */
+/* Converts a row by a formula. The last two arguments are constants where it is inlined. */
 typedef void st_convert_fn(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
                            int32_t width, enum st_formula formula, enum stoker_dtype dtype);
 
@@ -44,11 +44,11 @@ ST_INLINE void st_convert_type(st_convert_fn *convert, const struct st_finish *f
         convert(f, out, plane, in, width, formula, STOKER_BF16);
 }
 
-/* Three channels of bytes, each to its plane. */
+/* Splits bytes of three channels into planes. */
 typedef void st_split_fn(uint8_t *out, size_t plane, const uint8_t *in, int32_t width);
 
-/* Makes a variant of `convert` for every formula and type, and takes the one that is wanted; rows
- * shorter than `least` pixels are not for vectors. */
+/* Instantiates `convert` for every formula and type, and calls the right one; rows shorter than `least`
+ * pixels are not vectorised. */
 ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_t least,
                               const struct st_finish *f, void *out, size_t plane, const uint8_t *in,
                               int32_t width)
@@ -67,12 +67,13 @@ ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_
         st_finish_c(f, out, plane, in, width);
 }
 
-/* The horizontal kernels do four rows at a time; `channels` is a constant where it is inlined. */
+/* The horizontal kernels process four rows at a time; `channels` is a constant where it is inlined. */
 enum { ST_ROWS = 4 };
 typedef void st_four_rows_fn(const void *plan, uint8_t *const *out, const uint8_t *const *in,
                              int32_t channels);
 
-/* All rows by fours. Where rows are missing the last one is done again. */
+/* Processes all rows in groups of four. If the last group is incomplete, its last row is processed
+ * repeatedly. */
 ST_INLINE void st_by_four_rows(st_four_rows_fn *four, const void *plan, int32_t channels,
                                uint8_t *const *out, const uint8_t *const *in, int32_t rows)
 {

@@ -1,11 +1,11 @@
-/* kernels_neon.c - resampling with NEON, as every aarch64 CPU has it
+/* kernels_neon.c - resampling with NEON, which every aarch64 CPU has
  *
- * Horizontal pass, few taps: eight neighbouring values at a time. For every four of them (two pixels of
- * three channels) one table look-up brings the bytes of a tap from 16 loaded bytes into 32-bit lanes, to
- * be multiplied there; the next tap is the same look-up one pixel on. Four rows share the weights.
- * Many taps: one output pixel at a time, eight taps in a vector.
+ * Horizontal pass, few taps: eight adjacent values at a time. For each group of four (two pixels of
+ * three channels), one table look-up moves the bytes of a tap from 16 loaded bytes into 32-bit lanes,
+ * where they are multiplied; the next tap is the same look-up one pixel further on. Four rows share the
+ * weights. Many taps: one output pixel at a time, eight taps per vector.
  *
- * Sums are kept without the half that rounds: the last shift rounds by itself.
+ * Sums do not include the rounding term, because the final shift rounds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum { ROWS = ST_ROWS, UNIT = 8, WIDE = 8 };
 
-/* Eight output values; the weights of their taps follow, eight for each. */
+/* Eight output values, followed by the weights of their taps, eight per tap. */
 struct unit {
     uint8_t index[2][16];
     int32_t start[2];
@@ -27,7 +27,7 @@ struct plan {
     int32_t channels, values, units, taps;
     bool wide;
     const int32_t *first; /* wide */
-    _Alignas(64) uint8_t data[]; /* units, or wide: WIDE-fold weights */
+    _Alignas(64) uint8_t data[]; /* units; or, if wide, weights padded to multiples of WIDE */
 };
 
 static inline int32_t wide_taps(const struct st_taps *taps) { return (taps->width + WIDE - 1) & -WIDE; }
@@ -42,8 +42,8 @@ static uint64_t across_size(const struct st_taps *taps, int32_t channels)
     return sizeof(struct plan) + (narrow > wide ? narrow : wide);
 }
 
-/* The look-ups and weights of one unit, whose values begin at `start` and count by `weight`. False when
- * four values lie too far apart for one look-up. */
+/* The look-ups and weights of one unit whose values start at `start` and have the weights `weight`.
+ * False if four values are too far apart for one look-up. */
 static bool plan_unit(struct unit *unit, const int32_t start[UNIT], const int32_t *const weight[UNIT],
                       int32_t taps)
 {
@@ -116,7 +116,7 @@ static inline int32x4_t tap(int32x4_t sum, const uint8_t *from, uint8x16_t index
     return vmlaq_s32(sum, vreinterpretq_s32_u8(lanes), weight);
 }
 
-/* Four rows of one unit; `taps` and `channels` are constants where it is inlined. */
+/* One unit of four rows; `taps` and `channels` are constants where it is inlined. */
 ST_INLINE void unit_rows(const struct unit *unit, const uint8_t *const *in,
                                                             int32_t taps, int32_t channels,
                                                             uint8x8_t out[ROWS])
@@ -239,7 +239,7 @@ static void across(const void *memory, uint8_t *const *out, const uint8_t *const
 
 /* ---- vertical ---------------------------------------------------------------------------------- */
 
-/* A weight as high * 65536 + low. High parts need no more than the upper 16 bits of a sum. */
+/* A weight as high * 65536 + low. High parts need only the upper 16 bits of a sum. */
 struct split {
     int16_t low, high;
 };
@@ -250,7 +250,7 @@ static inline struct split split_weight(int32_t weight)
     return (struct split){(int16_t)(weight - high * 65536), (int16_t)high};
 }
 
-/* The upper halves of sums of difference * weight, eight of them. */
+/* The upper halves of eight sums of difference * weight. */
 ST_INLINE int16x8_t differ(int16x8_t a, struct split wa, int16x8_t b, struct split wb, bool both)
 {
     int32x4_t first = vmull_n_s16(vget_low_s16(a), wa.low);
@@ -266,8 +266,8 @@ ST_INLINE int16x8_t differ(int16x8_t a, struct split wa, int16x8_t b, struct spl
 
 ST_INLINE int16x8_t minus(uint8x8_t a, uint8x8_t b) { return vreinterpretq_s16_u16(vsubl_u8(a, b)); }
 
-/* Two or three taps whose weights sum to 1: the middle row, and what the others differ from it. One
- * multiplication less for every byte. */
+/* Two or three taps whose weights sum to 1: the middle row plus weighted differences of the others from
+ * it. This saves one multiplication per byte. */
 ST_INLINE uint8x16_t blend16(const uint8_t *const *rows, struct split w0, struct split w2, bool both,
                              size_t x)
 {

@@ -1,4 +1,4 @@
-/* kernels_neon.h - what both files of NEON kernels use
+/* kernels_neon.h - shared by the NEON kernel files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,8 +9,8 @@
 
 #include <arm_neon.h>
 
-/* Four of sixteen bytes as 32-bit numbers, by a look-up: one instruction where widening takes two, and
- * on units that multiplication leaves free. */
+/* Four of sixteen bytes as 32-bit integers, by a table look-up: one instruction where widening takes
+ * two, on execution units that multiplications do not use. */
 ST_INLINE uint32x4_t st_lanes32(uint8x16_t bytes, int quarter)
 {
     static const uint8_t lanes[4][16] = {

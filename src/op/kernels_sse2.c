@@ -1,8 +1,8 @@
-/* kernels_sse2.c - resampling for every x86-64; kernels_x86.h says how
+/* kernels_sse2.c - resampling for any x86-64; see kernels_x86.h
  *
- * Without an instruction that shuffles bytes, the horizontal pass makes one output pixel at a time: two
- * neighbouring input pixels lie side by side in eight bytes, and two unpackings bring their colours
- * together. Weights are laid out as vectors beforehand.
+ * SSE2 cannot shuffle bytes, so the horizontal pass makes one output pixel at a time: two adjacent input
+ * pixels lie in eight bytes, and two unpack instructions pair up their colours. The weights are laid out
+ * as vectors beforehand.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ struct weights {
     _Alignas(16) int32_t low[4], high[4];
 };
 
-/* One channel is rare, and left to plain C, whose plan then lies where the weights would. */
+/* One channel is rare and left to plain C, whose plan then takes the place of the weights. */
 struct plan {
     const struct st_taps *taps;
     int32_t channels, pairs;
@@ -61,7 +61,7 @@ static void across_plan(void *memory, const struct st_taps *taps, int32_t channe
         plan_weights(plan->weights, taps);
 }
 
-/* The colours of two neighbouring pixels as pairs of 16 bits; a fourth pair means nothing. */
+/* The colours of two adjacent pixels as pairs of 16 bits; the fourth pair is unused. */
 ST_INLINE __m128i two_pixels(const uint8_t *from)
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)from);
@@ -97,7 +97,7 @@ ST_INLINE void across_rows(const struct plan *plan, uint8_t *const *out, const u
     for (int32_t o = 0; o <= last; o++, weights += pairs) {
         uint32_t done[ROWS];
         _mm_storeu_si128((__m128i *)done, pixel_rows(weights, in, (size_t)first[o] * 3, pairs));
-        /* The byte too many is the next pixel's, if there is one. */
+        /* The extra byte is overwritten by the next pixel, if there is one. */
         for (int r = 0; r < ROWS; r++)
             memcpy(out[r] + 3 * o, &done[r], o < last ? 4 : 3);
     }

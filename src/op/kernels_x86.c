@@ -1,4 +1,4 @@
-/* kernels_x86.c - the horizontal pass as both AVX2 and AVX-512 see it: taps in pairs
+/* kernels_x86.c - plans of the horizontal pass for AVX2 and AVX-512: taps in pairs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,8 @@
 
 enum { VALUES_MAX = 16 };
 
-/* Pairs of a wide plan: whole vectors of four taps of three channels, or of sixteen of one. */
+/* Number of pairs in a wide plan: whole vectors of four taps for three channels, or of sixteen for
+ * one. */
 static int32_t wide_pairs(const struct st_taps *taps, int32_t channels)
 {
     const int32_t vector = channels == 1 ? 16 : 4;
@@ -31,8 +32,8 @@ uint64_t st_pairs_size(const struct st_taps *taps, int32_t channels, struct st_c
     return sizeof(struct st_pairs) + (narrow > wide ? narrow : wide);
 }
 
-/* The loads and shuffles of one unit whose values' taps begin at `start`. False when values that share a
- * load lie too far apart for it. */
+/* The loads and shuffles of one unit whose values' taps start at `start`. False if values that share a
+ * load are too far apart. */
 static bool plan_index(struct st_unit *unit, const int32_t *start, int32_t channels, struct st_cut cut)
 {
     memset(unit->index, 0x80, sizeof unit->index);

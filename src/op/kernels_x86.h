@@ -1,11 +1,11 @@
-/* kernels_x86.h - the horizontal pass as both AVX2 and AVX-512 see it: taps in pairs
+/* kernels_x86.h - the horizontal pass shared by AVX2 and AVX-512: taps in pairs
  *
- * The multiplier of 16-bit numbers takes two neighbours at once and gives 32-bit sums. A weight has up
- * to 24 bits, so it goes in two parts, low + high * 2^15, each with sums of its own.
+ * The multiplier of 16-bit integers multiplies two adjacent pairs and adds the products to 32-bit sums.
+ * A weight has up to 24 bits, so it is split into two parts, low + high * 2^15, each with its own sums.
  *
- * Few taps: a unit of neighbouring output values shares one or two loads ("tables") of the row, from
- * which a byte shuffle brings two taps of every value into place. The next pair is the same shuffle two
- * pixels on. Many taps: one output pixel at a time, taps side by side in a vector.
+ * Few taps: a unit of adjacent output values shares one or two loads ("tables") of the row, from which a
+ * byte shuffle moves two taps of every value into place. The next pair is the same shuffle two pixels
+ * further on. Many taps: one output pixel at a time, with its taps side by side in a vector.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 enum { ST_LOW_BITS = 15, ST_HALF = 1 << (ST_WEIGHT_BITS - 1) };
 
-/* Two 16-bit weights as one 32-bit lane. */
+/* Packs two 16-bit weights into one 32-bit lane. */
 static inline int32_t st_pair_low(int32_t a, int32_t b)
 {
     return (int32_t)(((uint32_t)a & 0x7fff) | ((uint32_t)b & 0x7fff) << 16);
@@ -27,17 +27,17 @@ static inline int32_t st_pair_high(int32_t a, int32_t b)
     return (int32_t)(((uint32_t)(a >> ST_LOW_BITS) & 0xffff) | (uint32_t)(b >> ST_LOW_BITS) << 16);
 }
 
-/* How a variant cuts rows up. */
+/* How a variant divides rows. */
 struct st_cut {
-    int32_t values; /* of a unit: 8 or 16 */
+    int32_t values; /* per unit: 8 or 16 */
     int32_t table;  /* values that share a load: 4 or 16 */
-    int32_t reach;  /* bytes of a load: 16 or 64 */
+    int32_t reach;  /* bytes per load: 16 or 64 */
 };
 
 /* Followed by the weights of each pair of taps: `values` lanes of low parts, then of high parts. */
 struct st_unit {
-    uint8_t index[64]; /* of each value's two taps in its load; 0x80 gives a zero */
-    int32_t start[2];  /* where the loads begin */
+    uint8_t index[64]; /* position of each value's two taps in its load; 0x80 gives zero */
+    int32_t start[2];  /* where the loads start */
     int32_t pad[14];
     int32_t weight[];
 };
@@ -47,7 +47,7 @@ struct st_pairs {
     int32_t pairs;        /* of taps */
     size_t unit_size;
     bool wide;
-    const int32_t *first; /* wide: of each output pixel; data holds its low pairs, then its high ones */
+    const int32_t *first; /* wide: per output pixel; data holds its low pairs, then its high pairs */
     _Alignas(64) uint8_t data[];
 };
 
@@ -74,17 +74,17 @@ ST_INLINE void st_few_pairs(st_units_fn *units, const struct st_pairs *plan, uin
         units(plan, out, in, plan->pairs, channels);
 }
 
-/* The vertical pass: two rows, and the two parts of their weights. */
+/* For the vertical pass: two rows, and the two parts of their weights. */
 struct st_down_pair {
     int32_t low, high;
     const uint8_t *rows[2];
 };
 enum { ST_DOWN_TAPS = 128 };
-/* Up to ST_DOWN_TAPS rows in pairs; returns the number of pairs. */
+/* Groups up to ST_DOWN_TAPS rows into pairs; returns the number of pairs. */
 int32_t st_down_pairs(struct st_down_pair *pairs, const uint8_t *const *rows, const int32_t *weight,
                       int32_t taps);
 
-/* One row out of `count` pairs, a constant where it is inlined. */
+/* One output row from `count` pairs, a constant where it is inlined. */
 typedef void st_down_fn(uint8_t *out, const struct st_down_pair *pairs, int32_t count, size_t bytes);
 
 ST_INLINE void st_down_with(st_down_fn *down, uint8_t *out, const uint8_t *const *rows,

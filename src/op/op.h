@@ -19,14 +19,14 @@ enum st_param_type {
     ST_PARAM_INT,   /* int32_t */
     ST_PARAM_FLOAT, /* double */
     ST_PARAM_BOOL,  /* bool */
-    ST_PARAM_WORD,  /* int32_t: the number of the word in `words` */
-    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets, or one of `words`
-                       where there are any */
+    ST_PARAM_WORD,  /* int32_t: index of the word in `words` */
+    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets, or one of `words`,
+                       if any */
 };
 
 struct st_list {
     uint32_t count; /* 0: not given, or a word */
-    uint32_t word;  /* 1 + the number of the word that stands in place of numbers; 0: none */
+    uint32_t word;  /* 1 + index of the word given instead of numbers; 0: none */
     double value[8];
 };
 
@@ -34,21 +34,21 @@ struct st_param {
     const char *name; /* NULL at the end of the table */
     enum st_param_type type;
     size_t offset;
-    double def, min, max;     /* of each number; `def` may lie outside to say "not given" */
+    double def, min, max;     /* of each number; `def` may be out of range to mean "not given" */
     const char *const *words; /* NULL-terminated */
     bool required;
     const char *help;
 };
 
-/* Sizes that are not known beforehand: those of the images as they are read, or others. */
+/* Sizes that are not known in advance: that of the images as read, or another. */
 enum { ST_SIZE_DIFFERS = -1, ST_SIZE_AS_READ = -2 };
 
-/* What is known of every image at some point of the pipeline. */
+/* What is known about every image at some point of the pipeline. */
 struct st_shape {
     int32_t width, height; /* below 0: not known */
     int32_t channels;
     bool tensor;           /* after to_tensor or pil_to_tensor */
-    bool erased;           /* after random_erasing: pixels may not move any more */
+    bool erased;           /* after random_erasing: pixels must not be moved any more */
 };
 
 struct st_audio;
@@ -58,26 +58,27 @@ struct st_op {
     const char *name, *help;
     size_t self_size;
     const struct st_param *params;
-    /* Checks parameters against each other and the shape, and settles the shape behind this op. Ops of
-     * the tail (to_tensor, normalize, ...) write to `finish`. */
+    /* Checks the parameters against each other and the shape, and updates the shape. Ops at the end of
+     * the pipeline (to_tensor, normalize, ...) write to `finish`. */
     int (*plan)(void *self, struct st_shape *shape, struct st_finish_spec *finish,
                 struct stoker_error *err);
-    /* Does it to one image; NULL where the plan said it all. May be called by many threads. */
+    /* Applies the op to one image; NULL if `plan` does everything. May be called by many threads at
+     * once. */
     int (*run)(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err);
-    /* NULL for all but random_erasing: draws a box of the finished image that is to be overwritten; of
-     * width 0: none is. */
+    /* NULL except for random_erasing: draws a box of the finished image to be overwritten; width 0:
+     * none. */
     int (*erase)(const void *self, struct st_rng *rng, const struct st_erase_into *into,
                  struct st_erase *out, struct stoker_error *err);
-    /* The most bytes that its values can take. */
+    /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
-    bool deeds; /* may note deeds */
-    bool holds; /* random_apply: has ops of its own; the pipeline runs them */
+    bool deeds; /* may record pending ops */
+    bool holds; /* random_apply: contains other ops, which the pipeline runs */
     /* holds: whether the inner ops run for this sample */
     bool (*chosen)(const void *self, struct st_rng *rng);
-    /* Ops on sounds have these in place of `plan` and `run`; no plan: nothing to settle. (op/audio.h) */
+    /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (op/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
     int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio, struct stoker_error *err);
-    void (*drop)(void *self); /* frees what `plan` made; safe without it. NULL: nothing */
+    void (*drop)(void *self); /* frees what `plan` allocated; safe without it. NULL: nothing to free */
 };
 
 extern const struct st_op *const st_ops[]; /* NULL at the end */
@@ -85,23 +86,23 @@ const struct st_op *st_op_find(const char *name);
 
 extern const char *const st_filter_words[]; /* nearest, box, bilinear, hamming, bicubic, lanczos */
 
-/* What several ops ask of their parameters; params.c. `op` is the op's name, for the sentence. */
+/* Checks used by several ops; params.c. `op` is the op's name, for the message. */
 
-/* One or two whole positive numbers: height and width, or both at once. */
+/* One or two positive integers: height and width, or one number for both. */
 int st_param_size(const struct st_list *list, const char *op, const char *name, int32_t *height,
                   int32_t *width, struct stoker_error *err);
-/* Two numbers in rising order; `low` and `high` where the list was not given. */
+/* Two numbers in ascending order; the default is `low` and `high`. */
 int st_param_range(struct st_list *list, const char *op, const char *name, double low, double high,
                    struct stoker_error *err);
-/* Pixels may still move about. */
+/* Pixels may still be moved. */
 int st_plan_movable(const struct st_shape *shape, const char *op, struct stoker_error *err);
-/* The image is still made of bytes, so that new ones can be computed from them. */
+/* The image still consists of bytes, so that new ones can be computed from them. */
 int st_plan_bytes(const struct st_shape *shape, const struct st_finish_spec *finish, const char *op,
                   struct stoker_error *err);
 /* The image is not a tensor yet. */
 int st_plan_picture(const struct st_shape *shape, const char *op, struct stoker_error *err);
-/* A box as torchvision draws it: its area is a share of `area` from `scale`; the ratio of its sides, *a to
- * *b, lies in `ratio`, its logarithm evenly. The sides are whole numbers. */
+/* Draws a box like torchvision: its area is a fraction of `area` drawn from `scale`; the aspect ratio *a
+ * / *b is drawn from `ratio`, uniformly in its logarithm. The sides are integers. */
 void st_draw_box(struct st_rng *rng, double area, const double scale[2], const double ratio[2],
                  double *a, double *b);
 

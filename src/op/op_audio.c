@@ -1,4 +1,4 @@
-/* op_audio.c - ops on the samples of sounds: another rate, other channels, a length, loudness
+/* op_audio.c - ops on the samples of sounds: sampling rate, channels, length, loudness
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 static int want_samples(const struct st_audio_shape *shape, const char *op, struct stoker_error *err)
 {
     return shape->bins ? st_fail(err, STOKER_EINVAL,
-                                 "pipeline: %s works on samples, not on spectrograms: put it first", op)
+                                 "pipeline: %s works on samples, not on spectrograms: move it before the spectrogram", op)
                        : 0;
 }
 
@@ -28,7 +28,7 @@ static int run_decode(const void *self, struct st_rng *rng, struct st_audio *aud
 
 const struct st_op st_op_audio_decode = {
     .name = "audio_decode",
-    .help = "the samples of a sound as they are",
+    .help = "the samples of a sound, unchanged",
     .self_size = 1,
     .params = no_params,
     .run_audio = run_decode,
@@ -47,7 +47,7 @@ static const struct st_param resample_params[] = {
      .min = 1,
      .max = 1 << 20,
      .required = true,
-     .help = "samples a second"},
+     .help = "samples per second"},
     {0},
 };
 
@@ -69,7 +69,7 @@ static int run_resample(const void *self, struct st_rng *rng, struct st_audio *a
 
 const struct st_op st_op_audio_resample = {
     .name = "audio_resample",
-    .help = "another sampling rate, by a windowed sinc",
+    .help = "resamples to another rate, by a windowed sinc",
     .self_size = sizeof(struct resample),
     .params = resample_params,
     .plan_audio = plan_resample,
@@ -114,7 +114,7 @@ static const struct st_param channels_params[] = {
      .min = 1,
      .max = ST_AUDIO_CHANNELS_MAX,
      .required = true,
-     .help = "channels that come out"},
+     .help = "number of output channels"},
     {0},
 };
 
@@ -133,7 +133,7 @@ static int run_channels(const void *self, struct st_rng *rng, struct st_audio *a
 
 const struct st_op st_op_audio_channels = {
     .name = "audio_channels",
-    .help = "so many channels: one is repeated, and others must be as many",
+    .help = "sets the number of channels: a single channel is repeated, others must match",
     .self_size = sizeof(struct channels),
     .params = channels_params,
     .plan_audio = plan_channels,
@@ -154,7 +154,7 @@ static const struct st_param crop_params[] = {
      .offset = offsetof(struct crop, frames),
      .min = 1,
      .max = 1 << 30,
-     .help = "the length that comes out, in frames"},
+     .help = "length of the result in frames"},
     {.name = "seconds",
      .type = ST_PARAM_FLOAT,
      .offset = offsetof(struct crop, seconds),
@@ -165,7 +165,7 @@ static const struct st_param crop_params[] = {
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct crop, random),
      .def = 1,
-     .help = "from anywhere; else from the beginning"},
+     .help = "random position; else from the beginning"},
     {0},
 };
 
@@ -180,11 +180,11 @@ static int plan_crop(void *self, struct st_audio_shape *shape, struct stoker_err
     const struct crop *c = self;
     if ((c->frames != 0) == (c->seconds != 0))
         return st_fail(err, STOKER_EINVAL,
-                       "pipeline: audio_crop needs frames= or seconds=, one of them");
+                       "pipeline: audio_crop requires either frames= or seconds=");
     const bool known = c->frames || shape->rate > 0;
     const uint64_t frames = known ? crop_frames(c, (uint32_t)shape->rate) : 0;
     if (frames > INT32_MAX)
-        return st_fail(err, STOKER_EINVAL, "pipeline: audio_crop to %llu frames is too long",
+        return st_fail(err, STOKER_EINVAL, "pipeline: audio_crop: %llu frames are too many; allowed are up to 2147483647",
                        (unsigned long long)frames);
     shape->frames = known ? (int64_t)frames : -1;
     return want_samples(shape, "audio_crop", err);
@@ -201,7 +201,7 @@ static int run_crop(const void *self, struct st_rng *rng, struct st_audio *audio
 
 const struct st_op st_op_audio_crop = {
     .name = "audio_crop",
-    .help = "a part of fixed length, from anywhere; zeros behind what is shorter",
+    .help = "a part of fixed length; shorter sounds are padded with zeros",
     .self_size = sizeof(struct crop),
     .params = crop_params,
     .plan_audio = plan_crop,
@@ -221,7 +221,7 @@ static const struct st_param gain_params[] = {
      .min = -200,
      .max = 200,
      .required = true,
-     .help = "decibels, or the two ends of a range to draw from"},
+     .help = "decibels, or low and high of a range to draw from"},
     {0},
 };
 
@@ -234,7 +234,7 @@ static int plan_gain(void *self, struct st_audio_shape *shape, struct stoker_err
     return rc ? rc : want_samples(shape, "audio_gain", err);
 }
 
-/* x * scale + shift, everywhere. */
+/* x * scale + shift, for all values. */
 static void change(struct st_audio *audio, float shift, float scale)
 {
     for (uint32_t c = 0; c < audio->channels; c++)
@@ -255,7 +255,7 @@ static int run_gain(const void *self, struct st_rng *rng, struct st_audio *audio
 
 const struct st_op st_op_audio_gain = {
     .name = "audio_gain",
-    .help = "louder or softer by so many decibels",
+    .help = "changes the loudness by a number of decibels",
     .self_size = sizeof(struct gain),
     .params = gain_params,
     .plan_audio = plan_gain,
@@ -272,13 +272,13 @@ static const struct st_param normalize_params[] = {
     {.name = "mean",
      .type = ST_PARAM_FLOAT,
      .offset = offsetof(struct normalize, mean),
-     .help = "is taken off"},
+     .help = "to be subtracted"},
     {.name = "std",
      .type = ST_PARAM_FLOAT,
      .offset = offsetof(struct normalize, std),
      .min = 1e-12,
      .max = 1e12,
-     .help = "is divided by; left out: each sound's own mean and deviation are used"},
+     .help = "divisor; if omitted, each sound's own mean and deviation are used"},
     {0},
 };
 
@@ -287,7 +287,7 @@ static int plan_normalize(void *self, struct st_audio_shape *shape, struct stoke
     (void)shape;
     const struct normalize *n = self;
     return n->mean != 0 && n->std == 0
-               ? st_fail(err, STOKER_EINVAL, "pipeline: audio_normalize(mean=) needs std= too")
+               ? st_fail(err, STOKER_EINVAL, "pipeline: audio_normalize(mean=) also requires std=")
                : 0;
 }
 
@@ -297,7 +297,7 @@ static int run_normalize(const void *self, struct st_rng *rng, struct st_audio *
     (void)rng;
     const struct normalize *n = self;
     const uint64_t each = st_audio_values(audio);
-    const double least = 1e-7; /* of a variance: silence stays silence */
+    const double least = 1e-7; /* minimum variance: silence stays silence */
     double mean = n->mean, std = n->std;
     const int rc = st_audio_load(audio, err);
     if (rc)
@@ -321,7 +321,7 @@ static int run_normalize(const void *self, struct st_rng *rng, struct st_audio *
 
 const struct st_op st_op_audio_normalize = {
     .name = "audio_normalize",
-    .help = "(x - mean) / std, given or of each sound itself",
+    .help = "(x - mean) / std, with given values or those of each sound",
     .self_size = sizeof(struct normalize),
     .params = normalize_params,
     .plan_audio = plan_normalize,

@@ -1,4 +1,4 @@
-/* op_center_crop.c - the middle of an image, with zeros around one that is too small
+/* op_center_crop.c - crops the centre of an image; images that are too small are padded with zeros
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ static const struct st_param params[] = {
      .min = 1,
      .max = 1 << 20,
      .required = true,
-     .help = "height and width, or both at once"},
+     .help = "height and width, or one number for both"},
     {0},
 };
 
@@ -39,7 +39,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
 
 static uint32_t middle(int32_t has, int32_t wants)
 {
-    return (uint32_t)rint((has - wants) / 2.0); /* halves go to the even number, as in Python */
+    return (uint32_t)rint((has - wants) / 2.0); /* rounds halves to even, like Python */
 }
 
 static int run(const void *self, struct st_rng *rng, struct st_image *image, struct stoker_error *err)
@@ -61,7 +61,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 
 const struct st_op st_op_center_crop = {
     .name = "center_crop",
-    .help = "cuts out the middle; smaller images get a black border",
+    .help = "crops the centre; smaller images get a black border",
     .self_size = sizeof(struct center_crop),
     .params = params,
     .plan = plan,

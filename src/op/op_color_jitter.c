@@ -10,7 +10,7 @@ static const enum st_deed_kind deed_of[CHANGES] = {ST_DEED_BRIGHTNESS, ST_DEED_C
 
 struct color_jitter {
     struct st_list range[CHANGES];
-    bool active[CHANGES]; /* the range holds more than the factor that changes nothing */
+    bool active[CHANGES]; /* the range contains more than the neutral factor */
 };
 
 #define RANGE(text, which, low, high, what)                                                             \
@@ -20,16 +20,16 @@ struct color_jitter {
     }
 
 static const struct st_param params[] = {
-    RANGE("brightness", BRIGHTNESS, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("contrast", CONTRAST, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("saturation", SATURATION, 0, 1e6, "by how much, or low and high factor"),
-    RANGE("hue", HUE, -0.5, 0.5, "by how much of the colour circle, or low and high"),
+    RANGE("brightness", BRIGHTNESS, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("contrast", CONTRAST, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("saturation", SATURATION, 0, 1e6, "maximum change, or low and high factor"),
+    RANGE("hue", HUE, -0.5, 0.5, "maximum shift as a fraction of the colour circle, or low and high"),
     {0},
 };
 
 static const char *const names[CHANGES] = {"brightness", "contrast", "saturation", "hue"};
 
-/* One number is a distance from the factor that changes nothing; factors do not go below 0. */
+/* A single number is a distance from the neutral factor; factors are at least 0. */
 static int settle(struct st_list *range, int which, bool *active, struct stoker_error *err)
 {
     const double centre = which == HUE ? 0 : 1;

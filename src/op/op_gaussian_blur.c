@@ -16,13 +16,13 @@ static const struct st_param params[] = {
      .min = 1,
      .max = 65535,
      .required = true,
-     .help = "odd: horizontal and vertical, or both at once"},
+     .help = "odd: horizontal and vertical, or one number for both"},
     {.name = "sigma",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct gaussian_blur, sigma),
      .min = 1e-6,
      .max = 1e6,
-     .help = "the blur's radius, or low and high (0.1, 2)"},
+     .help = "standard deviation, or low and high of a range to draw from (0.1, 2)"},
     {0},
 };
 
@@ -36,7 +36,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     if (rc < 0)
         return rc;
     if (b->across % 2 == 0 || b->down % 2 == 0)
-        return st_fail(err, STOKER_EINVAL, "gaussian_blur: kernel_size should be odd, not %d x %d",
+        return st_fail(err, STOKER_EINVAL, "gaussian_blur: kernel_size must be odd, not %d x %d",
                        b->across, b->down);
     if (b->sigma.count == 1)
         b->sigma = (struct st_list){.count = 2, .value = {b->sigma.value[0], b->sigma.value[0]}};

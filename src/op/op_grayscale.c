@@ -1,4 +1,4 @@
-/* op_grayscale.c - grey images, always or now and then
+/* op_grayscale.c - converts images to grey, always or at random
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static const struct st_param random_params[] = {
      .offset = offsetof(struct grayscale, p),
      .def = 0.1,
      .max = 1,
-     .help = "how often"},
+     .help = "probability"},
     {0},
 };
 
@@ -56,7 +56,7 @@ static int plan_always(void *self, struct st_shape *shape, struct st_finish_spec
     (void)finish;
     const struct grayscale *g = self;
     if (g->channels == 2)
-        return st_fail(err, STOKER_EINVAL, "grayscale: num_output_channels should be 1 or 3");
+        return st_fail(err, STOKER_EINVAL, "grayscale: num_output_channels is 2; allowed are 1 and 3");
     shape->channels = g->channels;
     return st_plan_picture(shape, "grayscale", err);
 }
@@ -86,7 +86,7 @@ static int run_random(const void *self, struct st_rng *rng, struct st_image *ima
 
 const struct st_op st_op_grayscale = {
     .name = "grayscale",
-    .help = "makes the image grey",
+    .help = "converts the image to grey",
     .self_size = sizeof(struct grayscale),
     .params = always_params,
     .plan = plan_always,
@@ -96,7 +96,7 @@ const struct st_op st_op_grayscale = {
 
 const struct st_op st_op_random_grayscale = {
     .name = "random_grayscale",
-    .help = "makes the image grey, now and then",
+    .help = "converts the image to grey with probability p",
     .self_size = sizeof(struct grayscale),
     .params = random_params,
     .plan = plan_random,

@@ -1,4 +1,4 @@
-/* op_pad.c - a border around the image
+/* op_pad.c - adds a border to the image
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ static const struct st_param params[] = {
      .min = -(1 << 20),
      .max = 1 << 20,
      .required = true,
-     .help = "pixels added: all sides, or sides and ends, or left, top, right, bottom"},
+     .help = "pixels added: one number, or left/right and top/bottom, or left, top, right, bottom"},
     ST_BORDER_PARAMS(struct pad),
     {0},
 };
@@ -31,14 +31,14 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return rc;
     if (p->border.fill_refused)
         return st_fail(err, STOKER_EINVAL,
-                       "pad: the image is made of floats here, which cannot be filled "
-                       "with that value; move it before to_tensor and normalize");
+                       "pad: the image consists of floats here, which cannot be filled "
+                       "with this value; move pad before to_tensor and normalize");
     const struct st_sides sides = st_border_sides(&p->border);
     const bool known = shape->width >= 0 && shape->height >= 0;
     const int32_t width = shape->width + sides.left + sides.right;
     const int32_t height = shape->height + sides.top + sides.bottom;
     if (known && (width <= 0 || height <= 0))
-        return st_fail(err, STOKER_EINVAL, "pad: the negative padding leaves nothing of the image");
+        return st_fail(err, STOKER_EINVAL, "pad: the negative padding removes the whole image");
     shape->width = known ? width : ST_SIZE_DIFFERS;
     shape->height = known ? height : ST_SIZE_DIFFERS;
     return STOKER_OK;

@@ -1,4 +1,4 @@
-/* op_random_apply.c - runs the ops it holds, now and then
+/* op_random_apply.c - runs the ops it contains with a given probability
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ static const struct st_param params[] = {
      .offset = offsetof(struct random_apply, p),
      .def = 0.5,
      .max = 1,
-     .help = "how often"},
+     .help = "probability"},
     {0},
 };
 
@@ -26,7 +26,7 @@ static bool chosen(const void *self, struct st_rng *rng)
 
 const struct st_op st_op_random_apply = {
     .name = "random_apply",
-    .help = "random_apply(p=0.5){...}: does what stands in braces, now and then",
+    .help = "random_apply(p=0.5){...}: runs the ops in braces with probability p",
     .self_size = sizeof(struct random_apply),
     .params = params,
     .holds = true,

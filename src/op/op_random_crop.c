@@ -1,4 +1,4 @@
-/* op_random_crop.c - a part of given size from anywhere
+/* op_random_crop.c - crops a part of given size at a random position
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,18 +18,18 @@ static const struct st_param params[] = {
      .min = 1,
      .max = 1 << 20,
      .required = true,
-     .help = "height and width, or both at once"},
+     .help = "height and width, or one number for both"},
     {.name = "padding",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_crop, border.padding),
      .min = -(1 << 20),
      .max = 1 << 20,
-     .help = "pixels added before cropping: all sides, or sides and ends, or left, top, right, bottom"},
+     .help = "added before cropping: one number, or left/right and top/bottom, or left, top, right, bottom"},
     {.name = "pad_if_needed",
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct random_crop, pad_if_needed),
      .max = 1,
-     .help = "images smaller than the crop are padded"},
+     .help = "pads images that are smaller than the crop"},
     ST_BORDER_PARAMS(struct random_crop),
     {0},
 };
@@ -39,7 +39,7 @@ static int too_small(const struct random_crop *c, int32_t width, int32_t height,
 {
     return st_fail(err, STOKER_EINVAL,
                    "random_crop: a crop of %d x %d does not fit into an image of %d x %d; "
-                   "pad_if_needed allows for that",
+                   "pad_if_needed=true pads such images",
                    c->width, c->height, width, height);
 }
 
@@ -72,7 +72,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     struct st_sides sides[2] = {st_border_sides(&c->border)};
     int64_t width = (int64_t)st_image_width(image) + sides[0].left + sides[0].right;
     int64_t height = (int64_t)st_image_height(image) + sides[0].top + sides[0].bottom;
-    if (c->pad_if_needed && width < c->width) { /* as much on either side: the crop lands anywhere */
+    if (c->pad_if_needed && width < c->width) { /* equally on both sides, so that the crop can be
+                                                   anywhere */
         sides[1].left = sides[1].right = (int32_t)(c->width - width);
         width += 2 * (int64_t)sides[1].left;
     }
@@ -92,7 +93,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 
 const struct st_op st_op_random_crop = {
     .name = "random_crop",
-    .help = "cuts out a part of given size at a random place",
+    .help = "crops a part of given size at a random position",
     .self_size = sizeof(struct random_crop),
     .params = params,
     .plan = plan,

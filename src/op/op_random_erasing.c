@@ -7,9 +7,9 @@
 struct random_erasing {
     double p;
     struct st_list scale, ratio, value;
-    bool inplace;   /* there is nothing else */
-    bool bytes;     /* the tensor is made of bytes at this point */
-    uint32_t first; /* the first normalize step that comes after it */
+    bool inplace;   /* ignored: the op always works in place */
+    bool bytes;     /* the tensor consists of bytes at this point */
+    uint32_t first; /* the first normalize step after it */
 };
 
 static const char *const value_words[] = {"random", NULL};
@@ -20,25 +20,25 @@ static const struct st_param params[] = {
      .offset = offsetof(struct random_erasing, p),
      .def = 0.5,
      .max = 1,
-     .help = "how often"},
+     .help = "probability"},
     {.name = "scale",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_erasing, scale),
      .max = 1,
-     .help = "the box's area, as a share of the image's: low, high (0.02, 0.33)"},
+     .help = "the box's area as a fraction of the image: low, high (0.02, 0.33)"},
     {.name = "ratio",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_erasing, ratio),
      .min = 1e-6,
      .max = 1e6,
-     .help = "the box's height by its width: low, high (0.3, 3.3)"},
+     .help = "the box's height divided by its width: low, high (0.3, 3.3)"},
     {.name = "value",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_erasing, value),
      .min = -1e30,
      .max = 1e30,
      .words = value_words,
-     .help = "a number, one for each channel, or random"},
+     .help = "one number, one per channel, or random"},
     {.name = "inplace",
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct random_erasing, inplace),
@@ -53,7 +53,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     struct random_erasing *e = self;
     if (!shape->tensor)
         return st_fail(err, STOKER_EINVAL,
-                       "random_erasing: wants a tensor; move it behind to_tensor (or "
+                       "random_erasing: requires a tensor; move it after to_tensor (or "
                        "pil_to_tensor)");
     int rc = st_param_range(&e->scale, "random_erasing", "scale", 0.02, 0.33, err);
     if (rc >= 0)
@@ -62,7 +62,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return rc;
     if (e->value.count > 1 && e->value.count != (uint32_t)shape->channels)
         return st_fail(err, STOKER_EINVAL,
-                       "random_erasing: value has %u numbers, but the image %d channels", e->value.count,
+                       "random_erasing: value has %u numbers, but the image has %d channels", e->value.count,
                        shape->channels);
     e->bytes = finish->dtype == STOKER_U8;
     e->first = finish->steps;
@@ -70,7 +70,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     return STOKER_OK;
 }
 
-/* The bits of a value that is written here and goes through what follows. */
+/* The bits of a value that is written at this point and then goes through the remaining steps. */
 static uint32_t final_bits(const struct random_erasing *e, const struct st_finish_spec *spec,
                            enum stoker_dtype dtype, int32_t channel, double value)
 {
@@ -86,7 +86,7 @@ static uint32_t final_bits(const struct random_erasing *e, const struct st_finis
 
 static uint64_t value_bytes(const struct st_erase_into *into, uint64_t width, uint64_t height)
 {
-    uint64_t bytes; /* more than there is memory, where it does not fit */
+    uint64_t bytes; /* on overflow, more than any memory */
     return ST_PRODUCT(&bytes, width, height, (uint64_t)into->finish->channels, into->finish->element) ? bytes
                                                                                                      : UINT64_MAX;
 }
@@ -97,7 +97,7 @@ static uint64_t erase_most(const void *self, const struct st_erase_into *into)
     return e->value.word ? value_bytes(into, (uint64_t)into->width, (uint64_t)into->height) : 0;
 }
 
-/* Each value of the box is drawn for itself. */
+/* Draws each value of the box separately. */
 static int draw_values(const struct random_erasing *e, struct st_rng *rng,
                        const struct st_erase_into *into, struct st_erase *out, struct stoker_error *err)
 {
@@ -155,7 +155,7 @@ static int erase(const void *self, struct st_rng *rng, const struct st_erase_int
 
 const struct st_op st_op_random_erasing = {
     .name = "random_erasing",
-    .help = "overwrites a random box, now and then",
+    .help = "overwrites a random box with probability p",
     .self_size = sizeof(struct random_erasing),
     .params = params,
     .plan = plan,

@@ -1,4 +1,4 @@
-/* op_random_flip.c - mirrors left to right or turns upside down, now and then
+/* op_random_flip.c - flips the image horizontally or vertically with a given probability
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ static const struct st_param params[] = {
      .offset = offsetof(struct random_flip, p),
      .def = 0.5,
      .max = 1,
-     .help = "how often"},
+     .help = "probability"},
     {0},
 };
 
@@ -48,7 +48,7 @@ static int run_vertical(const void *self, struct st_rng *rng, struct st_image *i
 
 const struct st_op st_op_random_horizontal_flip = {
     .name = "random_horizontal_flip",
-    .help = "mirrors left to right, now and then",
+    .help = "flips left to right with probability p",
     .self_size = sizeof(struct random_flip),
     .params = params,
     .plan = plan,
@@ -57,7 +57,7 @@ const struct st_op st_op_random_horizontal_flip = {
 
 const struct st_op st_op_random_vertical_flip = {
     .name = "random_vertical_flip",
-    .help = "turns upside down, now and then",
+    .help = "flips upside down with probability p",
     .self_size = sizeof(struct random_flip),
     .params = params,
     .plan = plan,

@@ -1,4 +1,4 @@
-/* op_random_resized_crop.c - a part of random size and shape, resized
+/* op_random_resized_crop.c - crops a part of random size and shape and resizes it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,18 +18,18 @@ static const struct st_param params[] = {
      .min = 1,
      .max = 1 << 20,
      .required = true,
-     .help = "height and width of the result, or both at once"},
+     .help = "height and width of the result, or one number for both"},
     {.name = "scale",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_resized_crop, scale),
      .max = 1e6,
-     .help = "the part's area, as a share of the image's: low, high (0.08, 1)"},
+     .help = "the part's area as a fraction of the image: low, high (0.08, 1)"},
     {.name = "ratio",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct random_resized_crop, ratio),
      .min = 1e-6,
      .max = 1e6,
-     .help = "the part's width by its height: low, high (3/4, 4/3)"},
+     .help = "the part's width divided by its height: low, high (3/4, 4/3)"},
     {.name = "interpolation",
      .type = ST_PARAM_WORD,
      .offset = offsetof(struct random_resized_crop, filter),
@@ -56,8 +56,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
     return rc;
 }
 
-/* What is taken when ten tries found no part that fits: the largest of an allowed shape, from the
- * middle. */
+/* Used if ten attempts found no part that fits: the largest one with an allowed aspect ratio, at the
+ * centre. */
 static struct st_region central(const double *ratio, double width, double height)
 {
     double w = width, h = height;
@@ -95,7 +95,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 
 const struct st_op st_op_random_resized_crop = {
     .name = "random_resized_crop",
-    .help = "cuts out a part of random size and shape, and resizes it",
+    .help = "crops a part of random size and shape and resizes it",
     .self_size = sizeof(struct random_resized_crop),
     .params = params,
     .plan = plan,

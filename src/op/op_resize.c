@@ -1,4 +1,4 @@
-/* op_resize.c - to a given size, or with its shorter side at a given length
+/* op_resize.c - resizes to a given size, or the shorter side to a given length
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 struct resize {
     struct st_list size;
     int32_t max_size, filter;
-    int32_t height, width; /* as planned; with one number they are the same */
+    int32_t height, width; /* as planned; equal if one number was given */
 };
 
 static const struct st_param params[] = {
@@ -23,7 +23,7 @@ static const struct st_param params[] = {
      .offset = offsetof(struct resize, max_size),
      .min = 1,
      .max = 1 << 20,
-     .help = "the most that the longer side may have"},
+     .help = "maximum length of the longer side"},
     {.name = "interpolation",
      .type = ST_PARAM_WORD,
      .offset = offsetof(struct resize, filter),
@@ -33,7 +33,7 @@ static const struct st_param params[] = {
     {0},
 };
 
-/* torchvision's size for an image: products are exact, the quotient is cut off. */
+/* torchvision's size for an image: the products are exact, the quotient is truncated. */
 static bool new_size(const struct resize *r, int32_t width, int32_t height, int32_t *out_width,
                      int32_t *out_height)
 {
@@ -67,7 +67,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return rc;
     if (r->max_size && r->size.count == 2)
         return st_fail(err, STOKER_EINVAL,
-                       "resize: max_size goes with one number for size, not with two");
+                       "resize: max_size requires size to be one number, not two");
     if (r->max_size && r->max_size <= r->height)
         return st_fail(err, STOKER_EINVAL, "resize: max_size = %d must be greater than size = %d",
                        r->max_size, r->height);
@@ -88,8 +88,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const int32_t width = st_image_width(image), height = st_image_height(image);
     int32_t out_width, out_height;
     if (!new_size(r, width, height, &out_width, &out_height))
-        return st_fail(err, STOKER_ELIMIT, "resize: %d x %d with a shorter side of %d is too long",
-                       width, height, r->width);
+        return st_fail(err, STOKER_ELIMIT, "resize: with a shorter side of %d the longer side of %d x %d is too long",
+                       r->width, width, height);
     return st_image_resize(image, out_width, out_height, (enum st_filter)r->filter, err);
 }
 

@@ -1,11 +1,11 @@
-/* op_tensor.c - to_tensor, pil_to_tensor, convert_image_dtype and normalize: what the image ends as
+/* op_tensor.c - to_tensor, pil_to_tensor, convert_image_dtype and normalize: the final type of the image
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "op/op.h"
 
 struct convert {
-    int32_t dtype; /* the number of the word */
+    int32_t dtype; /* index of the word */
     bool product;
 };
 
@@ -28,7 +28,7 @@ static const struct st_param convert_params[] = {
     {.name = "product",
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct convert, product),
-     .help = "from bytes: multiply by 1/255 instead of dividing, as torchvision's v2 does"},
+     .help = "from bytes: multiply by 1/255 instead of dividing, like torchvision's v2"},
     {0},
 };
 
@@ -39,22 +39,22 @@ static const struct st_param normalize_params[] = {
      .min = -1e30,
      .max = 1e30,
      .required = true,
-     .help = "what is taken off each channel"},
+     .help = "subtracted from each channel"},
     {.name = "std",
      .type = ST_PARAM_LIST,
      .offset = offsetof(struct normalize, std),
      .min = -1e30,
      .max = 1e30,
      .required = true,
-     .help = "by what each channel is then divided"},
+     .help = "divisor of each channel"},
     {0},
 };
 
 static int already_tensor(const char *op, struct stoker_error *err)
 {
     return st_fail(err, STOKER_EINVAL,
-                   "%s: the image is a tensor already; leave it out (convert_image_dtype "
-                   "makes floats of bytes)",
+                   "%s: the image is already a tensor; remove it (convert_image_dtype "
+                   "converts bytes to floats)",
                    op);
 }
 
@@ -80,30 +80,30 @@ static int plan_pil_to_tensor(void *self, struct st_shape *shape, struct st_fini
     return STOKER_OK;
 }
 
-/* A byte as float32 becomes float16 by one rounding, whichever way; all other ways of going to and fro
- * round more than once, and the values here are only rounded to the last type. */
+/* A byte as float32 becomes float16 with one rounding, in any order. All other chains of conversions
+ * round more than once, whereas the values here are rounded only to the final type. */
 static int plan_convert(void *self, struct st_shape *shape, struct st_finish_spec *finish,
                         struct stoker_error *err)
 {
     const enum stoker_dtype from = finish->dtype, to = dtypes[((struct convert *)self)->dtype];
     if (!shape->tensor)
         return st_fail(err, STOKER_EINVAL,
-                       "convert_image_dtype: wants a tensor; move it behind pil_to_tensor "
+                       "convert_image_dtype: requires a tensor; move it after pil_to_tensor "
                        "or to_tensor");
     if (from == to)
         return STOKER_OK;
     if (finish->steps)
         return st_fail(err, STOKER_EINVAL,
-                       "convert_image_dtype: move it before normalize, or give the loader "
-                       "the dtype instead");
+                       "convert_image_dtype: move it before normalize, or set the loader's "
+                       "dtype instead");
     if (from != STOKER_U8 && from != STOKER_F32)
         return st_fail(
-            err, STOKER_EINVAL, "convert_image_dtype: %s cannot become %s afterwards; convert once",
+            err, STOKER_EINVAL, "convert_image_dtype: %s cannot be converted to %s; convert only once",
             from == STOKER_F16 ? "float16" : "bfloat16", dtype_words[((struct convert *)self)->dtype]);
     if (to == STOKER_U8 && shape->erased)
         return st_fail(err, STOKER_EINVAL,
-                       "convert_image_dtype: floats that random_erasing has written cannot "
-                       "become uint8; convert before it");
+                       "convert_image_dtype: floats written by random_erasing cannot be converted "
+                       "to uint8; convert before it");
     if (from == STOKER_U8)
         finish->by_product = ((struct convert *)self)->product;
     finish->dtype = to;
@@ -115,7 +115,7 @@ static int check_channels(const struct st_list *list, const char *name, int32_t 
                           struct stoker_error *err)
 {
     if (list->count != 1 && list->count != (uint32_t)channels)
-        return st_fail(err, STOKER_EINVAL, "normalize: %s has %u values, but the image %d channel%s",
+        return st_fail(err, STOKER_EINVAL, "normalize: %s has %u values, but the image has %d channel%s",
                        name, list->count, channels, channels == 1 ? "" : "s");
     return STOKER_OK;
 }
@@ -126,10 +126,10 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
     const struct normalize *n = self;
     if (finish->dtype == STOKER_U8)
         return st_fail(err, STOKER_EINVAL,
-                       "normalize: wants floats; move it behind to_tensor (or "
+                       "normalize: requires floats; move it after to_tensor (or "
                        "convert_image_dtype)");
     if (finish->steps == ST_NORMALIZE_MAX)
-        return st_fail(err, STOKER_EINVAL, "normalize: no more than %d of them fit", ST_NORMALIZE_MAX);
+        return st_fail(err, STOKER_EINVAL, "normalize: at most %d normalize steps are supported", ST_NORMALIZE_MAX);
     int rc = check_channels(&n->mean, "mean", shape->channels, err);
     if (rc >= 0)
         rc = check_channels(&n->std, "std", shape->channels, err);
@@ -139,7 +139,7 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
         const float std = (float)n->std.value[n->std.count > 1 ? c : 0];
         if (std == 0)
             return st_fail(err, STOKER_EINVAL,
-                           "normalize: std is zero, which leads to division by zero");
+                           "normalize: std is 0, which would divide by zero");
         finish->step[finish->steps].std[c] = std;
         finish->step[finish->steps].mean[c] = (float)n->mean.value[n->mean.count > 1 ? c : 0];
     }
@@ -149,21 +149,21 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
 
 const struct st_op st_op_to_tensor = {
     .name = "to_tensor",
-    .help = "bytes become floats from 0 to 1",
+    .help = "converts bytes to floats from 0 to 1",
     .params = no_params,
     .plan = plan_to_tensor,
 };
 
 const struct st_op st_op_pil_to_tensor = {
     .name = "pil_to_tensor",
-    .help = "bytes stay bytes",
+    .help = "converts to a tensor of bytes",
     .params = no_params,
     .plan = plan_pil_to_tensor,
 };
 
 const struct st_op st_op_convert_image_dtype = {
     .name = "convert_image_dtype",
-    .help = "another type for a tensor's values",
+    .help = "converts a tensor to another type",
     .self_size = sizeof(struct convert),
     .params = convert_params,
     .plan = plan_convert,

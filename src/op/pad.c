@@ -1,8 +1,8 @@
 /* pad.c - borders around an image, and crops that reach into them
  *
- * Rows and columns are independent: each axis is a list that says, for every place of the result, which
- * row or column of the image stands there (or none: the fill). Borders around borders, and a crop of it
- * all, are changes to these lists; pixels are touched once, at the end.
+ * Rows and columns are independent: each axis is a list that holds, for every position of the result,
+ * the row or column of the image that goes there (or none: the fill). Borders around borders, and a crop
+ * of the whole, only change these lists; pixels are copied once, at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ const char *const st_pad_words[] = {"constant", "edge", "reflect", "symmetric", 
 enum { FILL = -1, PADDING_MAX = 1 << 20 };
 
 struct axis {
-    int32_t *from; /* where each place comes from, or FILL */
+    int32_t *from; /* source of each position, or FILL */
     int32_t count;
 };
 
@@ -25,14 +25,14 @@ int st_border_plan(struct st_border *border, const struct st_shape *shape,
 {
     const struct st_list *padding = &border->padding, *fill = &border->fill;
     if (padding->count == 3 || padding->count > 4)
-        return st_fail(err, STOKER_EINVAL, "%s: padding wants 1, 2 or 4 numbers, not %u", op,
+        return st_fail(err, STOKER_EINVAL, "%s: padding must be 1, 2 or 4 numbers, not %u", op,
                        padding->count);
     for (uint32_t i = 0; i < padding->count; i++)
         if (!(fabs(padding->value[i]) <= PADDING_MAX) || padding->value[i] != floor(padding->value[i]))
-            return st_fail(err, STOKER_EINVAL, "%s: padding wants whole numbers, not %g", op,
+            return st_fail(err, STOKER_EINVAL, "%s: padding must be integers, not %g", op,
                            padding->value[i]);
     if (fill->count > 1 && fill->count != (uint32_t)shape->channels)
-        return st_fail(err, STOKER_EINVAL, "%s: fill has %u values, but the image %d channels", op,
+        return st_fail(err, STOKER_EINVAL, "%s: fill has %u values, but the image has %d channels", op,
                        fill->count, shape->channels);
     bool zero = true;
     for (uint32_t i = 0; i < fill->count; i++)
@@ -58,14 +58,14 @@ struct st_sides st_border_sides(const struct st_border *border)
     }
 }
 
-/* Which of `count` places stands at place `i` when they go on beyond both ends. */
+/* Which of `count` positions is at position `i` when they are extended beyond both ends. */
 static int32_t beyond(int64_t i, int32_t count, enum st_pad_mode mode)
 {
     if (mode == ST_PAD_CONSTANT)
         return FILL;
     if (mode == ST_PAD_EDGE || count == 1)
         return i < 0 ? 0 : count - 1;
-    /* To and fro: reflect does not repeat the ends, symmetric does. */
+    /* Back and forth: reflect does not repeat the ends, symmetric does. */
     const int64_t period = mode == ST_PAD_REFLECT ? 2 * ((int64_t)count - 1) : 2 * (int64_t)count;
     i %= period;
     if (i < 0)
@@ -73,7 +73,7 @@ static int32_t beyond(int64_t i, int32_t count, enum st_pad_mode mode)
     return (int32_t)(i < count ? i : mode == ST_PAD_REFLECT ? period - i : period - 1 - i);
 }
 
-/* Puts `before` and `after` places around those there are, or takes as many away. */
+/* Adds `before` and `after` positions around the existing ones, or removes that many if negative. */
 static bool pad_axis(struct axis *axis, int32_t before, int32_t after, enum st_pad_mode mode,
                      struct st_arena *arena)
 {
@@ -114,7 +114,7 @@ static bool plain_axis(struct axis *axis, int32_t count, struct st_arena *arena)
     return axis->from != NULL;
 }
 
-/* The part of the image that an axis needs; false where it is all fill. */
+/* The part of the image that an axis needs; false if it is all fill. */
 static bool axis_span(const struct axis *axis, uint32_t *first, uint32_t *count)
 {
     int32_t low = INT32_MAX, high = -1;
@@ -128,7 +128,7 @@ static bool axis_span(const struct axis *axis, uint32_t *first, uint32_t *count)
     return high >= 0;
 }
 
-/* The first longest stretch of neighbours that are neighbours in the image too. */
+/* The first longest run of positions that are also adjacent in the image. */
 static struct axis main_run(const struct axis *axis, int32_t *start)
 {
     int32_t best = 0, best_start = 0;
@@ -164,7 +164,7 @@ static void fill_row(uint8_t *row, int32_t width, const uint8_t *fill, size_t ch
         memcpy(row + (size_t)x * channels, fill, channels);
 }
 
-/* `in` begins at `corner` of what the axes speak of. */
+/* `in` starts at `corner` of the image that the axes refer to. */
 static void compose(const struct st_view *out, const struct st_view *in, struct st_region corner,
                     const struct axis *columns, const struct axis *rows, const uint8_t *fill)
 {
@@ -185,7 +185,7 @@ static void compose(const struct st_view *out, const struct st_view *in, struct 
     }
 }
 
-/* Makes the part of the image that is seen, and the border around it. */
+/* Makes the visible part of the image, and the border around it. */
 static int compose_image(struct st_image *image, const struct st_border *border,
                          const struct axis *columns, const struct axis *rows, struct stoker_error *err)
 {
@@ -236,7 +236,7 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
         fits = pad_axis(&columns, sides[i].left, sides[i].right, mode, arena) &&
                pad_axis(&rows, sides[i].top, sides[i].bottom, mode, arena);
         if (fits && (!columns.count || !rows.count))
-            return st_fail(err, STOKER_EINVAL, "%s: the negative padding leaves nothing of the image",
+            return st_fail(err, STOKER_EINVAL, "%s: the negative padding removes the whole image",
                            op);
     }
     if (!fits)
@@ -247,7 +247,7 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
 
     const uint64_t limit = image->work->decoder.pixel_limit;
     if (limit && (uint64_t)columns.count * (uint64_t)rows.count > limit)
-        return st_fail(err, STOKER_ELIMIT, "%s: %d x %d exceeds the limit of %llu pixels", op,
+        return st_fail(err, STOKER_ELIMIT, "%s: %d x %d exceeds pixel_limit (%llu pixels)", op,
                        columns.count, rows.count, (unsigned long long)limit);
     int32_t x, y;
     if (main_run(&columns, &x).count == columns.count && main_run(&rows, &y).count == rows.count) {
@@ -257,8 +257,8 @@ int st_image_pad(struct st_image *image, const struct st_border *border, const s
     }
     if (border->fill_refused)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: the image must be padded, and its floats cannot be filled "
-                       "with that value; move it before to_tensor and normalize",
+                       "%s: the image must be padded, but its floats cannot be filled "
+                       "with this value; move it before to_tensor and normalize",
                        op);
     return compose_image(image, border, &columns, &rows, err);
 }

@@ -1,4 +1,4 @@
-/* params.c - what several ops ask of their parameters, of the shape before them, and of chance
+/* params.c - checks of parameters and shapes, and random boxes, used by several ops
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,12 +17,12 @@ int st_param_size(const struct st_list *list, const char *op, const char *name, 
                   int32_t *width, struct stoker_error *err)
 {
     if (list->count != 1 && list->count != 2)
-        return st_fail(err, STOKER_EINVAL, "%s: %s wants one number or two (height, width), not %u", op,
+        return st_fail(err, STOKER_EINVAL, "%s: %s must be one number or two (height, width), not %u", op,
                        name, list->count);
     for (uint32_t i = 0; i < list->count; i++)
         if (!(list->value[i] >= 1 && list->value[i] <= SIDE_MAX) ||
             list->value[i] != floor(list->value[i]))
-            return st_fail(err, STOKER_EINVAL, "%s: %s wants whole numbers from 1 to %d, not %g", op,
+            return st_fail(err, STOKER_EINVAL, "%s: %s must be integers from 1 to %d, not %g", op,
                            name, SIDE_MAX, list->value[i]);
     *height = (int32_t)list->value[0];
     *width = (int32_t)list->value[list->count - 1];
@@ -35,10 +35,10 @@ int st_param_range(struct st_list *list, const char *op, const char *name, doubl
     if (list->count == 0)
         *list = (struct st_list){.count = 2, .value = {low, high}};
     if (list->count != 2)
-        return st_fail(err, STOKER_EINVAL, "%s: %s wants two numbers (low, high), not %u", op, name,
+        return st_fail(err, STOKER_EINVAL, "%s: %s must be two numbers (low, high), not %u", op, name,
                        list->count);
     if (!(list->value[0] <= list->value[1]))
-        return st_fail(err, STOKER_EINVAL, "%s: %s must rise from low to high, and %g is above %g", op,
+        return st_fail(err, STOKER_EINVAL, "%s: %s must be in ascending order, but %g is greater than %g", op,
                        name, list->value[0], list->value[1]);
     return STOKER_OK;
 }
@@ -47,7 +47,7 @@ int st_plan_movable(const struct st_shape *shape, const char *op, struct stoker_
 {
     if (shape->erased)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: pixels cannot move after random_erasing; move it before that", op);
+                       "%s: pixels cannot be moved after random_erasing; move %s before it", op, op);
     return STOKER_OK;
 }
 
@@ -56,7 +56,7 @@ int st_plan_bytes(const struct st_shape *shape, const struct st_finish_spec *fin
 {
     if (finish->dtype != STOKER_U8 || finish->steps)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: works on bytes, and the image is made of floats here; "
+                       "%s: works on bytes, but the image consists of floats here; "
                        "move it before to_tensor (or convert_image_dtype)",
                        op);
     return st_plan_movable(shape, op, err);
@@ -77,6 +77,6 @@ void st_draw_box(struct st_rng *rng, double area, const double scale[2], const d
 {
     const double target = area * st_rng_range(rng, scale[0], scale[1]);
     const double aspect = st_exp(st_rng_range(rng, st_ln(ratio[0]), st_ln(ratio[1])));
-    *a = rint(sqrt(target * aspect)); /* halves go to the even number, as in Python */
+    *a = rint(sqrt(target * aspect)); /* rounds halves to even, like Python */
     *b = rint(sqrt(target / aspect));
 }

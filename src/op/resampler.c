@@ -1,4 +1,4 @@
-/* resampler.c - another sampling rate, by a sinc in a Hann window
+/* resampler.c - changes the sampling rate, by a sinc in a Hann window
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Weights of output `phase`, for the inputs from first[phase] on. */
+/* The weights of output `phase`, for the inputs from first[phase] on. */
 static void make_phase(struct st_resampler *r, uint64_t phase, double base, double reach)
 {
     const double centre = (double)phase * (double)r->from / (double)r->to;
@@ -52,7 +52,7 @@ int st_resampler_init(struct st_resampler *r, uint32_t from_rate, uint32_t to_ra
     if ((2 * reach + 2 + ST_RESAMPLER_LANES) * (double)r->to > WEIGHTS_MAX)
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "a sound of %u samples a second cannot be resampled to %u: the two rates share too little",
+            "cannot resample from %u to %u samples per second: the rates have too small a common divisor",
             from_rate, to_rate);
     r->taps = (uint32_t)st_align((uint64_t)(2 * reach) + 2, ST_RESAMPLER_LANES);
     r->first = st_calloc(r->to, sizeof *r->first);
@@ -77,7 +77,7 @@ void st_resampler_free(struct st_resampler *r)
 
 uint64_t st_resampler_length(const struct st_resampler *r, uint64_t frames)
 {
-    /* torchaudio takes the quotient as a float32, and that decides the length of long sounds. */
+    /* torchaudio computes the quotient in float32, which affects the length of long sounds. */
     const double exact = (double)r->to * (double)frames / (double)r->from;
     const uint64_t length = (uint64_t)ceilf((float)exact), most = r->to * (frames / r->from + 1);
     return length < most ? length : most;

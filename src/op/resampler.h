@@ -1,13 +1,13 @@
-/* resampler.h - another sampling rate, by a sinc in a Hann window
+/* resampler.h - changes the sampling rate, by a sinc in a Hann window
  *
  * Sample k of the output is the input's band-limited curve at k * from / to:
  *
- *     y[k] = sum over i of x[i] * scale * sinc(t) * cos(pi t / 12)^2,  t = 0.99 * min(from, to) * (i /
- * from - k / to)
+ *     y[k] = sum over i of x[i] * scale * sinc(t) * cos(pi t / 12)^2,
+ *     t = 0.99 * min(from, to) * (i / from - k / to)
  *
  * for |t| < 6, with rates divided by their greatest common divisor and scale = 0.99 * min(from, to) /
- * from: what torchaudio calls sinc_interp_hann with its defaults. The weights of output k repeat after
- * `to` outputs.
+ * from. torchaudio calls this sinc_interp_hann, with its defaults. The weights repeat after `to`
+ * outputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,10 +19,10 @@
 enum { ST_RESAMPLERS = 4, ST_RESAMPLER_LANES = 8 };
 
 struct st_resampler {
-    uint32_t from_rate, to_rate; /* as asked for; 0: not made yet */
-    uint64_t from, to;           /* divided by what they share */
-    uint32_t taps;               /* of each output, a multiple of the lanes */
-    int64_t *first;              /* [to]: the input that the first tap of output k is for */
+    uint32_t from_rate, to_rate; /* as requested; 0: not initialised */
+    uint64_t from, to;           /* divided by their greatest common divisor */
+    uint32_t taps;               /* per output, a multiple of the lanes */
+    int64_t *first;              /* [to]: the input of the first tap of output k */
     float *weight;               /* [to][taps] */
 };
 
@@ -30,13 +30,13 @@ int st_resampler_init(struct st_resampler *r, uint32_t from_rate, uint32_t to_ra
                       struct stoker_error *err);
 void st_resampler_free(struct st_resampler *r); /* safe when zeroed */
 
-/* Samples that come out for so many that go in. */
+/* Number of output samples for `frames` input samples. */
 uint64_t st_resampler_length(const struct st_resampler *r, uint64_t frames);
-/* The inputs [*low, *high) that outputs [first, first + count) look at; parts of it may lie outside the
- * sound. */
+/* The inputs [*low, *high) that outputs [first, first + count) depend on; the range may extend beyond
+ * the sound. */
 void st_resampler_needs(const struct st_resampler *r, uint64_t first, uint64_t count, int64_t *low,
                         int64_t *high);
-/* `in` begins with input `low`, and covers what is needed. */
+/* `in` starts with input `low` and covers everything needed. */
 void st_resampler_run(const struct st_resampler *r, const float *in, int64_t low, uint64_t first,
                       uint64_t count, float *out);
 

@@ -1,10 +1,10 @@
 /* resize.c - Pillow's resampling, byte for byte: the two passes and their order
  *
- * Rows flow through small rings, so that between the input and the final place everything stays in the
+ * Rows flow through small rings, so that everything between the input and the destination stays in the
  * nearest cache:
  *
- *     horizontal first: input rows -> across, four at a time -> ring -> down -> row -> place
- *     vertical first:   input rows -> down -> four rows -> across -> rows -> place
+ *     horizontal first: input rows -> across, four at a time -> ring -> down -> row -> destination
+ *     vertical first:   input rows -> down -> four rows -> across -> rows -> destination
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,14 @@
 
 #include <string.h>
 
-enum { BLOCK = 4 }; /* rows that the horizontal kernels like to do at once */
+enum { BLOCK = 4 }; /* rows that the horizontal kernels process at once */
 
-/* Where finished rows go: to a view, or by way of a row buffer to their place. */
+/* Where finished rows go: to a view, or through a row buffer to their destination. */
 struct sink {
     struct st_view *view;
     const struct st_finish *finish;
     const struct st_place *place;
-    bool mirror, flip; /* what is still to be done to rows */
+    bool mirror, flip; /* still to be applied to rows */
     int32_t width, height, channels;
     uint8_t *rows[BLOCK], *turned;
 };
@@ -62,7 +62,7 @@ struct st_region st_resize_needs(const struct st_resize *job)
                               (uint32_t)(bottom - top)};
 }
 
-/* Pillow 13 begins with the vertical pass where that shrinks much more than the horizontal one. */
+/* Pillow 13 starts with the vertical pass if it shrinks the image much more than the horizontal one. */
 bool st_resize_vertical_first(const struct st_resize *job)
 {
     const int64_t rows = (int64_t)job->in_height - job->out_height;
@@ -91,7 +91,7 @@ static void sink_done(const struct sink *sink, const struct st_kernels *kernels,
     st_finish_row(sink->finish, kernels, row, sink->flip ? sink->height - 1 - y : y, sink->place);
 }
 
-/* Room for `count` rows of `bytes` bytes, each aligned and with space for vectors to overshoot. */
+/* Allocates `count` rows of `bytes` bytes, each aligned and padded for vectors that overshoot. */
 static bool take_rows(struct st_arena *arena, uint64_t bytes, int32_t count, uint8_t **rows)
 {
     const uint64_t pitch = st_align(bytes + 64, ST_CACHE_LINE);
@@ -118,7 +118,7 @@ static bool sink_open(struct sink *sink, struct st_arena *arena, const struct st
 
 /* ---- the passes -------------------------------------------------------------------------------- */
 
-/* One output row of the vertical pass. Weights of zero at either end cost nothing. */
+/* One output row of the vertical pass. Zero weights at either end are skipped. */
 static void down_row(const struct run *run, uint8_t *out, const uint8_t *const *rows, int32_t y,
                      size_t bytes)
 {
@@ -191,8 +191,8 @@ static int down_then_across(const struct run *run)
     return STOKER_OK;
 }
 
-/* The ring holds the rows that the next output needs and a block more. Its pointers are listed twice, so
- * that any run of them is contiguous. */
+/* The ring holds the rows that the next output needs, and one more block. Its pointers are listed twice,
+ * so that any run of them is contiguous. */
 static int across_then_down(const struct run *run)
 {
     const size_t bytes = (size_t)run->sink.width * (size_t)run->sink.channels;

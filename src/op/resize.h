@@ -13,25 +13,25 @@ enum st_filter {
     ST_FILTER_LANCZOS, ST_FILTERS
 };
 
-/* A stretch of pixels whose ends may lie between two of them; of length 0: the whole side. */
+/* A range of pixels with fractional ends; length 0: the whole axis. */
 struct st_span {
     double begin, length;
 };
 
-/* in_width x in_height becomes out_width x out_height; of the result only `window` is wanted. */
+/* Resizes in_width x in_height to out_width x out_height; only `window` of the result is needed. */
 struct st_resize {
     int32_t in_width, in_height, out_width, out_height;
     struct st_region window;
     enum st_filter filter;
     uint32_t pillow; /* 13: vertical pass first where Pillow 13 does so; 12: always horizontal first */
-    struct st_span span_x, span_y; /* what of the input becomes the output, as Pillow's resize(box=) */
+    struct st_span span_x, span_y; /* the part of the input to be resized, as in Pillow's resize(box=) */
 };
 
 /* The part of the input that the window depends on. */
 struct st_region st_resize_needs(const struct st_resize *job);
 
 /* `pixels` holds exactly st_resize_needs(job) of the input. The result goes to `out` (allocated from the
- * arena, interleaved bytes), or straight to its final place. They return STOKER_ENOMEM or STOKER_OK. */
+ * arena, interleaved bytes), or directly to its destination. Both return STOKER_ENOMEM or STOKER_OK. */
 int st_resize_view(const struct st_resize *job, const struct st_kernels *kernels, struct st_arena *arena,
                    const struct st_view *pixels, struct st_view *out);
 int st_resize_finish(const struct st_resize *job, const struct st_kernels *kernels,

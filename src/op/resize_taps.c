@@ -1,7 +1,8 @@
 /* resize_taps.c - the weights of Pillow's resampling filters
  *
- * The weights are doubles, normalised to a sum of 1, then fixed point rounded half away from zero. The
- * order of the operations is part of the contract: another order can round another way.
+ * The weights are doubles, normalised to a sum of 1, then converted to fixed point, rounding half away
+ * from zero. The order of the operations is part of the contract, because another order may round
+ * differently.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,7 +57,7 @@ static inline double filter_at(enum st_filter filter, double x)
     }
 }
 
-/* How far the filter reaches, and where an output pixel lies, in input pixels. */
+/* The reach of the filter, and the position of an output pixel, in input pixels. */
 struct scale {
     double begin, step, stretch, support;
 };
@@ -75,7 +76,7 @@ static inline void bounds(const struct scale *s, int32_t in, int32_t o, int32_t 
     *end = high > in ? in : (int32_t)high;
 }
 
-/* Pillow adds the step again and again, so its rounding errors add up too, and ours with them. */
+/* Pillow adds the step repeatedly, so its rounding errors accumulate; so must ours. */
 static void nearest_walk(const struct st_side *side, int32_t *source)
 {
     const double step = side->span.length / side->out;
@@ -131,7 +132,7 @@ bool st_side_nearest(const struct st_side *side, bool mirror, struct st_arena *a
     return true;
 }
 
-/* The weights of output `o`, whose taps are [begin, end): inlined for each filter. */
+/* The weights of output `o`, whose taps are [begin, end); inlined for each filter. */
 static inline void weigh(enum st_filter filter, const struct scale *s, int32_t o, int32_t begin,
                          int32_t end, double *scratch, int32_t *weight)
 {
@@ -171,7 +172,7 @@ bool st_side_taps(const struct st_side *side, bool mirror, struct st_arena *aren
         const int32_t o = side->from + i, to = mirror ? side->count - 1 - i : i;
         int32_t begin, end;
         bounds(&s, side->in, o, &begin, &end);
-        /* Near the end the taps move left, behind zeros, to stay within the input. */
+        /* Near the end, the taps are shifted left behind zeros, to stay within the input. */
         const int32_t shift = begin + width > highest ? begin + width - highest : 0;
         int32_t *list = weight + (size_t)to * (size_t)width + shift;
         first[to] = begin - shift - lowest;

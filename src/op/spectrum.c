@@ -21,7 +21,7 @@ uint64_t st_spectrum_frames(const struct st_spectrum *s, uint64_t samples)
 {
     const uint64_t size = s->fft.size, margin = s->spec.center ? size / 2 : 0,
                    all = samples + 2 * margin;
-    if (all < size || (margin && samples <= margin)) /* so few cannot be reflected */
+    if (all < size || (margin && samples <= margin)) /* too few to be reflected */
         return 0;
     return 1 + (all - size) / (uint64_t)s->spec.hop_length;
 }
@@ -32,7 +32,7 @@ static double to_mel(double hertz) { return 2595 * (st_ln(1 + hertz / 700) / M_L
 
 static double to_hertz(double mel) { return 700 * (st_power(10, mel / 2595) - 1); }
 
-/* The weights of triangle `m`; its corners are even steps of the mel scale. */
+/* The weights of triangle `m`; its corners are equidistant on the mel scale. */
 static void make_triangle(const struct st_spectrum *s, int32_t m, float *weight, struct st_mel *out)
 {
     const struct st_spectrum_spec *spec = &s->spec;
@@ -65,7 +65,7 @@ static bool make_mels(struct st_spectrum *s)
     return s->mel && s->weights;
 }
 
-/* Hann's window, one period long, in the middle of the transform. */
+/* A Hann window of one period, centred in the transform. */
 static bool make_window(struct st_spectrum *s)
 {
     const int32_t length = s->spec.win_length;
@@ -80,14 +80,14 @@ static int check(struct st_spectrum_spec *spec, struct stoker_error *err)
     if (spec->win_length == 0)
         spec->win_length = spec->n_fft;
     if (spec->win_length > spec->n_fft)
-        return st_fail(err, STOKER_EINVAL, "a window of %d samples is longer than n_fft=%d",
+        return st_fail(err, STOKER_EINVAL, "win_length=%d is greater than n_fft=%d",
                        spec->win_length, spec->n_fft);
     if (spec->hop_length == 0)
         spec->hop_length = spec->win_length / 2 ? spec->win_length / 2 : 1;
     if (spec->mels && spec->f_max == 0)
         spec->f_max = spec->rate / 2;
     if (spec->mels && spec->f_min >= spec->f_max)
-        return st_fail(err, STOKER_EINVAL, "a mel scale from f_min=%g to f_max=%g Hz is empty",
+        return st_fail(err, STOKER_EINVAL, "f_min=%g must be less than f_max=%g",
                        spec->f_min, spec->f_max);
     return 0;
 }
@@ -117,7 +117,7 @@ void st_spectrum_free(struct st_spectrum *s)
 
 /* ---- one sound ----------------------------------------------------------------------------------- */
 
-/* The sound with its ends reflected, so that frames need not look where they begin. */
+/* The sound with reflected ends, so that frames need no bounds checks. */
 static void reflect(float *out, const float *in, uint64_t samples, uint64_t margin)
 {
     memcpy(out + margin, in, samples * sizeof *out);
@@ -127,7 +127,7 @@ static void reflect(float *out, const float *in, uint64_t samples, uint64_t marg
     }
 }
 
-/* Several frames side by side; those behind the last are silent. */
+/* Interleaves several frames; those after the last one are silent. */
 static void gather(const struct st_spectrum *s, const float *in, uint32_t count, st_fft_lanes *out)
 {
     const uint64_t hop = (uint64_t)s->spec.hop_length;

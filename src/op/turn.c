@@ -1,4 +1,4 @@
-/* turn.c - the eight ways an image can lie: EXIF orientation, mirroring, flipping
+/* turn.c - the eight orientations of an image: EXIF orientation, mirroring, flipping
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ bool st_view_take(struct st_view *view, struct st_arena *arena, int32_t width, i
     return view->data != NULL;
 }
 
-/* Pixels `step` bytes apart become neighbours. */
+/* Copies pixels `step` bytes apart to adjacent ones. */
 static void gather_row(uint8_t *to, const uint8_t *from, ptrdiff_t step, int32_t count, int32_t channels)
 {
     if (channels == 3) {
@@ -65,8 +65,10 @@ bool st_turn_view(struct st_turn turn, const struct st_view *in, struct st_arena
     const int32_t height = turn.transpose ? in->width : in->height;
     if (!st_view_take(out, arena, width, height, in->channels))
         return false;
-    const ptrdiff_t across = turn.transpose ? in->stride : in->channels; /* one pixel right, turned */
-    const ptrdiff_t down = turn.transpose ? in->channels : in->stride;   /* one pixel down, turned */
+    const ptrdiff_t across = turn.transpose ? in->stride : in->channels; /* one pixel right, after the
+                                                                            turn */
+    const ptrdiff_t down = turn.transpose ? in->channels : in->stride;   /* one pixel down, after the
+                                                                            turn */
     const uint8_t *first = in->data + (turn.mirror ? (width - 1) * across : 0);
     for (int32_t y = 0; y < height; y++) {
         const uint8_t *from = first + (turn.flip ? height - 1 - y : y) * down;

@@ -1,4 +1,4 @@
-/* turn.h - the eight ways an image can lie: EXIF orientation, mirroring, flipping
+/* turn.h - the eight orientations of an image: EXIF orientation, mirroring, flipping
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,23 +10,23 @@
 
 #include <stdbool.h>
 
-/* First rows become columns, then left and right change places, then top and bottom. */
+/* First transposes, then swaps left and right, then top and bottom. */
 struct st_turn {
     bool transpose, mirror, flip;
 };
 
-/* What makes an image with this EXIF orientation (1 to 8) upright. */
+/* The turn that makes an image with this EXIF orientation (1 to 8) upright. */
 struct st_turn st_turn_upright(uint32_t orientation);
 static inline bool st_turn_needed(struct st_turn t) { return t.transpose || t.mirror || t.flip; }
 
-/* Which part of the image becomes `region` of the turned one, which is `width` x `height`. */
+/* The part of the image that becomes `region` of the turned one, which is `width` x `height`. */
 struct st_region st_turn_back(struct st_turn turn, struct st_region region, uint32_t width,
                               uint32_t height);
 /* A turned copy from the arena; false when out of memory. */
 bool st_turn_view(struct st_turn turn, const struct st_view *in, struct st_arena *arena,
                   struct st_view *out);
 
-/* Room for pixels, rows without gaps; false when out of memory. */
+/* Allocates pixels whose rows have no gaps; false when out of memory. */
 bool st_view_take(struct st_view *view, struct st_arena *arena, int32_t width, int32_t height,
                   int32_t channels);
 

@@ -146,12 +146,12 @@ static void check_mixed_channels(struct stoker_item *items)
         const char *text, *said;
         int64_t channels;
     } cases[] = {
-        {"audio_decode", "2 channels, but the first one of the data set has 1: put Mono", 0},
+        {"audio_decode", "2 channels, but the first one of the data set has 1: add Mono", 0},
         {"audio_crop(frames=50)", "audio_mono", 0},
         {"audio_mono", NULL, 1},
         {"audio_mono; audio_crop(frames=50)", NULL, 1},
         {"audio_channels(count=1)", NULL, 1},
-        {"audio_channels(count=2); audio_crop(frames=50)", "3 channels cannot become one of 2", 0},
+        {"audio_channels(count=2); audio_crop(frames=50)", "3 channels cannot be converted to 2", 0},
         {"audio_mono; audio_channels(count=3)", NULL, 3},
     };
     const struct stoker_loader_options opt = options(3, 2);
