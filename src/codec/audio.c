@@ -1,7 +1,7 @@
 /* audio.c - WAV, FLAC, Ogg/Vorbis, Opus and MP3 by libsndfile, from memory
  *
- * libsndfile's own error texts are kept in variables that all threads share when a file does not open;
- * only what belongs to an open file is asked for.
+ * When a file fails to open, libsndfile keeps the error text in variables shared by all threads; so only
+ * errors of open files are queried.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,17 +19,17 @@ static const sf_count_t frames_max = (sf_count_t)1 << 40;
 struct st_audio_file {
     SNDFILE *sound;
     struct st_bytes in;
-    sf_count_t at; /* of the next byte that the library reads */
+    sf_count_t at; /* offset of the next byte that the library reads */
     uint32_t channels;
-    uint64_t run_up; /* frames to decode, and drop, before those that are wanted */
-    bool unproven;   /* no frame may be sought before one has been decoded */
+    uint64_t run_up; /* frames to decode and discard before those that are needed */
+    bool unproven;   /* do not seek before a frame has been decoded */
 };
 
-/* Frames of MP3 use bits of earlier ones, up to 511 bytes back: that many of the smallest. Who begins in
- * the middle hears silence or worse first. */
+/* MP3 frames use bits of earlier frames, up to 511 bytes back, which is this many frames of the smallest
+ * size. Decoding that starts later gives silence or noise at first. */
 enum { MP3_RUN_UP = 32 * 1152 };
 
-/* ---- bytes in memory as a file ------------------------------------------------------------------- */
+/* ---- a file in memory ---------------------------------------------------------------------------- */
 
 static sf_count_t file_size(void *cookie)
 {
@@ -72,9 +72,9 @@ static sf_count_t file_tell(void *cookie) { return ((struct st_audio_file *)cook
 
 static SF_VIRTUAL_IO memory_io = {file_size, file_seek, file_read, file_write, file_tell};
 
-/* ---- which kinds the library reads --------------------------------------------------------------- */
+/* ---- supported kinds ----------------------------------------------------------------------------- */
 
-/* Whether one of the library's lists, major formats or subtypes, has this one. */
+/* Whether one of the library's lists, of major formats or of subtypes, contains this one. */
 static bool listed(int count_command, int item_command, int wanted)
 {
     int count = 0;
@@ -98,7 +98,7 @@ static bool has_subtype(int format)
     return listed(SFC_GET_FORMAT_SUBTYPE_COUNT, SFC_GET_FORMAT_SUBTYPE, format);
 }
 
-/* The headers may be older than the library: the numbers of formats that came late stand here. */
+/* The headers may be older than the library, so the numbers of recent formats are defined here. */
 enum { MAJOR_MPEG = 0x230000, SUBTYPE_OPUS = 0x64 };
 
 static bool library_reads(enum st_audio_kind kind)
@@ -121,10 +121,10 @@ bool st_audio_format_at(uint32_t index, struct st_audio_format *out)
 {
     static const char *const since[ST_AUDIO_KINDS] = {
         [ST_AUDIO_WAV] = "any libsndfile",
-        [ST_AUDIO_FLAC] = "wants libsndfile built with libFLAC",
-        [ST_AUDIO_VORBIS] = "wants libsndfile built with libvorbis",
-        [ST_AUDIO_OPUS] = "wants libsndfile 1.0.29 or newer, built with libopus",
-        [ST_AUDIO_MP3] = "wants libsndfile 1.1 or newer, built with libmpg123",
+        [ST_AUDIO_FLAC] = "requires libsndfile built with libFLAC",
+        [ST_AUDIO_VORBIS] = "requires libsndfile built with libvorbis",
+        [ST_AUDIO_OPUS] = "requires libsndfile 1.0.29 or newer, built with libopus",
+        [ST_AUDIO_MP3] = "requires libsndfile 1.1 or newer, built with libmpg123",
     };
     if (index >= ST_AUDIO_KINDS)
         return false;
@@ -142,12 +142,12 @@ static int refuse(struct st_bytes in, struct stoker_error *err)
     struct st_audio_format format;
     if (kind < 0)
         return st_fail(err, STOKER_ECORRUPT,
-                       "these %zu bytes are no sound that %s reads (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
+                       "these %zu bytes are not a sound that %s can read (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
                        in.size, sf_version_string());
     if (st_audio_format_at((uint32_t)kind, &format) && !format.present)
-        return st_fail(err, STOKER_EUNSUPPORTED, "a sound of kind %s, which %s does not read: %s",
+        return st_fail(err, STOKER_EUNSUPPORTED, "this %s sound cannot be read by %s: %s",
                        format.name, sf_version_string(), format.detail);
-    return st_fail(err, STOKER_ECORRUPT, "the header of this %s sound is damaged or cut off (%zu bytes)",
+    return st_fail(err, STOKER_ECORRUPT, "the header of this %s sound is damaged or truncated (%zu bytes)",
                    st_audio_names[kind], in.size);
 }
 
@@ -162,7 +162,7 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
     if (!file)
         return st_fail(err, STOKER_ENOMEM, "no memory to open a sound");
     file->in = in;
-    /* Only what we know: other formats of the library see fewer hostile bytes. */
+    /* Only known kinds, so that the library's other parsers never see hostile bytes. */
     file->sound = st_audio_probe(in) < 0 ? NULL : sf_open_virtual(&memory_io, SFM_READ, &info, file);
     if (!file->sound) {
         free(file);
@@ -172,7 +172,7 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
         info.samplerate > RATE_MAX || info.frames < 0 || info.frames > frames_max) {
         st_audio_file_close(file);
         return st_fail(err, STOKER_ECORRUPT,
-                       "a sound of %d channels, %d samples a second and %lld frames makes no sense",
+                       "invalid sound header: %d channels, %d samples per second, %lld frames",
                        info.channels, info.samplerate, (long long)info.frames);
     }
     file->channels = (uint32_t)info.channels;
@@ -183,9 +183,9 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
     return 0;
 }
 
-/* libsndfile opens a Vorbis file whose tables libvorbis refuses, and libvorbis then crashes when it is to seek
- * (1.2.0 with 1.3.7 do). What such a file does not do is give a frame. It is asked for one through another
- * handle, since a seek after a read goes elsewhere. */
+/* libsndfile opens a Vorbis file whose tables libvorbis rejects, and libvorbis then crashes on a seek
+ * (1.2.0 with 1.3.7 does). Such a file never yields a frame, so one is read first; through another
+ * handle, because seeking after a read takes a different path. */
 static bool prove(struct st_audio_file *file)
 {
     struct st_audio_file other = {.in = file->in};
@@ -201,7 +201,7 @@ static bool prove(struct st_audio_file *file)
     return !file->unproven;
 }
 
-/* Goes to frame `to`, by decoding what lies before it where that matters. */
+/* Seeks to frame `to`, decoding frames before it where that matters. */
 static bool go_to(struct st_audio_file *file, uint64_t to)
 {
     float dropped[2048];
@@ -229,13 +229,13 @@ int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t fram
         return 0;
     if (!go_to(file, first))
         return st_fail(err, STOKER_ECORRUPT,
-                       "the sound has no frame %llu: its file is damaged or cut off",
+                       "frame %llu of the sound cannot be reached: its file is damaged or truncated",
                        (unsigned long long)first);
     const sf_count_t got = sf_readf_float(file->sound, out, (sf_count_t)frames);
     if (got == (sf_count_t)frames)
         return 0;
     return st_fail(err, STOKER_ECORRUPT,
-                   "the sound ends after frame %lld, where its header promises more",
+                   "the sound ends after frame %lld, although its header announces more",
                    (long long)first + (got > 0 ? got : 0));
 }
 

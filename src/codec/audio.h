@@ -1,6 +1,7 @@
-/* audio.h - encoded sounds to samples
+/* audio.h - decodes sounds to samples
  *
- * Content decides what a file is, never its name. Samples are float32, full scale is 1.
+ * The kind of a file is determined by its contents, never by its name. Samples are float32; full scale
+ * is 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +14,8 @@
 enum { ST_AUDIO_CHANNELS_MAX = 64 }; /* sounds with more are refused */
 
 struct st_audio_header {
-    uint32_t rate, channels; /* samples a second; neither is 0 */
-    uint64_t frames;         /* one sample of each channel is a frame */
+    uint32_t rate, channels; /* samples per second; neither is 0 */
+    uint64_t frames;         /* a frame is one sample of each channel */
 };
 
 struct st_audio_file;
@@ -22,12 +23,12 @@ struct st_audio_file;
 /* Reads the header. The bytes must outlive the file. */
 int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,
                        struct stoker_error *err);
-/* Decodes these frames alone, channels interleaved. */
+/* Decodes only these frames, channels interleaved. */
 int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t frames, float *out,
                        struct stoker_error *err);
 void st_audio_file_close(struct st_audio_file *file); /* NULL is fine */
 
-/* The kinds of sound we know of, and whether this build reads them; false past the last. */
+/* The known kinds of sound, and whether this build can read them; false past the last. */
 struct st_audio_format {
     const char *name;   /* "FLAC" */
     const char *detail; /* the library that reads it, or what is missing */
@@ -35,7 +36,7 @@ struct st_audio_format {
 };
 bool st_audio_format_at(uint32_t index, struct st_audio_format *out);
 
-/* What the bytes are, by their beginning: an index for st_audio_format_at, or -1. */
+/* The kind, determined by the first bytes: an index for st_audio_format_at, or -1. */
 int32_t st_audio_probe(struct st_bytes in);
 
 #endif

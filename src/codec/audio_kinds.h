@@ -1,4 +1,4 @@
-/* audio_kinds.h - the kinds of sound we know of
+/* audio_kinds.h - the known kinds of sound
  *
  * SPDX-License-Identifier: Apache-2.0
  */

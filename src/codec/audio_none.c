@@ -1,4 +1,4 @@
-/* audio_none.c - stands in for audio.c where libsndfile was not found
+/* audio_none.c - replaces audio.c in builds without libsndfile
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,8 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
     *out = NULL;
     *header = (struct st_audio_header){0};
     return st_fail(err, STOKER_EUNSUPPORTED,
-                   "this build cannot read sounds: it was made without libsndfile. Install it "
-                   "(libsndfile1-dev) and "
-                   "build again");
+                   "this build has no libsndfile and cannot read sounds: install it (libsndfile1-dev) and "
+                   "rebuild");
 }
 
 int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t frames, float *out,
@@ -24,7 +23,7 @@ int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t fram
     (void)frames;
     (void)out;
     return st_fail(err, STOKER_EUNSUPPORTED,
-                   "this build cannot read sounds: it was made without libsndfile");
+                   "this build has no libsndfile and cannot read sounds");
 }
 
 void st_audio_file_close(struct st_audio_file *file) { (void)file; }

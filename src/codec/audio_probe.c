@@ -1,4 +1,4 @@
-/* audio_probe.c - which kind of sound a file is
+/* audio_probe.c - recognises the kind of a sound file
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,14 @@ static bool has(struct st_bytes in, size_t at, const char *magic)
     return st_has(in, at, magic, strlen(magic));
 }
 
-/* The first packet of an Ogg stream, which says what is inside, follows a page header of 27 bytes and
- * its table. */
+/* The first packet of an Ogg stream, which identifies its contents, follows a page header of 27 bytes
+ * and its table. */
 static bool ogg_holds(struct st_bytes in, const char *magic)
 {
     return in.size > 27 && has(in, (size_t)27 + in.data[26], magic);
 }
 
-/* Eleven bits of sync, then a layer and rates that are not the reserved ones. */
+/* Eleven sync bits, then a layer and rates other than the reserved ones. */
 static bool is_mpeg_frame(struct st_bytes in)
 {
     return in.size >= 4 && in.data[0] == 0xff && (in.data[1] & 0xe0) == 0xe0 &&

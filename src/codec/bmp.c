@@ -14,7 +14,7 @@ struct bmp {
     uint32_t width, height, bits, compression, colours;
     uint32_t head_size;
     bool top_down, bilevel; /* bilevel: two colours, black and white */
-    uint64_t data;          /* where the pixels begin */
+    uint64_t data;          /* offset of the pixels */
     uint32_t mask[4];
     struct st_packing packing;
     uint8_t table[256][3];
@@ -22,7 +22,7 @@ struct bmp {
 
 static int cut_off(struct stoker_error *err, const char *what)
 {
-    return st_fail(err, STOKER_ECORRUPT, "BMP: the file ends within %s", what);
+    return st_fail(err, STOKER_ECORRUPT, "BMP: the file ends inside %s", what);
 }
 
 static bool probe(const uint8_t *data, size_t size)
@@ -38,7 +38,7 @@ static void read_masks(struct bmp *b, const uint8_t *head, const uint8_t *behind
     b->mask[3] = b->head_size >= 56 ? st_le32(head + 52) : 0;
 }
 
-/* The header proper, which states its own size. *at is left behind it. */
+/* The info header, which states its own size. *at is set to its end. */
 static int read_head(struct st_bytes in, struct bmp *b, uint64_t *at, struct stoker_error *err)
 {
     if (in.size < FILE_HEAD + 4)
@@ -76,8 +76,8 @@ static int read_head(struct st_bytes in, struct bmp *b, uint64_t *at, struct sto
     return STOKER_OK;
 }
 
-/* Which byte of a pixel is red, green and blue, out of the masks. Only masks of whole bytes in the
- * orders that Pillow knows. */
+/* Derives the bytes of red, green and blue in a pixel from the masks. Supports only masks of whole
+ * bytes, in the orders that Pillow supports. */
 static bool packing_of_masks(struct bmp *b)
 {
     static const struct {
@@ -98,7 +98,7 @@ static bool packing_of_masks(struct bmp *b)
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const size_t masks =
-            known[i].bits == 32 ? 4 : 3; /* alpha counts only where there is room for it */
+            known[i].bits == 32 ? 4 : 3; /* alpha only where there is room for it */
         if (b->bits == known[i].bits && !memcmp(b->mask, known[i].mask, masks * sizeof *b->mask)) {
             b->packing = known[i].packing;
             return true;
@@ -107,8 +107,8 @@ static bool packing_of_masks(struct bmp *b)
     return false;
 }
 
-/* A palette of nothing but grey levels in order is dropped by Pillow, which then takes the pixels for
- * bits (two colours) or bytes, whatever their depth was. */
+/* Pillow drops a palette that consists of grey levels in order, and then treats the pixels as bits (two
+ * colours) or bytes, regardless of their depth. */
 static bool palette_is_grey(const struct bmp *b, const uint8_t *palette, uint64_t size, uint32_t step)
 {
     for (uint32_t i = 0; i < b->colours; i++) {
@@ -124,7 +124,7 @@ static int read_palette(struct st_bytes in, struct bmp *b, uint64_t *at, struct 
 {
     const uint32_t step = b->head_size == 12 ? 3 : 4;
     if (b->colours > 65536)
-        return st_fail(err, STOKER_ECORRUPT, "BMP: a palette of %u colours", b->colours);
+        return st_fail(err, STOKER_ECORRUPT, "BMP: invalid palette of %u colours", b->colours);
     const uint8_t *palette = in.data + *at;
     uint64_t size = (uint64_t)b->colours * step;
     if (size > in.size - *at)
@@ -138,7 +138,7 @@ static int read_palette(struct st_bytes in, struct bmp *b, uint64_t *at, struct 
         return STOKER_OK;
     }
     if (size / step > 256)
-        return st_fail(err, STOKER_ECORRUPT, "BMP: a palette of %u colours", b->colours);
+        return st_fail(err, STOKER_ECORRUPT, "BMP: invalid palette of %u colours", b->colours);
     for (uint64_t i = 0; i < size / step; i++)
         for (int c = 0; c < 3; c++)
             b->table[i][c] = palette[i * step + 2 - (uint64_t)c];
@@ -161,7 +161,7 @@ static int pick_packing(struct bmp *b, struct stoker_error *err)
         b->packing = (struct st_packing){.bits = b->bits, .at = {2, 1, 0}};
         break;
     default:
-        return st_fail(err, STOKER_EUNSUPPORTED, "BMP: %u bits a pixel are not supported", b->bits);
+        return st_fail(err, STOKER_EUNSUPPORTED, "BMP: %u bits per pixel are not supported", b->bits);
     }
     if (b->compression > BITFIELDS)
         return st_fail(err, STOKER_EUNSUPPORTED, "BMP: compression %u is not supported", b->compression);
@@ -172,7 +172,7 @@ static int pick_packing(struct bmp *b, struct stoker_error *err)
                        b->mask[0], b->mask[1], b->mask[2], b->mask[3], b->bits);
     if (b->bits > 8 && (b->compression == RLE8 || b->compression == RLE4))
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "BMP: run lengths with %u bits a pixel are not supported", b->bits);
+                       "BMP: run-length encoding with %u bits per pixel is not supported", b->bits);
     return STOKER_OK;
 }
 
@@ -186,11 +186,12 @@ static int parse(struct st_bytes in, struct bmp *b, struct stoker_error *err)
     if (rc)
         return rc;
     if (b->width == 0 || b->height == 0 || b->width > INT32_MAX || b->height > INT32_MAX)
-        return st_fail(err, STOKER_ECORRUPT, "BMP: %u x %u pixels", b->width, b->height);
+        return st_fail(err, STOKER_ECORRUPT, "BMP: invalid size of %u x %u pixels", b->width, b->height);
     if (b->colours == 0 && b->bits <= 8)
         b->colours = 1u << b->bits;
     b->data = st_le32(in.data + 10);
-    if (b->data == FILE_HEAD + b->head_size && b->bits <= 8) /* written by who forgot the palette */
+    if (b->data == FILE_HEAD + b->head_size && b->bits <= 8) /* some writers forget to count the
+                                                                palette */
         b->data += (uint64_t)(b->head_size == 12 ? 3 : 4) * b->colours;
     if (b->bits <= 8 && (rc = read_palette(in, b, &at, err)) != 0)
         return rc;
@@ -199,7 +200,7 @@ static int parse(struct st_bytes in, struct bmp *b, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* Unpacks runs into one byte a pixel, rows in the order of the file. */
+/* Unpacks runs to one byte per pixel, rows in file order. */
 struct runs {
     struct st_bytes in;
     uint64_t at, done, total;
@@ -222,7 +223,7 @@ static void put_zeros(struct runs *r, uint64_t count)
     r->done += count;
 }
 
-/* Pixels one by one; false at the end of the file. */
+/* Literal pixels; false at the end of the file. */
 static bool put_absolute(struct runs *r, uint32_t count, uint64_t *x)
 {
     const uint64_t room = r->total - r->done, pixels = count < room ? count : room;
@@ -235,12 +236,12 @@ static bool put_absolute(struct runs *r, uint32_t count, uint64_t *x)
         put(r, r->nibbles ? (i % 2 ? byte & 15 : byte >> 4) : byte);
     }
     r->at += wanted;
-    r->at += r->at % 2; /* runs begin at even places in the file */
+    r->at += r->at % 2; /* runs start at even offsets */
     *x += count;
     return true;
 }
 
-/* The escapes: end of line, a jump, pixels one by one; false at the end. */
+/* Escapes: end of line, a jump, literal pixels; false at the end. */
 static bool escape(struct runs *r, uint8_t code, uint64_t *x)
 {
     if (code == 1)
@@ -287,7 +288,7 @@ static int decode_runs(struct st_bytes in, struct bmp *b, struct st_arena *arena
 {
     struct runs r = {.in = in, .at = b->data, .width = b->width, .nibbles = b->compression == RLE4};
     r.total = (uint64_t)b->width * b->height;
-    /* Two bytes make at most 255 pixels, four jump over at most 255 rows and 255 pixels. */
+    /* Two bytes give at most 255 pixels; four skip at most 255 rows and 255 pixels. */
     const uint64_t there = b->data < in.size ? in.size - b->data : 0;
     const uint64_t most = 255 * (there / 2) + ((uint64_t)b->width * 255 + 255) * (there / 4);
     r.to = r.total <= most ? st_arena_take(arena, r.total) : NULL;
@@ -298,7 +299,7 @@ static int decode_runs(struct st_bytes in, struct bmp *b, struct st_arena *arena
     if (!unpack_runs(&r))
         return st_fail(err, STOKER_ECORRUPT, "BMP: the runs end in row %llu of %u",
                        (unsigned long long)(r.done / b->width), b->height);
-    if (b->bilevel) /* one byte a pixel now; anything but 0 is white */
+    if (b->bilevel) /* now one byte per pixel; everything but 0 is white */
         memset(b->table[1], 255, sizeof b->table - sizeof *b->table);
     b->packing.bits = 8;
     *pixels = r.to;
@@ -331,7 +332,7 @@ static int decode(void *state, struct st_bytes in, const struct st_decode *how, 
         rc = decode_runs(in, &b, arena, &pixels, err);
         stride = row = b.width;
     } else if (row > stride) {
-        return st_fail(err, STOKER_ECORRUPT, "BMP: a grey palette of %u colours with %u bits a pixel",
+        return st_fail(err, STOKER_ECORRUPT, "BMP: a grey palette of %u colours does not match %u bits per pixel",
                        b.colours, b.bits);
     } else if (b.data > in.size || (in.size - b.data) / stride < b.height - 1u ||
                in.size - b.data - stride * (b.height - 1u) < row) {

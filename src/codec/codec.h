@@ -1,8 +1,8 @@
-/* codec.h - encoded bytes to pixels
+/* codec.h - decodes images
  *
- * One kind of file is one codec: a file that ends in its `const struct st_codec`, named in registry.c.
- * Content decides which codec takes the bytes, never the file's name. All codecs give RGB bytes, equal to
- * what PIL.Image.open(...).convert("RGB") gives.
+ * Each codec is one file that ends in its `const struct st_codec`, listed in registry.c. The codec is
+ * chosen by the contents of a file, never by its name. All codecs give RGB bytes, equal to those of
+ * PIL.Image.open(...).convert("RGB").
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,12 +17,12 @@
 
 struct st_header {
     uint32_t width, height;
-    uint32_t orientation; /* EXIF: 1 (upright) to 8; 1 where the file says nothing */
-    uint32_t scales;      /* a set of bits: 1 | 2 | 4 | 8, the reductions `decode` can do (1 always) */
-    uint64_t scratch;     /* bytes that decoding takes beside the pixels, about: for who plans memory */
+    uint32_t orientation; /* EXIF: 1 (upright) to 8; 1 if the file does not say */
+    uint32_t scales;      /* bit set 1 | 2 | 4 | 8: the reductions that `decode` supports (always 1) */
+    uint64_t scratch;     /* estimated bytes that decoding takes in addition to the pixels */
 };
 
-/* So many bytes for each pixel, for `scratch`. */
+/* `each` bytes per pixel, for `scratch`. */
 static inline uint64_t st_scratch_for(uint64_t each, uint64_t width, uint64_t height)
 {
     uint64_t bytes;
@@ -31,44 +31,46 @@ static inline uint64_t st_scratch_for(uint64_t each, uint64_t width, uint64_t he
 
 struct st_decode {
     uint32_t scale;          /* 1, 2, 4 or 8: decode at width/scale, rounded up (JPEG only) */
-    struct st_region region; /* of the image as scaled; inside it, and not empty */
-    uint32_t *path;          /* where the codec says which of its paths the file took; set by the decoder */
+    struct st_region region; /* of the scaled image; inside it, and not empty */
+    uint32_t *path;          /* out: the path that the file took through the codec; set by the decoder */
 };
 
 struct st_codec {
     const char *name;
-    size_t state_size; /* of one worker, zeroed by the caller; 0 is fine */
+    size_t state_size; /* per worker, zeroed by the caller; may be 0 */
     bool (*probe)(const uint8_t *data, size_t size);
-    /* Cheap: reads the header only. May keep what it found in `state` for the decode that follows. */
+    /* Cheap: reads only the header. May keep its findings in `state` for the decode that follows. */
     int (*header)(void *state, struct st_bytes in, struct st_header *out, struct stoker_error *err);
-    /* RGB pixels of the region, in memory from `arena`, with 64 readable bytes behind the last row. */
+    /* RGB pixels of the region, allocated from `arena`, with 64 readable bytes after the last row. */
     int (*decode)(void *state, struct st_bytes in, const struct st_decode *how, struct st_arena *arena,
                   struct st_view *out, struct stoker_error *err);
-    void (*close)(void *state); /* safe on zeroed state; NULL where there is nothing to free */
+    void (*close)(void *state); /* safe on zeroed state; NULL if there is nothing to free */
     const char *(*based_on)(void); /* "libjpeg-turbo 2.1.5"; NULL: our own code */
-    /* Names of the ways a file can take through the codec; NULL past the last. No function: one way. */
+    /* Names of the paths that a file can take through the codec; NULL past the last. May be NULL: one
+     * path. */
     const char *(*path_name)(uint32_t path);
 };
 
 enum { ST_CODECS_MAX = 16, ST_PATHS_MAX = 32 };
-/* The codecs of this build, NULL at the end. */
+/* The codecs of this build, NULL-terminated. */
 extern const struct st_codec *const st_codecs[];
-/* Kinds of file we know but this build cannot decode, with the library that is missing. */
+/* Known kinds of file that this build cannot decode, with the missing library. */
 struct st_codec_missing {
     const char *name, *library;
     bool (*probe)(const uint8_t *data, size_t size);
 };
-extern const struct st_codec_missing st_codecs_missing[]; /* name NULL at the end */
+extern const struct st_codec_missing st_codecs_missing[]; /* terminated by a NULL name */
 
-/* One worker's codecs with their states, made when first needed. Zero it to begin. */
+/* The codecs of one worker, with states that are allocated on first use. Initially zeroed. */
 struct st_decoder {
     void *state[ST_CODECS_MAX];
     uint64_t pixel_limit; /* 0: none */
-    _Atomic uint64_t files[ST_CODECS_MAX][ST_PATHS_MAX]; /* decoded, by codec and path; any thread may look */
+    _Atomic uint64_t files[ST_CODECS_MAX][ST_PATHS_MAX]; /* decoded, by codec and path; any thread may
+                                                            read */
 };
 
 /* Finds the codec, reads the header, and refuses images beyond the pixel limit. *codec is the codec's
- * number, to be given to st_decoder_decode. */
+ * index, to be passed to st_decoder_decode. */
 int st_decoder_header(struct st_decoder *decoder, struct st_bytes in, uint32_t *codec,
                       struct st_header *out, struct stoker_error *err);
 int st_decoder_decode(struct st_decoder *decoder, uint32_t codec, struct st_bytes in,

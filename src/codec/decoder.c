@@ -1,4 +1,4 @@
-/* decoder.c - one worker's codecs: which of them takes the bytes, and what is refused beforehand
+/* decoder.c - chooses the codec for a file, and enforces the pixel limit
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The state of a codec is made when the first file of its kind comes. A codec without one gets a pointer
- * that is never followed. */
+/* A codec's state is allocated for the first file of its kind. A codec without state gets a pointer that
+ * is never dereferenced. */
 static int codec_state(struct st_decoder *decoder, uint32_t codec, void **out, struct stoker_error *err)
 {
     if (!decoder->state[codec]) {
@@ -30,7 +30,7 @@ static int fail_unknown(struct st_bytes in, struct stoker_error *err)
     for (const struct st_codec_missing *missing = st_codecs_missing; missing->name; missing++)
         if (missing->probe(in.data, in.size))
             return st_fail(err, STOKER_EUNSUPPORTED,
-                           "a %s image, but this build has no %s; install it and build again",
+                           "a %s image, but this build has no %s: install it and rebuild",
                            missing->name, missing->library);
     const struct st_kind *kind = st_kind_of(in);
     if (kind)
@@ -38,7 +38,7 @@ static int fail_unknown(struct st_bytes in, struct stoker_error *err)
                        kind->remedy);
     for (size_t k = 0; k < in.size && k < 8; k++)
         snprintf(first + 3 * k, 4, " %02x", in.data[k]);
-    return st_fail(err, STOKER_ECORRUPT, "not an image this build knows (%zu bytes, the first are%s)",
+    return st_fail(err, STOKER_ECORRUPT, "not an image in a known format (%zu bytes, starting with%s)",
                    in.size, first);
 }
 
@@ -60,8 +60,8 @@ int st_decoder_header(struct st_decoder *decoder, struct st_bytes in, uint32_t *
     const uint64_t pixels = (uint64_t)out->width * out->height;
     if (decoder->pixel_limit && pixels > decoder->pixel_limit)
         return st_fail(err, STOKER_ELIMIT,
-                       "%s: %u x %u pixels, more than the limit of %" PRIu64
-                       "; raise pixel_limit to allow it",
+                       "%s: %u x %u pixels exceed pixel_limit (%" PRIu64
+                       "); raise it to allow larger images",
                        st_codecs[k]->name, out->width, out->height, decoder->pixel_limit);
     *codec = k;
     return STOKER_OK;

@@ -1,6 +1,6 @@
-/* exif.c - which way up the camera was held
+/* exif.c - reads the orientation from EXIF data
  *
- * EXIF is a TIFF file in small: a byte order, and a list of tags of which only one is of interest here.
+ * EXIF data is a small TIFF file: a byte order, and a list of tags, only one of which is needed here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

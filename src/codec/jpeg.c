@@ -1,11 +1,11 @@
-/* jpeg.c - JPEG: by our own decoder where the file is of the usual kind, else by libjpeg-turbo
+/* jpeg.c - JPEG: our own decoder for common files, libjpeg-turbo for the rest
  *
- * Accurate integer DCT and fancy upsampling, libjpeg's defaults, and so Pillow's pixels. Of a region
- * only the needed columns are transformed and only the needed rows coloured, and reading stops behind
- * its last row; a region has the very bytes that a crop of the whole would have.
+ * Uses the accurate integer DCT and fancy upsampling, libjpeg's defaults, and so gives Pillow's pixels.
+ * For a region, only the needed columns are transformed and only the needed rows are colour converted,
+ * and reading stops after its last row; the bytes are the same as those of a crop of the whole image.
  *
- * Damaged files follow Pillow: data that ends too early is an error, also where the region lies above
- * the end, while wrong bits inside the data give the pixels libjpeg makes of them.
+ * Damaged files are treated as by Pillow: data that ends too early is an error, even if the region lies
+ * above the end, while wrong bits inside the data give the pixels that libjpeg makes of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,12 +23,13 @@
 #include <jerror.h>
 
 enum {
-    SCANS_MAX = 500,     /* honest progressive files have about ten; each costs a pass over the image */
-    CROP_WIDTH_MIN = 64, /* narrower ones would choose other upsamplers than the whole image does */
+    SCANS_MAX = 500,     /* regular progressive files have about ten; each costs a pass over the image */
+    CROP_WIDTH_MIN = 64, /* for narrower ones libjpeg would choose other upsamplers than for the whole
+                            image */
     ROWS_AT_ONCE = 16,
     SMOOTHED_COEFS = 10,
     FRAME_PROGRESSIVE = 0xC2,
-    BANDS = 8 << 20, /* bytes of coefficients that our decoder may hold at once */
+    BANDS = 8 << 20, /* maximum bytes of coefficients that our decoder holds at once */
 };
 
 struct jpeg_state {
@@ -39,11 +40,11 @@ struct jpeg_state {
     struct st_jpeg_memory memory;
     bool created;
     struct st_jpeg *own;
-    bool by_libjpeg; /* STOKER_JPEG=libjpeg: everything */
+    bool by_libjpeg; /* STOKER_JPEG=libjpeg: use libjpeg for everything */
     jmp_buf failed;
 };
 
-/* One decode, kept out of the function that calls setjmp. */
+/* One decode; kept out of the function that calls setjmp. */
 struct job {
     struct jpeg_state *state;
     struct st_bytes in;
@@ -71,7 +72,7 @@ static void output_message(j_common_ptr cinfo) { (void)cinfo; }
 
 static void init_source(j_decompress_ptr cinfo) { (void)cinfo; }
 
-/* All bytes there are have been given: libjpeg stops where it stands, and the caller sees that. */
+/* All bytes have been supplied: libjpeg stops where it is, and the caller notices. */
 static boolean fill_input_buffer(j_decompress_ptr cinfo)
 {
     (void)cinfo;
@@ -105,7 +106,7 @@ static int fail_truncated(const struct job *job)
 {
     const struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     return st_fail(job->err, STOKER_ECORRUPT,
-                   "JPEG: data ends at byte %zu, after %u of %u rows; truncated file", job->in.size,
+                   "JPEG: truncated: data ends at byte %zu, after %u of %u rows", job->in.size,
                    cinfo->output_scanline, cinfo->output_height);
 }
 
@@ -116,7 +117,7 @@ static int fail_by_libjpeg(const struct job *job)
     if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY)
         return st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory");
     if (job->state->cinfo.input_scan_number > SCANS_MAX)
-        return st_fail(job->err, STOKER_ELIMIT, "JPEG: more than %d scans, refused", SCANS_MAX);
+        return st_fail(job->err, STOKER_ELIMIT, "JPEG: more than %d scans; such files are refused", SCANS_MAX);
     cinfo->err->format_message(cinfo, reason);
     const bool known_kind = cinfo->err->msg_code == JERR_SOF_UNSUPPORTED;
     return st_fail(job->err, known_kind ? STOKER_EUNSUPPORTED : STOKER_ECORRUPT,
@@ -147,8 +148,8 @@ static void create(struct jpeg_state *state)
     state->created = true;
 }
 
-/* Of a progressive file whose scans do not reach full precision libjpeg smooths the blocks' borders, and
- * looks at their neighbours for that. */
+/* If the scans of a progressive file do not reach full precision, libjpeg smooths the borders of blocks,
+ * using their neighbours. */
 static bool is_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
     if (!cinfo->progressive_mode || !cinfo->coef_bits)
@@ -160,9 +161,9 @@ static bool is_smoothed(const struct jpeg_decompress_struct *cinfo)
     return false;
 }
 
-/* Whether libjpeg can narrow this file. It knows no neighbours for smoothing, and with some samplings at
- * a reduced scale, where a component is scaled less than the others, it takes a wrong width for
- * upsampling. */
+/* Whether libjpeg can narrow this file. It does not keep neighbours for smoothing; and with some
+ * samplings at a reduced scale, where a component is scaled less than the others, it uses a wrong width
+ * for upsampling. */
 static bool can_narrow(const struct jpeg_decompress_struct *cinfo)
 {
     for (int k = 0; k < cinfo->num_components; k++) {
@@ -177,8 +178,8 @@ static bool can_narrow(const struct jpeg_decompress_struct *cinfo)
     return !is_smoothed(cinfo);
 }
 
-/* Narrows the output to the columns that the region needs; *x becomes the region's place in it.
- * Upsampling looks at one neighbour on each side, so one column more is made where one exists. */
+/* Narrows the output to the columns that the region needs; *x becomes the region's offset in it.
+ * Upsampling uses one neighbour on each side, so another column is added where there is one. */
 static void narrow(struct jpeg_decompress_struct *cinfo, const struct st_region *region, JDIMENSION *x)
 {
     JDIMENSION first = region->x, end = region->x + region->width;
@@ -199,7 +200,7 @@ static void narrow(struct jpeg_decompress_struct *cinfo, const struct st_region 
     *x = region->x - first;
 }
 
-/* false: the data ended. */
+/* False: the data ended. */
 static bool read_rows(struct jpeg_decompress_struct *cinfo, uint8_t *rows, size_t stride, uint32_t count)
 {
     JSAMPROW list[ROWS_AT_ONCE];
@@ -215,7 +216,7 @@ static bool read_rows(struct jpeg_decompress_struct *cinfo, uint8_t *rows, size_
     return true;
 }
 
-/* CMYK as Adobe stores it, inverted, which is what Pillow takes all such files for. */
+/* CMYK as stored by Adobe, inverted; Pillow assumes this for all CMYK files. */
 static int cmyk_to_rgb(const struct job *job, const struct st_view *cmyk)
 {
     static const struct st_packing packing = {.kind = ST_PACK_CMYK, .bits = 32, .at = {0, 1, 2, 3}};
@@ -230,14 +231,14 @@ static int cmyk_to_rgb(const struct job *job, const struct st_view *cmyk)
     return rc;
 }
 
-/* Everything up to the first row: header, settings, and all scans of a progressive file. *ends: there is
- * an end to the image's data. */
+/* Everything up to the first row: header, settings, and all scans of a progressive file. *ends: whether
+ * the image's data has an end marker. */
 static int start(const struct job *job, bool *ends)
 {
     struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     int found;
     st_jpeg_memory_forget(cinfo);
-    cinfo->output_scanline = 0; /* errors name it before libjpeg sets it */
+    cinfo->output_scanline = 0; /* used in errors before libjpeg sets it */
     cinfo->src->next_input_byte = job->in.data;
     cinfo->src->bytes_in_buffer = job->in.size;
     do
@@ -256,7 +257,7 @@ static int start(const struct job *job, bool *ends)
     if (r->width == 0 || r->height == 0 || r->x >= cinfo->output_width || r->y >= cinfo->output_height ||
         r->width > cinfo->output_width - r->x || r->height > cinfo->output_height - r->y)
         return st_fail(job->err, STOKER_EINVAL,
-                       "JPEG: the region %u,%u %ux%u does not lie in %ux%u pixels", r->x, r->y, r->width,
+                       "JPEG: the region %u,%u %ux%u does not lie inside %ux%u pixels", r->x, r->y, r->width,
                        r->height, cinfo->output_width, cinfo->output_height);
     return STOKER_OK;
 }
@@ -281,12 +282,14 @@ static int decode_rows(const struct job *job)
         jpeg_skip_scanlines(cinfo, region->y);
     if (!read_rows(cinfo, rows, stride, region->height))
         return fail_truncated(job);
-    /* Cut off, it may lack rows below the region: a bad file is one whatever part of it is wanted. */
+    /* Truncated: rows below the region may be missing. A bad file is refused whatever part of it is
+     * needed. */
     if (!ends && !read_rows(cinfo, rows + region->height * stride, 0,
                             cinfo->output_height - cinfo->output_scanline))
         return fail_truncated(job);
     if (cinfo->output_scanline == cinfo->output_height)
-        jpeg_finish_decompress(cinfo); /* for errors behind the pixels; no end there is no matter */
+        jpeg_finish_decompress(cinfo); /* for errors after the pixels; a missing end marker does not
+                                          matter */
     const struct st_view view = {rows + x * channels, (ptrdiff_t)stride, (int32_t)region->width,
                                  (int32_t)region->height, (int32_t)channels};
     if (channels == 4)
@@ -295,7 +298,7 @@ static int decode_rows(const struct job *job)
     return STOKER_OK;
 }
 
-/* Beyond our decoder's own reasons: why it was not even tried. */
+/* In addition to our decoder's own reasons: why it was not even tried. */
 enum { PATH_SCALED = ST_JPEG_REASON_COUNT, PATH_ASKED, PATHS };
 static_assert((int)PATHS <= (int)ST_PATHS_MAX, "every path has its counter");
 
@@ -312,7 +315,7 @@ static void note_path(const struct job *job, uint32_t path)
         *job->how->path = path;
 }
 
-/* Our own decoder; *rc is the result unless this says false: a file not for it, or damaged. */
+/* Tries our own decoder; sets *rc and returns true unless the file is not for it, or damaged. */
 static bool decode_own(const struct job *job, int *rc)
 {
     struct jpeg_state *state = job->state;
@@ -357,8 +360,8 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
     return rc;
 }
 
-/* Our decoder copies the scan, and holds a band of coefficients or two; libjpeg holds those of all scans of a
- * file that has several. */
+/* Our decoder copies the scan and holds one or two bands of coefficients; libjpeg holds all coefficients
+ * of a file with several scans. */
 static uint64_t scratch(struct st_bytes in, const struct st_jpeg_info *info)
 {
     const uint64_t coefficients = st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);

@@ -1,4 +1,4 @@
-/* jpeg_markers.c - what a JPEG says of itself before its first scan
+/* jpeg_markers.c - reads a JPEG's headers up to its first scan
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static bool is_frame(uint8_t marker)
            marker == DHP;
 }
 
-/* Markers without a length and a payload behind them. */
+/* Markers without a length and a payload. */
 static bool stands_alone(uint8_t marker)
 {
     return marker == JPG || (marker >= RST0 && marker <= EOI) || (marker >= JPG0 && marker <= JPG13);
@@ -33,14 +33,14 @@ static int read_frame(struct st_bytes payload, uint8_t marker, struct st_jpeg_in
 {
     const uint8_t *p = payload.data;
     if (payload.size < 6)
-        return st_fail(err, STOKER_ECORRUPT, "JPEG: the frame header has %zu bytes, too few",
+        return st_fail(err, STOKER_ECORRUPT, "JPEG: the frame header is too short (%zu bytes)",
                        payload.size);
     if (p[0] != 8)
-        return st_fail(err, STOKER_EUNSUPPORTED, "JPEG: samples of %u bits are not supported, only 8",
+        return st_fail(err, STOKER_EUNSUPPORTED, "JPEG: %u bits per sample are not supported, only 8",
                        p[0]);
     if (p[5] != 1 && p[5] != 3 && p[5] != 4)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "JPEG: an image of %u components is not supported, only 1, 3 or 4", p[5]);
+                       "JPEG: images of %u components are not supported, only 1, 3 or 4", p[5]);
     if (payload.size != 6 + 3u * p[5])
         return st_fail(err, STOKER_ECORRUPT, "JPEG: the frame header of %u components has %zu bytes",
                        p[5], payload.size);
@@ -54,10 +54,10 @@ static int read_frame(struct st_bytes payload, uint8_t marker, struct st_jpeg_in
 static int check_found(const struct st_jpeg_info *info, size_t at, struct stoker_error *err)
 {
     if (info->components == 0)
-        return st_fail(err, STOKER_ECORRUPT, "JPEG: the scan at byte %zu comes before any frame header",
+        return st_fail(err, STOKER_ECORRUPT, "JPEG: the scan at byte %zu precedes any frame header",
                        at);
     if (info->width == 0 || info->height == 0)
-        return st_fail(err, STOKER_ECORRUPT, "JPEG: an image of %u x %u pixels", info->width,
+        return st_fail(err, STOKER_ECORRUPT, "JPEG: invalid size of %u x %u pixels", info->width,
                        info->height);
     return STOKER_OK;
 }
@@ -91,10 +91,10 @@ int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_
 {
     *out = (struct st_jpeg_info){0};
     if (!st_jpeg_probe(in.data, in.size))
-        return st_fail(err, STOKER_ECORRUPT, "JPEG: the file does not begin like one");
+        return st_fail(err, STOKER_ECORRUPT, "JPEG: the file does not start with a JPEG signature");
     size_t at = 2;
     for (;;) {
-        /* Junk between segments, fill bytes and stuffed zeros are passed over. */
+        /* Skips junk between segments, fill bytes and stuffed zeros. */
         while (at < in.size && in.data[at] != 0xFF)
             at++;
         while (at < in.size && in.data[at] == 0xFF)
@@ -106,7 +106,7 @@ int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_
         if (marker == 0 || stands_alone(marker))
             continue;
         if (marker < SOF0)
-            return st_fail(err, STOKER_ECORRUPT, "JPEG: no marker at byte %zu, found FF %02X", at - 2,
+            return st_fail(err, STOKER_ECORRUPT, "JPEG: expected a marker at byte %zu, found FF %02X", at - 2,
                            marker);
         struct st_bytes payload = {0};
         int rc = read_payload(in, at, &payload, err);

@@ -1,4 +1,4 @@
-/* jpeg_markers.h - what a JPEG says of itself before its first scan
+/* jpeg_markers.h - reads a JPEG's headers up to its first scan
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,13 +17,14 @@ struct st_jpeg_info {
 
 bool st_jpeg_probe(const uint8_t *data, size_t size);
 
-/* Walks the markers up to the first scan, by the rules of Pillow's own walk, so that what Pillow refuses
- * to open is refused here as well. */
+/* Walks the markers up to the first scan by Pillow's rules, so that files that Pillow refuses to open
+ * are refused here, too. */
 int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_error *err);
 
-/* Whether the image's data, which begins behind the header of its first scan, comes to its end marker. It is
- * looked for from the back, so that in whole files it is found at once; what stands behind it is of no
- * account. (Headers may hold a small image with an end of its own, so they must not be part of `data`.) */
+/* Whether the image's data, which starts after the header of its first scan, has an end marker. The
+ * search starts at the back, so that it is found at once in complete files; what follows it is ignored.
+ * (`data` must not include the headers, because these may contain a thumbnail with its own end
+ * marker.) */
 bool st_jpeg_has_end(struct st_bytes data);
 
 #endif

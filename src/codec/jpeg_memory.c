@@ -1,9 +1,9 @@
-/* jpeg_memory.c - libjpeg's memory, out of an arena that stays from image to image
+/* jpeg_memory.c - libjpeg's memory, allocated from an arena that is reused for all images
  *
- * libjpeg asks for all its memory through a table of functions. Its own go to malloc anew for each
- * image; these take from an arena that remembers how much the largest image needed. "Virtual" arrays,
- * which hold the coefficients of progressive files and which libjpeg would put into temporary files, are
- * plain memory here: the pixel limit bounds them.
+ * libjpeg allocates all its memory through a table of functions. Its own functions call malloc for each
+ * image; these take memory from an arena that remembers how much was needed. "Virtual" arrays, which
+ * hold the coefficients of progressive files and which libjpeg might swap to temporary files, are plain
+ * memory here: the pixel limit bounds them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <jerror.h>
 
-/* Ours to define: libjpeg only passes pointers to it around. */
+/* Defined by the memory manager: libjpeg only passes pointers to it. */
 struct jvirt_barray_control {
     struct jvirt_barray_control *next;
     JBLOCKARRAY rows;
@@ -35,15 +35,15 @@ static void *take(j_common_ptr cinfo, uint64_t bytes)
     return take_from(cinfo, &memory->image, bytes);
 }
 
-/* What is permanent for libjpeg are the tables, which outlive the abort between two streams of a file. */
+/* libjpeg's permanent pool holds the tables, which outlive the abort between two streams of a file. */
 static void *alloc(j_common_ptr cinfo, int pool, size_t bytes)
 {
     struct st_jpeg_memory *memory = cinfo->client_data;
     return take_from(cinfo, pool == JPOOL_PERMANENT ? &memory->tables : &memory->image, bytes);
 }
 
-/* Rows of `bytes` each, and the list of pointers to them. Rows begin at cache lines and fill them,
- * because vector code reads and writes past the samples that count. */
+/* Rows of `bytes` each, and the list of pointers to them. Rows are aligned to cache lines and fill them,
+ * because vector code reads and writes past the valid samples. */
 static void **take_rows(j_common_ptr cinfo, uint64_t bytes, JDIMENSION count)
 {
     const uint64_t stride = st_align(bytes, ST_CACHE_LINE);
@@ -66,7 +66,7 @@ static JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION blocks,
     return (JBLOCKARRAY)take_rows(cinfo, blocks * (uint64_t)sizeof(JBLOCK), rows);
 }
 
-/* Only colour quantisation and compression ask for these. */
+/* Used only by colour quantisation and compression. */
 static jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zero,
                                             JDIMENSION samples, JDIMENSION rows, JDIMENSION max_access)
 {

@@ -1,4 +1,4 @@
-/* jpeg_memory.h - libjpeg's memory, out of an arena that stays from image to image
+/* jpeg_memory.h - libjpeg's memory, allocated from an arena that is reused for all images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,12 +14,12 @@
 struct st_jpeg_memory {
     struct st_arena image;  /* until the next jpeg_abort */
     struct st_arena tables; /* of one file, which may hold several streams of tables before the image */
-    struct jvirt_barray_control *arrays; /* asked for, not yet there */
+    struct jvirt_barray_control *arrays; /* requested, not yet allocated */
 };
 
 /* To be called once, after jpeg_create_decompress. Uses cinfo->client_data. */
 void st_jpeg_memory_use(struct jpeg_decompress_struct *cinfo, struct st_jpeg_memory *memory);
-/* Before each file: drops the tables of the one before, which no other may see. */
+/* Before each file: drops the tables of the previous one, which must not leak into another. */
 void st_jpeg_memory_forget(struct jpeg_decompress_struct *cinfo);
 /* After jpeg_destroy. */
 void st_jpeg_memory_free(struct st_jpeg_memory *memory);

@@ -1,7 +1,7 @@
-/* kinds.c - files that are no image, or none of a kind we decode, by name
+/* kinds.c - recognises files that are not images, or of a kind that is not decoded
  *
- * In folders that people fill, and in what servers send instead of a file, these are what is met.
- * Whoever reads "damaged" looks for a fault in the file; whoever reads its kind knows what to do.
+ * These occur in folders filled by hand, and as what servers send instead of a file. An error that says
+ * "damaged" makes people look for a fault in the file; one that names its kind tells them what to do.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +13,9 @@
 
 #define CONVERT "convert it to JPEG, PNG or WebP"
 #define UNPACK  "unpack it, or open it as a data set"
-#define FRAMES  "take its frames out as images"
+#define FRAMES  "extract its frames as images"
 
-/* Magic bytes and where they stand. The first that fits counts. */
+/* Magic bytes and their offsets. The first match counts. */
 static const struct {
     uint16_t at;
     uint8_t size;
@@ -55,21 +55,21 @@ static const struct {
     {257, 5, "ustar", {"a tar archive", UNPACK}},
     {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "open it as a data set"}},
     {0, 6, "\x93NUMPY", {"a NumPy array", "open it as a data set"}},
-    {0, 4, "PAR1", {"a Parquet file", "take the images out of it"}},
-    {0, 6, "ARROW1", {"an Arrow file", "take the images out of it"}},
+    {0, 4, "PAR1", {"a Parquet file", "extract the images from it"}},
+    {0, 6, "ARROW1", {"an Arrow file", "extract the images from it"}},
 };
 
 static const struct st_kind avif = {"an AVIF image", CONVERT}, heic = {"a HEIC image", CONVERT},
                             raw = {"a Canon raw image", CONVERT},
                             video = {"an MP4 or QuickTime video", FRAMES},
                             icon = {"an ICO or CUR icon", CONVERT}, tga = {"a TGA image", CONVERT},
-                            sound = {"a sound", "give it to an audio pipeline"},
-                            lfs = {"a Git LFS pointer, and not the file", "run `git lfs pull`"},
-                            annex = {"a git-annex pointer, and not the file", "run `git annex get`"},
+                            sound = {"a sound", "use an audio pipeline for it"},
+                            lfs = {"a Git LFS pointer, not the file itself", "run `git lfs pull`"},
+                            annex = {"a git-annex pointer, not the file itself", "run `git annex get`"},
                             svg = {"an SVG drawing", CONVERT},
-                            html = {"an HTML page", "look at how it was downloaded"},
-                            xml = {"XML text", "look at how it was downloaded"},
-                            json = {"JSON text", "look at how it was downloaded"};
+                            html = {"an HTML page", "check how it was downloaded"},
+                            xml = {"XML text", "check how it was downloaded"},
+                            json = {"JSON text", "check how it was downloaded"};
 
 /* ISO media files name their brands first: the major one, a version, and those they are compatible with.
  */
@@ -94,7 +94,7 @@ static const struct st_kind *of_brands(struct st_bytes in)
 static const struct st_kind *of_icon(struct st_bytes in)
 {
     const bool begins = st_has(in, 0, "\0\0\1\0", 4) || st_has(in, 0, "\0\0\2\0", 4);
-    /* How many pictures, and of the first a byte that is always 0. */
+    /* The number of pictures, and a byte of the first entry that is always 0. */
     return begins && in.size >= 22 && (in.data[4] || in.data[5]) && in.data[9] == 0 ? &icon : NULL;
 }
 
@@ -144,7 +144,7 @@ const struct st_kind *st_kind_of(struct st_bytes in)
         kind = of_text(in);
     if (!kind && st_audio_probe(in) >= 0)
         kind = &sound;
-    /* Its header has no magic; newer ones end in one. */
+    /* TGA headers have no magic; newer files have one at the end. */
     if (!kind && in.size >= 44 && st_has(in, in.size - 18, "TRUEVISION-XFILE.", 18))
         kind = &tga;
     return kind;

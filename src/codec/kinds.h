@@ -1,4 +1,4 @@
-/* kinds.h - files that are no image, or none of a kind we decode, by name
+/* kinds.h - recognises files that are not images, or of a kind that is not decoded
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ struct st_kind {
     const char *remedy; /* "convert it to PNG or WebP" */
 };
 
-/* What the bytes are, by how they begin; NULL where that says nothing. For files no codec has taken. */
+/* The kind, determined by the first bytes; NULL if unknown. For files that no codec has accepted. */
 const struct st_kind *st_kind_of(struct st_bytes in);
 
 #endif

@@ -1,4 +1,4 @@
-/* png.c - PNG through libspng
+/* png.c - PNG by libspng
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,8 +33,8 @@ static void *open_rows(struct st_png_stream *stream, int *status, struct stoker_
     int rc = ctx ? spng_set_png_stream(ctx, give_bytes, stream) : SPNG_EMEM;
     if (!rc)
         rc = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
-    /* From here on the checksums of IDATs are passed over, as Pillow does. Not before: libspng would
-     * then leave out the Adler-32 of the inflated data too, which is what finds damaged pixels. */
+    /* From here on the checksums of IDATs are ignored, as in Pillow. Not earlier, because libspng would
+     * then also ignore the Adler-32 of the inflated data, which detects damaged pixels. */
     stream->with_crc = false;
     if (!rc)
         rc = spng_set_crc_action(ctx, SPNG_CRC_USE, SPNG_CRC_USE);

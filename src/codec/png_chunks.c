@@ -1,4 +1,4 @@
-/* png_chunks.c - walks over the chunks of a PNG file and checks them as Pillow does
+/* png_chunks.c - walks the chunks of a PNG file and checks them by Pillow's rules
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,21 +10,21 @@
 
 enum { SIGNATURE = 8, CHUNK_HEAD = 8, CHUNK_CRC = 4 };
 
-/* How far the walk has come. */
+/* State of the walk. */
 struct walk {
     struct st_bytes in;
     struct st_png *png;
     struct stoker_error *err;
     bool has_header, framed, lone_transparent;
-    uint32_t frames;  /* acTL's; 0: none, or a broken one */
-    int64_t sequence; /* of the animation's chunks, -1 before the first */
+    uint32_t frames;  /* from acTL; 0: none, or an invalid one */
+    int64_t sequence; /* number of the animation's last chunk, -1 before the first */
 };
 
 struct chunk {
     const char *name;
     const uint8_t *data;
-    size_t at, size; /* where its head is, and the size it claims */
-    bool whole;      /* all its bytes are there */
+    size_t at, size; /* offset of its head, and the size it claims */
+    bool whole;      /* the file contains all its bytes */
 };
 
 static bool is(const struct chunk *c, const char *name) { return memcmp(c->name, name, 4) == 0; }
@@ -39,7 +39,7 @@ static bool name_char(uint8_t c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The chunk at `at`; false where there is none to be seen. */
+/* Reads the chunk at `at`; false if there is none. */
 static bool chunk_at(struct st_bytes in, size_t at, struct chunk *c)
 {
     if (at > in.size || in.size - at < CHUNK_HEAD)
@@ -96,12 +96,12 @@ static int take_header(struct walk *w, const struct chunk *c)
     png->width = st_be32(c->data);
     png->height = st_be32(c->data + 4);
     if (c->data[11] != 0)
-        return broken(w, c, "names an unknown filter method");
+        return broken(w, c, "has an unknown filter method");
     png->interlaced = c->data[12] != 0;
     if (!depth_fits(c->data[9], c->data[8])) {
         if (w->has_header)
             return STOKER_OK;
-        return st_fail(w->err, STOKER_ECORRUPT, "PNG: colour type %u with %u bits does not exist",
+        return st_fail(w->err, STOKER_ECORRUPT, "PNG: invalid combination of colour type %u and %u bits",
                        c->data[9], c->data[8]);
     }
     png->depth = c->data[8];
@@ -174,7 +174,7 @@ static int take_compressed(struct walk *w, const struct chunk *c)
     if (is(c, "iCCP") && method >= c->size)
         return broken(w, c, "is too short");
     if (method < c->size && c->data[method] != 0)
-        return broken(w, c, "names an unknown compression method");
+        return broken(w, c, "has an unknown compression method");
     return STOKER_OK;
 }
 
@@ -184,7 +184,7 @@ static int take_exif(struct walk *w, const struct chunk *c)
     return STOKER_OK;
 }
 
-/* What we read of a chunk's contents, once it is known to be whole. */
+/* Reads what we need from a chunk that is known to be complete. */
 static int take(struct walk *w, const struct chunk *c)
 {
     static const struct {
@@ -218,31 +218,31 @@ static int take(struct walk *w, const struct chunk *c)
 
 static bool is_data(const struct chunk *c) { return is(c, "IDAT") || is(c, "DDAT") || is(c, "fdAT"); }
 
-/* Everything up to the image data. */
+/* Walks everything up to the image data. */
 static int walk_to_data(struct walk *w, struct chunk *c)
 {
     for (size_t at = SIGNATURE;; at = after(c)) {
         if (!chunk_at(w->in, at, c))
             return st_fail(w->err, STOKER_ECORRUPT,
-                           "PNG: no chunk at byte %zu, and no image data so far", at);
+                           "PNG: no chunk at byte %zu, and no image data before it", at);
         if (is(c, "IEND"))
-            return st_fail(w->err, STOKER_ECORRUPT, "PNG: there is no image data before IEND");
+            return st_fail(w->err, STOKER_ECORRUPT, "PNG: no image data before IEND");
         if (is(c, "IDAT"))
             return STOKER_OK;
         if (!c->whole && !(is(c, "fdAT") && w->in.size - c->at >= CHUNK_HEAD + 4))
-            return broken(w, c, "is cut off");
+            return broken(w, c, "is truncated");
         const int rc = take(w, c);
         if (rc || is(c, "fdAT"))
             return rc;
         if (w->in.size - c->at - CHUNK_HEAD - c->size < CHUNK_CRC)
-            return broken(w, c, "is cut off");
+            return broken(w, c, "is truncated");
         if (crc32_of((const uint8_t *)c->name, c->data, c->size) != st_be32(c->data + c->size))
             return broken(w, c, "has a wrong checksum");
     }
 }
 
-/* Everything from the image data on, too late to change anything but the orientation. The data itself
- * may end early: its rows will tell. */
+/* Walks everything after the image data, which can only change the orientation. The data itself may end
+ * early; that is detected when its rows are read. */
 static int walk_behind_data(struct walk *w, struct chunk *c)
 {
     const bool animated = w->frames + (w->frames && !w->framed) > 1;
@@ -253,7 +253,7 @@ static int walk_behind_data(struct walk *w, struct chunk *c)
             break;
         in_data = in_data && is_data(c);
         if (!c->whole)
-            return in_data ? STOKER_OK : broken(w, c, "is cut off");
+            return in_data ? STOKER_OK : broken(w, c, "is truncated");
         const int rc = take(w, c);
         if (rc)
             return rc;
@@ -276,17 +276,17 @@ int st_png_parse(struct st_bytes in, struct st_png *png, struct stoker_error *er
     if (rc)
         return rc;
     if (!w.has_header || png->width == 0 || png->height == 0)
-        return st_fail(err, STOKER_ECORRUPT, "PNG: the header gives no size");
+        return st_fail(err, STOKER_ECORRUPT, "PNG: no valid size in the header");
     if (png->width > INT32_MAX || png->height > INT32_MAX)
-        return st_fail(err, STOKER_ECORRUPT, "PNG: %u x %u pixels are more than a PNG may have",
+        return st_fail(err, STOKER_ECORRUPT, "PNG: %u x %u pixels are more than a PNG can have",
                        png->width, png->height);
     if (png->colour == 3 && !png->has_palette && w.lone_transparent)
-        return st_fail(err, STOKER_ECORRUPT, "PNG: a transparent colour, but no palette");
+        return st_fail(err, STOKER_ECORRUPT, "PNG: it has a transparent colour, but no palette");
     if (!w.framed)
         png->frame = (struct st_region){0, 0, png->width, png->height};
     if (png->frame.width == 0 || png->frame.height == 0 ||
         png->frame.x + png->frame.width > png->width || png->frame.y + png->frame.height > png->height)
-        return st_fail(err, STOKER_ECORRUPT, "PNG: the first frame is empty or beyond the image");
+        return st_fail(err, STOKER_ECORRUPT, "PNG: the first frame is empty or reaches beyond the image");
     png->data = c.at;
     struct st_png ignored = *png;
     w.png = &ignored;
@@ -302,7 +302,7 @@ static void put_be32(uint8_t *to, uint32_t value)
         to[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* A chunk's head, to be followed by `size` bytes that come from elsewhere. */
+/* A chunk's head, to be followed by `size` bytes from elsewhere. */
 static uint8_t *put_head(uint8_t *to, uint32_t size, const char *name)
 {
     put_be32(to, size);
@@ -332,7 +332,7 @@ void st_png_stream_open(struct st_png_stream *s, struct st_bytes in, const struc
     s->head_size = (size_t)(to - s->head);
 }
 
-/* Goes to the next chunk of image data in the file; false at the end. */
+/* Moves to the next chunk of image data in the file; false at the end. */
 static bool next_data(struct st_png_stream *s)
 {
     struct chunk c;
@@ -348,7 +348,7 @@ static bool next_data(struct st_png_stream *s)
     return true;
 }
 
-/* Makes the head of the next IDAT, or IEND. */
+/* Writes the head of the next IDAT, or IEND. */
 static bool stream_next(struct st_png_stream *s)
 {
     if (s->ended)

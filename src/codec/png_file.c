@@ -1,4 +1,4 @@
-/* png_file.c - from the rows of a PNG to the RGB pixels of a region
+/* png_file.c - converts the rows of a PNG to the RGB pixels of a region
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Every dx-th pixel of every dy-th row: one pass of an interlaced image, or all of another. */
+/* Every dx-th pixel of every dy-th row: one pass of an interlaced image, or the whole of another. */
 struct pass {
     uint32_t x, y, dx, dy;
 };
@@ -21,8 +21,8 @@ struct painter {
     uint8_t greys[256][3];
     struct st_region region;
     struct st_view out;
-    uint32_t left, top; /* where the frame's corner lies in the image */
-    uint8_t *row, *rgb; /* one row as stored; one pass's row in colour */
+    uint32_t left, top; /* position of the frame in the image */
+    uint8_t *row, *rgb; /* one row as stored; one row of a pass as RGB */
 };
 
 static struct st_packing packing_of(const struct st_png *png, uint8_t greys[256][3])
@@ -53,7 +53,7 @@ static uint32_t count_of(uint32_t size, uint32_t first, uint32_t step)
     return size > first ? (size - first + step - 1) / step : 0;
 }
 
-/* Brings the stored row of a pass, which lies at row y of the image, to where it belongs. */
+/* Writes the stored row of a pass, which is row y of the image, to its destination. */
 static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32_t count)
 {
     const struct st_region *r = &p->region;
@@ -73,8 +73,8 @@ static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32
     }
 }
 
-/* One pass; its rows below the region are inflated only where another pass follows, or where the file is
- * cut off: a bad file is one whatever part of it is wanted. */
+/* One pass. Rows below the region are inflated only if another pass follows or the file is truncated: a
+ * bad file is refused whatever part of it is needed. */
 static const char *paint_pass(struct painter *p, const struct st_png_engine *engine, void *reader,
                               const struct pass *pass, bool last, uint32_t *y)
 {
@@ -94,7 +94,7 @@ static const char *paint_pass(struct painter *p, const struct st_png_engine *eng
     return NULL;
 }
 
-/* What the frame of an odd animation leaves uncovered is colour 0. */
+/* Areas not covered by the frame of an unusual animation get colour 0. */
 static void clear(struct painter *p)
 {
     const uint8_t *colour = p->png->colour == 3 ? p->png->table[0] : (const uint8_t[3]){0, 0, 0};
@@ -107,7 +107,7 @@ static int prepare(struct painter *p, struct st_arena *arena, struct stoker_erro
 {
     const struct st_png *png = p->png;
     p->packing = packing_of(png, p->greys);
-    if (!png->interlaced) { /* else Pillow puts it into the corner */
+    if (!png->interlaced) { /* otherwise Pillow puts it into the corner */
         p->left = png->frame.x;
         p->top = png->frame.y;
     }

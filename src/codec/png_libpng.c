@@ -1,7 +1,7 @@
-/* png_libpng.c - PNG through libpng, for machines that have no libspng
+/* png_libpng.c - PNG by libpng, for machines without libspng
  *
- * It gives the same pixels, and is stricter in one thing: it wants the end of the inflated stream too,
- * where Pillow and libspng are content with the last row.
+ * The pixels are the same, but libpng is stricter in one respect: it requires the end of the inflated
+ * stream, whereas Pillow and libspng stop at the last row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,14 +59,14 @@ static void *open_rows(struct st_png_stream *stream, int *status, struct stoker_
         return NULL;
     }
     r->stream = stream;
-    stream->with_crc = false; /* only the Adler-32 of the inflated data counts, as with Pillow */
+    stream->with_crc = false; /* only the Adler-32 of the inflated data matters, as in Pillow */
     if (setjmp(png_jmpbuf(r->png))) {
         *status = st_fail(err, STOKER_ECORRUPT, "PNG: %s before the first row", r->wrong);
         close_rows(r);
         return NULL;
     }
     png_set_crc_action(r->png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
-    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours are checked before */
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* our own limits have been checked */
     png_set_read_fn(r->png, r, give_bytes);
     png_read_info(r->png, r->info);
     png_start_read_image(r->png); /* without interlace handling: rows come pass by pass, as stored */

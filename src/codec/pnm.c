@@ -1,4 +1,4 @@
-/* pnm.c - PBM, PGM and PPM, as text and as bytes, and grey PFM
+/* pnm.c - PBM, PGM and PPM, plain (text) and raw (binary), and grey PFM
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 enum { TOKEN_MAX = 10, BLOCK = 1 << 20 };
 
 struct pnm {
-    char kind; /* the letter or digit behind 'P' */
+    char kind; /* the letter or digit after 'P' */
     uint32_t width, height, maxval;
     bool little_endian; /* PFM */
     size_t data;
@@ -27,7 +27,7 @@ static bool probe(const uint8_t *data, size_t size)
            is_space(data[2]);
 }
 
-/* Steps over a comment; *at stands on '#' and is left behind the end of the line. */
+/* Skips a comment; *at is at '#' and moves past the end of the line. */
 static void skip_comment(struct st_bytes in, size_t *at)
 {
     while (*at < in.size && in.data[*at] != '\n' && in.data[*at] != '\r')
@@ -36,8 +36,8 @@ static void skip_comment(struct st_bytes in, size_t *at)
         (*at)++;
 }
 
-/* The next word and the one white space behind it. A comment may stand anywhere, within a word too.
- * Returns the word's length: 0 at the end, TOKEN_MAX + 1 where it is too long. */
+/* The next word and one white space after it. A comment may occur anywhere, even inside a word. Returns
+ * the word's length: 0 at the end, TOKEN_MAX + 1 if it is too long. */
 static size_t next_word(struct st_bytes in, size_t *at, char word[TOKEN_MAX + 1])
 {
     size_t length = 0;
@@ -56,7 +56,7 @@ static size_t next_word(struct st_bytes in, size_t *at, char word[TOKEN_MAX + 1]
     return length;
 }
 
-/* A whole number as Python's int() reads it: a sign, and single underscores between digits. */
+/* An integer as parsed by Python's int(): a sign, and single underscores between digits. */
 static bool to_number(const char *word, size_t length, int64_t *out)
 {
     const bool minus = *word == '-';
@@ -81,7 +81,7 @@ static int next_number(struct st_bytes in, size_t *at, const char *what, int64_t
     if (length == 0)
         return st_fail(err, STOKER_ECORRUPT, "PNM: the file ends before the %s", what);
     if (length > TOKEN_MAX || !to_number(word, length, &value) || value < 1 || value > most)
-        return st_fail(err, STOKER_ECORRUPT, "PNM: the %s before byte %zu is no number from 1 to %lld",
+        return st_fail(err, STOKER_ECORRUPT, "PNM: the %s before byte %zu is not a number from 1 to %lld",
                        what, *at, (long long)most);
     *out = (uint32_t)value;
     return STOKER_OK;
@@ -95,7 +95,7 @@ static size_t digits(const char *word, size_t length, size_t at)
     return count;
 }
 
-/* PFM's scale, of which only the sign counts: it tells the order of bytes. */
+/* PFM's scale, of which only the sign matters: it gives the byte order. */
 static int read_scale(struct st_bytes in, struct pnm *p, size_t *at, struct stoker_error *err)
 {
     char word[TOKEN_MAX + 1];
@@ -111,10 +111,10 @@ static int read_scale(struct st_bytes in, struct pnm *p, size_t *at, struct stok
     if (i < length && (word[i] == 'e' || word[i] == 'E')) {
         i += 1 + (i + 1 < length && (word[i + 1] == '-' || word[i + 1] == '+'));
         const size_t exponent = digits(word, length, i);
-        i = exponent == 1 || exponent == 2 ? i + exponent : SIZE_MAX; /* a float's range and no more */
+        i = exponent == 1 || exponent == 2 ? i + exponent : SIZE_MAX; /* only what a float can hold */
     }
     if (length > TOKEN_MAX || i != length || !nonzero)
-        return st_fail(err, STOKER_ECORRUPT, "PFM: the scale before byte %zu is no number other than 0",
+        return st_fail(err, STOKER_ECORRUPT, "PFM: the scale before byte %zu is not a nonzero number",
                        *at);
     p->little_endian = *word == '-';
     return STOKER_OK;
@@ -146,8 +146,9 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     return rc;
 }
 
-/* One sample, scaled as Pillow does: colours to 0..255, grey beyond 8 bits to 0..65535 and then clipped.
- * A division and a product of doubles, each rounded, then halves to even: the bytes depend on it. */
+/* One sample, scaled like Pillow: colours to 0..255, grey beyond 8 bits to 0..65535 and then clipped. A
+ * rounded division and a rounded product of doubles, then round half to even: the bytes depend on this
+ * order. */
 static uint8_t scale_sample(const struct pnm *p, uint32_t value)
 {
     const double top = bands(p) == 1 && p->maxval > 255 ? 65535 : 255;
@@ -161,7 +162,7 @@ static int ends_in_row(const struct pnm *p, uint64_t row, struct stoker_error *e
                    (unsigned long long)row, p->height);
 }
 
-/* Binary pixels that need more than a change of packing: other largest values than 255. */
+/* Binary pixels whose largest value is not 255, so that they need scaling. */
 static void scale_row(const struct pnm *p, const uint8_t *in, uint32_t count, uint8_t *rgb)
 {
     const uint32_t n = bands(p), wide = p->maxval > 255 ? 2 : 1;
@@ -204,13 +205,13 @@ static int decode_bytes(struct st_bytes in, const struct pnm *p, const struct st
     return rc;
 }
 
-/* Puts the next sample of a text into place where the region wants it. */
+/* Stores the next sample of a plain file if it lies in the region. */
 static void place(const struct pnm *p, const struct st_region *r, struct st_view *out, uint64_t index,
                   uint8_t level)
 {
     const uint32_t n = bands(p);
     const uint64_t x = index / n % p->width - r->x, y = index / n / p->width - r->y;
-    if (x >= r->width || y >= r->height) /* left of and above the region they wrap around */
+    if (x >= r->width || y >= r->height) /* also true to the left and above, where they wrap around */
         return;
     uint8_t *pixel = st_row(out, (int32_t)y) + 3 * x;
     if (n == 3)
@@ -219,8 +220,8 @@ static void place(const struct pnm *p, const struct st_region *r, struct st_view
         memset(pixel, level, 3);
 }
 
-/* Text bits need no space between them. Pillow reads blocks, and wants each block it read to be all
- * bits. */
+/* Bits in plain files need no space between them. Pillow reads blocks, and requires each block to
+ * consist of bits. */
 static int decode_text_bits(struct st_bytes in, const struct pnm *p, const struct st_region *r,
                             struct st_view *out, struct stoker_error *err)
 {
@@ -259,7 +260,7 @@ static int decode_text(struct st_bytes in, const struct pnm *p, const struct st_
             return ends_in_row(p, i / row, err);
         if (length > TOKEN_MAX || !to_number(word, length, &value) || value < 0 || value > p->maxval)
             return st_fail(err, STOKER_ECORRUPT,
-                           "PNM: in row %llu, before byte %zu, is no value up to %u",
+                           "PNM: in row %llu, the value before byte %zu is not a number from 0 to %u",
                            (unsigned long long)(i / row), at, p->maxval);
         place(p, r, out, i, scale_sample(p, (uint32_t)value));
     }
@@ -276,7 +277,7 @@ static int decode(void *state, struct st_bytes in, const struct st_decode *how, 
         return rc;
     if (p.kind > '3')
         return decode_bytes(in, &p, &how->region, arena, out, err);
-    /* Each sample takes a character, and but for bits one more to part it from the next. */
+    /* Each sample takes one character and, except for bits, a separator. */
     const uint64_t samples = (uint64_t)p.width * p.height * bands(&p);
     if ((in.size - p.data) / (p.kind == '1' ? 1 : 2) + 1 < samples)
         return st_fail(err, STOKER_ECORRUPT, "PNM: the text is too short for %u x %u pixels", p.width,

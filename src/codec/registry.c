@@ -1,6 +1,6 @@
 /* registry.c - the codecs of this build
  *
- * To add one: copy the smallest, rename, add a line here and one to meson.build, write its test.
+ * To add one: copy the smallest, rename it, add a line here and in meson.build, and write its test.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 extern const struct st_codec st_codec_bmp, st_codec_jpeg, st_codec_png, st_codec_pnm, st_codec_tiff,
     st_codec_webp;
 
-/* The likeliest first: all are asked in turn. */
+/* Tried in this order: the most common first. */
 const struct st_codec *const st_codecs[] = {
     &st_codec_jpeg,
 #if ST_HAVE_SPNG || ST_HAVE_PNG

@@ -1,4 +1,4 @@
-/* tiff.c - TIFF: the codec, uncompressed pixels, and the turning of the image
+/* tiff.c - TIFF: the codec, uncompressed pixels, and the image's orientation
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,8 +7,7 @@
 #include <string.h>
 #include <tiffio.h>
 
-/* How an image becomes upright: first rows become columns, then left and right change places, then top
- * and bottom. */
+/* How to make an image upright: first transpose, then swap left and right, then top and bottom. */
 struct turn {
     bool transpose, mirror, flip;
 };
@@ -34,11 +33,12 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = st_tiff_parse(in, &t, err);
     const bool on_side = turn_of(t.orientation).transpose;
     *out = (struct st_header){on_side ? t.height : t.width, on_side ? t.width : t.height, 1, 1,
-                              st_scratch_for(4, t.width, t.height)}; /* a strip may be all of it */
+                              st_scratch_for(4, t.width, t.height)}; /* one strip may be the whole
+                                                                        image */
     return rc;
 }
 
-/* The part of a row that the region wants; false where that is nothing. */
+/* The part of a row that lies in the region; false if there is none. */
 static bool clip(const struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t count, uint32_t *from,
                  uint32_t *n)
 {
@@ -50,7 +50,7 @@ static bool clip(const struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t 
     return *n > 0 && y >= r->y && y < r->y + r->height;
 }
 
-/* RGB pixels to their place in the turned image. */
+/* Writes RGB pixels to their position in the turned image. */
 static void place(struct st_tiff_sink *s, uint32_t x, uint32_t y, uint32_t n, const uint8_t *rgb)
 {
     uint8_t *to =
@@ -100,7 +100,7 @@ void st_tiff_put_plane(struct st_tiff_sink *s, uint32_t plane, uint32_t x, uint3
         *to = *in;
 }
 
-/* The planes have come together: to RGB with them. */
+/* All planes are complete: converts them to RGB. */
 static void put_planes(struct st_tiff_sink *s)
 {
     const struct st_region *r = &s->region;
@@ -128,7 +128,7 @@ static int take_memory(struct st_tiff_sink *s, struct st_arena *arena, struct st
     return STOKER_OK;
 }
 
-/* Lays the stored region out over the picture: `how` is in upright coordinates. */
+/* Sets up the sink for the stored region; `r` is in upright coordinates. */
 static int open_sink(struct st_tiff_sink *s, const struct st_tiff *t, struct st_region r,
                      struct st_arena *arena, struct st_view *out, struct stoker_error *err)
 {
@@ -153,16 +153,16 @@ static int open_sink(struct st_tiff_sink *s, const struct st_tiff *t, struct st_
     return take_memory(s, arena, err);
 }
 
-/* Strips and tiles as they lie in the file. */
+/* Strips and tiles as stored in the file. */
 struct raw {
     struct st_bytes in;
     struct st_tiff *tiff;
     struct st_tiff_sink *sink;
     struct stoker_error *err;
-    struct st_packing packing; /* of a block's rows: one plane, where they are separate */
+    struct st_packing packing; /* of a block's rows: of one plane, if planes are separate */
 };
 
-/* Pillow takes each plane for bytes, whatever its depth, and refuses what has no letter of its own. */
+/* Pillow treats each plane as bytes, whatever its depth, and refuses modes without a letter. */
 static bool packing_of_plane(struct raw *w)
 {
     struct st_tiff *t = w->tiff;
@@ -211,9 +211,9 @@ static uint64_t blocks_down(const struct st_tiff *t)
     return (t->height + t->block_height - 1) / t->block_height;
 }
 
-/* Where a block lies. Superfluous offsets begin again at the first block; Pillow paints them in the
- * order of the file, so that the farthest is seen. Of those that cover the whole image it takes the last
- * named. */
+/* The offset of a block. Surplus offsets start again at the first block; Pillow paints them in file
+ * order, so that the farthest one is visible. If each covers the whole image, it uses the last one
+ * listed. */
 static int64_t offset_of(const struct st_tiff *t, uint64_t block)
 {
     const uint64_t blocks = blocks_across(t) * blocks_down(t);
@@ -229,8 +229,8 @@ static int64_t offset_of(const struct st_tiff *t, uint64_t block)
     return farthest;
 }
 
-/* Paints what the region wants of a block. One that the file cuts off is an error in any case: a bad file
- * is one whatever part of it is wanted. */
+/* Paints the part of a block that lies in the region. A truncated block is always an error: a bad file
+ * is refused whatever part of it is needed. */
 static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, uint64_t y)
 {
     const struct st_tiff *t = w->tiff;
@@ -238,16 +238,16 @@ static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, 
     const uint64_t high = y + t->block_height < t->height ? t->block_height : t->height - y;
     const uint64_t row = st_packed_size(&w->packing, wide);
     uint64_t stride = row, bytes;
-    if (x + t->block_width > t->width) /* a tile at the edge is stored whole */
+    if (x + t->block_width > t->width) /* a tile at the edge is stored in full */
         stride = t->block_width * (t->separate ? t->bits : t->packing.bits) / 8;
     const int64_t at = offset_of(t, index);
     if (stride < row)
-        return st_fail(w->err, STOKER_ECORRUPT, "TIFF: tiles of %llu columns",
+        return st_fail(w->err, STOKER_ECORRUPT, "TIFF: invalid tile width of %llu columns",
                        (unsigned long long)t->block_width);
     if (at < 0 || (uint64_t)at > w->in.size || !st_mul(stride, high - 1, &bytes) ||
         !st_add(bytes, row, &bytes) || w->in.size - (uint64_t)at < bytes)
         return st_fail(w->err, STOKER_ECORRUPT,
-                       "TIFF: the file ends within the pixels at column %llu, row %llu",
+                       "TIFF: the file ends inside the pixels at column %llu, row %llu",
                        (unsigned long long)x, (unsigned long long)y);
     const struct st_region *r = &w->sink->region;
     if (x >= (uint64_t)r->x + r->width || x + wide <= r->x || y >= (uint64_t)r->y + r->height ||
@@ -264,7 +264,7 @@ static int raw_block(struct raw *w, uint64_t index, uint32_t plane, uint64_t x, 
     return STOKER_OK;
 }
 
-/* Whether the file can hold what it announces, before there is memory taken for it. */
+/* Whether the file can contain what it announces; checked before memory is allocated. */
 static int check_raw(struct st_bytes in, const struct st_tiff *t, struct stoker_error *err)
 {
     const uint64_t width = t->block_width < t->width ? t->block_width : t->width;
@@ -273,10 +273,10 @@ static int check_raw(struct st_bytes in, const struct st_tiff *t, struct stoker_
     const uint64_t blocks =
         blocks_across(t) * blocks_down(t) * (t->separate && t->bands > 1 ? t->bands : 1);
     if (t->offsets.count < blocks || (t->separate && t->offsets.count > blocks))
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: %llu strips or tiles are needed, %llu are there",
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: %llu strips or tiles are needed, but there are %llu",
                        (unsigned long long)blocks, (unsigned long long)t->offsets.count);
     if (width * bits / 8 * height > in.size)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels in a file of %zu bytes", t->width,
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels do not fit into a file of %zu bytes", t->width,
                        t->height, in.size);
     return STOKER_OK;
 }

@@ -1,4 +1,4 @@
-/* tiff_lib.c - compressed TIFF through libtiff, with the checks that Pillow makes
+/* tiff_lib.c - compressed TIFF by libtiff, with the same checks as Pillow
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <tiffio.h>
 
-/* The bytes that libtiff reads, and what it said last: it complains of many a harmless tag before it
- * meets what makes it fail. */
+/* The bytes that libtiff reads, and its last message: it complains about many harmless tags before the
+ * actual error. */
 struct memory {
     struct st_bytes in;
     uint64_t at;
@@ -24,7 +24,7 @@ struct lib {
     struct st_arena *arena;
     struct stoker_error *err;
     struct st_region wanted; /* what is decoded: the sink's region, or more */
-    uint32_t planes, step;   /* planes: 1 where the samples lie together; step: bytes of one sample */
+    uint32_t planes, step;   /* planes: 1 if the samples are contiguous; step: bytes per sample */
 };
 
 static tmsize_t give(thandle_t handle, void *to, tmsize_t size)
@@ -61,7 +61,7 @@ static toff_t size_of(thandle_t handle) { return ((struct memory *)handle)->in.s
 static int map(thandle_t handle, void **base, toff_t *size)
 {
     struct memory *m = handle;
-    *base = (void *)(uintptr_t)m->in.data; /* libtiff only reads what it maps */
+    *base = (void *)(uintptr_t)m->in.data; /* libtiff only reads mapped memory */
     *size = m->in.size;
     return 1;
 }
@@ -73,7 +73,7 @@ static int on_error(TIFF *file, void *user, const char *module, const char *form
     struct memory *m = user;
     (void)file, (void)module;
     vsnprintf(m->said, sizeof m->said, format, args);
-    return 1; /* and nobody else need hear of it */
+    return 1; /* handled: no other handler is called */
 }
 
 static int on_warning(TIFF *file, void *user, const char *module, const char *format, va_list args)
@@ -102,7 +102,7 @@ static int corrupt(struct lib *l, const char *what, uint32_t row)
                    *said ? ": " : "", said);
 }
 
-/* For what we find ourselves, whatever libtiff said of the tags. */
+/* For errors found by us, regardless of what libtiff said about the tags. */
 static int misfit(struct lib *l, const char *what)
 {
     return st_fail(l->err, STOKER_ECORRUPT, "TIFF: %s", what);
@@ -117,7 +117,7 @@ static uint8_t *take(struct lib *l, uint64_t bytes)
     return memory;
 }
 
-/* Rows of a decoded strip or tile to the sink. */
+/* Passes rows of a decoded strip or tile to the sink. */
 static void put_rows(struct lib *l, uint32_t plane, uint32_t x, uint32_t y, uint32_t count,
                      uint32_t rows, const uint8_t *data, uint64_t stride)
 {
@@ -129,8 +129,8 @@ static void put_rows(struct lib *l, uint32_t plane, uint32_t x, uint32_t y, uint
     }
 }
 
-/* Before libtiff fills a block. It may report all of a damaged one and have written a part, and what it
- * left out must not be what was there before. What it said so far is of no account. */
+/* Called before libtiff fills a block. For a damaged block it may report success after writing only a
+ * part, and the rest must not show earlier contents. Its earlier messages are dropped. */
 static void clear(struct lib *l, uint8_t *data, uint64_t size)
 {
     memset(data, 0, size);
@@ -150,7 +150,7 @@ static int decode_strips(struct lib *l)
     const uint64_t row_bytes = ((uint64_t)width * l->sink->packing.bits / l->planes + 7) / 8;
     if (rows == 0 || size <= 0 || stride <= 0 || size > INT32_MAX || (uint64_t)stride < row_bytes ||
         (uint64_t)size > row_bytes * rows || (uint64_t)size < (uint64_t)stride * at_most(rows, height))
-        return misfit(l, "the strips do not fit the pixels");
+        return misfit(l, "the sizes of strips and image do not match");
     uint8_t *data = take(l, (uint64_t)size);
     if (!data)
         return STOKER_ENOMEM;
@@ -176,13 +176,13 @@ static int decode_tiles(struct lib *l)
     const tmsize_t size = TIFFTileSize(l->file), stride = TIFFTileRowSize(l->file);
     const uint64_t bits = l->sink->packing.bits,
                    most = ((uint64_t)high * bits / l->planes + 7) / 8 * wide;
-    /* A tile may be larger than a small image, but not absurdly so. */
+    /* A tile may be larger than a small image, but not excessively so. */
     const uint64_t sane = ((uint64_t)64 << 20) + 4 * ((uint64_t)width * height * bits / 8);
     if (wide == 0 || high == 0 || wide > INT32_MAX || high > INT32_MAX || size <= 0 || stride <= 0 ||
         size > INT32_MAX || (uint64_t)size > most || (uint64_t)size > sane ||
         (uint64_t)stride < ((uint64_t)wide * bits / l->planes + 7) / 8 ||
         (uint64_t)size / high < (uint64_t)stride)
-        return misfit(l, "the tiles do not fit the pixels");
+        return misfit(l, "the sizes of tiles and image do not match");
     uint8_t *data = take(l, (uint64_t)size);
     if (!data)
         return STOKER_ENOMEM;
@@ -200,8 +200,7 @@ static int decode_tiles(struct lib *l)
     return STOKER_OK;
 }
 
-/* Luminance and colour differences, perhaps at different resolutions: libtiff makes RGB and alpha of
- * them. */
+/* Luminance and colour differences, perhaps at different resolutions: libtiff converts them to RGBA. */
 static int decode_as_rgba(struct lib *l)
 {
     const struct st_region *r = &l->wanted;
@@ -214,7 +213,7 @@ static int decode_as_rgba(struct lib *l)
         rows = height;
     char said[1024] = "";
     if (rows == 0 || !TIFFRGBAImageOK(l->file, said) || !TIFFRGBAImageBegin(&image, l->file, 0, said)) {
-        return st_fail(l->err, STOKER_ECORRUPT, "TIFF: no way to RGB: %.200s", said);
+        return st_fail(l->err, STOKER_ECORRUPT, "TIFF: cannot be converted to RGB: %.200s", said);
     }
     image.orientation = image.req_orientation = ORIENTATION_TOPLEFT;
     image.col_offset = 0;
@@ -233,8 +232,8 @@ static int decode_as_rgba(struct lib *l)
     return rc;
 }
 
-/* libtiff gives wide samples in this machine's order of bytes, and has seen to the order of bits. Signed
- * ones and floats Pillow takes as if they still were in the file's. */
+/* libtiff returns wide samples in the machine's byte order, with bits in the right order. Pillow treats
+ * signed ones and floats as if they were still in the file's order. */
 static void in_native_order(struct st_packing *packing, uint32_t bits)
 {
     if (bits != 16)
@@ -245,7 +244,7 @@ static void in_native_order(struct st_packing *packing, uint32_t bits)
         packing->at[i] |= 1;
 }
 
-/* Whether the file ends within a strip or tile, or before it. */
+/* Whether the file ends inside or before a strip or tile. */
 static bool is_cut_off(TIFF *file, uint64_t size)
 {
     const uint32_t blocks = TIFFIsTiled(file) ? TIFFNumberOfTiles(file) : TIFFNumberOfStrips(file);
@@ -264,16 +263,16 @@ static int decode_open(struct lib *l)
     TIFFGetField(l->file, TIFFTAG_IMAGEWIDTH, &width);
     TIFFGetField(l->file, TIFFTAG_IMAGELENGTH, &height);
     if (width != t->width || height != t->height)
-        return misfit(l, "libtiff reads another size than the first directory gives");
-    /* A bad file is one whatever part of it is wanted. */
+        return misfit(l, "libtiff and the first directory disagree about the size");
+    /* A bad file is refused whatever part of it is needed. */
     if (is_cut_off(l->file, l->memory->in.size))
         l->wanted = (struct st_region){0, 0, width, height};
     uint16_t bits = 0, extra = 0, *meaning = NULL;
     TIFFGetFieldDefaulted(l->file, TIFFTAG_BITSPERSAMPLE, &bits);
     in_native_order(&l->sink->packing, t->bits);
-    /* By libdeflate, libtiff takes "more data than room" for success, though the block may then be
-     * written in part: the last strip of a sound file can hold rows below the image. zlib writes all
-     * there is room for. */
+    /* With libdeflate, libtiff treats "more data than room" as success, although the block may then be
+     * incomplete: the last strip of a valid file may hold rows below the image. zlib fills all the
+     * room. */
     if ((t->compression == COMPRESSION_ADOBE_DEFLATE || t->compression == COMPRESSION_DEFLATE) &&
         !TIFFSetField(l->file, TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB))
         return st_fail(l->err, STOKER_EUNSUPPORTED, "TIFF: libtiff was built without zlib");
@@ -285,7 +284,7 @@ static int decode_open(struct lib *l)
         l->planes = t->bands;
         l->step = bits / 8;
         if (bits != 8 && bits != 16)
-            return misfit(l, "planes of neither 8 nor 16 bits");
+            return misfit(l, "separate planes must have 8 or 16 bits");
         TIFFGetFieldDefaulted(l->file, TIFFTAG_EXTRASAMPLES, &extra, &meaning);
     }
     const int rc = TIFFIsTiled(l->file) ? decode_tiles(l) : decode_strips(l);

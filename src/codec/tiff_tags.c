@@ -1,4 +1,4 @@
-/* tiff_tags.c - the first directory of a TIFF file, and what kind of pixels it announces
+/* tiff_tags.c - parses the first directory of a TIFF file and determines its pixel format
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -93,8 +93,8 @@ static struct st_tiff_tag *tag_of(struct directory *d, uint32_t number_of_tag)
     return NULL;
 }
 
-/* Reads the tags. A directory that the file's end cuts short keeps those before; the first of two equal
- * ones counts; values that all together are larger than the file are left out. */
+/* Reads the tags. A truncated directory keeps the tags before its end; of two equal tags the first
+ * counts; tags are omitted if their values together exceed the size of the file. */
 static void read_directory(struct st_bytes in, uint64_t at, bool large, struct directory *d)
 {
     const struct st_tiff *t = d->tiff;
@@ -131,7 +131,7 @@ static void read_directory(struct st_bytes in, uint64_t at, bool large, struct d
     }
 }
 
-/* A tag with one value; false where it is something else than a whole number. */
+/* A tag with one value; false if it is not an integer. */
 static bool one(struct directory *d, uint32_t number_of_tag, int64_t absent, int64_t *out)
 {
     const struct st_tiff_tag *tag = tag_of(d, number_of_tag);
@@ -144,7 +144,7 @@ static bool one(struct directory *d, uint32_t number_of_tag, int64_t absent, int
     return true;
 }
 
-/* Up to SAMPLES_MAX values of a tag; their number, or -1 where they are no whole numbers. */
+/* Up to SAMPLES_MAX values of a tag; returns their number, or -1 if they are not integers. */
 static int several(struct directory *d, uint32_t number_of_tag, int64_t out[SAMPLES_MAX])
 {
     const struct st_tiff_tag *tag = tag_of(d, number_of_tag);
@@ -156,7 +156,7 @@ static int several(struct directory *d, uint32_t number_of_tag, int64_t out[SAMP
     return count;
 }
 
-/* How the samples are described, once the odd ways to say it are straightened out. */
+/* Description of the samples, after normalising unusual encodings. */
 struct samples {
     int64_t photometric, format, fill_order;
     int64_t count, bits; /* bits: the same for all samples */
@@ -164,8 +164,8 @@ struct samples {
     int64_t extras[SAMPLES_MAX];
 };
 
-/* Whether the first `count` values of a tag are all the same whole number, which is left in *out; where
- * the tag is missing that is 1. */
+/* Whether the first `count` values of a tag are the same integer, which is stored in *out; 1 if the tag
+ * is missing. */
 static bool all_same(struct directory *d, uint32_t number_of_tag, uint64_t count, int64_t *out)
 {
     const struct st_tiff_tag *tag = tag_of(d, number_of_tag);
@@ -188,7 +188,7 @@ static bool read_samples(struct directory *d, bool separate, struct samples *s)
         int64_t any = 0;
         for (int i = 0; i < s->extra; i++)
             any = any > s->extras[i] ? any : s->extras[i];
-        if (any == 0) { /* planes of no stated meaning are left out */
+        if (any == 0) { /* planes without a stated meaning are ignored */
             given -= s->extra;
             s->count -= s->extra;
             s->extra = 0;
@@ -208,7 +208,8 @@ static bool pack_small(struct st_tiff *t, const struct samples *s)
     t->reversed = s->fill_order == 2;
     if (s->photometric != 3)
         st_grey_table(t->table, (uint32_t)s->bits, s->photometric == 0);
-    /* Two that Pillow names but cannot unpack, unless libtiff has turned the bits before. */
+    /* Two modes that Pillow recognises but cannot unpack, unless libtiff has already reversed the
+     * bits. */
     const bool known = s->photometric == 3 ? s->bits == 8 : s->photometric == 1 || s->bits < 8;
     return known || !t->reversed || t->compression != ST_TIFF_RAW;
 }
@@ -251,7 +252,7 @@ static bool pack_grey(struct st_tiff *t, const struct samples *s)
            s->fill_order == 1 && (s->extras[0] == 0 || s->extras[0] == 2);
 }
 
-/* What the samples beyond the colours mean: alpha, alpha that is multiplied in, or nothing. */
+/* The meaning of samples beyond the colours: alpha, premultiplied alpha, or none. */
 static bool pack_colour(struct st_tiff *t, const struct samples *s)
 {
     const bool wide = s->bits == 16, cmyk = s->photometric == 5;
@@ -267,7 +268,7 @@ static bool pack_colour(struct st_tiff *t, const struct samples *s)
             return false;
     if (s->fill_order != 1 && (s->fill_order != 2 || s->count != 3 || wide || cmyk))
         return false;
-    const bool corel = first == 999 && s->count == 4 && !wide; /* alpha, as Corel Draw numbers it */
+    const bool corel = first == 999 && s->count == 4 && !wide; /* Corel Draw's number for alpha */
     if (cmyk ? first > 0 : first > 2 && !corel)
         return false;
     t->reversed = s->fill_order == 2;
@@ -298,7 +299,7 @@ static bool pack_palette(struct st_tiff *t, struct directory *d, const struct sa
            (s->extras[0] == 0 || s->extras[0] == 2);
 }
 
-/* libtiff gives such pixels as RGB, either by itself or by libjpeg. */
+/* libtiff returns such pixels as RGB, converted by itself or by libjpeg. */
 static bool pack_ycbcr(struct st_tiff *t, const struct samples *s)
 {
     const bool plain = t->compression == ST_TIFF_JPEG && !t->separate;
@@ -355,7 +356,7 @@ static bool read_layout(struct st_tiff *t, struct directory *d)
     return width > 0 && height > 0 && t->offsets.count > 0 && is_whole(&t->offsets);
 }
 
-/* Where the tag is missing, XMP may say it. */
+/* If the tag is missing, XMP may contain the orientation. */
 static uint32_t xmp_orientation(const struct st_tiff_tag *xmp)
 {
     static const char name[] = "tiff:Orientation";
@@ -388,7 +389,7 @@ static int read_tags(struct st_tiff *t, struct directory *d, struct stoker_error
     struct samples s = {0};
     if (!one(d, WIDTH, 0, &width) || !one(d, HEIGHT, 0, &height) || width < 1 || height < 1 ||
         width > INT32_MAX || height > INT32_MAX)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: the first directory gives no size");
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: no valid size in the first directory");
     if (tag_of(d, WINDOWS_MEDIA)->count)
         return st_fail(err, STOKER_EUNSUPPORTED, "TIFF: Windows Media Photo is not supported");
     if (!one(d, COMPRESSION, 1, &compression) || !known_compression(compression))
@@ -419,14 +420,14 @@ int st_tiff_parse(struct st_bytes in, struct st_tiff *t, struct stoker_error *er
     struct directory d = {.tiff = t};
     memset(t, 0, sizeof *t);
     if (in.size < 16)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: the file ends within its header");
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: the file ends inside its header");
     t->big_endian = in.data[0] == 'M';
     const bool large = in.data[2] == 43;
     if (t->big_endian && in.data[3] == 43)
         return st_fail(err, STOKER_EUNSUPPORTED, "TIFF: BigTIFF in big-endian order is not supported");
     const uint64_t at = large ? number(t, in.data + 8, 8) : number(t, in.data + 4, 4);
     if (at == 0)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: there is no image");
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: the file contains no image");
     read_directory(in, at, large, &d);
     return read_tags(t, &d, err);
 }

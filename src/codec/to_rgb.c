@@ -1,4 +1,4 @@
-/* to_rgb.c - rows of packed pixels, as files store them, to RGB bytes
+/* to_rgb.c - converts rows of packed pixels, as stored in files, to RGB bytes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -82,7 +82,7 @@ static void from_float(const struct st_packing *p, const uint8_t *in, uint32_t c
         const uint32_t bits = p->big_endian ? st_be32(in) : st_le32(in);
         float value;
         memcpy(&value, &bits, sizeof value);
-        grey(rgb, value >= 255 ? 255 : value > 0 ? (uint8_t)value : 0); /* not a number: 0 */
+        grey(rgb, value >= 255 ? 255 : value > 0 ? (uint8_t)value : 0); /* NaN: 0 */
     }
 }
 

@@ -1,4 +1,4 @@
-/* to_rgb.h - rows of packed pixels, as files store them, to RGB bytes
+/* to_rgb.h - converts rows of packed pixels, as stored in files, to RGB bytes
  *
  * The rules are those of Pillow's open followed by convert("RGB"): alpha is dropped, not blended; wide
  * integers and floats are clipped to 0..255, not scaled.
@@ -16,13 +16,13 @@
 
 enum st_pack {
     ST_PACK_BYTES, /* three bytes of each pixel are red, green and blue */
-    ST_PACK_TABLE, /* 1, 2 or 4 bits, high ones first, or the pixel's first byte: index a table */
-    ST_PACK_INT,   /* an integer of 16 bits, or of 32 and always signed, clipped */
+    ST_PACK_TABLE, /* a table index: 1, 2 or 4 bits, high bits first, or the pixel's first byte */
+    ST_PACK_INT,   /* an integer of 16 bits, or of 32 bits (always signed), clipped */
     ST_PACK_INT12, /* two integers in three bytes, high bits first, clipped */
     ST_PACK_FLOAT, /* 32 bits, clipped */
     ST_PACK_BITS,  /* 16 bits, little endian: blue lowest, five bits for red and blue */
-    ST_PACK_CMYK,  /* four bytes of each pixel, 0: no ink */
-    ST_PACK_PREMULTIPLIED, /* RGB and alpha, to be divided by it */
+    ST_PACK_CMYK,  /* four bytes per pixel, 0: no ink */
+    ST_PACK_PREMULTIPLIED, /* RGB multiplied by alpha, which is undone */
 };
 
 struct st_packing {
@@ -35,20 +35,20 @@ struct st_packing {
     const uint8_t (*table)[3];  /* TABLE: 256 colours */
 };
 
-/* Bytes of a row of so many pixels. */
+/* Bytes of a row of `pixels` pixels. */
 static inline uint64_t st_packed_size(const struct st_packing *packing, uint64_t pixels)
 {
     return (pixels * packing->bits + 7) / 8;
 }
 
-/* Pixels x to x + count of a packed row, to 3 * count bytes. */
+/* Converts pixels x to x + count of a packed row to 3 * count bytes. */
 void st_to_rgb(const struct st_packing *packing, const uint8_t *row, uint32_t x, uint32_t count,
                uint8_t *rgb);
 
-/* Grey levels of 1, 2, 4 or 8 bits, spread over 0..255. */
+/* Grey levels of 1, 2, 4 or 8 bits, scaled to 0..255. */
 void st_grey_table(uint8_t table[256][3], uint32_t bits, bool inverted);
 
-/* Room for RGB pixels in the arena, rows without gaps. */
+/* Allocates RGB pixels from the arena, rows without gaps. */
 int st_rgb_take(struct st_view *view, struct st_arena *arena, uint32_t width, uint32_t height,
                 struct stoker_error *err);
 

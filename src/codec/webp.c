@@ -1,8 +1,8 @@
 /* webp.c - WebP by libwebp
  *
- * Of an animation the first frame is shown on an empty, black canvas, as Pillow does; alpha is dropped.
- * A region is cut by libwebp itself. Upsampling looks at the neighbours of a pixel, so a border is
- * decoded around it: the bytes are those of a crop of the whole.
+ * Of an animation, the first frame is shown on an empty, black canvas, like in Pillow; alpha is dropped.
+ * libwebp cuts out the region. Upsampling uses the neighbours of a pixel, so a border is decoded around
+ * it: the bytes are the same as those of a crop of the whole image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 enum { BORDER = 2, FORMAT_LOSSLESS = 2 };
 
-/* The first frame of a file, and its place on the canvas. */
+/* The first frame of a file, and its position on the canvas. */
 struct frame {
     WebPDemuxer *demuxer;
     WebPIterator at;
@@ -37,9 +37,9 @@ static int fail_status(VP8StatusCode status, struct stoker_error *err)
     case VP8_STATUS_OUT_OF_MEMORY:
         return st_fail(err, STOKER_ENOMEM, "WebP: out of memory");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-        return st_fail(err, STOKER_EUNSUPPORTED, "WebP: uses a feature libwebp does not know");
+        return st_fail(err, STOKER_EUNSUPPORTED, "WebP: uses a feature that libwebp does not support");
     case VP8_STATUS_NOT_ENOUGH_DATA:
-        return st_fail(err, STOKER_ECORRUPT, "WebP: data ends before the image does; truncated file");
+        return st_fail(err, STOKER_ECORRUPT, "WebP: truncated: data ends before the image does");
     default:
         return st_fail(err, STOKER_ECORRUPT, "WebP: the image data is damaged");
     }
@@ -57,7 +57,7 @@ static int fail_container(struct st_bytes in, struct stoker_error *err)
 {
     const uint64_t stated = 8 + (uint64_t)st_le32(in.data + 4);
     if (stated > in.size)
-        return st_fail(err, STOKER_ECORRUPT, "WebP: data ends at byte %zu of %llu; truncated file",
+        return st_fail(err, STOKER_ECORRUPT, "WebP: truncated: data ends at byte %zu of %llu",
                        in.size, (unsigned long long)stated);
     return st_fail(err, STOKER_ECORRUPT, "WebP: the chunks of the file are damaged");
 }
@@ -76,7 +76,7 @@ static int frame_open(struct frame *frame, struct st_bytes in, struct stoker_err
     frame->canvas_height = WebPDemuxGetI(frame->demuxer, WEBP_FF_CANVAS_HEIGHT);
     if (!WebPDemuxGetFrame(frame->demuxer, 1, &frame->at)) {
         frame_close(frame);
-        return st_fail(err, STOKER_ECORRUPT, "WebP: an animation without frames");
+        return st_fail(err, STOKER_ECORRUPT, "WebP: the animation has no frames");
     }
     return STOKER_OK;
 }
@@ -99,14 +99,14 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = frame_open(&frame, in, err);
     if (rc < 0)
         return rc;
-    /* Lossless images are decoded whole, to 4 bytes a pixel. */
+    /* Lossless images are decoded in full, to 4 bytes per pixel. */
     *out = (struct st_header){frame.canvas_width, frame.canvas_height, orientation(frame.demuxer), 1,
                               st_scratch_for(5, frame.canvas_width, frame.canvas_height)};
     frame_close(&frame);
     return STOKER_OK;
 }
 
-/* One dimension of a region with its border, beginning at an even place, where libwebp can cut. */
+/* One dimension of a region with its border, starting at an even position, where libwebp can cut. */
 static void widen(uint32_t from, uint32_t length, uint32_t limit, int *start, int *count)
 {
     const uint32_t first = from < BORDER ? 0 : (from - BORDER) & ~1u;
@@ -115,14 +115,14 @@ static void widen(uint32_t from, uint32_t length, uint32_t limit, int *start, in
     *count = (int)(end - first);
 }
 
-/* Decodes a region of the frame (in its own coordinates). */
+/* Decodes a region of the frame (in the frame's coordinates). */
 static int decode_frame(const struct frame *frame, const struct st_region *r, struct st_arena *arena,
                         struct st_view *out, struct stoker_error *err)
 {
     WebPDecoderConfig config;
     struct st_view cut;
     if (!WebPInitDecoderConfig(&config))
-        return st_fail(err, STOKER_EUNSUPPORTED, "WebP: libwebp is not the one this was built for");
+        return st_fail(err, STOKER_EUNSUPPORTED, "WebP: the installed libwebp does not match the one this was built with");
     WebPDecoderOptions *options = &config.options;
     options->use_cropping = 1;
     widen(r->x, r->width, (uint32_t)frame->at.width, &options->crop_left, &options->crop_width);
@@ -135,7 +135,7 @@ static int decode_frame(const struct frame *frame, const struct st_region *r, st
     config.output.is_external_memory = 1;
     config.output.u.RGBA =
         (WebPRGBABuffer){cut.data, (int)cut.stride, (size_t)cut.stride * (size_t)cut.height};
-    /* Of a lossless image libwebp holds all pixels, in memory of its own. */
+    /* For a lossless image, libwebp holds all pixels in memory that it allocates itself. */
     const bool lossless = WebPGetFeatures(frame->at.fragment.bytes, frame->at.fragment.size, &config.input) ==
                               VP8_STATUS_OK && config.input.format == FORMAT_LOSSLESS;
     const uint64_t foreign = lossless ? st_scratch_for(4, (uint32_t)frame->at.width, (uint32_t)frame->at.height) : 0;
@@ -155,7 +155,7 @@ static int decode_frame(const struct frame *frame, const struct st_region *r, st
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* A frame smaller than its canvas: what the region has of it, on black. */
+/* A frame smaller than its canvas: its part of the region, on black. */
 static int decode_on_canvas(const struct frame *frame, const struct st_region *r, struct st_arena *arena,
                             struct st_view *out, struct stoker_error *err)
 {

@@ -137,7 +137,7 @@ static void check_strangers(void)
                STOKER_ECORRUPT &&
            !file,
        "what is no sound is refused");
-    ok(strstr(err.message, "no sound") != NULL, "with a sentence: %s", err.message);
+    ok(strstr(err.message, "not a sound") != NULL, "with a sentence: %s", err.message);
     ok(st_audio_file_open(&file, (struct st_bytes){text, 0}, &header, &err) == STOKER_ECORRUPT,
        "nothing is no sound");
     st_audio_file_close(NULL);

@@ -113,7 +113,7 @@ static void refusals(void)
     header(40, WIDTH, HEIGHT, 24, 6, 0);
     check_refused(&st_codec_bmp, &f, "compression 6", "compression 6");
     header(40, WIDTH, HEIGHT, 2, 0, 0);
-    check_refused(&st_codec_bmp, &f, "2 bits", "2 bits a pixel");
+    check_refused(&st_codec_bmp, &f, "2 bits", "2 bits per pixel");
     header(41, WIDTH, HEIGHT, 24, 0, 0);
     check_refused(&st_codec_bmp, &f, "41 bytes", "a header of 41 bytes");
     header(40, 30000, 30000, 24, 0, 0);
@@ -124,7 +124,7 @@ static void refusals(void)
     f.data[14 + 40] = 1;
     check_refused(&st_codec_bmp, &f, "masks", "odd masks");
     f.size = 20;
-    check_refused(&st_codec_bmp, &f, "within the header", "half a header");
+    check_refused(&st_codec_bmp, &f, "inside the header", "half a header");
 }
 
 int main(void)

@@ -36,7 +36,7 @@ static void refusals(void)
            strstr(err.message, "47 49 46 39"),
        "%s", err.message);
     ok(header_of("\xff", 1, 0, &header, &err) == STOKER_ECORRUPT &&
-           strstr(err.message, "1 bytes, the first are ff"),
+           strstr(err.message, "1 bytes, starting with ff"),
        "%s", err.message);
     free(file);
 }
@@ -97,12 +97,12 @@ static void other_kinds(void)
         KIND("<svg xmlns=", "SVG"),
         KIND("<?xml version='1.0'?><Error><Code>AccessDenied", "XML"),
         KIND("{\"error\": 404}", "JSON"),
-        KIND("..........................TRUEVISION-XFILE.", "not an image this build knows"),
+        KIND("..........................TRUEVISION-XFILE.", "not an image in a known format"),
         KIND("............................................TRUEVISION-XFILE.\0", "a TGA image"),
-        KIND("\0\0\1\0", "not an image this build knows"),
-        KIND("ftyp", "not an image this build knows"),
-        KIND("<", "not an image this build knows"),
-        KIND("words", "not an image this build knows"),
+        KIND("\0\0\1\0", "not an image in a known format"),
+        KIND("ftyp", "not an image in a known format"),
+        KIND("<", "not an image in a known format"),
+        KIND("words", "not an image in a known format"),
     };
     struct stoker_error err;
     struct st_header header;

@@ -155,15 +155,15 @@ static void refusals(void)
     f.data[20] ^= 1;
     check_refused(&st_codec_png, &f, "IHDR at byte 8 has a wrong checksum", "a wrong checksum");
     f.size = 20;
-    check_refused(&st_codec_png, &f, "cut off", "half a header");
+    check_refused(&st_codec_png, &f, "truncated", "half a header");
     f.size = 8;
     check_refused(&st_codec_png, &f, "no image data", "only a signature");
     header(&f, 10, 12, 4, 2, false);
     chunk(&f, "IDAT", z.data, z.size);
-    check_refused(&st_codec_png, &f, "colour type 2 with 4 bits", "a colour type that is none");
+    check_refused(&st_codec_png, &f, "colour type 2 and 4 bits", "a colour type that is none");
     header(&f, 0, 12, 8, 2, false);
     chunk(&f, "IDAT", z.data, z.size);
-    check_refused(&st_codec_png, &f, "no size", "a width of 0");
+    check_refused(&st_codec_png, &f, "no valid size", "a width of 0");
 }
 
 int main(void)

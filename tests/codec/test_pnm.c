@@ -57,8 +57,8 @@ static void refusals(void)
         const char *text, *says, *what;
     } cases[] = {
         {"P2 2 2 255 111 222 33", "row 1 of 2", "too few values"},
-        {"P2 2 2 255 1 2 3 256", "no value up to 255", "a value too large"},
-        {"P2 2 2 255 1 2 x 4", "no value", "a word"},
+        {"P2 2 2 255 1 2 3 256", "not a number from 0 to 255", "a value too large"},
+        {"P2 2 2 255 1 2 x 4", "not a number", "a word"},
         {"P1 2 2 01 1 2", "neither 0 nor 1", "a digit among bits"},
         {"P5 2 2 0 abcd", "largest value", "a largest value of 0"},
         {"P5 2 2 65536 abcdabcd", "largest value", "a largest value of 65536"},

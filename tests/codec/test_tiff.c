@@ -177,7 +177,7 @@ static void refusals(void)
     write_file(&k);
     const size_t whole = f.size;
     f.size = 30;
-    check_refused(&st_codec_tiff, &f, "no size", "a file without its directory");
+    check_refused(&st_codec_tiff, &f, "no valid size", "a file without its directory");
     f.size = 12;
     check_refused(&st_codec_tiff, &f, "header", "half a header");
     f.size = whole;

@@ -171,7 +171,7 @@ def test_bmp_runs(compression, bits):
     black_white = b"\0\0\0\0\xff\xff\xff\0"
     check(bmp(5, 5, 1, body, 1, palette=black_white), "runs of black and white")
     check_refused(bmp(5, 5, 8, body[:-6], 1, palette=rng.randbytes(1024)), "too few", "row")
-    check_refused(bmp(5, 5, 24, body, 1), "runs of 24 bits", "run lengths")
+    check_refused(bmp(5, 5, 24, body, 1), "runs of 24 bits", "run-length")
 
 
 def test_bmp_refusals():
@@ -182,7 +182,7 @@ def test_bmp_refusals():
             f"compression {compression}",
         )
     for bits in (0, 2, 3, 15, 48, 64):
-        check_refused(bmp(5, 5, bits, bytes(300)), f"{bits} bits", "bits a pixel")
+        check_refused(bmp(5, 5, bits, bytes(300)), f"{bits} bits", "bits per pixel")
     for head in (16, 39, 41, 128):
         check_refused(
             bmp(5, 5, 24, bytes(100), head=max(head, 40)).replace(

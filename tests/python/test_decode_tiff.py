@@ -380,7 +380,7 @@ def test_refusals():
     broken[500:540] = bytes(40)
     check_refused(bytes(broken), "a damaged strip", "row")
     large = image(rng, 9, 7, 2, 8, 3, more={256: 5000, 257: 5000, 278: 5000})
-    check_refused(large, "a lie", "in a file of")
+    check_refused(large, "a lie", "do not fit into a file of")
 
 
 def test_odd_tags():

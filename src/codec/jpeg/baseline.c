@@ -1,8 +1,8 @@
-/* baseline.c - our own JPEG decoder: baseline files, a region, the bytes of libjpeg-turbo
+/* baseline.c - our own JPEG decoder: baseline files, a region, the same bytes as libjpeg-turbo
  *
- * The stages, each a file: headers, tables, unstuff (the scan's bytes), streams and speculate (bits to
- * coefficients), pixels (coefficients to RGB). Coefficients are fetched for a band of rows at a time;
- * for most images one band is all.
+ * There is one file per stage: headers, tables, unstuff (the scan's bytes), streams and speculate (bits
+ * to coefficients), pixels (coefficients to RGB). Coefficients are decoded for a band of rows at a time;
+ * most images are a single band.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { BLOCK = 8, BAND_BYTES = 4 << 20 /* of coefficients, to stay in a core's share of the cache */ };
+enum { BLOCK = 8, BAND_BYTES = 4 << 20 /* of coefficients: a core's share of the cache */ };
 
 struct st_jpeg {
     struct st_jpeg_tables tables;
@@ -50,7 +50,7 @@ void st_jpeg_free(struct st_jpeg *state)
     free(state);
 }
 
-/* For each block of an MCU the tables it is coded with. */
+/* Sets the tables for each block of an MCU. */
 static enum st_jpeg_reason set_phases(struct st_jpeg *state)
 {
     const struct st_jpeg_frame *frame = &state->frame;
@@ -73,8 +73,8 @@ static enum st_jpeg_reason set_phases(struct st_jpeg *state)
     return ST_JPEG_OURS;
 }
 
-/* The blocks that pixels from `start` on need, along one side: [*first, *end). Stretched components need
- * a sample more on either side. */
+/* The blocks that pixels from `start` on need, along one axis: [*first, *end). Subsampled components
+ * need an extra sample on either side. */
 static void needed_blocks(uint32_t start, uint32_t count, uint32_t factor, uint32_t samples,
                           uint32_t *first, uint32_t *end)
 {
@@ -92,7 +92,7 @@ static bool is_inside(const struct st_region *r, const struct st_jpeg_frame *fra
 static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *frame,
                      const struct st_region *region)
 {
-    /* The coarsest component has one block for each MCU. */
+    /* The coarsest component has one block per MCU. */
     const struct st_jpeg_component *coarse = &frame->component[frame->components - 1];
     scan->frame = frame;
     needed_blocks(region->x, region->width, frame->h, coarse->width, &scan->left, &scan->right);
@@ -100,7 +100,7 @@ static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *fram
     scan->interval =
         frame->restart_interval ? frame->restart_interval : frame->mcus_across * frame->mcus_down;
     scan->next_interval = 0;
-    scan->skips = true; /* unless a table says otherwise */
+    scan->skips = true; /* unless a table has no skip entries */
     memset(scan->stream, 0, sizeof scan->stream);
 }
 
@@ -112,7 +112,7 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
     const uint64_t fit = BAND_BYTES / (block_bytes * (scan->right - scan->left));
     const uint32_t rows = scan->bottom - scan->top;
     const uint32_t band = fit >= rows ? rows : fit > 1 ? (uint32_t)fit : 1;
-    /* The second decoder keeps all it reads, wanted or not. */
+    /* The second decoder keeps everything it reads, needed or not. */
     const uint64_t all = (uint64_t)frame->mcus_across * scan->bottom * block_bytes;
     const bool speculate = band == rows && scan->data.intervals == 1 && all <= BAND_BYTES;
     enum st_jpeg_reason reason = st_jpeg_scan_reserve(scan, band, arena);

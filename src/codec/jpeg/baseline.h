@@ -1,9 +1,9 @@
-/* baseline.h - our own JPEG decoder: baseline files, a region, the bytes of libjpeg-turbo
+/* baseline.h - our own JPEG decoder: baseline files, a region, the same bytes as libjpeg-turbo
  *
- * Takes what most files are: Huffman coded, 8 bits, one scan with all components; grey, 4:4:4, 4:2:2,
- * 4:4:0 or 4:2:0. Everything else, and every irregularity in the data, ends the attempt with the reason,
- * and the caller decodes the file by libjpeg-turbo from its first byte: what is damaged then looks as it
- * does everywhere.
+ * Handles the most common files: Huffman coded, 8 bits, one scan with all components; grey, 4:4:4,
+ * 4:2:2, 4:4:0 or 4:2:0. Everything else, and every irregularity in the data, ends the attempt with a
+ * reason, and the caller decodes the file with libjpeg-turbo from its first byte: so a damaged file
+ * looks the same as everywhere else.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/pixels.h"
 
-/* Why a file is not ours: one list for the numbers and the names. */
+/* Why a file is not ours: one list for the enum and the names. */
 #define ST_JPEG_REASONS(X)                                                                              \
     X(OURS, "decoded")                                                                                  \
     X(PROGRESSIVE, "progressive")                                                                       \
@@ -44,12 +44,12 @@ enum st_jpeg_reason {
 
 const char *st_jpeg_reason_name(enum st_jpeg_reason reason);
 
-/* What one worker keeps from image to image: tables by content, and the kernels chosen. */
+/* What a worker keeps from image to image: tables by content, and the selected kernels. */
 struct st_jpeg;
 struct st_jpeg *st_jpeg_new(void); /* NULL: no memory */
 void st_jpeg_free(struct st_jpeg *state);
 
-/* RGB pixels of the region, in memory from the arena: 0, or the reason why not. */
+/* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. */
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
                                    struct st_arena *arena, struct st_view *out);
 

@@ -1,4 +1,4 @@
-/* bits.h - reading bits, and single Huffman symbols the careful way
+/* bits.h - reads bits, and single Huffman symbols without the fast tables
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,15 @@
 #define ST_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Keeps a value in one register up to here; compilers may otherwise compute at every step those parts of
- * it that are wanted here, which is rarely reached. */
+/* Keeps a value in one register up to this point. Otherwise compilers may extract in every iteration the
+ * parts of it that are needed only here, which is rarely reached. */
 #define ST_KEEP_WHOLE(x) __asm__("" : "+r"(x))
 
 struct st_jpeg_bits {
     uint64_t word;  /* the next bits, first one on top */
-    uint32_t count; /* how many of them are valid; those below may be anything that or-ing in repeats */
-    const uint8_t *next; /* the byte behind them */
+    uint32_t count; /* number of valid bits; those below are arbitrary, but consistent with the next
+                       refill */
+    const uint8_t *next; /* the byte after them */
 };
 
 ST_INLINE uint64_t st_jpeg_load(const uint8_t *p)
@@ -33,7 +34,7 @@ ST_INLINE uint64_t st_jpeg_load(const uint8_t *p)
     return word;
 }
 
-/* Afterwards at least 56 bits are valid. No branch: what was there already is or-ed in again. */
+/* Afterwards at least 56 bits are valid. Branch-free: bits that are already there are or-ed in again. */
 ST_INLINE void st_jpeg_refill(struct st_jpeg_bits *b)
 {
     b->word |= st_jpeg_load(b->next) >> b->count;
@@ -61,7 +62,7 @@ ST_INLINE void st_jpeg_seek(struct st_jpeg_bits *b, const uint8_t *base, uint32_
     b->count = 56 - odd;
 }
 
-/* The value of the first `size` bits (0 to 15): those beginning with 0 are negative. */
+/* The value of the first `size` bits (0 to 15): a leading 0 means negative. */
 ST_INLINE int32_t st_jpeg_value(uint64_t word, uint32_t size)
 {
     const uint64_t sign = (uint64_t)((int64_t)word >> 63); /* all ones: not negative */
@@ -69,7 +70,7 @@ ST_INLINE int32_t st_jpeg_value(uint64_t word, uint32_t size)
     return (size_of_it ^ negative) - negative;
 }
 
-/* The symbol at the front of at least 16 valid bits; its length is 0 where no code begins so. */
+/* The symbol at the start of at least 16 valid bits; its length is 0 if there is no such code. */
 ST_INLINE uint32_t st_jpeg_symbol(const struct st_jpeg_canon *canon, uint64_t word, uint32_t *length)
 {
     const uint32_t front = (uint32_t)(word >> 48);

@@ -1,8 +1,7 @@
-/* blocks.h - a lane: one decoder going through blocks of coefficients
+/* blocks.h - a lane: one decoder reading blocks of coefficients
  *
- * A lane reads bits with several symbols a look-up. Two lanes take turns in one loop (streams.c),
- * because each alone is one long chain of dependent loads and shifts that leaves the CPU idle most of
- * the time.
+ * A lane decodes several symbols per look-up. Two lanes alternate in one loop (streams.c), because each
+ * alone is a long chain of dependent loads and shifts that leaves the CPU idle most of the time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-/* One block of an MCU: its tables, and the block that comes after it. */
+/* One block of an MCU: its tables, and the block that follows. */
 struct st_jpeg_phase {
     const uint64_t *look;
     const uint16_t *skip;
@@ -28,22 +27,22 @@ struct st_jpeg_phase {
     uint32_t component;
 };
 
-/* What the loop keeps in registers. */
+/* State that the loop keeps in registers. */
 struct st_jpeg_lane {
     struct st_jpeg_bits bits;
     uint32_t sum;    /* of the entries since the refill: bits used, position << 8; 0: between blocks */
-    uint32_t keep;   /* 64 where blocks are kept, 0 where all go to one place and are forgotten */
-    int16_t *coefs;  /* of this block, zigzag; the look-ups store up to 24 values behind its 64 */
-    uint8_t *end;    /* where its end (as in st_jpeg_block) goes */
-    uint32_t blocks; /* left in this run, this one included */
-    const void *look; /* of this block: of uint64_t, or of uint16_t where it is skipped */
+    uint32_t keep;   /* 64 if blocks are kept, 0 if all go to one place and are discarded */
+    int16_t *coefs;  /* of this block, zigzag; look-ups store up to 24 values past its 64 */
+    uint8_t *end;    /* where its end (as in st_jpeg_block) is stored */
+    uint32_t blocks; /* remaining in this run, including this one */
+    const void *look; /* of this block: uint64_t entries, or uint16_t if it is skipped */
     const struct st_jpeg_phase *phase;
-    const uint8_t *stop; /* bits.next at or behind this at a block's beginning: the lane stops */
+    const uint8_t *stop; /* the lane stops if bits.next has reached this at the start of a block */
 };
 
 enum st_jpeg_event { ST_JPEG_GO_ON, ST_JPEG_BLOCK_DONE, ST_JPEG_BAD_CODE, ST_JPEG_BAD_INDEX };
 
-/* Written out: some compilers would rather call for a loop in microcode than store eight times. */
+/* Unrolled: some compilers would use a microcoded loop instead of eight stores. */
 ST_INLINE void st_jpeg_clear(int16_t block[64])
 {
 #if defined(__aarch64__)
@@ -57,7 +56,7 @@ ST_INLINE void st_jpeg_clear(int16_t block[64])
 #endif
 }
 
-/* Five values and three zeros: what they overwrite behind the values has not been decoded yet. */
+/* Stores five values and three zeros; the zeros overwrite only what has not been decoded yet. */
 ST_INLINE void st_jpeg_store_values(int16_t *to, uint64_t entry)
 {
 #if defined(__aarch64__)
@@ -85,13 +84,13 @@ ST_INLINE void st_jpeg_lane_refill(struct st_jpeg_lane *l)
     st_jpeg_refill(&l->bits);
 }
 
-/* One look-up. ST_JPEG_EOB << 8 in what it returns says that the block has ended, ST_JPEG_LONG << 8 that
- * something else must be done before the next look-up: see st_jpeg_lane_event. */
+/* One look-up. In the result, ST_JPEG_EOB << 8 means that the block has ended, and ST_JPEG_LONG << 8
+ * that something else must be done before the next look-up: see st_jpeg_lane_event. */
 ST_INLINE uint32_t st_jpeg_lane_step(struct st_jpeg_lane *l, uint64_t *entry)
 {
     const uint64_t e = ((const uint64_t *)l->look)[l->bits.word >> (64 - ST_JPEG_LOOK_BITS)];
     l->bits.word <<= e & 63;
-    /* Position and run, added in the third byte: those below do not overflow. */
+    /* Position and run, added in the third byte: the bytes below do not overflow. */
     const uint32_t at = (l->sum << 8) + (uint32_t)e;
     st_jpeg_store_values(l->coefs + (at >> 16 & 255), e);
     l->sum += (uint32_t)e;
@@ -99,7 +98,7 @@ ST_INLINE uint32_t st_jpeg_lane_step(struct st_jpeg_lane *l, uint64_t *entry)
     return l->sum;
 }
 
-/* The same in a block that is read over: nothing is stored. */
+/* The same in a block that is skipped: nothing is stored. */
 ST_INLINE uint32_t st_jpeg_lane_skip(struct st_jpeg_lane *l, uint64_t *entry)
 {
     const uint32_t e = ((const uint16_t *)l->look)[l->bits.word >> (64 - ST_JPEG_SKIP_BITS)];
@@ -109,8 +108,8 @@ ST_INLINE uint32_t st_jpeg_lane_skip(struct st_jpeg_lane *l, uint64_t *entry)
     return l->sum;
 }
 
-/* A single symbol at `position`, which is not the block's end, of which code, run and value size are
- * known. */
+/* A single symbol at `position`, which is not the end of the block; its code length, run and value size
+ * are known. */
 ST_INLINE enum st_jpeg_event st_jpeg_lane_symbol(struct st_jpeg_lane *l, uint32_t position,
                                                  uint32_t length, uint32_t run, uint32_t size,
                                                  const bool skip)
@@ -128,7 +127,7 @@ ST_INLINE enum st_jpeg_event st_jpeg_lane_symbol(struct st_jpeg_lane *l, uint32_
     return ST_UNLIKELY(position == 64) ? ST_JPEG_BLOCK_DONE : ST_JPEG_GO_ON;
 }
 
-/* After a look-up that found the block's end: false where that lies behind the block's 64 positions. */
+/* After a look-up that found the end of the block: false if it lies past the block's 64 positions. */
 ST_INLINE bool st_jpeg_lane_end(struct st_jpeg_lane *l, const bool skip)
 {
     const uint32_t position = l->sum >> 8 & 255;
@@ -140,8 +139,9 @@ ST_INLINE bool st_jpeg_lane_end(struct st_jpeg_lane *l, const bool skip)
     return true;
 }
 
-/* After a look-up that said so: the block is complete, or the next symbol does not fit the table, or the
- * look-up ran over the block's end into bits of the next one and must be redone symbol by symbol. */
+/* After a look-up that requires it: the block is complete, or the next symbol does not fit into the
+ * table, or the look-up went past the end of the block into bits of the next one and must be redone
+ * symbol by symbol. */
 ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t entry,
                                                 const uint8_t *base, const bool skip)
 {
@@ -174,7 +174,7 @@ ST_INLINE enum st_jpeg_event st_jpeg_lane_event(struct st_jpeg_lane *l, uint64_t
     return st_jpeg_lane_symbol(l, position, length, symbol >> 4, symbol & 15, skip);
 }
 
-/* The beginning of a block: DC. False where no code begins so. */
+/* Starts a block: DC. False if there is no such code. */
 ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted, const bool skip)
 {
     const struct st_jpeg_phase *phase = l->phase;
@@ -187,7 +187,7 @@ ST_INLINE bool st_jpeg_lane_begin(struct st_jpeg_lane *l, int32_t *predicted, co
         if (length == 0)
             return false;
     }
-    /* Added as the library adds: what leaves 32 bits, and then 16, wraps around. */
+    /* Added as in the library: the sum wraps at 32 bits and then at 16. */
     const uint32_t dc =
         (uint32_t)predicted[phase->component] + (uint32_t)st_jpeg_value(l->bits.word << length, size);
     st_jpeg_drop(&l->bits, both);

@@ -1,7 +1,7 @@
-/* headers.c - what stands before the scan
+/* headers.c - reads everything before the scan
  *
- * Reads the markers as libjpeg does, but has no patience: where libjpeg warns, guesses or skips, the
- * file is not ours.
+ * Reads the markers like libjpeg, but strictly: where libjpeg warns, guesses or skips, the file is not
+ * ours.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ enum { SOF15 = 0xCF, SOI = 0xD8, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD, APP0 = 0xE0
 enum { APP15 = 0xEF, COM = 0xFE };
 enum { BLOCK = 8, SIDE_MAX = 65500 /* libjpeg's limit */ };
 
-/* What decides whether three components are YCbCr or RGB. */
+/* What determines whether three components are YCbCr or RGB. */
 struct colour_marks {
     bool jfif, adobe;
     uint8_t transform;
@@ -85,7 +85,7 @@ static enum st_jpeg_reason read_frame(struct st_bytes s, struct st_jpeg_frame *f
     return ST_JPEG_OURS;
 }
 
-/* A lone component is coded block by block whatever its factors; of three, the first may be finer. */
+/* A single component is coded block by block whatever its factors; of three, the first may be finer. */
 static bool sampling_is_ours(struct st_jpeg_frame *frame)
 {
     struct st_jpeg_component *c = frame->component;
@@ -113,7 +113,7 @@ static void measure(struct st_jpeg_frame *frame)
     frame->mcus_down = (frame->height + BLOCK * frame->v - 1) / (BLOCK * frame->v);
 }
 
-/* libjpeg's rule: JFIF says YCbCr, else Adobe's marker says, else the components' names. */
+/* libjpeg's rule: JFIF means YCbCr; otherwise Adobe's marker decides; otherwise the component ids. */
 static enum st_jpeg_reason find_colours(const struct colour_marks *marks, struct st_jpeg_frame *frame)
 {
     const struct st_jpeg_component *c = frame->component;
@@ -191,7 +191,7 @@ enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *fr
     if (in.size < 4 || in.data[0] != 0xFF || in.data[1] != SOI)
         return ST_JPEG_HEADER;
     for (size_t at = 2; at < in.size && in.data[at] == 0xFF;) {
-        while (at < in.size && in.data[at] == 0xFF) /* any number of them may precede a marker */
+        while (at < in.size && in.data[at] == 0xFF) /* a marker may be preceded by any number of these */
             at++;
         if (in.size - at < 3)
             break;

@@ -1,4 +1,4 @@
-/* headers.h - what stands before the scan
+/* headers.h - reads everything before the scan
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,32 +11,32 @@
 
 enum { ST_JPEG_COMPONENTS_MAX = 3, ST_JPEG_TABLES_MAX = 4, ST_JPEG_MCU_BLOCKS_MAX = 6 };
 
-/* A Huffman table as the file has it: how many codes of 1 to 16 bits, then their symbols. */
+/* A Huffman table as in the file: the numbers of codes of 1 to 16 bits, then their symbols. */
 struct st_jpeg_code {
-    const uint8_t *counts, *symbols; /* counts NULL: not there */
+    const uint8_t *counts, *symbols; /* counts NULL: no table */
     uint32_t total;
 };
 
 struct st_jpeg_component {
     uint8_t id, h, v;       /* sampling factors */
-    uint8_t quant, dc, ac;  /* numbers of its tables */
-    uint32_t width, height; /* in samples, without the filling of the last blocks */
+    uint8_t quant, dc, ac;  /* indices of its tables */
+    uint32_t width, height; /* in samples, without the padding of the last blocks */
 };
 
 struct st_jpeg_frame {
     uint32_t width, height, components;
     struct st_jpeg_component component[ST_JPEG_COMPONENTS_MAX];
-    uint32_t h, v; /* greatest sampling factors; 1, 1 for grey */
+    uint32_t h, v; /* maximum sampling factors; 1, 1 for grey */
     uint32_t mcus_across, mcus_down, mcu_blocks;
     uint32_t restart_interval;              /* in MCUs; 0: none */
-    bool rgb;                               /* the components are red, green and blue themselves */
+    bool rgb;                               /* the components are red, green and blue */
     uint16_t steps[ST_JPEG_TABLES_MAX][64]; /* quantisation, in zigzag order */
     bool has_steps[ST_JPEG_TABLES_MAX];
     struct st_jpeg_code dc[ST_JPEG_TABLES_MAX], ac[ST_JPEG_TABLES_MAX];
     struct st_bytes scan; /* from the first byte of entropy-coded data to the end of the file */
 };
 
-/* Points into `in`, which must stay. */
+/* The result points into `in`, which must outlive it. */
 enum st_jpeg_reason st_jpeg_headers(struct st_bytes in, struct st_jpeg_frame *frame);
 
 #endif

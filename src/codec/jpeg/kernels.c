@@ -1,4 +1,4 @@
-/* kernels.c - which variant of the JPEG decoder's inner loops this CPU gets
+/* kernels.c - selects the variant of the JPEG decoder's inner loops for a CPU
  *
  * SPDX-License-Identifier: Apache-2.0
  */

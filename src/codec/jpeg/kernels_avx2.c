@@ -34,8 +34,8 @@ ST_INLINE __m256i rounded_product(__m256i v, int16_t factor)
     return _mm256_mulhrs_epi16(v, _mm256_set1_epi16(factor));
 }
 
-/* In each half, value k of colour c belongs to byte 3 k + c of 48: one shuffle of each colour brings all
- * its values to their places, and blends choose. */
+/* In each half, value k of colour c goes to byte 3 k + c of 48: one shuffle per colour moves all its
+ * values into place, and blends select. */
 ST_INLINE void save_rgb(uint8_t *rgb, __m256i red, __m256i green, __m256i blue)
 {
     const __m256i places = twice(_mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5));

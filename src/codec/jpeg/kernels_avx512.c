@@ -32,13 +32,13 @@ ST_INLINE __m512i rounded_product(__m512i v, int16_t factor)
     return _mm512_mulhrs_epi16(v, _mm512_set1_epi16(factor));
 }
 
-/* Byte i of 192 is of pixel i / 3. */
+/* Byte i of 192 belongs to pixel i / 3. */
 #define PIXELS_4(i) (i) / 3, ((i) + 1) / 3, ((i) + 2) / 3, ((i) + 3) / 3
 #define PIXELS_16(i) PIXELS_4(i), PIXELS_4((i) + 4), PIXELS_4((i) + 8), PIXELS_4((i) + 12)
 #define PIXELS_64(i) PIXELS_16(i), PIXELS_16((i) + 16), PIXELS_16((i) + 32), PIXELS_16((i) + 48)
 static const _Alignas(64) uint8_t pixel_of[3][64] = {{PIXELS_64(0)}, {PIXELS_64(64)}, {PIXELS_64(128)}};
 
-/* The same indices do for all colours; masks choose. The three parts begin with red, green and blue. */
+/* The same indices serve all colours; masks select. The three parts start with red, green and blue. */
 ST_INLINE void save_rgb(uint8_t *rgb, __m512i red, __m512i green, __m512i blue)
 {
     const __mmask64 every_third = 0x9249249249249249;

@@ -52,7 +52,7 @@ static size_t unstuff_c(uint8_t *out, const uint8_t *in, size_t size, size_t *us
 
 /* ---- transform --------------------------------------------------------------------------------- */
 
-/* In two steps of 16 bits, which compilers turn into vectors of them. */
+/* In two 16-bit steps, which compilers vectorise well. */
 static uint8_t clamp(int16_t value)
 {
     const int16_t least = value < 0 ? 0 : value, most = least < 255 ? least : 255;
@@ -86,8 +86,8 @@ static inline __attribute__((always_inline)) void pass(int16_t v[64], const int 
     }
 }
 
-/* Rows become columns by shuffling three times, as cards are shuffled: each moves the bits of an index
- * round by one. Compilers know this as interleaving. */
+/* Transposes by three perfect shuffles; each rotates the bits of an index by one. Compilers recognise
+ * this as interleaving. */
 static inline __attribute__((always_inline)) void shuffle(int16_t out[64], const int16_t in[64])
 {
     for (int k = 0; k < 32; k++) {
@@ -123,8 +123,8 @@ static inline __attribute__((always_inline)) void two_passes(uint8_t *out, size_
         memcpy(out + y * stride, other_pixels + 8 * y, 8);
 }
 
-/* Coefficients by rows. No more than `count` are not zero, a number known to the compiler, which then
- * writes out one by one where each comes from. */
+/* Arranges coefficients in rows. At most `count` are not zero; it is a compile-time constant, so the
+ * compiler unrolls the copies. */
 static inline __attribute__((always_inline)) void to_rows(int16_t v[64], const int16_t *coefs,
                                                           const int count)
 {
@@ -135,15 +135,15 @@ static inline __attribute__((always_inline)) void to_rows(int16_t v[64], const i
         v[st_jpeg_natural[k]] = coefs[k];
 }
 
-/* Without a sign, as compilers like it best. */
+/* Unsigned, which compilers vectorise best. */
 static uint16_t size_of(int16_t value)
 {
     const int16_t opposite = (int16_t)-value;
     return (uint16_t)(value > opposite ? value : opposite);
 }
 
-/* These return the greatest sum of absolute values of a column; where that is too large, the pixels mean
- * nothing, but nothing overflows: whatever 16 bits go into a pass, its sums fit into 32. */
+/* These return the maximum sum of absolute values of a column. If that is too large, the pixels are
+ * undefined, but nothing overflows: whatever 16-bit values enter a pass, its sums fit into 32 bits. */
 static inline __attribute__((always_inline)) uint32_t transform_ac(uint8_t *out, size_t stride,
                                                                   const int16_t *coefs,
                                                                   const struct st_jpeg_quant *quant,
@@ -229,9 +229,9 @@ static void h1v2_c(uint8_t *out, const uint8_t *near, const uint8_t *far, int32_
 
 /* ---- colour ------------------------------------------------------------------------------------ */
 
-/* libjpeg's tables as formulas, factors with 16 bits behind the point: 91881 and 116130 for red and
- * blue, -22554 and -46802 for green. Whole parts are taken out of them, so that vectors of 16 bits can
- * do most of it. */
+/* libjpeg's tables as formulas, factors with 16 fractional bits: 91881 and 116130 for red and blue,
+ * -22554 and -46802 for green. Integer parts are split off, so that 16-bit vectors can do most of the
+ * work. */
 static void colours(uint8_t *restrict red, uint8_t *restrict green, uint8_t *restrict blue,
                     const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 {
@@ -256,7 +256,7 @@ void st_jpeg_interleave(uint8_t *restrict rgb, const uint8_t *restrict red,
     }
 }
 
-/* In two steps: few CPUs can interleave what they compute. */
+/* In two steps: few CPUs can interleave computed values efficiently. */
 static void ycc_c(uint8_t *rgb, const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int32_t width)
 {
     uint8_t red[CHUNK], green[CHUNK], blue[CHUNK];

@@ -1,4 +1,4 @@
-/* kernels_isa.h - what the kernel files of one build know of each other
+/* kernels_isa.h - declarations shared by the kernel files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@ extern const struct st_jpeg_kernels st_jpeg_kernels_neon, st_jpeg_kernels_sse2, 
 struct st_jpeg_stream *st_jpeg_run_one(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
 struct st_jpeg_stream *st_jpeg_run_two(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                        struct st_jpeg_stream *b);
-/* With shifts by any register, which came to x86-64 together with AVX2. */
+/* Compiled for BMI2, whose shifts take any register; available wherever AVX2 is. */
 struct st_jpeg_stream *st_jpeg_run_one_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a);
 struct st_jpeg_stream *st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                             struct st_jpeg_stream *b);

@@ -8,13 +8,13 @@
 
 /* ---- unstuff ----------------------------------------------------------------------------------- */
 
-/* Four bits for each byte of a mask. */
+/* Four bits per byte of a mask. */
 static inline uint64_t nibbles(uint8x16_t mask)
 {
     return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(mask), 4)), 0);
 }
 
-/* Vectors are written whole; where there is an FF in one, both sides go on behind that. */
+/* Whole vectors are written; if one contains an FF, both input and output continue after it. */
 static size_t unstuff_neon(uint8_t *out, const uint8_t *in, size_t size, size_t *used)
 {
     const uint8x16_t ff = vdupq_n_u8(0xFF);
@@ -65,7 +65,7 @@ static void h2v1_neon(uint8_t *out, const uint8_t *in, int32_t count)
     }
 }
 
-/* Three times the nearer row and once the further, eight samples. */
+/* Three times the nearer row plus the farther row, eight samples. */
 static inline uint16x8_t down(const uint8_t *near, const uint8_t *far)
 {
     return vaddw_u8(vmull_u8(vld1_u8(near), vdup_n_u8(3)), vld1_u8(far));
@@ -95,9 +95,9 @@ static void h1v2_neon(uint8_t *out, const uint8_t *near, const uint8_t *far, int
 
 /* ---- colour ------------------------------------------------------------------------------------ */
 
-/* The factors of libjpeg's colour tables, for chroma values doubled. Red and blue are rounded each on
- * its own, by a multiplication that keeps 15 bits behind the point; for all 256 values the outcome is
- * that of the tables' 16 bits. Green has one rounding for two products, which stay whole until then. */
+/* The factors of libjpeg's colour tables, for doubled chroma values. Red and blue are each rounded by a
+ * multiplication that keeps 15 fractional bits; for all 256 values the result equals that of the tables'
+ * 16 bits. Green has one rounding for two products, which are kept exact until then. */
 enum { RED_CR = 22971, BLUE_CB = 29033, GREEN_CB = -11277, GREEN_CR = -23401 };
 
 typedef struct {
@@ -109,7 +109,7 @@ static inline int16x8_t plus_bytes(int16x8_t v, uint8x8_t bytes)
     return vreinterpretq_s16_u16(vaddw_u8(vreinterpretq_u16_s16(v), bytes));
 }
 
-/* Pixels, not yet clipped, of y, cb - 128 and cr - 128. */
+/* Pixels, not yet clipped, from y, cb - 128 and cr - 128. */
 static inline colours eight_pixels(uint8x8_t y, int8x8_t cb, int8x8_t cr)
 {
     const int16x8_t b = vshll_n_s8(cb, 1), r = vshll_n_s8(cr, 1);

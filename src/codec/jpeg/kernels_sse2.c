@@ -1,4 +1,4 @@
-/* kernels_sse2.c - the inner loops of the JPEG decoder for every x86-64
+/* kernels_sse2.c - the inner loops of the JPEG decoder for any x86-64
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,22 +26,22 @@ ST_INLINE __m128i three_and_one(__m128i bytes)
     return _mm_add_epi16(three_times(lower), _mm_srli_epi16(bytes, 8));
 }
 
-/* The upper half of four times the product has one bit too many, for rounding. */
+/* The upper half of four times the product has one extra bit, for rounding. */
 ST_INLINE __m128i rounded_product(__m128i v, int16_t factor)
 {
     const __m128i high = _mm_mulhi_epi16(_mm_slli_epi16(v, 2), _mm_set1_epi16(factor));
     return _mm_srai_epi16(_mm_add_epi16(high, _mm_set1_epi16(1)), 1);
 }
 
-/* Where the mask says so of the one, elsewhere of the other. */
+/* Bits of `a` where the mask is set, of `b` elsewhere. */
 ST_INLINE __m128i choose(__m128i mask, __m128i a, __m128i b)
 {
     return _mm_or_si128(_mm_and_si128(mask, a), _mm_andnot_si128(mask, b));
 }
 
-/* Three rows a0 a1 a2 ..., b0 b1 ..., c0 c1 ... are to become a0 b0 c0 a1 b1 c1 ... Seen as pairs that
- * is (a0 b0) (c0 a1) (b1 c1) (a2 b2) ..., again three rows to be interleaved, of elements twice as wide:
- * first bytes, then 16 bits, then 32, and of 64 bits only two are left in a row. */
+/* Interleaves three rows a0 a1 a2 ..., b0 b1 ..., c0 c1 ... to a0 b0 c0 a1 b1 c1 ... In pairs, the
+ * result is (a0 b0) (c0 a1) (b1 c1) (a2 b2) ..., which again interleaves three rows of elements twice as
+ * wide: first bytes, then 16 bits, then 32; with 64 bits only two elements are left per row. */
 ST_INLINE void save_rgb(uint8_t *rgb, __m128i red, __m128i green, __m128i blue)
 {
     __m128i first = _mm_set1_epi16(0xFF);

@@ -1,8 +1,8 @@
-/* kernels_x86.h - the inner loops of the JPEG decoder as SSE2, AVX2 and AVX-512 have them
+/* kernels_x86.h - the inner loops of the JPEG decoder shared by SSE2, AVX2 and AVX-512
  *
- * A file that includes this defines the functions declared here. Vectors are groups of 128 bits, and
- * packing and unpacking work within each; what was unpacked into a lower and an upper part is in order
- * again when packed.
+ * The including file defines the functions declared here. Vectors consist of groups of 128 bits; packing
+ * and unpacking work within each group, so values unpacked into a lower and an upper part are in order
+ * again after packing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,23 +13,23 @@
 
 ST_INLINE vector load(const uint8_t *in);
 ST_INLINE void save(uint8_t *out, vector v);
-/* Half as many bytes as a vector has, each as 16 bits. */
+/* Loads half as many bytes as a vector has, each extended to 16 bits. */
 ST_INLINE vector load_words(const uint8_t *in);
 ST_INLINE vector exclusive_or(vector a, vector b);
-/* The upper bytes of the one, and the other, which has lower bytes alone. */
+/* Combines `lower`, which has only lower bytes, with the upper bytes of `upper`. */
 ST_INLINE vector lower_and_upper(vector lower, vector upper);
-/* Of each 16 bits three times the lower byte and once the upper. */
+/* For each 16 bits, three times the lower byte plus the upper byte. */
 ST_INLINE vector three_and_one(vector bytes);
-/* The product with 15 bits behind the point, rounded; the vector's values have at most 9 bits. */
+/* The product with 15 fractional bits, rounded; the vector's values have at most 9 bits. */
 ST_INLINE vector rounded_product(vector v, int16_t factor);
-/* A vector of each colour, interleaved. */
+/* Stores one vector per colour, interleaved. */
 ST_INLINE void save_rgb(uint8_t *rgb, vector red, vector green, vector blue);
-/* Copies 64 bytes and says which of them are FF. */
+/* Copies 64 bytes and returns a mask of those that are FF. */
 ST_INLINE uint64_t copy64(uint8_t *out, const uint8_t *in);
 
 /* ---- unstuff ----------------------------------------------------------------------------------- */
 
-/* Behind the first FF of 64 bytes both sides go on. */
+/* After the first FF of 64 bytes, both input and output continue there. */
 static size_t unstuff(uint8_t *out, const uint8_t *in, size_t size, size_t *used)
 {
     size_t from = 0, to = 0, rest;
@@ -55,11 +55,11 @@ static size_t unstuff(uint8_t *out, const uint8_t *in, size_t size, size_t *used
 
 /* ---- upsampling -------------------------------------------------------------------------------- */
 
-enum { SAMPLES = sizeof(vector) / 2 }; /* that become one vector */
+enum { SAMPLES = sizeof(vector) / 2 }; /* input samples per output vector */
 
 ST_INLINE vector three_times(vector v) { return V(add_epi16)(V(add_epi16)(v, v), v); }
 
-/* Two sums for each sample, divided by 2^bits; the right ones become upper bytes. */
+/* Two sums per sample, divided by 2^bits; the right ones become upper bytes. */
 ST_INLINE void save_pairs(uint8_t *out, vector left, vector right, const int bits)
 {
     save(out, lower_and_upper(V(srli_epi16)(left, bits), V(slli_epi16)(right, 8 - bits)));
@@ -76,7 +76,7 @@ static void h2v1(uint8_t *out, const uint8_t *in, int32_t count)
     }
 }
 
-/* Three times the nearer row and once the further. */
+/* Three times the nearer row plus the farther row. */
 ST_INLINE vector down(const uint8_t *near, const uint8_t *far)
 {
     return V(add_epi16)(three_times(load_words(near)), load_words(far));
@@ -107,16 +107,16 @@ static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, int32_t 
 
 /* ---- colour ------------------------------------------------------------------------------------ */
 
-/* The factors of libjpeg's colour tables, for chroma values doubled. Red and blue are rounded each on
- * its own, by a multiplication that keeps 15 bits behind the point; for all 256 values the outcome is
- * that of the tables' 16 bits. Green has one rounding for two products, which stay whole until then. */
+/* The factors of libjpeg's colour tables, for doubled chroma values. Red and blue are each rounded by a
+ * multiplication that keeps 15 fractional bits; for all 256 values the result equals that of the tables'
+ * 16 bits. Green has one rounding for two products, which are kept exact until then. */
 enum { RED_CR = 22971, BLUE_CB = 29033, GREEN_CB = -11277, GREEN_CR = -23401, HALF = 1 << 15 };
 
 typedef struct {
     vector red, green, blue;
 } colours;
 
-/* Pixels, not yet clipped, of y, 2 (cb - 128) and 2 (cr - 128). */
+/* Pixels, not yet clipped, from y, 2 (cb - 128) and 2 (cr - 128). */
 ST_INLINE colours convert(vector y, vector cb, vector cr)
 {
     const vector half = V(set1_epi32)(HALF);
@@ -128,7 +128,7 @@ ST_INLINE colours convert(vector y, vector cb, vector cr)
     return (colours){V(add_epi16)(y, red), V(add_epi16)(y, green), V(add_epi16)(y, blue)};
 }
 
-/* The lower or the upper bytes, signed, as 16 bits and doubled. */
+/* The lower or upper bytes, sign-extended to 16 bits and doubled. */
 ST_INLINE vector low_doubled(vector v) { return V(srai_epi16)(V(unpacklo_epi8)(no_bits(), v), 7); }
 
 ST_INLINE vector high_doubled(vector v) { return V(srai_epi16)(V(unpackhi_epi8)(no_bits(), v), 7); }

@@ -1,17 +1,17 @@
-/* pixels.c - from coefficients to rows of RGB
+/* pixels.c - converts coefficients to rows of RGB
  *
- * Row of MCUs by row of MCUs, so that samples stay in the nearest cache. Where colour has half the rows,
- * a row of pixels needs samples of the row below it too, and waits for them.
+ * Works on one row of MCUs at a time, so that samples stay in the nearest cache. If chroma has half the
+ * rows, a row of pixels also needs samples of the row below it, and waits for them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/jpeg/pixels.h"
 
 enum {
-    BEFORE = 64, /* bytes before a row of samples: room for one, and alignment */
+    BEFORE = 64, /* bytes before a row of samples: room for one sample, and alignment */
     BEHIND = 128,
     BLOCK = 8,
-    WIDE_ENOUGH = 3, /* narrower components are not interpolated but repeated */
+    WIDE_ENOUGH = 3, /* narrower components are repeated, not interpolated */
 };
 
 /* ---- planes ------------------------------------------------------------------------------------ */
@@ -59,8 +59,8 @@ enum st_jpeg_reason st_jpeg_pixels_begin(struct st_jpeg_pixels *pixels, struct s
 
 /* ---- samples ----------------------------------------------------------------------------------- */
 
-/* The blocks of one component that lie side by side in a row of MCUs; `first` is the number, in an MCU,
- * of the leftmost. */
+/* The adjacent blocks of one component in a row of MCUs; `first` is the index of the leftmost in an
+ * MCU. */
 static int32_t list_blocks(const struct st_jpeg_pixels *pixels, const struct st_jpeg_mcu *mcus,
                            uint32_t first, uint32_t h)
 {
@@ -69,12 +69,12 @@ static int32_t list_blocks(const struct st_jpeg_pixels *pixels, const struct st_
     for (uint32_t column = 0; column < columns; column++)
         for (uint32_t k = first; k < first + h; k++)
             *to++ = (struct st_jpeg_block){mcus[column].coefs + k * 64, mcus[column].ends[k]};
-    for (uint32_t k = 0; k < ST_JPEG_GROUP; k++) /* to fill up a group */
+    for (uint32_t k = 0; k < ST_JPEG_GROUP; k++) /* pads the last group */
         to[k] = to[-1];
     return (int32_t)(columns * h);
 }
 
-/* At the image's sides the outermost sample counts as its own neighbour. */
+/* At the edges of the image, the outermost sample is its own neighbour. */
 static void repeat_edges(const struct st_jpeg_pixels *pixels, uint32_t c, uint32_t mcu_row)
 {
     const struct st_jpeg_scan *scan = pixels->scan;
@@ -115,7 +115,7 @@ static enum st_jpeg_reason transform_row(const struct st_jpeg_pixels *pixels, ui
 
 /* ---- colours ----------------------------------------------------------------------------------- */
 
-/* A row of one colour component, stretched where it has fewer samples than the image has pixels. */
+/* A row of one chroma component, upsampled if it has fewer samples than the image has pixels. */
 static const uint8_t *chroma_row(const struct st_jpeg_pixels *pixels, uint32_t c, uint32_t y)
 {
     const struct st_jpeg_frame *frame = pixels->scan->frame;

@@ -1,4 +1,4 @@
-/* pixels.h - from coefficients to rows of RGB
+/* pixels.h - converts coefficients to rows of RGB
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,11 +8,11 @@
 #include "codec/jpeg/kernels.h"
 #include "codec/jpeg/streams.h"
 
-/* Samples of one component, of two rows of MCUs: the one in work and the one above it. */
+/* The samples of one component, for two rows of MCUs: the current one and the one above it. */
 struct st_jpeg_plane {
     uint8_t *samples;
     size_t stride;
-    uint32_t rows; /* of samples in a row of MCUs */
+    uint32_t rows; /* of samples per row of MCUs */
 };
 
 struct st_jpeg_pixels {
@@ -20,15 +20,15 @@ struct st_jpeg_pixels {
     const struct st_jpeg_scan *scan;
     struct st_region region;
     struct st_view out;
-    uint32_t next_row; /* of the image, to be written next */
+    uint32_t next_row; /* next row of the image to be written */
     struct st_jpeg_plane plane[ST_JPEG_COMPONENTS_MAX];
     struct st_jpeg_quant quant[ST_JPEG_COMPONENTS_MAX];
     struct st_jpeg_block *blocks;
-    uint8_t *chroma[2]; /* a row of each, as wide as the image */
+    uint8_t *chroma[2]; /* one row each, as wide as the image */
 };
 
 enum st_jpeg_reason st_jpeg_pixels_begin(struct st_jpeg_pixels *pixels, struct st_arena *arena);
-/* The pixels that are complete with this row of MCUs, whose coefficients the scan has. */
+/* Writes the pixels that are complete with this row of MCUs, whose coefficients are in the scan. */
 enum st_jpeg_reason st_jpeg_pixels_row(struct st_jpeg_pixels *pixels, uint32_t mcu_row);
 
 #endif

@@ -1,4 +1,4 @@
-/* regular.c - whether nothing is amiss in a JPEG, without decoding it
+/* regular.c - checks that a JPEG is regular, without decoding it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 enum { RST0 = 0xD0, EOI = 0xD9, DC_SYMBOL_MAX = 15 };
 
-/* libjpeg's conditions for a Huffman table. */
+/* libjpeg's conditions for a valid Huffman table. */
 static bool code_is_valid(const struct st_jpeg_code *code, bool dc)
 {
     uint32_t next = 0;
@@ -25,7 +25,7 @@ static bool code_is_valid(const struct st_jpeg_code *code, bool dc)
     return true;
 }
 
-/* The scan ends by its end marker, and has the restart markers that it should have. */
+/* Whether the scan ends with its end marker and has exactly the expected restart markers. */
 static bool scan_is_regular(const struct st_jpeg_frame *frame)
 {
     const uint64_t mcus = (uint64_t)frame->mcus_across * frame->mcus_down, interval = frame->restart_interval;

@@ -1,4 +1,4 @@
-/* regular.h - whether nothing is amiss in a JPEG, without decoding it
+/* regular.h - checks that a JPEG is regular, without decoding it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* True for files that our decoder takes by their headers, whose tables are valid and whose scan holds no other
- * markers than the restarts that belong there, up to its end marker. Wrong bits in between are possible; to libjpeg
- * these are warnings, so that decoding does not fail. */
+/* True for files that our decoder accepts by their headers, whose tables are valid, and whose scan
+ * contains only the expected restart markers up to its end marker. Bits in between may be wrong; libjpeg
+ * only warns about these, so decoding does not fail. */
 bool st_jpeg_is_regular(struct st_bytes in, uint32_t *width, uint32_t *height, uint32_t *components);
 
 #endif

@@ -1,24 +1,25 @@
-/* speculate.c - two decoders in a stream that has no restart markers
+/* speculate.c - two decoders in a stream without restart markers
  *
- * The second begins at a guess, somewhere in the middle of the data, as if a block began there. It reads
- * nonsense at first, but Huffman codes fall into step by themselves, mostly within a few MCUs. When the
- * first decoder, who knows where he is, comes to a bit where the second began an MCU, then from there on
- * both would read the same: all that the second has decoded since is right, but for the DC values, which
- * lack the sum of what came before. Nothing is assumed; if they do not meet, the second's work is
- * dropped.
+ * The second decoder starts at a guess, somewhere in the middle of the data, as if a block started
+ * there. At first it reads nonsense, but Huffman codes synchronise by themselves, usually within a few
+ * MCUs. When the first decoder, whose position is known, reaches a bit at which the second started an
+ * MCU, both would read the same from there on: so everything that the second has decoded since is right,
+ * except for the DC values, which lack the sum of what came before. Nothing is assumed; if they never
+ * meet, the second decoder's work is discarded.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/jpeg/speculate.h"
 
 enum {
-    WORTH_IT = 8192, /* bytes of data below which one decoder does it all */
-    RECORDED = 24,   /* MCUs of the second at whose beginnings they may meet */
+    WORTH_IT = 8192, /* bytes of data; with less, one decoder does everything */
+    RECORDED = 24,   /* MCUs of the second decoder at whose starts they may meet */
     MARGIN =
-        512, /* bytes the second stays away from the end, whose place in the image it does not know */
+        512, /* bytes that the second stays away from the end, because it does not know its place in the
+                image */
 };
 
-/* The beginning of an MCU as the second decoder saw it. */
+/* The start of an MCU as seen by the second decoder. */
 struct meeting_point {
     uint32_t position; /* in bits */
     int32_t predicted[ST_JPEG_COMPONENTS_MAX];
@@ -31,19 +32,19 @@ struct guess {
     struct meeting_point point[RECORDED];
 };
 
-/* One MCU, wherever the stream stands between blocks. */
+/* Decodes one MCU, from between any two blocks. */
 static void run_mcu(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
 {
     const uint8_t *stop = s->lane.stop;
-    s->lane.stop = scan->data.bytes; /* behind it at once: stops at every block */
+    s->lane.stop = scan->data.bytes; /* already passed: stops at every block */
     do
         scan->kernels->run_one(scan, s);
     while (s->reason == ST_JPEG_OURS && s->lane.blocks > 0 && s->lane.phase != scan->phase);
     s->lane.stop = stop;
 }
 
-/* The first MCUs of the second decoder, one at a time. What looks like an error only says that it is not
- * in step yet: it goes on behind, and forgets what it recorded. */
+/* The first MCUs of the second decoder, one at a time. An apparent error only means that it has not
+ * synchronised yet: it continues after it, and discards what it has recorded. */
 static bool warm_up(struct st_jpeg_scan *scan, struct guess *guess)
 {
     struct st_jpeg_stream *s = guess->stream;
@@ -69,7 +70,7 @@ static bool warm_up(struct st_jpeg_scan *scan, struct guess *guess)
     return true;
 }
 
-/* The first decoder goes on, MCU by MCU, until it comes to a meeting point: its number, or -1. */
+/* Runs the first decoder MCU by MCU until it reaches a meeting point: its index, or -1. */
 static int32_t meet(struct st_jpeg_scan *scan, struct st_jpeg_stream *first, const struct guess *guess)
 {
     int32_t k = 0;
@@ -90,7 +91,7 @@ static int32_t meet(struct st_jpeg_scan *scan, struct st_jpeg_stream *first, con
     return -1;
 }
 
-/* The wanted MCUs from `mcu` on are the second decoder's, with the DC it did not know of added. */
+/* Takes the needed MCUs from `mcu` on from the second decoder, and adds the DC that it did not know. */
 static void hand_over(struct st_jpeg_scan *scan, const struct guess *guess,
                       const struct meeting_point *point, const int32_t *predicted, uint32_t mcu)
 {
@@ -113,7 +114,8 @@ static void hand_over(struct st_jpeg_scan *scan, const struct guess *guess,
         }
 }
 
-/* Memory for all that may lie between the guess and the last wanted MCU, and the way there. */
+/* Allocates memory for everything between the guess and the last needed MCU, and positions the
+ * decoder. */
 static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t mcu_end, uint32_t at,
                        struct st_arena *arena)
 {
@@ -133,7 +135,7 @@ static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t 
     return true;
 }
 
-/* The second decoder's share, once it is known where in the image it is. */
+/* The second decoder's share, once its position in the image is known. */
 static enum st_jpeg_reason finish_second(struct st_jpeg_scan *scan, struct st_jpeg_stream *s,
                                          uint32_t done, uint32_t needed)
 {
@@ -157,7 +159,8 @@ static enum st_jpeg_reason finish_alone(struct st_jpeg_scan *scan, struct st_jpe
     return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
 }
 
-/* Where both have the same time to go. The first is faster where it skips; the second keeps all. */
+/* Where both have equally long to go. The first is faster where it skips; the second keeps
+ * everything. */
 static uint32_t middle_of(const struct st_jpeg_scan *scan, uint32_t share, uint32_t mcu_end)
 {
     const uint32_t kept = (scan->bottom - scan->top) * (scan->right - scan->left);

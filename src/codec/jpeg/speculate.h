@@ -1,4 +1,4 @@
-/* speculate.h - two decoders in a stream that has no restart markers
+/* speculate.h - two decoders in a stream without restart markers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "codec/jpeg/streams.h"
 
-/* As st_jpeg_scan_band, where the one band is all that is wanted and there is one interval. */
+/* As st_jpeg_scan_band, for scans with a single band and a single interval. */
 enum st_jpeg_reason st_jpeg_scan_speculate(struct st_jpeg_scan *scan, struct st_arena *arena);
 
 #endif

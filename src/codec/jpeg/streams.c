@@ -1,4 +1,4 @@
-/* streams.c - the scan: which MCUs are wanted, and two decoders that fetch their coefficients
+/* streams.c - the scan: which MCUs are needed, and two decoders that decode their coefficients
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,20 +10,20 @@ enum { NONE = UINT32_MAX, LOOKUPS = 5, SKIP_LOOKUPS = 3 };
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* Whether a stream's blocks are read over, and by the tables for that. */
+/* Whether a stream's blocks are skipped, using the skip tables. */
 ST_INLINE bool skips(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
 {
     return scan->skips && s->lane.keep == 0;
 }
 
-/* On to the next block, and where a run of blocks ends, to the next run. False: stop here. */
+/* Advances to the next block or, at the end of a run of blocks, to the next run. False: stop here. */
 ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l,
                           const bool skip)
 {
     if (!skip) {
         l->coefs += l->keep;
         l->end += l->keep >> 6;
-        ST_KEEP_WHOLE(l->coefs); /* two pointers are no vector, whatever compilers think */
+        ST_KEEP_WHOLE(l->coefs); /* keeps compilers from vectorising the two pointers */
     }
     l->phase = l->phase->next;
     l->sum = 0;
@@ -45,7 +45,7 @@ ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, s
     return false;
 }
 
-/* What a look-up left to do. False: the stream stops. */
+/* Does what a look-up left to do. False: the stream stops. */
 ST_INLINE bool handle(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struct st_jpeg_lane *l,
                       uint64_t entry, const bool skip)
 {
@@ -58,7 +58,7 @@ ST_INLINE bool handle(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, struc
     return false;
 }
 
-/* A stream that stopped between blocks begins its next one. */
+/* Starts the next block of a stream that stopped between blocks. */
 ST_INLINE bool begin(struct st_jpeg_stream *s, struct st_jpeg_lane *l, const bool skip)
 {
     if (l->sum != 0 || st_jpeg_lane_begin(l, s->predicted, skip))
@@ -72,7 +72,7 @@ ST_INLINE uint32_t step(struct st_jpeg_lane *l, uint64_t *entry, const bool skip
     return skip ? st_jpeg_lane_skip(l, entry) : st_jpeg_lane_step(l, entry);
 }
 
-/* The lanes are copied, so that they live in registers. */
+/* The lanes are copied, so that they stay in registers. */
 ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_stream *first,
                                      struct st_jpeg_stream *second, const bool two, const bool skip_a,
                                      const bool skip_b)
@@ -134,7 +134,8 @@ ST_INLINE struct st_jpeg_stream *run(struct st_jpeg_scan *scan, struct st_jpeg_s
     return stopped;
 }
 
-/* A stream also leaves the loop where it begins to skip, or to keep, and goes on in another one. */
+/* A stream also leaves the loop where it starts to skip or to keep blocks, and continues in another
+ * one. */
 ST_INLINE struct st_jpeg_stream *run_on(struct st_jpeg_scan *scan, struct st_jpeg_stream *a,
                                         struct st_jpeg_stream *b, const bool two)
 {
@@ -175,9 +176,9 @@ st_jpeg_run_two_bmi2(struct st_jpeg_scan *scan, struct st_jpeg_stream *a, struct
 }
 #endif
 
-/* ---- runs: blocks in a row that are all kept or all forgotten ---------------------------------- */
+/* ---- runs: consecutive blocks that are all kept or all discarded -------------------------------- */
 
-/* The first MCU from `mcu` on that this band wants. */
+/* The first MCU from `mcu` on that this band needs. */
 static uint32_t wanted(const struct st_jpeg_scan *scan, uint32_t mcu)
 {
     const uint32_t across = scan->frame->mcus_across;
@@ -191,7 +192,7 @@ static uint32_t wanted(const struct st_jpeg_scan *scan, uint32_t mcu)
     return row * across + (column > scan->left ? column : scan->left);
 }
 
-/* Finds places for the MCUs of a run inside the band, all in one row. */
+/* Assigns memory to the MCUs of a run inside the band, all in one row. */
 static void keep_run(struct st_jpeg_scan *scan, struct st_jpeg_lane *l, uint32_t mcu, uint32_t count)
 {
     const uint32_t across = scan->frame->mcus_across, blocks = scan->frame->mcu_blocks;
@@ -249,8 +250,8 @@ bool st_jpeg_stream_overran(const struct st_jpeg_scan *scan, const struct st_jpe
     return st_jpeg_position(&s->lane.bits, scan->data.bytes) > s->data_end * 8;
 }
 
-/* Whether there is something to do for a stream: the rest of its interval, or an interval that nobody
- * has taken yet. Those without wanted MCUs are passed over. */
+/* Whether there is work for a stream: the rest of its interval, or another interval. Intervals without
+ * needed MCUs are skipped. */
 static bool find_work(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
 {
     if (s->lane.blocks > 0 || st_jpeg_stream_run(scan, s))
@@ -273,7 +274,7 @@ enum st_jpeg_reason st_jpeg_scan_reserve(struct st_jpeg_scan *scan, uint32_t row
     const uint64_t columns = scan->right - scan->left, mcus = rows * columns;
     const uint64_t blocks = mcus * scan->frame->mcu_blocks;
     const uint64_t cuts =
-        columns / scan->interval + 2; /* runs of a row that may lie beside each other */
+        columns / scan->interval + 2; /* maximum number of runs in a row */
     const uint64_t runs = rows * (cuts < columns ? cuts : columns);
     scan->mcus = st_arena_take(arena, mcus * sizeof *scan->mcus);
     scan->coefs = st_arena_take(arena, (blocks * 64 + runs * ST_JPEG_SLACK) * sizeof *scan->coefs);

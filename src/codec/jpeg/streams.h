@@ -1,4 +1,4 @@
-/* streams.h - the scan: which MCUs are wanted, and two decoders that fetch their coefficients
+/* streams.h - the scan: which MCUs are needed, and two decoders that decode their coefficients
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,21 +9,21 @@
 #include "codec/jpeg/unstuff.h"
 
 enum {
-    ST_JPEG_SLACK = 32,        /* coefficients behind a run of blocks that look-ups may overwrite */
-    ST_JPEG_PAST_THE_END = 16, /* bytes; a lane that has read so far has used bits that are not there */
+    ST_JPEG_SLACK = 32,        /* coefficients after a run of blocks that look-ups may overwrite */
+    ST_JPEG_PAST_THE_END = 16, /* bytes; a lane that has read this far has used bits that do not exist */
 };
 
-/* Where the blocks of one MCU are. */
+/* The blocks of one MCU. */
 struct st_jpeg_mcu {
     int16_t *coefs;
     const uint8_t *ends;
 };
 
-/* One decoder and the interval it works on. */
+/* One decoder and its interval. */
 struct st_jpeg_stream {
     struct st_jpeg_lane lane;
     int32_t predicted[ST_JPEG_COMPONENTS_MAX];
-    uint32_t mcu;      /* behind the run in progress */
+    uint32_t mcu;      /* the first one after the current run */
     uint32_t mcu_end;  /* of the interval; equal to mcu when there is none */
     uint32_t data_end; /* of the interval, in bytes */
     enum st_jpeg_reason reason;
@@ -34,31 +34,32 @@ struct st_jpeg_scan {
     const struct st_jpeg_frame *frame;
     struct st_jpeg_data data;
     struct st_jpeg_phase phase[ST_JPEG_MCU_BLOCKS_MAX];
-    uint32_t left, right, top, bottom; /* the wanted MCUs, columns and rows, right and bottom outside */
-    bool skips;                        /* there are tables for blocks that are read over */
-    uint32_t interval;                 /* MCUs between restart markers, or all there are */
+    uint32_t left, right, top, bottom; /* the needed MCUs, columns and rows; right and bottom are
+                                          exclusive */
+    bool skips;                        /* there are tables for skipped blocks */
+    uint32_t interval;                 /* MCUs between restart markers, or the total number */
     uint32_t next_interval;
     struct st_jpeg_stream stream[2];
-    /* The band in work: the rows whose coefficients are kept at a time. */
+    /* The current band: the rows whose coefficients are held at a time. */
     uint32_t band_top, band_bottom;
     struct st_jpeg_mcu *mcus;    /* [row - band_top][column - left] */
-    int16_t *coefs, *coefs_free; /* memory for one band, and the next free place in it */
+    int16_t *coefs, *coefs_free; /* memory for one band, and the next free position in it */
     uint8_t *ends, *ends_free;
-    _Alignas(64) int16_t forgotten[64 + ST_JPEG_SLACK]; /* where blocks go that are read over */
+    _Alignas(64) int16_t forgotten[64 + ST_JPEG_SLACK]; /* where discarded blocks go */
     uint8_t forgotten_end;
 };
 
-/* Memory for the coefficients of a band of `rows` rows of MCUs. */
+/* Allocates memory for the coefficients of a band of `rows` rows of MCUs. */
 enum st_jpeg_reason st_jpeg_scan_reserve(struct st_jpeg_scan *scan, uint32_t rows,
                                          struct st_arena *arena);
-/* Fetches the coefficients of the rows [band_top, band_bottom); bands follow each other downwards. */
+/* Decodes the coefficients of the rows [band_top, band_bottom); bands follow each other downwards. */
 enum st_jpeg_reason st_jpeg_scan_band(struct st_jpeg_scan *scan);
 
-/* For speculate.c: a stream at the beginning of an interval, */
+/* For speculate.c: positions a stream at the start of an interval, */
 void st_jpeg_stream_begin(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint32_t interval);
-/* and its next run: false where there is nothing more to fetch for it in this band. */
+/* and starts its next run; false if there is nothing more to decode for it in this band. */
 bool st_jpeg_stream_run(struct st_jpeg_scan *scan, struct st_jpeg_stream *s);
-/* Whether bits were used that are not there. */
+/* Whether bits past the end were used. */
 bool st_jpeg_stream_overran(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* tables.c - Huffman tables made for speed, kept by content
+/* tables.c - fast Huffman tables, cached by content
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@ enum {
     MASK = SIZE - 1,
     SMALL_BITS = 7,
     SKIP_SIZE = 1 << ST_JPEG_SKIP_BITS,
-    SKIP_AFTER = 4, /* times a code was asked for; in one file it is twice, for two colours */
+    SKIP_AFTER = 4, /* uses of a code; one file uses it twice, for two chroma components */
 };
 
 /* ---- one entry --------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static uint32_t entry_advance(uint64_t e) { return e >> 8 & 255; }
 static uint32_t entry_run(uint64_t e) { return e >> 16 & 255; }
 static uint64_t entry_values(uint64_t e) { return e >> 24; }
 
-/* What the value bits of a symbol mean: those beginning with 0 are negative. */
+/* The meaning of the value bits of a symbol: a leading 0 means negative. */
 static int32_t extend(uint32_t bits, uint32_t size)
 {
     return bits < 1u << (size - 1) ? (int32_t)bits - (1 << size) + 1 : (int32_t)bits;
@@ -44,7 +44,8 @@ static uint64_t join(uint64_t first, uint64_t second)
         return first;
     if (entry_values(second) == 0)
         return entry(bits, advance, entry_run(first), entry_values(first));
-    const uint32_t start = entry_advance(first) + entry_run(second); /* of the second's values */
+    const uint32_t start = entry_advance(first) + entry_run(second); /* position of the second's
+                                                                        values */
     if (entry_values(first) == 0)
         return start <= 15 ? entry(bits, advance, start, entry_values(second)) : first;
     const uint32_t behind = start - entry_run(first);
@@ -56,7 +57,7 @@ static uint64_t join(uint64_t first, uint64_t second)
 
 /* ---- building ---------------------------------------------------------------------------------- */
 
-/* False where the counts do not make a prefix code; a code of all ones is not allowed either. */
+/* False if the counts do not form a prefix code; a code of all ones is not allowed either. */
 static bool make_canon(struct st_jpeg_canon *canon, const struct st_jpeg_code *code)
 {
     uint32_t next = 0, index = 0;
@@ -77,7 +78,7 @@ static bool make_canon(struct st_jpeg_canon *canon, const struct st_jpeg_code *c
     return true;
 }
 
-/* Entries that hold the first symbol only, for the codes of `length` bits that begin at `at`. */
+/* Entries that hold only the first symbol, for the codes of `length` bits that start at `at`. */
 static uint32_t fill_symbol(uint64_t *look, uint32_t at, uint32_t length, uint8_t symbol)
 {
     const uint32_t run = symbol >> 4, size = symbol & 15, spare = ST_JPEG_LOOK_BITS - length;
@@ -100,8 +101,8 @@ static uint32_t fill_symbol(uint64_t *look, uint32_t at, uint32_t length, uint8_
     return end;
 }
 
-/* First single symbols, then each with what follows it, twice: so up to four symbols an entry. Index i,
- * after the symbol's own bits, goes on as the index i << bits does. */
+/* First single symbols, then each joined with what follows it, twice: so up to four symbols per entry.
+ * After the symbol's own bits, index i continues as index i << bits does. */
 static bool make_ac(void *memory, const struct st_jpeg_code *code)
 {
     struct st_jpeg_ac *table = memory;
@@ -128,8 +129,8 @@ static bool make_ac(void *memory, const struct st_jpeg_code *code)
     return true;
 }
 
-/* The first symbol alone: bits of its code and its value, and positions; 0 where the code is not there,
- * or too much. */
+/* The first symbol alone: bits of its code and value, and positions; 0 if the code is not in the index,
+ * or too long. */
 static void skip_symbols(uint16_t *single, uint8_t *length, const struct st_jpeg_code *code)
 {
     uint32_t at = 0, symbol = 0;

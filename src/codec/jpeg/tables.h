@@ -1,4 +1,4 @@
-/* tables.h - Huffman tables made for speed, kept by content
+/* tables.h - fast Huffman tables, cached by content
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,48 +11,48 @@ enum {
     ST_JPEG_LOOK_BITS = 11, /* five look-ups use at most 55 bits, one refill gives at least 56 */
     ST_JPEG_DC_BITS = 9,
     ST_JPEG_SKIP_BITS = 12,
-    ST_JPEG_SKIP_MOST = 18, /* bits an entry may use up: three look-ups a refill */
+    ST_JPEG_SKIP_MOST = 18, /* bits that an entry may use: three look-ups per refill */
     ST_JPEG_CACHE = 8,
 };
 
 /* An entry of the AC look-up: as many whole symbols as the next ST_JPEG_LOOK_BITS bits hold.
  *
  *   byte 0    bits used; 0: the entry holds no whole symbol
- *   byte 1    positions advanced, with ST_JPEG_EOB where the block ends behind them
+ *   byte 1    positions advanced, plus ST_JPEG_EOB if the block ends after them
  *   byte 2    zeros before the first value
  *   byte 3-7  the values from there on, signed
  *
- * Without a whole symbol byte 1 is ST_JPEG_LONG; byte 2 is the run, byte 3 the length of the code and
- * byte 4 the size of the value when the code itself was there, else all are 0. */
+ * Without a whole symbol, byte 1 is ST_JPEG_LONG; if the code itself fits, byte 2 is the run, byte 3 the
+ * length of the code and byte 4 the size of the value; otherwise all three are 0. */
 enum { ST_JPEG_LONG = 64, ST_JPEG_EOB = 128, ST_JPEG_VALUES = 5 };
 
-/* For blocks that are read over there is a second table, whose entries are bytes 0 and 1 of the first
- * one's. Values are not wanted: an entry takes all symbols whose codes are there, even where the bits of
- * the last value are not. It takes time to make, and is made for a code that comes again. */
+/* For skipped blocks there is a second table, whose entries are bytes 0 and 1 of the first table's.
+ * Values are not needed, so an entry takes all symbols whose codes fit, even if the bits of the last
+ * value do not. It takes time to build, so it is built only for codes that recur. */
 
-/* Codes of increasing length are increasing numbers, so the length of a code is told by comparing. */
+/* Codes of increasing length are increasing numbers, so the length of a code is found by comparison. */
 struct st_jpeg_canon {
     uint32_t limit[17]; /* [length]: the first 16-bit number above all codes up to this length */
-    int32_t offset[17]; /* [length]: from a code to its place in `symbols` */
+    int32_t offset[17]; /* [length]: from a code to its index in `symbols` */
     uint8_t symbols[256];
 };
 
 struct st_jpeg_ac {
     _Alignas(64) uint64_t look[1 << ST_JPEG_LOOK_BITS];
-    uint16_t skip[1 << ST_JPEG_SKIP_BITS]; /* when has_skip */
+    uint16_t skip[1 << ST_JPEG_SKIP_BITS]; /* if has_skip */
     bool has_skip;
-    uint32_t asked; /* how often, up to when `skip` was made */
+    uint32_t asked; /* number of uses before `skip` was built */
     struct st_jpeg_canon canon;
 };
 
-/* An entry of the DC look-up: bits of code and value together in bits 0-4 (0: the code is longer than
- * ST_JPEG_DC_BITS), of the code in bits 5-8, of the value in bits 9-12. */
+/* An entry of the DC look-up: total bits of code and value in bits 0-4 (0: the code is longer than
+ * ST_JPEG_DC_BITS), bits of the code in bits 5-8, of the value in bits 9-12. */
 struct st_jpeg_dc {
     _Alignas(64) uint16_t look[1 << ST_JPEG_DC_BITS];
     struct st_jpeg_canon canon;
 };
 
-/* Which table was made from which bytes, and when it was last asked for. */
+/* The bytes that a table was built from, and when it was last used. */
 struct st_jpeg_cached {
     uint8_t counts[16], symbols[256];
     uint32_t total;
@@ -65,8 +65,8 @@ struct st_jpeg_tables {
     uint64_t clock;
 };
 
-/* The table for a code, made now or earlier; *reason says why there is none. It stays valid until
- * ST_JPEG_CACHE other codes have been asked for. */
+/* The table for a code, built now or earlier; *reason is set if there is none. It stays valid until
+ * ST_JPEG_CACHE other codes have been requested. */
 const struct st_jpeg_ac *st_jpeg_ac_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,
                                           enum st_jpeg_reason *reason);
 const struct st_jpeg_dc *st_jpeg_dc_table(struct st_jpeg_tables *tables, const struct st_jpeg_code *code,

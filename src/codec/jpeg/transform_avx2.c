@@ -6,7 +6,7 @@
 
 /* ---- from zigzag order to pieces --------------------------------------------------------------- */
 
-/* Which bytes of the eight coefficients from 8 j on belong into a piece, and whether there are any. */
+/* Which bytes of the eight coefficients from 8 j on belong to a piece, and whether there are any. */
 #define BYTES(j, k) (k) / 8 == (j) ? 2 * ((k) % 8) : 128, (k) / 8 == (j) ? 2 * ((k) % 8) + 1 : 128
 #define SHUFFLE(j, a, b, c, d, e, f, g, h) \
     {BYTES(j, a), BYTES(j, b), BYTES(j, c), BYTES(j, d), \
@@ -23,7 +23,7 @@ static const uint8_t used[8] = {PIECES(USED)};
 static const _Alignas(16) uint8_t quarter_shuffles[2][8][16] = {QUARTER_02(SHUFFLES),
                                                                 QUARTER_13(SHUFFLES)};
 
-/* Eight coefficients from `at` on, of both blocks. */
+/* Eight coefficients from `at` on, for both blocks. */
 ST_INLINE __m256i both(const int16_t *const *coefs, int at)
 {
     return _mm256_inserti128_si256(
@@ -74,9 +74,9 @@ ST_INLINE __m256i widen(__m128i v) { return _mm256_zextsi128_si256(v); }
 
 ST_INLINE __m256i greater(__m256i a, __m256i b) { return _mm256_max_epi32(a, b); }
 
-/* ---- the way to memory ------------------------------------------------------------------------- */
+/* ---- storing ----------------------------------------------------------------------------------- */
 
-/* Four columns of four pixels to four rows of four bytes. */
+/* Transposes four columns of four pixels to four rows of four bytes. */
 ST_INLINE __m256i rows_of(const __m256i column[4])
 {
     const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -85,7 +85,7 @@ ST_INLINE __m256i rows_of(const __m256i column[4])
     return _mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(order));
 }
 
-/* Two rows, block by block, to two rows across the blocks. */
+/* Rearranges two rows per block to two rows across the blocks. */
 ST_INLINE void save_two(uint8_t *out, size_t stride, __m256i rows)
 {
     const __m256i sorted = _mm256_permute4x64_epi64(rows, 0xD8);

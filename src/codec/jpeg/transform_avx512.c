@@ -11,14 +11,14 @@
     {BYTES(a), BYTES(b), BYTES(c), BYTES(d), BYTES(e), BYTES(f), BYTES(g), BYTES(h)}
 static const _Alignas(64) uint8_t places[8][16] = {PIECES(PIECE)};
 
-/* Places among the first sixteen coefficients of four blocks, one block behind the other. */
+/* Positions among the first sixteen coefficients of four consecutive blocks. */
 #define FROM(at, a, b, c, d, e, f, g, h) \
     {at + a, at + b, at + c, at + d, at + e, at + f, at + g, at + h}
 #define OF_FOUR(...) \
     {FROM(0, __VA_ARGS__), FROM(16, __VA_ARGS__), FROM(32, __VA_ARGS__), FROM(48, __VA_ARGS__)}
 static const _Alignas(64) uint16_t quarter_places[2][4][8] = {QUARTER_02(OF_FOUR), QUARTER_13(OF_FOUR)};
 
-/* From four pieces of one block in each vector to one piece of four blocks in each. */
+/* Transposes: from four pieces of one block per vector to one piece of four blocks per vector. */
 ST_INLINE void exchange(__m512i pieces[4], const __m512i block[4])
 {
     const __m512i a = _mm512_shuffle_i32x4(block[0], block[1], 0x44);
@@ -31,7 +31,7 @@ ST_INLINE void exchange(__m512i pieces[4], const __m512i block[4])
     pieces[3] = _mm512_shuffle_i32x4(b, d, 0xDD);
 }
 
-/* A permutation of one vector is cheaper than one of two. */
+/* Permuting one vector is cheaper than permuting two. */
 ST_INLINE void arrange(vectors *pieces, const int16_t *const *coefs, const bool half)
 {
     for (int side = 0; side < 2; side++) {
@@ -75,10 +75,10 @@ ST_INLINE __m512i widen(__m128i v) { return _mm512_zextsi128_si512(v); }
 
 ST_INLINE __m512i greater(__m512i a, __m512i b) { return _mm512_max_epi32(a, b); }
 
-/* ---- the way to memory ------------------------------------------------------------------------- */
+/* ---- storing ----------------------------------------------------------------------------------- */
 
-/* Bytes of row 0, then of row 1, across four blocks: of each block four columns of four rows are in one
- * vector, and the other columns in another. */
+/* Bytes of row 0, then of row 1, across four blocks: for each block, four columns of four rows are in
+ * one vector and the other columns in another. */
 #define COLUMNS(at) at, at + 4, at + 8, at + 12, 64 + at, 68 + at, 72 + at, 76 + at
 static const _Alignas(64) uint8_t row_places[64] = {COLUMNS(0), COLUMNS(16), COLUMNS(32), COLUMNS(48),
                                                     COLUMNS(1), COLUMNS(17), COLUMNS(33), COLUMNS(49)};

@@ -1,7 +1,7 @@
 /* transform_neon.c - the inverse DCT for aarch64, one block at a time
  *
- * Eight columns are eight lanes. The transform runs down the columns, the block is turned, it runs
- * again, and the result is turned back on its way to memory.
+ * Eight columns are eight lanes. The transform runs down the columns, the block is transposed, the
+ * transform runs again, and the result is transposed back when it is stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,16 +14,16 @@
 
 enum {
     BLOCK = 8,
-    HALF = 32,        /* with at most so many coefficients the second half of the zigzag order is 0 */
-    CENTRE = 128 * 8, /* added to DC: pixels lie around 128 */
+    HALF = 32,        /* with at most this many coefficients, the second half of the zigzag order is 0 */
+    CENTRE = 128 * 8, /* added to DC: pixels are centred at 128 */
 };
 
 /* ---- the passes -------------------------------------------------------------------------------- */
 
-/* Factors of the passes. The odd part takes four products less by sums of two rows, as the original has
- * them; within what a column may add up to, those fit into 16 bits in both passes. A37 and A15 are of
- * rows 3 + 7 and 1 + 5, for outputs 1 and 3, B37 and B15 for outputs 0 and 2; the rest is what single
- * rows count more or less than that. */
+/* The factors of the passes. The odd part saves four products by using sums of two rows, like the
+ * original; within the column limit, these fit into 16 bits in both passes. A37 and A15 apply to rows 3
+ * + 7 and 1 + 5 for outputs 1 and 3, B37 and B15 for outputs 0 and 2; the others correct for single
+ * rows. */
 enum { E2A, E2B, E6B, A37, A15, B15, D01, D13, D15, D25, D31, D37, O01, O13, O23, O31, FACTORS };
 enum { B37 = A15, E6A = E2B, D23 = D15, D07 = D31, O03 = A15, O11 = A15, O21 = B15, O33 = A37 };
 static const int16_t factors[FACTORS] = {
@@ -48,15 +48,15 @@ static const int16_t factors[FACTORS] = {
 #define PRODUCT(x, k) vmull_laneq_s16(x, (k) < 8 ? f.val[0] : f.val[1], (k) & 7)
 #define PLUS(sum, x, k) vmlal_laneq_s16(sum, x, (k) < 8 ? f.val[0] : f.val[1], (k) & 7)
 
-/* Of four columns; outputs k and 7 - k are even[k] +- odd[k], to be rounded and shifted. */
+/* For four columns: outputs k and 7 - k are even[k] +- odd[k], to be rounded and shifted. */
 typedef struct {
     int32x4_t even[4], odd[4];
 } halves;
 
-/* How many rows, from the top, are not zero. */
+/* How many rows, from the top, may be nonzero. */
 enum rows { FOUR = 4, SEVEN = 7, EIGHT = 8 };
 
-/* What is refused afterwards may wrap around, which unsigned numbers may. */
+/* Blocks that are rejected later may overflow here, so the addition is unsigned. */
 ST_INLINE int16x4_t plus(int16x4_t a, int16x4_t b)
 {
     return vreinterpret_s16_u16(vadd_u16(vreinterpret_u16_s16(a), vreinterpret_u16_s16(b)));
@@ -128,15 +128,15 @@ ST_INLINE int32x4_t output(const halves *h, const int k)
     return vreinterpretq_s32_u32(k < 4 ? vaddq_u32(even, odd) : vsubq_u32(even, odd));
 }
 
-/* Two rows, or two halves of one, beside each other. */
+/* Two rows, or two halves of one, side by side. */
 ST_INLINE int16x8_t rounded(int32x4_t left, int32x4_t right)
 {
     return vrshrn_high_n_s32(vrshrn_n_s32(left, ST_IDCT_SHIFT_1), right, ST_IDCT_SHIFT_1);
 }
 
-/* ---- turning ----------------------------------------------------------------------------------- */
+/* ---- transposing ------------------------------------------------------------------------------- */
 
-/* In each 64 bits, four rows of four to four columns of four: 0 and 2 of the first two, then 1 and 3. */
+/* Transposes four rows of four in each 64 bits: columns 0 and 2 of the first two, then 1 and 3. */
 ST_INLINE void turn_fours(int16x8_t v[4])
 {
     const int32x4_t a = vreinterpretq_s32_s16(vtrn1q_s16(v[0], v[1])),
@@ -160,7 +160,7 @@ ST_INLINE void turn(int16x8_t v[8])
     }
 }
 
-/* Columns k and k + 4 in each vector, to rows in memory. */
+/* Stores columns k and k + 4 of each vector as rows. */
 ST_INLINE void save_columns(uint8_t *out, size_t stride, const uint8x16_t v[4])
 {
     const uint16x8_t a = vreinterpretq_u16_u8(vtrn1q_u8(v[0], v[1])),
@@ -181,7 +181,7 @@ ST_INLINE void save_columns(uint8_t *out, size_t stride, const uint8x16_t v[4])
     }
 }
 
-/* The second pass and the way to memory; v holds the columns of the block. */
+/* The second pass, and storing; v holds the columns of the block. */
 ST_INLINE void last_pass(uint8_t *out, size_t stride, const int16x8_t v[8], const enum rows rows,
                          int16x8x2_t f)
 {
@@ -200,7 +200,7 @@ ST_INLINE void last_pass(uint8_t *out, size_t stride, const int16x8_t v[8], cons
 
 /* ---- blocks ------------------------------------------------------------------------------------ */
 
-/* Where the coefficients of a row lie, among the sixteen from 16 g on, in bytes; elsewhere is zero. */
+/* Byte positions of a row's coefficients among the sixteen from 16 g on; 255 gives zero. */
 #define AT(g, k) (k) / 16 == (g) ? 2 * ((k) % 16) : 255, (k) / 16 == (g) ? 2 * ((k) % 16) + 1 : 255
 #define PART(g, a, b, c, d, e, f, h, i) \
     {AT(g, a), AT(g, b), AT(g, c), AT(g, d), AT(g, e), AT(g, f), AT(g, h), AT(g, i)}
@@ -213,7 +213,7 @@ static const uint8_t places[8][4][16] = {
     PARTS(21, 34, 37, 47, 50, 56, 59, 61), PARTS(35, 36, 48, 49, 57, 58, 62, 63)};
 static const uint8_t quarter_places[2][16] = {PART(0, 0, 1, 5, 6, 3, 8, 15, 15),
                                               PART(0, 2, 4, 7, 15, 9, 15, 15, 15)};
-/* The first and the last sixteen in which a row has coefficients. */
+/* The first and the last group of sixteen in which a row has coefficients. */
 static const uint8_t first_part[8] = {0, 0, 0, 0, 0, 1, 1, 2}, last_part[8] = {1, 2, 2, 3, 3, 3, 3, 3};
 
 ST_INLINE int16x8_t row_of(const uint8x16x2_t *parts, const int row, const int count)
@@ -228,7 +228,7 @@ ST_INLINE int16x8_t row_of(const uint8x16x2_t *parts, const int row, const int c
     return vreinterpretq_s16_u8(bytes);
 }
 
-/* Coefficients times steps; adds sizes to the sums of their columns. */
+/* Multiplies coefficients by steps; adds their absolute values to the sums of their columns. */
 ST_INLINE int16x8_t multiply(int16x8_t row, int16x8_t steps, uint32x4_t *low, uint32x4_t *high)
 {
     const uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(row)), by = vreinterpretq_u16_s16(steps);
@@ -243,8 +243,8 @@ ST_INLINE int16x8_t around_centre(int16x8_t row)
     return vreinterpretq_s16_u16(vaddq_u16(vreinterpretq_u16_s16(row), vld1q_u16(centre)));
 }
 
-/* Each transform returns the sums of absolute values of the columns, or the greatest of some of them; a
- * product has at most 27 bits, so they are right even where the pixels are not. */
+/* Each transform returns the sums of absolute values of the columns, or the maximum of some of them; a
+ * product has at most 27 bits, so these are right even if the pixels are not. */
 ST_INLINE uint32x4_t transform_rows(uint8_t *out, size_t stride, const int16_t *coefs,
                                     const struct st_jpeg_quant *quant, const bool half)
 {

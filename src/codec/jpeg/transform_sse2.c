@@ -1,4 +1,4 @@
-/* transform_sse2.c - the inverse DCT for every x86-64, one block at a time
+/* transform_sse2.c - the inverse DCT for any x86-64, one block at a time
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 static const uint8_t places[8][8] = {PIECES(LIST)};
 static const uint8_t quarter_places[2][8] = {QUARTER_02(LIST), QUARTER_13(LIST)};
 
-/* Two coefficients, the second from a later place; from `count` on they are zero. */
+/* Two coefficients, the second from a later position; those from `count` on are zero. */
 ST_INLINE __m128i pair(const int16_t *coefs, const int first, const int second, const int count)
 {
     int32_t two;
@@ -24,7 +24,7 @@ ST_INLINE __m128i pair(const int16_t *coefs, const int first, const int second, 
     return _mm_insert_epi16(_mm_cvtsi32_si128(two), coefs[second], 1);
 }
 
-/* There is no instruction that shuffles bytes: coefficients are fetched one by one. */
+/* SSE2 cannot shuffle bytes, so coefficients are loaded one by one. */
 ST_INLINE __m128i piece(const int16_t *coefs, const uint8_t at[8], const int count)
 {
     return _mm_unpacklo_epi64(_mm_unpacklo_epi32(pair(coefs, at[0], at[1], count),
@@ -65,7 +65,7 @@ ST_INLINE __m128i greater(__m128i a, __m128i b)
     return _mm_or_si128(_mm_and_si128(is_a, a), _mm_andnot_si128(is_a, b));
 }
 
-/* ---- the way to memory ------------------------------------------------------------------------- */
+/* ---- storing ----------------------------------------------------------------------------------- */
 
 ST_INLINE __m128i bytes_of(const __m128i column[4])
 {
@@ -79,7 +79,7 @@ ST_INLINE void save_two(uint8_t *out, size_t stride, __m128i rows)
     _mm_storel_epi64((__m128i *)(out + stride), _mm_unpackhi_epi64(rows, rows));
 }
 
-/* Columns are laid beside each other: 0 and 4, then 0, 2, 4 and 6, then all. */
+/* Interleaves columns: 0 and 4, then 0, 2, 4 and 6, then all. */
 ST_INLINE void save_rows(uint8_t *out, size_t stride, const vectors *columns)
 {
     const __m128i left = bytes_of(columns->v), right = bytes_of(columns->v + 4);

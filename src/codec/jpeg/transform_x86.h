@@ -1,12 +1,12 @@
-/* transform_x86.h - the inverse DCT as SSE2, AVX2 and AVX-512 have it
+/* transform_x86.h - the inverse DCT shared by SSE2, AVX2 and AVX-512
  *
- * Each group of 128 bits in a vector works on a block of its own. The multiplication of x86 takes pairs
- * of 16-bit numbers and adds the two products. The transform wants rows 0 and 4, 1 and 3, 2 and 6, 5 and
- * 7 of a column together, so zigzag order is turned into eight pieces of 128 bits, each a pair of rows
- * for four columns: first columns 0, 4, 1, 3, then 2, 6, 5, 7. In this order the results of the first
- * pass, row by row, already are the pairs that the second pass needs.
+ * Each group of 128 bits in a vector works on its own block. The x86 multiplication takes pairs of
+ * 16-bit integers and adds the two products. The transform needs rows 0 and 4, 1 and 3, 2 and 6, 5 and 7
+ * of a column together, so the zigzag order is rearranged into eight pieces of 128 bits, each holding a
+ * pair of rows for four columns: first columns 0, 4, 1, 3, then 2, 6, 5, 7. In this order, the results
+ * of the first pass, row by row, are already the pairs that the second pass needs.
  *
- * A file that includes this defines the functions declared here.
+ * The including file defines the functions declared here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,30 +16,30 @@
 #include "codec/jpeg/transform.h"
 #include "codec/jpeg/vectors_x86.h"
 
-/* Places in the zigzag order, for each piece. */
+/* Positions in zigzag order, for each piece. */
 #define PIECES(X) \
     X(0, 10, 14, 39, 1, 19, 6, 32),    /* rows 0 and 4 */ \
     X(2, 9, 16, 31, 4, 11, 13, 24),    /* rows 1 and 3 */ \
     X(3, 21, 25, 50, 8, 34, 17, 47),   /* rows 2 and 6 */ \
     X(20, 35, 46, 57, 22, 36, 38, 49), /* rows 5 and 7 */ \
-    X(5, 23, 27, 52, 15, 45, 28, 54),  /* the same of the other columns */ \
+    X(5, 23, 27, 52, 15, 45, 28, 54),  /* the same for the other columns */ \
     X(7, 18, 29, 44, 26, 40, 42, 53), \
     X(12, 37, 41, 59, 30, 56, 43, 61), \
     X(33, 48, 55, 62, 51, 58, 60, 63)
 
-/* Of the upper left quarter alone, columns 0, 2, 1, 3: rows 0 and 2, rows 1 and 3. Place 15 stands for
- * all that is zero. */
+/* The same for the upper left quarter alone, columns 0, 2, 1, 3: rows 0 and 2, rows 1 and 3. Position 15
+ * stands for zero. */
 #define QUARTER_02(X) X(0, 3, 5, 15, 1, 8, 6, 15)
 #define QUARTER_13(X) X(2, 9, 7, 15, 4, 15, 15, 15)
 
 enum {
     BLOCK = 8,
     BLOCKS = sizeof(vector) / 16,
-    /* With at most so many coefficients the second half of the zigzag order is zero. */
+    /* With at most this many coefficients, the second half of the zigzag order is zero. */
     HALF = 32,
     ONE = 1 << ST_IDCT_BITS,
     ROUND_1 = 1 << (ST_IDCT_SHIFT_1 - 1),
-    /* Pixels lie around 128. */
+    /* Pixels are centred at 128. */
     ROUND_2 = (1 << (ST_IDCT_SHIFT_2 - 1)) + (128 << ST_IDCT_SHIFT_2),
 };
 
@@ -47,17 +47,17 @@ typedef struct {
     vector v[8];
 } vectors;
 
-/* From zigzag order to pieces. `half`: at most HALF coefficients are there. */
+/* Rearranges zigzag order to pieces. `half`: there are at most HALF coefficients. */
 ST_INLINE void arrange(vectors *pieces, const int16_t *const *coefs, const bool half);
 ST_INLINE void arrange_quarter(vector pieces[2], const int16_t *const *coefs);
-/* Four rows of pixels, 32-bit numbers, given as columns. */
+/* Stores four rows of pixels, 32-bit integers, given as columns. */
 ST_INLINE void save_rows(uint8_t *out, size_t stride, const vectors *columns);
-/* A row of a block for each of the 32-bit numbers, clipped. */
+/* Stores one row of a block for each of the 32-bit integers, clipped. */
 ST_INLINE void save_flat(uint8_t *out, size_t stride, __m128i pixels);
 ST_INLINE vector widen(__m128i v);
-/* Of each two 32-bit numbers the greater one. */
+/* The maximum of each two 32-bit integers. */
 ST_INLINE vector greater(vector a, vector b);
-/* Of each 128 bits, pairs 0 and 2 of a, then of b; pairs 1 and 3. */
+/* For each 128 bits: pairs 0 and 2 of a, then of b; pairs 1 and 3. */
 ST_INLINE vector even_pairs(vector a, vector b);
 ST_INLINE vector odd_pairs(vector a, vector b);
 
@@ -90,7 +90,7 @@ ST_INLINE vectors pass(const vector in[4], const int round, const int shift)
     return add_odd(even, odd, shift);
 }
 
-/* The same where all is 0 but rows 0 and 2, 1 and 3. */
+/* The same if only rows 0 to 3 are nonzero, given as rows 0 and 2, 1 and 3. */
 ST_INLINE vectors pass_quarter(const vector in[2], const int round, const int shift)
 {
     const vector half = V(set1_epi32)(round);
@@ -102,7 +102,7 @@ ST_INLINE vectors pass_quarter(const vector in[2], const int round, const int sh
     return add_odd(even, odd, shift);
 }
 
-/* Four rows of pairs to four vectors of which each has one pair of every row. */
+/* Transposes four rows of pairs to four vectors that each hold one pair of every row. */
 ST_INLINE void turn(vector pairs[4], const vector rows[4])
 {
     const vector a = V(unpacklo_epi32)(rows[0], rows[1]), b = V(unpacklo_epi32)(rows[2], rows[3]);
@@ -115,7 +115,7 @@ ST_INLINE void turn(vector pairs[4], const vector rows[4])
 
 /* ---- blocks ------------------------------------------------------------------------------------ */
 
-/* Coefficients become their multiples; returns the sums of their sizes by columns. */
+/* Multiplies coefficients by steps; returns the column sums of their absolute values. */
 ST_INLINE vector multiply(vector *pieces, const vector *steps, const int count)
 {
     vector sums = no_bits();
@@ -127,7 +127,7 @@ ST_INLINE vector multiply(vector *pieces, const vector *steps, const int count)
     return sums;
 }
 
-/* This and the next two return sums of sizes by columns, of which none may be too large. */
+/* This and the next two return column sums of absolute values, which must not exceed the limit. */
 ST_INLINE vector transform_full(uint8_t *out, size_t stride, const int16_t *const *coefs,
                                 const vectors *steps, const bool half)
 {
@@ -173,7 +173,7 @@ ST_INLINE vector transform_dc(uint8_t *out, size_t stride, const int16_t *const 
     return widen(_mm_sub_epi32(_mm_xor_si128(values, negative), negative));
 }
 
-/* The sums of sizes of all. */
+/* Returns the column sums of absolute values of all blocks. */
 ST_INLINE vector transform(uint8_t *out, size_t stride, const struct st_jpeg_block *blocks,
                            int32_t count, const struct st_jpeg_quant *quant)
 {

@@ -1,4 +1,4 @@
-/* unstuff.c - the scan's data without its stuffing, cut at the restart markers
+/* unstuff.c - removes the scan's byte stuffing and splits it at the restart markers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ enum st_jpeg_reason st_jpeg_unstuff(const struct st_jpeg_kernels *kernels,
     const uint64_t mcus = (uint64_t)frame->mcus_across * frame->mcus_down;
     if (in.size > ST_JPEG_SCAN_MAX)
         return ST_JPEG_SIZE;
-    if (in.size < mcus * frame->mcu_blocks / 4) /* a block has two codes, of at least a bit each */
+    if (in.size < mcus * frame->mcu_blocks / 4) /* a block has two codes of at least one bit each */
         return ST_JPEG_DATA;
     out->intervals = count_intervals(frame);
     out->bytes = st_arena_take(arena, in.size + ST_JPEG_PADDING);

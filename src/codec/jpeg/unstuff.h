@@ -1,4 +1,4 @@
-/* unstuff.h - the scan's data without its stuffing, cut at the restart markers
+/* unstuff.h - removes the scan's byte stuffing and splits it at the restart markers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,17 +9,17 @@
 #include "codec/jpeg/kernels.h"
 
 enum {
-    /* A block has at most 64 symbols of at most 16 + 15 bits, 248 bytes. Readers look whether they are
-     * past the end at each block's beginning, so with as many zeros and some more behind it no read is
-     * outside. */
+    /* A block has at most 64 symbols of at most 16 + 15 bits, 248 bytes. Readers check for the end at
+     * the start of each block, so this many zeros, and some more, after the data keep every read in
+     * bounds. */
     ST_JPEG_PADDING = 512,
-    ST_JPEG_SCAN_MAX = 1 << 28, /* bit positions fit into 32 bits */
+    ST_JPEG_SCAN_MAX = 1 << 28, /* so that bit positions fit into 32 bits */
 };
 
-/* Entropy-coded data, each interval between restart markers a run of bytes. */
+/* Entropy-coded data; each interval between restart markers is a contiguous run of bytes. */
 struct st_jpeg_data {
     uint8_t *bytes;
-    uint32_t *start;    /* [intervals + 1]: where each interval begins; the last is the end of all */
+    uint32_t *start;    /* [intervals + 1]: start of each interval; the last entry is the end of all */
     uint32_t intervals; /* 1 without restart markers */
 };
 

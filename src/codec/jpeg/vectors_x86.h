@@ -1,4 +1,4 @@
-/* vectors_x86.h - small things for files that are compiled for one width of vectors
+/* vectors_x86.h - helpers for files that are compiled for one vector width
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 ST_INLINE vector no_bits(void) { return V(set1_epi32)(0); }
 
-/* a and b in turns, for the multiplication that adds two neighbouring products. */
+/* a and b alternating, for the multiplication that adds two adjacent products. */
 ST_INLINE vector in_turns(int a, int b)
 {
     return V(set1_epi32)((int32_t)((uint32_t)b << 16 | ((uint32_t)a & 0xFFFF)));
