@@ -1,8 +1,7 @@
-/* arith.h - the arithmetic of pixels on a GPU, byte for byte that of op/
+/* arith.h - pixel arithmetic on a GPU, with the same results as op/
  *
- * A pixel is a word: channel c is its c-th byte from the low end; of one channel, the others are there
- * and mean nothing. Whoever compiles this must not fuse a multiplication and an addition (nvcc:
- * --fmad=false).
+ * A pixel is a word: channel c is its c-th byte from the low end; with one channel, the other bytes are
+ * undefined. This must be compiled without fusing multiplications and additions (nvcc: --fmad=false).
  *
  *   here              specification
  *   st_sums           op/kernels_c.c: settle, across_row3, st_down_c
@@ -20,7 +19,7 @@
 ST_BOTH uint32_t st_byte(uint32_t px, int32_t c)
 {
 #if defined(__CUDA_ARCH__)
-    return __byte_perm(px, 0, 0x4440 + (uint32_t)c); /* one instruction; the compiler takes two */
+    return __byte_perm(px, 0, 0x4440 + (uint32_t)c); /* one instruction; the compiler would use two */
 #else
     return px >> (8 * c) & 255;
 #endif
@@ -28,7 +27,7 @@ ST_BOTH uint32_t st_byte(uint32_t px, int32_t c)
 
 /* ---- weighted sums ----------------------------------------------------------------------------- */
 
-/* They wrap, so they are kept unsigned. */
+/* They may wrap, so they are unsigned. */
 struct st_sums {
     uint32_t r, g, b;
 };
@@ -86,7 +85,7 @@ ST_BOTH uint32_t st_px_blend(uint32_t px, float level, float factor)
                      st_blended(level, (float)st_byte(px, 2), factor));
 }
 
-/* The level that contrast turns around: the rounded mean of an image's greys. */
+/* The level that contrast is relative to: the rounded mean of an image's grey values. */
 ST_BOTH float st_mean_level(uint64_t sum, int32_t width, int32_t height)
 {
     const double mean = (double)sum / ((double)width * height);

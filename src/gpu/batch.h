@@ -1,24 +1,24 @@
-/* batch.h - what the kernels are given: the one argument of each of them
+/* batch.h - the argument of the kernels
  *
- * Two kernels, one block for every tile of 32 x 32 output pixels of every row of the batch:
+ * There are two kernels, with one block per tile of 32 x 32 output pixels of every row of the batch:
  *
- *   st_gpu_rows     resize, mirror, flip; then the row's deeds up to the first that needs the whole image
- *   st_gpu_deeds    from there to the next such deed: contrast, which wants a mean, or blur, which wants
- *                   neighbours; launched as often as the row with most of them asks for
+ *   st_gpu_rows     resize, mirror, flip; then pending ops up to the first that needs all pixels
+ *   st_gpu_deeds    from there to the next such op: contrast, which needs a mean, or blur, which needs
+ *                   neighbours; launched as often as the row with the most such ops requires
  *
- * The block that carries out a row's last deed also finishes and erases, so that the output is written
- * once; a row without contrast and blur is done by the first kernel. In between images lie in scratch, a
- * word a pixel, already mirrored, in one of two planes a row by turns.
+ * The block that runs a row's last op also finishes and erases, so that the output is written once; a
+ * row without contrast and blur is done by the first kernel. In between, images are kept in scratch
+ * memory, one word per pixel, already mirrored, alternating between two planes per row.
  *
- * Between the two passes of a resize a tile's pixels stay in shared memory. A tile that needs too many
- * for that (a reduction by more than about 5) is done in strips; a single row of output that does (by
- * more than about 80) makes them anew for each output pixel.
+ * Between the two passes of a resize, a tile's pixels stay in shared memory. A tile that needs too many
+ * for that (a reduction by more than about 5) is done in strips; if even a single output row does (by
+ * more than about 80), they are recomputed for each output pixel.
  *
- * Speed: a batch of 256 regions of 400 x 300 pixels to 224 x 224 in bf16 is 92 MB to read and 77 MB to
- * write, 35 us for an H200 with 4.8 TB/s. The rest is arithmetic: about 115 instructions for each of 18
- * million pixels between the passes, 60 in the second pass and 50 for finishing each of 13 million; 110
- * million by the warp, of which 132 multiprocessors with 1.7 GHz do 900,000 in a microsecond: 120 us.
- * tests/gpu/test_kernels measures.
+ * Speed: a batch of 256 regions of 400 x 300 pixels, resized to 224 x 224 in bf16, reads 92 MB and
+ * writes 77 MB, which takes 35 us on an H200 with 4.8 TB/s. The rest is arithmetic: about 115
+ * instructions for each of 18 million pixels between the passes, 60 in the second pass and 50 for
+ * finishing each of 13 million; that is 110 million warp instructions, of which 132 multiprocessors at
+ * 1.7 GHz execute 900,000 per microsecond: 120 us. tests/gpu/test_kernels measures this.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,57 +29,57 @@
 #include "pipe/device.h"
 
 enum {
-    ST_TILE = 32,             /* pixels a side: a warp for a row of them */
+    ST_TILE = 32,             /* pixels per side: one warp per row */
     ST_TILE_MID = 160 * 32,   /* words between two passes */
-    ST_TILE_TAPS = 40,        /* weights of a column that are kept close by */
+    ST_TILE_TAPS = 40,        /* weights of a column that are kept in shared memory */
 };
 
 struct st_gpu_batch {
-    const uint8_t *raw;           /* jobs, and what their offsets count from */
+    const uint8_t *raw;           /* jobs; their offsets count from here */
     uint8_t *images;
     uint32_t *planes;             /* [2][rows][height][width] */
-    uint64_t *sums;               /* [rows][ST_DEEDS_MAX]: of greys, before the stage's contrast */
+    uint64_t *sums;               /* [rows][ST_DEEDS_MAX]: of grey values, before the stage's contrast */
     const uint32_t *lut;          /* [channels][256]: bits of the output */
     uint32_t rows;
-    uint32_t stage;               /* 0: st_gpu_rows; else which run of st_gpu_deeds */
+    uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_deeds */
     int32_t width, height, channels;
-    int32_t tiles_across, tiles;  /* of a row of the batch */
-    uint32_t element;             /* bytes of a value */
+    int32_t tiles_across, tiles;  /* per row of the batch */
+    uint32_t element;             /* bytes per value */
     uint32_t planar;              /* NCHW */
 };
 
-/* Whether a deed wants more of the image than the pixel itself, and so begins a stage. */
+/* Whether an op needs more of the image than the pixel itself, and so starts a stage. */
 ST_BOTH uint32_t st_deed_begins(uint32_t kind)
 {
     return kind == ST_DEED_CONTRAST || kind == ST_DEED_BLUR;
 }
 
-/* What a block has to do, settled by its first thread. */
+/* The work of a block, determined by its first thread. */
 struct st_tile_plan {
-    uint32_t idle;            /* this row has nothing to do in this stage */
-    uint32_t from, to, last;  /* its deeds [from, to); last: then the row is finished */
-    uint32_t summed;          /* the next deed is contrast: greys are added up */
+    uint32_t idle;            /* nothing to do for this row in this stage */
+    uint32_t from, to, last;  /* its ops [from, to); last: the row is finished after them */
+    uint32_t summed;          /* the next op is contrast: grey values are summed */
     uint32_t sum;
-    float level;              /* of the contrast that this stage begins with */
+    float level;              /* of the contrast that this stage starts with */
 };
 
 /* A block's shared memory. */
 struct st_tile {
     union {
         uint32_t mid[ST_TILE_MID];
-        float blurred[ST_TILE_MID]; /* downwards, not yet sideways */
+        float blurred[ST_TILE_MID]; /* vertically, not yet horizontally */
     };
-    uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, those of one place side by side */
-    uint32_t out[ST_TILE * ST_TILE];          /* pixels, as the output will lie */
+    uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, grouped by tap position */
+    uint32_t out[ST_TILE * ST_TILE];          /* pixels, in output order */
     uint32_t lut[3 * 256];
     struct st_tile_plan plan;
 };
 
-/* A block's place in the batch and in its image. */
+/* A block's position in the batch and in its image. */
 struct st_spot {
     const struct st_job *job;
     uint32_t row;
-    int32_t x, y, width, height; /* of the tile, before it is turned */
+    int32_t x, y, width, height; /* of the tile, before mirroring and flipping */
     uint32_t mirror, flip;
     int32_t out_x, out_y;        /* and after */
 };

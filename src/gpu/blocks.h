@@ -1,4 +1,4 @@
-/* blocks.h - the kernels: what one block does, phase by phase
+/* blocks.h - the kernels: the work of one block, phase by phase
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "gpu/stage.h"
 
-/* Where pixel `x`, `y` of the tile lies in tile->out: that is as the output will be. */
+/* Where pixel `x`, `y` of the tile is kept in tile->out, which is in output order. */
 ST_BOTH uint32_t *st_out_at(struct st_tile *tile, const struct st_spot *spot, int32_t x, int32_t y)
 {
     x = spot->mirror ? spot->width - 1 - x : x;
@@ -44,7 +44,7 @@ ST_BOTH void st_make_blurred(struct st_tile *tile, const struct st_spot *spot,
                         : st_blur_lone(*blur, spot->x + lane, strip->y + r);
 }
 
-/* Pixels as the stage before left them. */
+/* Loads the pixels left by the previous stage. */
 ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *tile,
                             const struct st_spot *spot, uint32_t thread)
 {
@@ -58,7 +58,8 @@ ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *ti
             st_load(plane + (int64_t)(spot->y + y) * batch->width + spot->x + lane);
 }
 
-/* The rest of a block, once its pixels are made: deeds, then the sum handed on or the tile finished. */
+/* The rest of a block, once its pixels are made: ops, then either the sum is passed on or the tile is
+ * finished. */
 ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot)
 {
     if (tile->plan.from < tile->plan.to || !tile->plan.last)

@@ -1,7 +1,7 @@
-/* both.h - code that is compiled twice: by nvcc for GPUs, by the C compiler for tests without one
+/* both.h - code that is compiled twice: by nvcc for GPUs, and by the C compiler for tests without one
  *
- * A kernel is written as phases. A phase is a function of one thread; on a GPU all threads of a block go
- * through it at once and then wait for each other, on a CPU one after the other does.
+ * A kernel is written as phases. A phase is a function executed by each thread; on a GPU all threads of
+ * a block run it in parallel and then synchronise, on a CPU they run it one after the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +13,9 @@
 
 enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / ST_GPU_WARP };
 
-/* ST_UNROLL, ST_ROLLED, ST_BY_FOUR: how the loop that follows is to be unrolled: left to itself, nvcc
- * makes sixteen of most. ST_RARE: not worth the registers and the room that inlining would cost the
- * rest. */
+/* ST_UNROLL, ST_ROLLED, ST_BY_FOUR: how the following loop is unrolled; by default nvcc unrolls most
+ * loops 16 times. ST_RARE: not inlined, because that would cost the common code registers and
+ * instruction cache. */
 #if defined(__CUDACC__)
 #define ST_BOTH static __host__ __device__ __forceinline__
 #define ST_RARE static __host__ __device__ __noinline__
@@ -44,7 +44,7 @@ enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / S
     }
 #endif
 
-/* What no kernel writes while this one runs: by the read-only cache. `at` is aligned. */
+/* Loads what no kernel writes while this one runs, through the read-only cache. `at` is aligned. */
 ST_BOTH uint32_t st_load(const void *at)
 {
 #if defined(__CUDA_ARCH__)
@@ -73,7 +73,7 @@ ST_BOTH float st_load_float(const void *at)
     return value;
 }
 
-/* Four bytes that begin `shift` bits (0, 8, 16 or 24) into the first of two words. */
+/* Four bytes that start `shift` bits (0, 8, 16 or 24) into the first of two words. */
 ST_BOTH uint32_t st_straddle(uint32_t low, uint32_t high, uint32_t shift)
 {
 #if defined(__CUDA_ARCH__)
@@ -83,7 +83,7 @@ ST_BOTH uint32_t st_straddle(uint32_t low, uint32_t high, uint32_t shift)
 #endif
 }
 
-/* *sum += value, while others do the same: the threads of a block, or of all. */
+/* Atomic *sum += value, within the block or globally. */
 ST_BOTH void st_add_shared(uint32_t *sum, uint32_t value)
 {
 #if defined(__CUDA_ARCH__)

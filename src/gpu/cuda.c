@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The library's one exception from having no variables of its own. The driver is one per process and
- * stays loaded until the process ends, so a table per loader would only be a copy; and nobody but the
- * `once` ever writes here: before it nothing reads, behind it everything is constant. */
+/* An exception from the rule that the library has no global variables. There is one driver per process,
+ * and it stays loaded until the process ends, so a table per loader would only be a copy. Only the
+ * `once` writes here: nothing reads before it, and everything is constant after it. */
 static struct {
     pthread_once_t once;
     struct st_cuda table;
-    struct stoker_error error; /* code != 0: there is no driver for us */
+    struct stoker_error error; /* code != 0: no usable driver */
 } driver = {.once = PTHREAD_ONCE_INIT};
 
 static int find_functions(void *library, struct st_cuda *table, struct stoker_error *err)
@@ -47,11 +47,11 @@ static int check_version(void *library, struct stoker_error *err)
     if (!get_version || get_version(&version))
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "libcuda.so.1 does not tell its version: the NVIDIA driver is broken; install it anew");
+            "libcuda.so.1 does not report its version: the NVIDIA driver is broken; reinstall it");
     if (version < ST_CUDA_OLDEST)
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "the NVIDIA driver is too old: it offers CUDA %d.%d, and %d.%d is needed; update the "
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, but %d.%d is required; update the "
             "driver or use device=None",
             version / 1000, version % 1000 / 10, ST_CUDA_OLDEST / 1000, ST_CUDA_OLDEST % 1000 / 10);
     return STOKER_OK;
@@ -101,27 +101,26 @@ int st_cuda_get(const struct st_cuda **out, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* What a user can do about it; errors of kernels poison the context for everybody. */
+/* What a user can do about an error; errors of kernels corrupt the context for everybody. */
 static const char *remedy(int result, int *status)
 {
     *status = STOKER_EIO;
     switch (result) {
     case ST_CU_OUT_OF_MEMORY:
         *status = STOKER_ENOMEM;
-        return "; use smaller or fewer batches, or free memory that others hold";
+        return "; use smaller or fewer batches, or free memory that is held elsewhere";
     case ST_CU_NOT_INITIALIZED:
         *status = STOKER_EFORK;
-        return "; this process was forked from one that had used CUDA, which CUDA does not allow: start "
-               "it "
-               "by 'spawn' or 'forkserver', or fork before the first use";
+        return "; this process was forked from one that had used CUDA, which CUDA does not allow: start it "
+               "with 'spawn' or 'forkserver', or fork before the first use";
     case ST_CU_DEINITIALIZED:
         *status = STOKER_ECANCELED;
-        return "; the process is ending: close loaders before";
+        return "; the process is exiting: close loaders first";
     case ST_CU_INVALID_IMAGE:
     case ST_CU_NO_BINARY_FOR_GPU:
     case ST_CU_UNSUPPORTED_PTX_VERSION:
         *status = STOKER_EUNSUPPORTED;
-        return "; update the driver, or have the CPU do it: augment_on=\"cpu\"";
+        return "; update the driver, or augment on the CPU: augment_on=\"cpu\"";
     case ST_CU_INVALID_VALUE:
     case ST_CU_INVALID_DEVICE:
         *status = STOKER_EINVAL;
@@ -129,9 +128,8 @@ static const char *remedy(int result, int *status)
     }
     if (result == ST_CU_ILLEGAL_ADDRESS || result == ST_CU_LAUNCH_TIMEOUT || result == ST_CU_ASSERT ||
         (result >= ST_CU_HARDWARE_STACK && result <= ST_CU_LAUNCH_FAILED))
-        return "; a kernel put to work earlier has failed, and this process can use the GPU no more: "
-               "find it "
-               "by CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer";
+        return "; a kernel launched earlier has failed, and this process can no longer use the GPU: "
+               "find it with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer";
     return "";
 }
 
@@ -143,7 +141,7 @@ int st_cuda_fail(const struct st_cuda *cuda, int device, int result, struct stok
     const char *advice = remedy(result, &status);
     char number[16] = "";
     if (cuda->GetErrorName(result, &name) || !name)
-        name = "an error the driver has no name for";
+        name = "an unknown error";
     if (cuda->GetErrorString(result, &text) || !text)
         text = "no text";
     if (device >= 0)
@@ -159,8 +157,8 @@ int st_cuda_fail_memory(const struct st_cuda *cuda, int device, int result, uint
         return st_cuda_fail(cuda, device, result, err, what);
     return st_fail(
         err, STOKER_ENOMEM,
-        "cuda:%d: out of memory: %.1f MiB were wanted for %s, %.1f of %.1f MiB are free; use smaller "
-        "or fewer batches, or free memory that others hold (torch.cuda.empty_cache())",
+        "cuda:%d: out of memory: %.1f MiB were requested for %s, %.1f of %.1f MiB are free; use smaller "
+        "or fewer batches, or free memory that is held elsewhere (torch.cuda.empty_cache())",
         device, (double)bytes / (1 << 20), what, (double)free_bytes / (1 << 20),
         (double)all / (1 << 20));
 }
@@ -185,8 +183,8 @@ int st_cuda_enter(struct st_cuda_inside *inside, const struct st_cuda *cuda, str
     const int result = cuda->CtxPushCurrent(context);
     if (result)
         return result;
-    /* While any thread captures a graph, calls that look harmless (asking an event) would break its
-     * capture; what we do has nothing to do with it. */
+    /* While any thread captures a graph, even harmless calls (querying an event) would break its
+     * capture, although ours are unrelated to it. */
     *inside = (struct st_cuda_inside){.cuda = cuda, .capture_mode = ST_CU_CAPTURE_RELAXED};
     cuda->ThreadExchangeStreamCaptureMode(&inside->capture_mode);
     return ST_CU_SUCCESS;
@@ -199,8 +197,8 @@ void st_cuda_leave(struct st_cuda_inside *inside)
     inside->cuda->CtxPopCurrent(&ours);
 }
 
-/* The legacy stream cannot be asked while a stream that waits for it is captured; it is as good as that
- * one. */
+/* The legacy stream cannot be queried while a stream that waits for it is being captured; it then counts
+ * as captured. */
 int st_cuda_capturing(const struct st_cuda *cuda, struct CUstream_st *stream, bool *capturing)
 {
     int status = 0;

@@ -1,8 +1,8 @@
 /* cuda.h - the CUDA driver, opened at run time
  *
- * No CUDA header is needed to build and no CUDA library to load: the few functions wanted are declared here,
- * with the driver's own names of opaque structures, and found in libcuda.so.1 when a device is first asked
- * for.
+ * No CUDA header is needed to build, and no CUDA library to load: the few functions used are declared
+ * here, with the driver's names of opaque structures, and looked up in libcuda.so.1 when a device is
+ * first requested.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ struct CUevent_st;
 struct CUmod_st;
 struct CUfunc_st;
 
-/* Results, flags and attributes as the driver numbers them: an ABI, so they do not change. */
+/* Results, flags and attributes as numbered by the driver: an ABI, so they do not change. */
 enum {
     ST_CU_SUCCESS = 0, ST_CU_INVALID_VALUE = 1, ST_CU_OUT_OF_MEMORY = 2, ST_CU_NOT_INITIALIZED = 3,
     ST_CU_DEINITIALIZED = 4, ST_CU_NO_DEVICE = 100, ST_CU_INVALID_DEVICE = 101, ST_CU_INVALID_IMAGE = 200,
@@ -38,13 +38,14 @@ enum {
     ST_CU_ATTRIBUTE_CAPABILITY_MAJOR = 75, ST_CU_ATTRIBUTE_CAPABILITY_MINOR = 76,
 };
 
-/* The default stream that all others wait for, and each thread's own: handles with a fixed meaning. */
+/* Handles with a fixed meaning: the default stream that all others wait for, and each thread's own. */
 #define ST_CU_STREAM_LEGACY ((struct CUstream_st *)(uintptr_t)1)
 #define ST_CU_STREAM_PER_THREAD ((struct CUstream_st *)(uintptr_t)2)
 
-enum { ST_CUDA_OLDEST = 12000 }; /* 12.0: the driver that we ask for, as cuDriverGetVersion counts */
+enum { ST_CUDA_OLDEST = 12000 }; /* the minimum driver version, as from cuDriverGetVersion: 12.0 */
 
-/* X(name, symbol, arguments): the member, the name in the library, what it takes. All return a CUresult. */
+/* X(name, symbol, arguments): the member, the name in the library, its parameters. All return a
+ * CUresult. */
 #define ST_CUDA_MAP(X)                                                                                     \
     X(DriverGetVersion, cuDriverGetVersion, (int *version))                                                \
     X(Init, cuInit, (unsigned flags))                                                                      \
@@ -98,7 +99,7 @@ enum { ST_CUDA_OLDEST = 12000 }; /* 12.0: the driver that we ask for, as cuDrive
        unsigned block_y, unsigned block_z, unsigned shared, struct CUstream_st *stream, void **arguments,  \
        void **extra))
 
-/* The driver's functions by name, without the prefix and its versions: cuda->MemAlloc(...). */
+/* The driver's functions by name, without prefix and version suffix: cuda->MemAlloc(...). */
 struct st_cuda {
     int version; /* of the driver: 13000 is 13.0 */
 #define X(name, symbol, arguments) int(*name) arguments;
@@ -106,23 +107,24 @@ struct st_cuda {
 #undef X
 };
 
-/* The driver, loaded and initialised by the first call in this process; no context is made. Fails where it
- * is absent, too old, or finds no GPU, and says which. Any thread. */
+/* The driver, loaded and initialised by the first call in this process; creates no context. Fails if the
+ * driver is missing, too old, or finds no GPU, and says which. Any thread. */
 int st_cuda_get(const struct st_cuda **out, struct stoker_error *err);
 
-/* A driver's result as a status and a sentence: "cuda:0: <what>: CUDA_ERROR_X (its text)", with the remedy
- * where there is one. `device` -1: none in particular. */
+/* Converts a driver's result to a status and a message: "cuda:0: <what>: CUDA_ERROR_X (its text)", with
+ * a remedy if there is one. `device` -1: no particular device. */
 int st_cuda_fail(const struct st_cuda *cuda, int device, int result, struct stoker_error *err,
                  const char *what);
-/* Out of memory while `bytes` were asked for; names what is free. The device's context is current. */
+/* Out of memory while requesting `bytes`; the message says how much is free. The device's context must
+ * be current. */
 int st_cuda_fail_memory(const struct st_cuda *cuda, int device, int result, uint64_t bytes, const char *what,
                         struct stoker_error *err);
 
-/* The ordinal of the device whose context is current in this thread; 0 where there is none. */
+/* The ordinal of the device whose context is current in this thread; 0 if there is none. */
 int st_cuda_current_device(const struct st_cuda *cuda);
 
-/* Between these two the context is current and graph captures elsewhere are not disturbed; then the
- * thread is as it was. `enter` returns a CUresult, and nothing is to be left when it failed. */
+/* Between these two calls the context is current and graph captures elsewhere are not disturbed;
+ * afterwards the thread is as before. `enter` returns a CUresult; do not call `leave` if it failed. */
 struct st_cuda_inside {
     const struct st_cuda *cuda;
     int capture_mode;
@@ -130,12 +132,12 @@ struct st_cuda_inside {
 int st_cuda_enter(struct st_cuda_inside *inside, const struct st_cuda *cuda, struct CUctx_st *context);
 void st_cuda_leave(struct st_cuda_inside *inside);
 
-/* Whether the stream is being captured into a graph: what is put into it then runs when the graph does, and
- * events of others in it end the capture. Returns a CUresult. */
+/* Whether the stream is being captured into a graph: work queued in it then runs when the graph does,
+ * and waiting for outside events in it ends the capture. Returns a CUresult. */
 int st_cuda_capturing(const struct st_cuda *cuda, struct CUstream_st *stream, bool *capturing);
 
-/* Records the event, unless the stream is being captured: then the event would become part of the graph.
- * *recorded says which. Returns a CUresult. */
+/* Records the event, unless the stream is being captured, because it would then become part of the
+ * graph. *recorded says whether it did. Returns a CUresult. */
 int st_cuda_record(const struct st_cuda *cuda, struct CUevent_st *event, struct CUstream_st *stream,
                    bool *recorded);
 

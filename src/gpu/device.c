@@ -1,12 +1,12 @@
-/* device.c - CUDA as a device that batches are handed out on
+/* device.c - CUDA as a device that holds the finished batches
  *
  * One stream per loader carries copies, kernels and events in the order of submission:
  *
- *     copy host half | copied | wait for the slot's last readers | kernels, labels | done
+ *     copy host half | copied | wait for the slot's previous readers | kernels, labels | done
  *
  * The stream has the default priority, which is also the lowest: a batch is made ahead of its use, so
- * its kernels may well fill the gaps that training kernels leave, and should never go before them. A
- * stream of higher priority would take multiprocessors from the training step for work nobody waits for
+ * its kernels should fill the gaps between training kernels and never run before them. A stream of
+ * higher priority would take multiprocessors from the training step for work that nobody is waiting for
  * yet.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -27,11 +27,11 @@ static int settle_sizes(struct st_gpu_device *device, struct stoker_error *err)
                       st_mul(row, (uint64_t)want->channels * want->finish->element, &row) &&
                       st_mul(row, want->rows, &images) && images <= SIZE_MAX / 2;
     if (!sane)
-        return st_fail(err, STOKER_EINVAL, "cuda: %u rows of %d x %d x %d values make no batch",
+        return st_fail(err, STOKER_EINVAL, "cuda: invalid batch of %u rows of %d x %d x %d values",
                        want->rows, want->width, want->height, want->channels);
     before = want->raw ? st_host_raw_labels(want->rows) : st_host_finished_labels(want->rows, row);
     if (!st_add(before, labels, &all) || want->host_bytes < all || want->host_bytes > SIZE_MAX / 2)
-        return st_fail(err, STOKER_EINVAL, "cuda: %llu bytes of host memory are no room for %u rows",
+        return st_fail(err, STOKER_EINVAL, "cuda: %llu bytes of host memory are too few for %u rows",
                        (unsigned long long)want->host_bytes, want->rows);
     device->images_bytes = images;
     device->host_labels = before;
@@ -47,7 +47,7 @@ static int retain(struct st_gpu_device *device, struct stoker_error *err)
         return st_cuda_fail(cuda, -1, result, err, "counting devices");
     const int ordinal = device->want.ordinal < 0 ? st_cuda_current_device(cuda) : device->want.ordinal;
     if (ordinal >= count)
-        return st_fail(err, STOKER_EINVAL, "cuda:%d: this machine has %d%s", ordinal, count,
+        return st_fail(err, STOKER_EINVAL, "cuda:%d: no such device; this machine has %d%s", ordinal, count,
                        count > 1    ? ", counted from 0"
                        : count == 1 ? ", cuda:0"
                                     : "");
@@ -72,17 +72,17 @@ static int make_memory(struct st_gpu_device *device, uint64_t bytes, const char 
     return st_cuda_fail_memory(device->cuda, device->base.ordinal, result, bytes, what, err);
 }
 
-/* All that the loader's slots share. The context is current. */
+/* Creates everything that the loader's slots share. The context is current. */
 static int make_shared(struct st_gpu_device *device, struct stoker_error *err)
 {
     const int result = device->cuda->StreamCreate(&device->stream, ST_CU_STREAM_NON_BLOCKING);
     if (result) {
         device->stream = NULL;
-        return st_cuda_fail(device->cuda, device->base.ordinal, result, err, "making a stream");
+        return st_cuda_fail(device->cuda, device->base.ordinal, result, err, "creating a stream");
     }
     if (!device->want.raw)
         return STOKER_OK;
-    /* Rounded up, since kernels read words. */
+    /* Rounded up, because kernels read whole words. */
     int status = make_memory(device, st_align(device->want.host_bytes, ST_CACHE_LINE),
                              "a batch's decoded pixels", &device->raw, err);
     if (!status)
@@ -94,7 +94,7 @@ static int make_shared(struct st_gpu_device *device, struct stoker_error *err)
     return status;
 }
 
-/* Also after an open that stopped half way. */
+/* Also called after an incomplete open. */
 static void device_close(struct st_device *base)
 {
     struct st_gpu_device *device = st_gpu_device(base);
@@ -129,7 +129,7 @@ static int device_open(struct st_device **out, const struct st_device_want *want
     struct st_gpu_device *device = st_calloc(1, sizeof *device);
     if (!device || pthread_mutex_init(&device->lock, NULL)) {
         free(device);
-        return st_fail(err, STOKER_ENOMEM, "out of memory while a device was opened");
+        return st_fail(err, STOKER_ENOMEM, "out of memory while opening a device");
     }
     device->base.kind = &st_device_cuda;
     device->cuda = cuda;
@@ -154,7 +154,7 @@ static int device_open(struct st_device **out, const struct st_device_want *want
     return STOKER_OK;
 }
 
-/* Rows as workers finished them: the device half is laid out like the host half, so one copy does it. */
+/* Finished rows: the device half has the same layout as the host half, so one copy is enough. */
 static int submit_finished(struct st_gpu_device *device, struct st_device_slot *slot, uint64_t used)
 {
     const struct st_cuda *cuda = device->cuda;
@@ -164,7 +164,8 @@ static int submit_finished(struct st_gpu_device *device, struct st_device_slot *
     return result ? result : cuda->EventRecord(slot->copied, device->stream);
 }
 
-/* The batch's readers are waited for only when the copy is under way: it goes to memory of ours. */
+/* The batch's readers are waited for only after the copy has been queued, because it goes to memory of
+ * our own. */
 static int submit_raw(struct st_gpu_device *device, struct st_device_slot *slot, uint32_t count,
                       uint64_t used, int *status, struct stoker_error *err)
 {
@@ -196,22 +197,22 @@ static int device_submit(struct st_device *base, struct st_device_slot *slot, ui
     struct st_cuda_inside inside;
     if (!count || count > device->want.rows || used > device->want.host_bytes ||
         used < device->host_labels + count * sizeof(int64_t))
-        return st_fail(err, STOKER_EINVAL, "cuda: %u rows in %llu bytes are no batch of this loader",
+        return st_fail(err, STOKER_EINVAL, "cuda: %u rows in %llu bytes are not a valid batch of this loader",
                        count, (unsigned long long)used);
     int result = st_cuda_enter(&inside, cuda, device->context);
     if (result)
-        return st_cuda_fail(cuda, base->ordinal, result, err, "handing a batch to the device");
+        return st_cuda_fail(cuda, base->ordinal, result, err, "submitting a batch");
     int status = STOKER_OK;
     pthread_mutex_lock(&device->lock);
     result = device->want.raw ? submit_raw(device, slot, count, used, &status, err)
                               : submit_finished(device, slot, used);
-    /* Also where something failed: whoever waits for the slot waits for what did get into the stream. */
+    /* Even if something failed: whoever waits for the slot must wait for the work that was queued. */
     const int recorded = cuda->EventRecord(slot->done, device->stream);
     pthread_mutex_unlock(&device->lock);
     st_cuda_leave(&inside);
     result = result ? result : recorded;
     if (!status && result)
-        status = st_cuda_fail(cuda, base->ordinal, result, err, "handing a batch to the device");
+        status = st_cuda_fail(cuda, base->ordinal, result, err, "submitting a batch");
     return status;
 }
 

@@ -1,12 +1,12 @@
-/* engine.c - the JPEG engines of a GPU, by nvJPEG's hardware backend
+/* engine.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
  *
- * nvJPEG reads the headers, the engines decode, and kernels of nvJPEG turn YCbCr into RGB. What comes
- * out was compared with libjpeg's pixels on an H200: 4:4:4 is equal; with less chroma the engines repeat
- * samples where libjpeg smooths, which is 0.3 levels of 255 on the average over photographs and up
- * to 28. Whether a file's data is damaged they do not say.
+ * nvJPEG reads the headers, the engines decode, and nvJPEG's kernels convert YCbCr to RGB. The output
+ * was compared with libjpeg's pixels on an H200: 4:4:4 is equal; with subsampled chroma the engines
+ * repeat samples where libjpeg interpolates, a difference of 0.3 levels of 255 on average over
+ * photographs, and up to 28. They do not report damaged data.
  *
- * The engines heed no order of streams at their beginning (the first images of a call are written at
- * once, whatever the stream still holds), but do at their end.
+ * The engines ignore stream order at the start (the first images of a call are written at once, whatever
+ * is queued in the stream), but obey it at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,13 +26,13 @@ struct st_engine {
     struct nvjpegJpegState *state;
     struct CUstream_st *stream;
     struct CUevent_st *done;
-    uint32_t batch; /* images that the state is set up for */
-    /* of the call under way, `most` of each: */
+    uint32_t batch; /* number of images that the state is set up for */
+    /* of the current call, `most` each: */
     uint32_t most;
     const unsigned char **data;
     size_t *length;
     struct st_nvjpeg_image *to;
-    bool *begun; /* which ones it has taken */
+    bool *begun; /* which images it has started */
 };
 
 static int fail(int status, const char *what, struct stoker_error *err)
@@ -53,7 +53,7 @@ static int open_library(struct st_engine *engine, struct stoker_error *err)
     int status = nvjpeg->CreateEx(ST_NVJPEG_BACKEND_HARDWARE, NULL, NULL, 0, &engine->handle);
     if (status) {
         engine->handle = NULL;
-        return fail(status, "this GPU has no JPEG engines that it can use", err);
+        return fail(status, "this GPU has no usable JPEG engines", err);
     }
     if (nvjpeg->GetHardwareDecoderInfo &&
         nvjpeg->GetHardwareDecoderInfo(engine->handle, &engines, &cores) == ST_NVJPEG_SUCCESS &&
@@ -75,7 +75,7 @@ static int open_stream(struct st_engine *engine, struct stoker_error *err)
                   : STOKER_OK;
 }
 
-/* Also after an open that stopped half way. */
+/* Also called after an incomplete open. */
 static void engine_close(struct st_engine *engine)
 {
     const struct st_cuda *cuda = engine->device->cuda;
@@ -118,7 +118,7 @@ static int engine_open(struct st_engine **out, struct st_device *base, uint32_t 
     if (!engine->data || !engine->length || !engine->to || !engine->begun)
         rc = st_fail(err, STOKER_ENOMEM, "no memory for the JPEG engines");
     else if (st_cuda_enter(&inside, device->cuda, device->context))
-        rc = st_fail(err, STOKER_EUNSUPPORTED, "the GPU cannot be used for its JPEG engines");
+        rc = st_fail(err, STOKER_EUNSUPPORTED, "the GPU's context cannot be used for its JPEG engines");
     else {
         rc = open_library(engine, err);
         if (!rc)
@@ -135,9 +135,8 @@ static int engine_open(struct st_engine **out, struct st_device *base, uint32_t 
 
 /* ---- decoding ------------------------------------------------------------------------------------ */
 
-/* Measured on an H200: 4:4:4, 4:2:2, 4:4:0 and 4:2:0 come out right; components that are red, green and
- * blue themselves and quantisation beyond 8 bits come out wrong, without a word; sides beyond 16384 are
- * refused. */
+/* Measured on an H200: 4:4:4, 4:2:2, 4:4:0 and 4:2:0 are decoded correctly; RGB components and
+ * quantisation tables of more than 8 bits are silently decoded wrong; sides beyond 16384 are refused. */
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
     if (frame->rgb || frame->components != 3 || frame->width > SIDE_MOST || frame->height > SIDE_MOST)
@@ -153,7 +152,7 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
     return true;
 }
 
-/* Hands `count` images from number `from` on to the engines. One status covers them all. */
+/* Passes `count` images, starting with image `from`, to the engines. One status covers them all. */
 static bool hand_over(struct st_engine *engine, uint32_t from, uint32_t count)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
@@ -183,7 +182,7 @@ static void engine_start(struct st_engine *engine, struct st_engine_image *image
     if (st_cuda_enter(&inside, cuda, engine->device->context))
         return;
     const bool all = hand_over(engine, 0, count);
-    /* One that the library refuses spoils the call for those behind it: each by itself, then. */
+    /* An image that the library refuses fails the call for those after it: then pass them one by one. */
     for (uint32_t k = 0; k < count; k++)
         engine->begun[k] = all || (!cuda->StreamSynchronize(engine->stream) && hand_over(engine, k, 1));
     if (cuda->EventRecord(engine->done, engine->stream))

@@ -1,6 +1,6 @@
-/* gpu.h - what the GPU floor offers to those above
+/* gpu.h - the interface of the GPU floor
  *
- * Nothing here touches the driver before a device, pinned memory or the list is asked for.
+ * The driver is not touched before a device, pinned memory or the list below is requested.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@ extern const struct st_device_kind st_device_cuda;
 extern const struct st_pinned_kind st_pinned_cuda;
 extern const struct st_engine_kind st_engine_nvjpeg;
 
-/* What there is, line by line: the driver, its devices, the kernels of this build; false past the end. Makes
- * no context. Any thread. */
+/* Describes the driver, its devices and the kernels of this build, one per line; false past the end.
+ * Creates no context. Any thread. */
 bool st_gpu_info(uint32_t index, struct stoker_feature *out);
 
 #endif

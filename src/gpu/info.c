@@ -1,4 +1,4 @@
-/* info.c - the driver, the devices and the kernels, in words
+/* info.c - describes the driver, the devices and the kernels
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LINES_MAX = 3 + 16 }; /* the driver, the kernels, nvJPEG, and as many devices as a machine has */
+enum { LINES_MAX = 3 + 16 }; /* the driver, the kernels, nvJPEG, and up to 16 devices */
 
 struct line {
     char name[16];
@@ -17,8 +17,8 @@ struct line {
     bool present;
 };
 
-/* Texts must outlive the call, so they are made once, like the driver's table: written before anybody
- * reads them, constant from then on. */
+/* The texts must outlive the call, so they are made once, like the driver's table: written before
+ * anybody reads them, and constant from then on. */
 static struct {
     pthread_once_t once;
     uint32_t count;

@@ -15,9 +15,9 @@ struct st_gpu_kernels {
     struct CUmod_st *module;
     struct CUfunc_st *rows, *deeds;
     uint64_t lut;
-    uint64_t plane_bytes;      /* of all rows */
+    uint64_t plane_bytes;      /* for all rows */
     uint64_t scratch;
-    struct st_gpu_batch batch; /* all that stays the same from batch to batch */
+    struct st_gpu_batch batch; /* everything that is the same for all batches */
 };
 
 static int load(struct st_gpu_kernels *k, struct stoker_error *err)
@@ -35,8 +35,7 @@ static int load(struct st_gpu_kernels *k, struct stoker_error *err)
     return result ? st_cuda_fail(k->cuda, k->device, result, err, what) : STOKER_OK;
 }
 
-/* The table of finished values, to stay on the device. It outlives us on the host, too, so nobody waits.
- */
+/* Uploads the table of finished values. The host's copy outlives the upload, so nobody has to wait. */
 static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, struct CUstream_st *stream,
                   struct stoker_error *err)
 {
@@ -51,7 +50,7 @@ static int upload(struct st_gpu_kernels *k, const struct st_finish *finish, stru
                   : STOKER_OK;
 }
 
-/* The sizes that kernels count with. */
+/* Sets the sizes that the kernels use. */
 static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, struct stoker_error *err)
 {
     struct st_gpu_batch *b = &k->batch;
@@ -70,7 +69,7 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
                       st_mul(want->rows, sizeof(uint64_t) * ST_DEEDS_MAX, &sums) &&
                       st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
     if (!fits || (want->channels != 1 && want->channels != 3))
-        return st_fail(err, STOKER_EINVAL, "%u rows of %d x %d x %d values are more than kernels count",
+        return st_fail(err, STOKER_EINVAL, "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
                        want->rows, want->width, want->height, want->channels);
     k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + sums;
     return STOKER_OK;
@@ -82,7 +81,7 @@ int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda,
 {
     struct st_gpu_kernels *k = st_calloc(1, sizeof *k);
     if (!k)
-        return st_fail(err, STOKER_ENOMEM, "out of memory while kernels were loaded");
+        return st_fail(err, STOKER_ENOMEM, "out of memory while loading the GPU's kernels");
     k->cuda = cuda;
     k->device = device;
     int status = settle(k, want, err);
@@ -112,8 +111,8 @@ void st_gpu_kernels_close(struct st_gpu_kernels *kernels)
 
 uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels) { return kernels->scratch; }
 
-/* Kernels that come after the first one: those of the row that has most deeds of the kind that wait for
- * a whole image. */
+/* The number of kernels after the first one: determined by the row with the most ops that need a whole
+ * image. */
 static uint32_t stages_after(const struct st_gpu_launch *launch)
 {
     const struct st_job *jobs = (const struct st_job *)(const void *)launch->host;
@@ -139,7 +138,7 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
     const uint64_t sums = launch->scratch + st_align(2 * k->plane_bytes, 8);
     int result = ST_CU_SUCCESS;
     if (stages > ST_DEEDS_MAX || (stages && !k->scratch))
-        return st_fail(err, STOKER_EINVAL, "a row has more to be done than its loader said");
+        return st_fail(err, STOKER_EINVAL, "a row has more pending ops than its loader announced");
     batch.raw = (const uint8_t *)(uintptr_t)launch->raw;
     batch.images = (uint8_t *)(uintptr_t)launch->images;
     batch.planes = (uint32_t *)(uintptr_t)launch->scratch;

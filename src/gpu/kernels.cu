@@ -1,4 +1,4 @@
-/* kernels.cu - the kernels that the driver launches; what they do is in blocks.h
+/* kernels.cu - the kernels that the driver launches; their code is in blocks.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

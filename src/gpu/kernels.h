@@ -1,8 +1,8 @@
-/* kernels.h - the batch's kernels, as device.c sees them
+/* kernels.h - the interface between device.c and the kernels
  *
  * device.c owns the context, the stream and all memory; kernels.c knows the fat binary, which kernels a
- * batch needs and how they are launched. Every call here is made with the device's context current;
- * nothing here changes which one that is, and nothing here waits for the GPU.
+ * batch needs, and how to launch them. Every function here is called with the device's context current,
+ * does not change it, and does not wait for the GPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,40 +12,40 @@
 #include "gpu/cuda.h"
 #include "pipe/device.h"
 
-struct st_gpu_kernels; /* one loader's: the loaded module, its functions, tables on the device */
+struct st_gpu_kernels; /* per loader: the loaded module, its functions, tables on the device */
 
-/* One batch of raw rows. Everything that the kernels read or write lies in these four places. */
+/* One batch of raw rows. The kernels read and write only these four areas. */
 struct st_gpu_launch {
-    const uint8_t *host; /* the slot's host half: jobs at its beginning. Valid during the call only. */
-    uint64_t raw;        /* the same bytes on the device, and all offsets count from here as well; whole
-                            words are read, so its memory ends on a multiple of 4 bytes */
+    const uint8_t *host; /* the slot's host half: starts with the jobs. Valid only during the call. */
+    uint64_t raw;        /* the same bytes on the device, where all offsets count from; whole words
+                            are read, so its size must be a multiple of 4 bytes */
     uint64_t used;       /* bytes of both */
     uint32_t count;      /* rows, 1 to want->rows */
-    uint64_t images;     /* the output, as want->finish says; row k begins k * row bytes into it */
-    uint64_t scratch;    /* st_gpu_kernels_scratch() bytes, 256-byte aligned; 0 where that is 0 */
+    uint64_t images;     /* the output, as described by want->finish; row k starts at k * row bytes */
+    uint64_t scratch;    /* st_gpu_kernels_scratch() bytes, 256-byte aligned; 0 if that is 0 */
     struct CUstream_st *stream;
 };
 
-/* Loads the module into the current context (of `device`) and uploads want->finish's tables. Says which
- * architectures there are and which driver they need where that fails. Copies may be put into `stream`;
- * what they read is still there when it returns, and no longer. */
+/* Loads the module into the current context (of `device`) and uploads want->finish's tables. On failure,
+ * the message names the built architectures and the driver they need. Copies may be queued in `stream`;
+ * their source is valid until this returns, and no longer. */
 int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda, int device,
                         const struct st_device_want *want, struct CUstream_st *stream,
                         struct stoker_error *err);
-/* The stream is idle by then. NULL is allowed. */
+/* The stream must be idle. NULL is allowed. */
 void st_gpu_kernels_close(struct st_gpu_kernels *kernels);
 
-/* Bytes of scratch that any batch of this loader can be done with: settled at open, never grown. */
+/* Bytes of scratch memory that are enough for any batch of this loader: fixed at open. */
 uint64_t st_gpu_kernels_scratch(const struct st_gpu_kernels *kernels);
 
-/* Puts the kernels of a batch into launch->stream: all rows from their jobs to launch->images. Only the
- * stream's order keeps two batches apart. Labels are not its business.
- * One thread at a time. Returns a status; asynchronous errors are found by later calls. */
+/* Queues the kernels of a batch in launch->stream: all rows from their jobs to launch->images. Only the
+ * stream's order separates two batches. Does not handle labels. One thread at a time. Returns a status;
+ * asynchronous errors are reported by later calls. */
 int st_gpu_kernels_run(struct st_gpu_kernels *kernels, const struct st_gpu_launch *launch,
                        struct stoker_error *err);
 
-/* What the build holds, in words for people: "sm_75 sm_80 ... compute_120 PTX, CUDA 13.0", or why there
- * is nothing ("built without nvcc"); *there says which. Touches no driver. */
+/* Describes the built kernels: "sm_75 sm_80 ... compute_120 PTX, CUDA 13.0", or says why there are none
+ * ("built without nvcc"); *there says which. Does not touch the driver. */
 const char *st_gpu_kernels_about(bool *there);
 
 #endif

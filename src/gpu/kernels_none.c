@@ -1,18 +1,18 @@
-/* kernels_none.c - in place of kernels.c where a build found no nvcc
+/* kernels_none.c - replaces kernels.c in builds without nvcc
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu/kernels.h"
 
-static const char why[] = "built without nvcc: the CPU makes the batches and the GPU gets copies; build "
-                          "Stoker anew with nvcc on PATH";
+static const char why[] = "built without nvcc: batches are made on the CPU and copied to the GPU; rebuild "
+                          "Stoker with nvcc on PATH";
 
 int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda, int device,
                         const struct st_device_want *want, struct CUstream_st *stream,
                         struct stoker_error *err)
 {
     (void)out, (void)cuda, (void)device, (void)want, (void)stream;
-    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no kernels for GPUs: %s", why);
+    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no GPU kernels: %s", why);
 }
 
 void st_gpu_kernels_close(struct st_gpu_kernels *kernels) { (void)kernels; }
@@ -27,7 +27,7 @@ int st_gpu_kernels_run(struct st_gpu_kernels *kernels, const struct st_gpu_launc
                        struct stoker_error *err)
 {
     (void)kernels, (void)launch;
-    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no kernels for GPUs: %s", why);
+    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no GPU kernels: %s", why);
 }
 
 const char *st_gpu_kernels_about(bool *there)

@@ -1,4 +1,4 @@
-/* nvjpeg.c - nvJPEG, opened at run time: where to find it
+/* nvjpeg.c - finds and opens nvJPEG at run time
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ struct tried {
 
 static void *try_open(const char *path, struct tried *tried)
 {
-    /* It stays until the process ends: CUDA's libraries leave things behind that run then. */
+    /* Never unloaded: CUDA's libraries register code that runs at exit. */
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library && tried->length < sizeof tried->text) {
         const size_t room = sizeof tried->text - tried->length;
@@ -33,7 +33,7 @@ static void *try_open(const char *path, struct tried *tried)
     return library;
 }
 
-/* The folder of the CUDA runtime that this process has loaded, with its last slash. */
+/* The folder of the CUDA runtime that this process has loaded, with a trailing slash. */
 static bool runtime_folder(int version, char folder[PATH_MAX])
 {
     char name[64];
@@ -84,7 +84,7 @@ int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error 
     out->library = path ? try_open(path, &tried) : find(&tried);
     if (!out->library)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "nvJPEG is not installed (tried %s): PyPI has it as nvidia-nvjpeg", tried.text);
+                       "nvJPEG is not installed (tried %s): install nvidia-nvjpeg from PyPI", tried.text);
 #define X(name, symbol, arguments)                                                                      \
     out->name = (int(*) arguments)(uintptr_t)dlsym(out->library, #symbol);                              \
     if (!out->name && strcmp(#name, "GetHardwareDecoderInfo"))                                          \
@@ -93,7 +93,7 @@ int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error 
 #undef X
     if (absent) {
         st_nvjpeg_unload(out);
-        return st_fail(err, STOKER_EUNSUPPORTED, "this nvJPEG has no %s: 12.0 or newer is needed",
+        return st_fail(err, STOKER_EUNSUPPORTED, "the installed nvJPEG has no %s: version 12.0 or newer is required",
                        absent);
     }
     for (int k = 0; k < 3; k++)
@@ -114,16 +114,16 @@ const char *st_nvjpeg_status(int status)
     static const char *const names[] = {
         "no error",
         "not initialised",
-        "an invalid parameter",
-        "a bad JPEG",
-        "a JPEG that is not supported",
+        "invalid parameter",
+        "bad JPEG",
+        "unsupported JPEG",
         "out of memory",
         "execution failed",
-        "not for this architecture",
-        "an internal error",
+        "architecture mismatch",
+        "internal error",
         "not supported by this GPU or build",
-        "data missing",
+        "incomplete data",
     };
     return status >= 0 && status < (int)(sizeof names / sizeof *names) ? names[status]
-                                                                       : "an unknown status";
+                                                                       : "unknown status";
 }

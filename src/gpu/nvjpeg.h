@@ -1,4 +1,4 @@
-/* nvjpeg.h - nvJPEG, opened at run time: the JPEG engines of a GPU
+/* nvjpeg.h - nvJPEG, opened at run time, for the JPEG engines of a GPU
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ struct CUstream_st;
 struct nvjpegHandle;
 struct nvjpegJpegState;
 
-/* Statuses, backends and formats as the library numbers them: an ABI, so they do not change. */
+/* Statuses, backends and formats as numbered by the library: an ABI, so they do not change. */
 enum {
     ST_NVJPEG_SUCCESS = 0,
     ST_NVJPEG_BACKEND_HARDWARE = 3,
@@ -26,7 +26,7 @@ struct st_nvjpeg_image {
     size_t pitch[4];
 };
 
-/* X(name, symbol, arguments): all return a status. GetHardwareDecoderInfo alone may be absent. */
+/* X(name, symbol, arguments): all return a status. Only GetHardwareDecoderInfo may be missing. */
 #define ST_NVJPEG_MAP(X)                                                                                \
     X(GetProperty, nvjpegGetProperty, (int which, int *value))                                          \
     X(CreateEx, nvjpegCreateEx,                                                                         \
@@ -45,7 +45,7 @@ struct st_nvjpeg_image {
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
        const size_t *length, struct st_nvjpeg_image *to, struct CUstream_st *stream))
 
-/* The library's functions by name, without the prefix: nvjpeg->DecodeBatched(...). */
+/* The library's functions by name, without prefix: nvjpeg->DecodeBatched(...). */
 struct st_nvjpeg {
     void *library;
     int version[3];
@@ -54,9 +54,9 @@ struct st_nvjpeg {
 #undef X
 };
 
-/* Finds the library: `path`, or where that is NULL one that is loaded already, the system's, the one
- * that lies beside the CUDA runtime in use (as in PyPI's packages), or the toolkit's. The message names
- * all that was tried. */
+/* Finds the library: at `path` or, if that is NULL, one that is already loaded, the system's, the one
+ * next to the CUDA runtime in use (as in PyPI's packages), or the toolkit's. The error names everything
+ * that was tried. */
 int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error *err);
 void st_nvjpeg_unload(struct st_nvjpeg *nvjpeg); /* safe on a zeroed one */
 

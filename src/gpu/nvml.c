@@ -1,8 +1,9 @@
-/* nvml.c - how busy a GPU is, from the driver's management library (NVML), opened at run time
+/* nvml.c - the utilisation of a GPU, from the driver's management library (NVML), opened at run time
  *
- * Two kinds of number. "Utilisation" is the share of the time in which any kernel at all was there; one
- * thread of one kernel makes it 100 %. What the multiprocessors really did comes from the counters of
- * GPM (Hopper and later): differences between two samples, which must lie at least 100 ms apart.
+ * There are two kinds of numbers. "Utilisation" is the fraction of time in which any kernel was running;
+ * a single thread of one kernel makes it 100 %. What the multiprocessors actually did comes from the
+ * counters of GPM (Hopper and later): differences between two samples, which must be at least 100 ms
+ * apart.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,12 +20,13 @@
 
 #define GPM_INTERVAL_NS UINT64_C(100000000)
 
-/* Names, numbers and structures as the library has them: an ABI, so they do not change. */
+/* Names, numbers and structures as in the library: an ABI, so they do not change. */
 struct nvmlDevice_st;
 struct nvmlGpmSample_st;
 
 enum { NVML_OK = 0, NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_GPM_VERSION = 1, NVML_CLOCK_SM = 1 };
-/* Reasons for a low clock: the power limit, the hardware's and the driver's slowdowns for heat or power. */
+/* Reasons for a reduced clock: the power limit, and slowdowns by hardware or driver for heat or
+ * power. */
 enum { NVML_HELD_DOWN = 0x4 | 0x8 | 0x20 | 0x40 | 0x80 };
 enum { NVML_VALUE_DOUBLE = 0, NVML_VALUE_UNSIGNED = 1, NVML_VALUE_LONG = 2, NVML_VALUE_LONG_LONG = 3 };
 
@@ -81,7 +83,8 @@ struct nvml_gpm_question {
     struct nvml_gpm_metric metric[METRICS];
 };
 
-/* X(name, symbol, needed, arguments): all return a status. What is not needed may be absent. */
+/* X(name, symbol, needed, arguments): all return a status. Functions that are not needed may be
+ * missing. */
 #define NVML_MAP(X)                                                                                     \
     X(Init, nvmlInit_v2, true, (void))                                                                  \
     X(Shutdown, nvmlShutdown, true, (void))                                                             \
@@ -132,19 +135,19 @@ struct stoker_gpu_watch {
 #undef X
     const char *(*ErrorString)(int status);
     struct nvmlDevice_st *device;
-    unsigned long long seen; /* time of the newest utilisation sample that was counted */
+    unsigned long long seen; /* time of the newest utilisation sample that has been used */
     struct nvml_sample *ring;
     uint32_t ring_room;
-    struct nvmlGpmSample_st *gpm[2]; /* NULL: no GPM; [0] is where the interval began */
+    struct nvmlGpmSample_st *gpm[2]; /* NULL: no GPM; [0] is the start of the interval */
     uint64_t gpm_began;
-    struct stoker_gpu_sample last; /* of the interval before, for calls that come too soon */
+    struct stoker_gpu_sample last; /* of the previous interval, for calls that come too soon */
 };
 
 static int fail(const struct stoker_gpu_watch *watch, int status, const char *what,
                 struct stoker_error *err)
 {
     const char *text = watch->ErrorString ? watch->ErrorString(status) : NULL;
-    return st_fail(err, STOKER_EUNSUPPORTED, "%s: NVML says %d, %s", what, status,
+    return st_fail(err, STOKER_EUNSUPPORTED, "%s: NVML error %d, %s", what, status,
                    text ? text : "unknown");
 }
 
@@ -201,7 +204,7 @@ static double value_of(int type, union nvml_value value)
     }
 }
 
-/* The mean of what the driver has measured since the last call; negative when there is nothing new. */
+/* The mean of the driver's measurements since the last call; negative if there is nothing new. */
 static double busy_since(struct stoker_gpu_watch *watch)
 {
     unsigned count = 0;
@@ -235,7 +238,7 @@ static double busy_since(struct stoker_gpu_watch *watch)
     return counted ? sum / counted / 100 : -1;
 }
 
-/* Without these counters the watch still knows the rest. */
+/* GPM is optional: without it, the other values are still available. */
 static void open_gpm(struct stoker_gpu_watch *watch)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
@@ -278,7 +281,7 @@ static const struct stoker_gpu_sample nothing = {
     .node = -1,
 };
 
-/* The kernel knows the node by the PCI address, which NVML writes with a domain of eight digits. */
+/* Finds the NUMA node by the PCI address, which NVML writes with a domain of eight digits. */
 static double node_of(struct stoker_gpu_watch *watch)
 {
     struct nvml_pci pci;
@@ -297,7 +300,7 @@ static double node_of(struct stoker_gpu_watch *watch)
     return node;
 }
 
-/* What stays as it is. */
+/* Values that do not change. */
 static void describe(struct stoker_gpu_watch *watch)
 {
     struct stoker_gpu_sample *to = &watch->last;
@@ -326,7 +329,7 @@ int st_nvml_open(struct stoker_gpu_watch **out, const char *library, const char 
         const int status = watch->Init();
         watch->began = status == NVML_OK;
         if (!watch->began)
-            rc = fail(watch, status, "the NVIDIA driver cannot be asked", err);
+            rc = fail(watch, status, "the NVIDIA driver cannot be queried", err);
     }
     if (!rc)
         rc = find_device(watch, which, err);
@@ -336,7 +339,7 @@ int st_nvml_open(struct stoker_gpu_watch **out, const char *library, const char 
     }
     describe(watch);
     open_gpm(watch);
-    busy_since(watch); /* what was before is not of this watch's time */
+    busy_since(watch); /* discards measurements from before the watch */
     *out = watch;
     return STOKER_OK;
 }
@@ -356,7 +359,7 @@ void st_nvml_close(struct stoker_gpu_watch *watch)
     free(watch);
 }
 
-/* What GPM counted between two samples, into the sample. */
+/* Copies what GPM counted between two samples. */
 static void read_metrics(const struct nvml_gpm_question *asked, struct stoker_gpu_sample *out)
 {
     const double mebibyte = 1 << 20;
@@ -389,7 +392,7 @@ static void read_metrics(const struct nvml_gpm_question *asked, struct stoker_gp
     }
 }
 
-/* Ends the interval and begins the next, if it has been long enough. */
+/* Ends the interval and starts the next one, if it was long enough. */
 static void sample_gpm(struct stoker_gpu_watch *watch, struct stoker_gpu_sample *out)
 {
     const uint64_t now = st_now_ns();

@@ -1,7 +1,8 @@
-/* pinned.c - host memory that GPUs copy from by themselves, for batches that stay on the CPU
+/* pinned.c - host memory that GPUs can copy from directly, for batches that stay on the CPU
  *
- * Such a batch is let go while copies out of it may still wait in streams that we do not see. What we
- * can mark is the stream the consumer names, and the default stream of every GPU this process uses.
+ * Such a batch may be released while copies from it are still queued in streams that we do not know. We
+ * can mark the stream that the consumer names, and the default stream of every GPU that this process
+ * uses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* What stands before the memory; a page, so that the memory itself begins at one. */
+/* Precedes the memory; one page, so that the memory itself is page-aligned. */
 enum { HEADER_BYTES = 4096 };
 struct header {
     const struct st_cuda *cuda;
@@ -26,7 +27,7 @@ static void *pinned_take(uint64_t bytes, struct stoker_error *err)
     uint64_t all;
     void *memory = NULL;
     if (!st_add(bytes, HEADER_BYTES, &all) || all > SIZE_MAX / 2) {
-        st_fail(err, STOKER_EINVAL, "pinned memory: %llu bytes are too many", (unsigned long long)bytes);
+        st_fail(err, STOKER_EINVAL, "cannot pin %llu bytes: too many", (unsigned long long)bytes);
         return NULL;
     }
     if (st_cuda_get(&cuda, err))
@@ -68,7 +69,7 @@ static void pinned_give(void *memory)
     own.cuda->DevicePrimaryCtxRelease(own.device);
 }
 
-/* An event in one context, which is kept alive with it. */
+/* An event in one context, which it keeps alive. */
 struct note {
     struct CUctx_st *context;
     struct CUevent_st *event;
@@ -80,7 +81,7 @@ struct mark {
     const struct st_cuda *cuda;
     int device_count;
     struct note named;        /* the consumer's stream */
-    struct note by_default[]; /* of each device */
+    struct note by_default[]; /* one per device */
 };
 
 static struct mark *new_mark(void)
@@ -110,7 +111,7 @@ static void drop_note(const struct st_cuda *cuda, struct note *note)
     *note = (struct note){0};
 }
 
-/* Makes the note's event in this context unless it is there already; the context is current. */
+/* Creates the note's event in this context, if necessary; the context is current. */
 static bool ready_note(const struct st_cuda *cuda, struct note *note, struct CUctx_st *context)
 {
     int device;
@@ -123,11 +124,11 @@ static bool ready_note(const struct st_cuda *cuda, struct note *note, struct CUc
     if (note->context == context &&
         !cuda->EventCreate(&note->event, ST_CU_EVENT_BLOCKING_SYNC | ST_CU_EVENT_DISABLE_TIMING))
         return true;
-    drop_note(cuda, note); /* the stream belongs to no primary context */
+    drop_note(cuda, note); /* the stream does not belong to a primary context */
     return false;
 }
 
-/* What the stream holds now is noted; waited for where that cannot be. */
+/* Records an event after the work queued in the stream; if that is not possible, waits for the work. */
 static void take_note(const struct st_cuda *cuda, struct note *note, struct CUctx_st *context,
                       struct CUstream_st *stream)
 {
@@ -140,7 +141,7 @@ static void take_note(const struct st_cuda *cuda, struct note *note, struct CUct
     st_cuda_leave(&inside);
 }
 
-/* The primary context of a device, where this process uses it at all: marking must not create one. */
+/* The primary context of a device, if this process uses it: marking must not create one. */
 static struct CUctx_st *active_context(const struct st_cuda *cuda, int ordinal, int *device)
 {
     struct CUctx_st *context = NULL;
@@ -161,7 +162,7 @@ static void pinned_mark(void **out, uintptr_t handle)
         return;
     *out = mark;
     mark->named.recorded = false;
-    /* The handles with a fixed meaning are the default streams, which follow below. */
+    /* The handles with a fixed meaning are the default streams, which are handled below. */
     if (handle > (uintptr_t)ST_CU_STREAM_PER_THREAD && !mark->cuda->StreamGetCtx(stream, &context))
         take_note(mark->cuda, &mark->named, context, stream);
     for (int k = 0; k < mark->device_count; k++) {

@@ -1,4 +1,4 @@
-/* resample.h - a tile's pixels out of a row's region: both passes of Pillow's resampling, or nearest
+/* resample.h - makes a tile's pixels from a row's region: both passes of Pillow's resampling, or nearest
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,13 +8,13 @@
 #include "gpu/arith.h"
 #include "gpu/batch.h"
 
-/* One side of a job, with its addresses. */
+/* One axis of a job, with addresses. */
 struct st_axis {
     const int32_t *first, *weight;
     int32_t taps; /* struct st_job_side's width */
 };
 
-/* A job as the loops want it. */
+/* A job, prepared for the loops. */
 struct st_region_in {
     const uint8_t *pixels;
     uint32_t stride;
@@ -43,7 +43,7 @@ ST_BOTH struct st_region_in st_region_of(const struct st_gpu_batch *batch, const
     return in;
 }
 
-/* Where output `o` begins in the input; for a side that stays, at itself. */
+/* The first input of output `o`; `o` itself if the axis is not resized. */
 ST_BOTH int32_t st_axis_first(const struct st_axis *axis, int32_t o)
 {
     return axis->taps ? (int32_t)st_load(axis->first + o) : o;
@@ -62,7 +62,7 @@ ST_BOTH uint32_t st_pixel(const struct st_region_in *in, int32_t x, int32_t y)
     return st_load_byte(at) | st_load_byte(at + 1) << 8 | st_load_byte(at + 2) << 16;
 }
 
-/* An output column: where its taps begin, and their weights. */
+/* An output column: its first input column and its weights. */
 struct st_column {
     int32_t first;
     const int32_t *weight;
@@ -76,11 +76,11 @@ ST_BOTH struct st_column st_column_of(const struct st_region_in *in, int32_t x)
     return column;
 }
 
-/* What a run of bytes looks like as aligned words: only words with a byte of it are fetched. */
+/* Reads a run of bytes as aligned words; only words that contain bytes of the run are fetched. */
 struct st_words {
     const uint8_t *next;
     int32_t left;         /* words still to be fetched */
-    uint32_t low, shift;  /* the last one fetched, and how far into it we are */
+    uint32_t low, shift;  /* the last word fetched, and the bit position in it */
 };
 
 ST_BOTH struct st_words st_words_at(const uint8_t *from, int32_t bytes)
@@ -104,7 +104,7 @@ ST_BOTH uint32_t st_words_take(struct st_words *words)
     return bytes;
 }
 
-/* Up to four taps of `channels` bytes each; both are constants. */
+/* Up to four taps of `channels` bytes each; `i` and `channels` are constants. */
 ST_BOTH void st_sums_taps(struct st_sums *sums, const uint32_t *part, int32_t i, uint32_t weight,
                           int32_t channels)
 {
@@ -116,14 +116,14 @@ ST_BOTH void st_sums_taps(struct st_sums *sums, const uint32_t *part, int32_t i,
     }
 }
 
-/* The weights of a column, one after the other: those kept close by lie ST_TILE apart. A constant says
- * which. */
+/* Weight `t` of a column: those in shared memory lie ST_TILE apart. `close`, a constant, says where they
+ * are. */
 ST_BOTH uint32_t st_weight(const void *weights, int32_t t, uint32_t close)
 {
     return close ? ((const uint32_t *)weights)[t * ST_TILE] : st_load((const int32_t *)weights + t);
 }
 
-/* An output column's pixel of the input row whose taps begin at `from`. `channels` and `close` are
+/* An output column's pixel for the input row whose taps start at `from`. `channels` and `close` are
  * constants. */
 ST_BOTH uint32_t st_across_taps(const uint8_t *from, const void *weights, int32_t taps, int32_t channels,
                                 uint32_t close)
@@ -162,7 +162,7 @@ ST_BOTH uint32_t st_across(const struct st_region_in *in, const struct st_column
                              : st_across_taps(from, column->weight, in->x.taps, 1, 0);
 }
 
-/* An output row's pixel of input column `x`. */
+/* An output row's pixel for input column `x`. */
 ST_BOTH uint32_t st_down(const struct st_region_in *in, int32_t x, int32_t y)
 {
     const int32_t first = st_axis_first(&in->y, y);
@@ -176,12 +176,12 @@ ST_BOTH uint32_t st_down(const struct st_region_in *in, int32_t x, int32_t y)
 
 /* ---- two passes -------------------------------------------------------------------------------- */
 
-/* Output rows of a tile that are done at once, and what the first pass makes for them. */
+/* Output rows of a tile that are processed at once, and what the first pass makes for them. */
 struct st_strip {
     int32_t y, rows;       /* of the output */
     int32_t first, extent; /* of the input: rows, or columns with the vertical pass first */
     uint32_t down_first;
-    uint32_t kept;         /* there are two passes, and there is room for what the first makes */
+    uint32_t kept;         /* there are two passes, and there is room for the first one's output */
 };
 
 ST_BOTH int32_t st_axis_extent(const struct st_axis *axis, int32_t from, int32_t count)
@@ -214,7 +214,7 @@ ST_BOTH struct st_strip st_strip_at(const struct st_spot *spot, const struct st_
     return strip;
 }
 
-/* The horizontal pass of one column, by weights kept close by; `channels` is a constant. */
+/* The horizontal pass of one column, with weights in shared memory; `channels` is a constant. */
 ST_BOTH void st_first_across(struct st_tile *tile, const struct st_region_in *in,
                              const struct st_strip *strip, int32_t first, int32_t lane, int32_t warp,
                              int32_t channels)
@@ -230,7 +230,7 @@ ST_BOTH void st_first_across(struct st_tile *tile, const struct st_region_in *in
     }
 }
 
-/* And by weights too many for that. */
+/* The same with too many weights for that. */
 ST_RARE void st_first_across_far(struct st_tile *tile, const struct st_region_in in,
                                  const struct st_strip strip, const struct st_column column,
                                  int32_t lane, int32_t warp)
@@ -250,8 +250,8 @@ ST_RARE void st_first_down(struct st_tile *tile, const struct st_region_in in,
             tile->mid[r * strip.extent + i] = st_down(&in, strip.first + i, strip.y + r);
 }
 
-/* The first pass of a strip that is kept: into tile->mid, [extent][ST_TILE], or [rows][extent] with the
- * vertical one first. */
+/* The first pass of a strip that is kept: into tile->mid, [extent][ST_TILE], or [rows][extent] if the
+ * vertical pass comes first. */
 ST_BOTH void st_first_pass(struct st_tile *tile, const struct st_spot *spot,
                            const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
 {
@@ -271,7 +271,7 @@ ST_BOTH void st_first_pass(struct st_tile *tile, const struct st_spot *spot,
         st_first_across(tile, in, strip, column.first, lane, warp, 1);
 }
 
-/* The second pass of a pixel, `row` rows into a strip that is kept. */
+/* The second pass for a pixel, `row` rows into a strip that is kept. */
 ST_BOTH uint32_t st_second_down(const struct st_tile *tile, const struct st_region_in *in,
                                 const struct st_strip *strip, int32_t lane, int32_t row)
 {
@@ -299,7 +299,7 @@ ST_RARE uint32_t st_second_across(const struct st_tile *tile, const struct st_co
     return st_sums_pixel(&sums);
 }
 
-/* Both passes for one pixel alone. */
+/* Both passes for a single pixel. */
 ST_BOTH uint32_t st_both_passes(const struct st_region_in *in, const struct st_column *column, int32_t y,
                                 uint32_t down_first)
 {
@@ -314,8 +314,8 @@ ST_BOTH uint32_t st_both_passes(const struct st_region_in *in, const struct st_c
     return st_sums_pixel(&sums);
 }
 
-/* One output pixel without anything kept: of one pass or none, of nearest, and of passes too long to
- * keep. */
+/* One output pixel without intermediate results: for one pass or none, for nearest, and for passes too
+ * long to keep. */
 ST_RARE uint32_t st_lone_pixel(const struct st_region_in in, const struct st_column column, int32_t y,
                                uint32_t down_first)
 {
@@ -327,7 +327,7 @@ ST_RARE uint32_t st_lone_pixel(const struct st_region_in in, const struct st_col
     return in.x.taps > 0 ? st_across(&in, &column, from) : st_pixel(&in, column.first, from);
 }
 
-/* Brings the horizontal weights of the tile's columns close by. */
+/* Loads the horizontal weights of the tile's columns into shared memory. */
 ST_BOTH void st_load_weights(struct st_tile *tile, const struct st_spot *spot,
                              const struct st_region_in *in, uint32_t thread)
 {

@@ -1,7 +1,7 @@
-/* slots.c - the two halves of a slot, and who may touch them when
+/* slots.c - the two halves of a slot, and when they may be accessed
  *
- * Host half: written by workers once `copied` has passed. Device half: written by the device's stream
- * once every reader's event has passed. The CPU waits for neither unless it is told to.
+ * The host half is written by workers after `copied`. The device half is written by the device's stream
+ * after the events of all readers. The CPU waits for neither unless told to.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 enum { READERS_AT_FIRST = 2 };
 
-/* The CPU sleeps while it waits for these two; it never waits for readers' events. */
+/* The CPU sleeps while waiting for these two events; it never waits for readers' events. */
 enum { SLEEPING_EVENT = ST_CU_EVENT_BLOCKING_SYNC | ST_CU_EVENT_DISABLE_TIMING };
 
 static bool make_reader_room(const struct st_cuda *cuda, struct st_device_slot *slot, uint32_t room)
@@ -28,7 +28,7 @@ static bool make_reader_room(const struct st_cuda *cuda, struct st_device_slot *
     return true;
 }
 
-/* Pinned, or ordinary pages: then the driver copies in steps, slower and with the CPU's help. */
+/* Pinned, or ordinary pages, which the driver copies in steps, more slowly and with the CPU's help. */
 static int make_host_half(struct st_gpu_device *device, struct st_device_slot *slot, bool may_pin,
                           struct stoker_error *err)
 {
@@ -39,7 +39,7 @@ static int make_host_half(struct st_gpu_device *device, struct st_device_slot *s
     if (!slot->host)
         return st_fail(
             err, STOKER_ENOMEM,
-            "out of memory: %.1f MiB of host memory were wanted for a batch; use smaller or fewer "
+            "out of memory: no host memory for a batch of %.1f MiB; use smaller or fewer "
             "batches",
             (double)bytes / (1 << 20));
     return STOKER_OK;
@@ -61,13 +61,13 @@ static int make_device_half(struct st_gpu_device *device, struct st_device_slot 
     if (!result)
         result = cuda->EventCreate(&slot->done, SLEEPING_EVENT);
     if (result)
-        return st_cuda_fail(cuda, device->base.ordinal, result, err, "making an event");
+        return st_cuda_fail(cuda, device->base.ordinal, result, err, "creating an event");
     if (!make_reader_room(cuda, slot, READERS_AT_FIRST))
-        return st_fail(err, STOKER_ENOMEM, "out of memory while a batch's slot was made");
+        return st_fail(err, STOKER_ENOMEM, "out of memory while allocating a batch's slot");
     return STOKER_OK;
 }
 
-/* Everything given back; the context is current, and the device is through with the slot. */
+/* Frees everything; the context is current, and the device no longer uses the slot. */
 static void unmake(struct st_gpu_device *device, struct st_device_slot *slot)
 {
     const struct st_cuda *cuda = device->cuda;
@@ -94,11 +94,11 @@ int st_gpu_slot_new(struct st_device *base, struct st_device_slot **out, void **
     struct st_cuda_inside inside;
     struct st_device_slot *slot = st_calloc(1, sizeof *slot);
     if (!slot)
-        return st_fail(err, STOKER_ENOMEM, "out of memory while a batch's slot was made");
+        return st_fail(err, STOKER_ENOMEM, "out of memory while allocating a batch's slot");
     const int result = st_cuda_enter(&inside, device->cuda, device->context);
     if (result) {
         free(slot);
-        return st_cuda_fail(device->cuda, base->ordinal, result, err, "making room for a batch");
+        return st_cuda_fail(device->cuda, base->ordinal, result, err, "allocating a batch");
     }
     int status = make_host_half(device, slot, *pinned, err);
     if (!status)
@@ -120,13 +120,13 @@ static void mark_readers(const struct st_cuda *cuda, struct st_device_slot *slot
     for (uint32_t k = slot->marked; k < end; k++) {
         const struct st_gpu_reader reader = slot->reader[k];
         bool recorded;
-        /* A stream of another context takes no event of ours: wait for it here.
-         * One that is captured since takes none either, and cannot be waited for; whoever captures must
-         * have waited for earlier work in it, as torch does. */
+        /* A stream of another context cannot record our event: wait for it here. Nor can a stream that
+         * has been captured since, and it cannot be waited for; whoever captures must have waited for
+         * earlier work in it, as torch does. */
         if (st_cuda_record(cuda, reader.event, reader.stream, &recorded) &&
             cuda->StreamSynchronize(reader.stream))
             cuda->CtxSynchronize();
-        if (recorded) { /* swapped to the front, so that the marked ones lie together */
+        if (recorded) { /* swapped to the front, to keep the marked ones together */
             slot->reader[k] = slot->reader[slot->marked];
             slot->reader[slot->marked++] = reader;
         }
@@ -154,8 +154,8 @@ void st_gpu_slot_free(struct st_device *base, struct st_device_slot *slot)
     if (!slot)
         return;
     const bool entered = !st_cuda_enter(&inside, cuda, device->context);
-    /* Readers still at work are waited for by the stream and the stream by us, asleep. Whatever fails
-     * here, fails because the context is lost, and with it all work that could touch the slot. */
+    /* The stream waits for active readers, and we wait for the stream, asleep. If anything fails here,
+     * the context is lost, and with it all work that could touch the slot. */
     if (entered && !st_gpu_slot_after_readers(device, slot) &&
         !cuda->EventRecord(slot->done, device->stream))
         cuda->EventSynchronize(slot->done);
@@ -175,7 +175,7 @@ bool st_gpu_slot_idle(struct st_device *base, struct st_device_slot *slot, bool 
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
     if (st_cuda_enter(&inside, device->cuda, device->context))
-        return true; /* the next submission finds the same and can say so */
+        return true; /* the next submission will fail as well, and can report it */
     const int result =
         wait ? device->cuda->EventSynchronize(slot->copied) : device->cuda->EventQuery(slot->copied);
     st_cuda_leave(&inside);
@@ -184,8 +184,8 @@ bool st_gpu_slot_idle(struct st_device *base, struct st_device_slot *slot, bool 
 
 static bool remember(const struct st_cuda *cuda, struct st_device_slot *slot, struct CUstream_st *stream)
 {
-    /* Each thread has a stream of this name, and who releases may be another. The legacy stream waits
-     * for all of them. */
+    /* Each thread has its own stream of this name, and another thread may release the batch. The legacy
+     * stream waits for all of them. */
     if (stream == ST_CU_STREAM_PER_THREAD)
         stream = ST_CU_STREAM_LEGACY;
     const uint32_t end = slot->marked + slot->joined;
@@ -199,14 +199,14 @@ static bool remember(const struct st_cuda *cuda, struct st_device_slot *slot, st
     return true;
 }
 
-/* What a captured stream is given runs later, as a graph; so it is enough, and all that can be done,
- * that the batch is there now. */
+/* Work in a captured stream runs later, as a graph; so it is enough, and all that is possible, that the
+ * batch is complete now. */
 static int come_after_batch(const struct st_cuda *cuda, struct st_device_slot *slot,
                             struct CUstream_st *stream)
 {
     bool capturing;
     if (cuda->EventQuery(slot->done) == ST_CU_SUCCESS)
-        return ST_CU_SUCCESS; /* the rule where batches are made ahead: nothing has to wait */
+        return ST_CU_SUCCESS; /* usual if batches are made ahead: nothing has to wait */
     const int result = st_cuda_capturing(cuda, stream, &capturing);
     if (result)
         return result;
@@ -221,10 +221,10 @@ int st_gpu_slot_join(struct st_device *base, struct st_device_slot *slot, uintpt
     struct st_cuda_inside inside;
     int result = st_cuda_enter(&inside, device->cuda, device->context);
     if (result)
-        return st_cuda_fail(device->cuda, base->ordinal, result, err, "handing out a batch");
+        return st_cuda_fail(device->cuda, base->ordinal, result, err, "delivering a batch");
     int status = STOKER_OK;
     if (!remember(device->cuda, slot, stream))
-        status = st_fail(err, STOKER_ENOMEM, "out of memory while one more stream joined a batch");
+        status = st_fail(err, STOKER_ENOMEM, "out of memory while another stream joined a batch");
     else if ((result = come_after_batch(device->cuda, slot, stream)))
         status = st_cuda_fail(device->cuda, base->ordinal, result, err,
                               "making the consumer's stream wait for the batch");
@@ -250,7 +250,7 @@ void st_gpu_slot_release(struct st_device *base, struct st_device_slot *slot)
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
     if (st_cuda_enter(&inside, device->cuda, device->context))
-        return; /* lost, as the next submission will say */
+        return; /* the context is lost, as the next submission will report */
     mark_readers(device->cuda, slot);
     st_cuda_leave(&inside);
 }

@@ -10,21 +10,21 @@
 #include "gpu/kernels.h"
 
 struct st_gpu_device {
-    struct st_device base; /* first, so that it leads back here */
+    struct st_device base; /* must be first, so that it can be cast back */
     const struct st_cuda *cuda;
     struct st_device_want want;
     int device;
-    struct CUctx_st *context; /* the primary one, shared with torch and everybody else */
+    struct CUctx_st *context; /* the primary context, shared with torch and others */
     struct CUstream_st *stream;
     uint64_t images_bytes;
-    uint64_t host_labels; /* where labels begin in a slot's host half */
+    uint64_t host_labels; /* offset of the labels in a slot's host half */
     /* raw rows only: */
     struct st_gpu_kernels *kernels;
-    uint64_t raw, scratch; /* one of each for all slots: the stream keeps batches apart */
-    pthread_mutex_t lock;  /* a batch's work goes into the stream in one piece */
+    uint64_t raw, scratch; /* one of each for all slots: the stream separates batches */
+    pthread_mutex_t lock;  /* keeps a batch's work together in the stream */
 };
 
-/* A stream that reads the batch, and the event at which it will have done so. */
+/* A stream that reads the batch, and the event that marks the end of its reads. */
 struct st_gpu_reader {
     struct CUstream_st *stream;
     struct CUevent_st *event;
@@ -33,10 +33,10 @@ struct st_gpu_reader {
 struct st_device_slot {
     void *host;
     bool pinned;
-    uint64_t images, labels; /* on the device; one piece of memory, which begins with the images */
+    uint64_t images, labels; /* on the device; one allocation, which starts with the images */
     struct CUevent_st *copied, *done;
-    /* Readers in order: `marked` ones have let go, and their events say when they are through; behind
-     * them `joined` ones still have the batch. Beyond both there are events for later. */
+    /* Readers in order: the `marked` ones have released the batch, and their events say when they are
+     * done; then the `joined` ones, which still have it. After both, there are spare events. */
     struct st_gpu_reader *reader;
     uint32_t marked, joined, reader_room;
 };
@@ -56,7 +56,7 @@ int st_gpu_slot_join(struct st_device *device, struct st_device_slot *slot, uint
 int st_gpu_slot_sync(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
 void st_gpu_slot_release(struct st_device *device, struct st_device_slot *slot);
 
-/* What comes into the device's stream next comes after all who read the slot's batch. The context is
+/* Orders later work in the device's stream after all readers of the slot's batch. The context is
  * current. Returns a CUresult. */
 int st_gpu_slot_after_readers(struct st_gpu_device *device, struct st_device_slot *slot);
 

@@ -1,4 +1,5 @@
-/* stage.h - from a tile's pixels to the output: deeds, blur, the final type and layout, erased boxes
+/* stage.h - from a tile's pixels to the output: pending ops, blur, the final type and layout, erased
+ * boxes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +23,7 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
     spot.x = at % batch->tiles_across * ST_TILE;
     spot.width = batch->width - spot.x < ST_TILE ? batch->width - spot.x : ST_TILE;
     spot.height = batch->height - spot.y < ST_TILE ? batch->height - spot.y : ST_TILE;
-    /* Images in scratch are as they will be. */
+    /* Images in scratch memory are already mirrored and flipped. */
     spot.mirror = batch->stage == 0 && spot.job->mirror;
     spot.flip = batch->stage == 0 && spot.job->flip;
     spot.out_x = spot.mirror ? batch->width - spot.x - spot.width : spot.x;
@@ -45,7 +46,7 @@ ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan
     plan->sum = 0;
     if (plan->idle)
         return;
-    plan->from = batch->stage ? from - 1 : 0; /* the deed that began the stage included */
+    plan->from = batch->stage ? from - 1 : 0; /* including the op that starts the stage */
     plan->to = from;
     while (plan->to < count && !st_deed_begins(deeds[plan->to].kind))
         plan->to++;
@@ -66,7 +67,7 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, co
         tile->lut[i] = st_load(batch->lut + i);
 }
 
-/* ---- the changes of one pixel ------------------------------------------------------------------ */
+/* ---- ops on one pixel -------------------------------------------------------------------------- */
 
 ST_BOTH uint32_t st_deed_done(const struct st_job_deed *deed, uint32_t px, float level, int32_t channels)
 {
@@ -76,7 +77,7 @@ ST_BOTH uint32_t st_deed_done(const struct st_job_deed *deed, uint32_t px, float
     case ST_DEED_SATURATION: return channels == 3 ? st_px_saturate(px, deed->factor) : px;
     case ST_DEED_HUE: return channels == 3 ? st_px_hue(px, deed->factor) : px;
     case ST_DEED_GREY: return channels == 3 ? st_px_grey(px) : px;
-    default: return px; /* blur: done when the pixel was made */
+    default: return px; /* blur: already done when the pixel was made */
     }
 }
 
@@ -86,14 +87,14 @@ ST_BOTH uint32_t *st_plane(const struct st_gpu_batch *batch, uint32_t row, uint3
                                (uint64_t)batch->height;
 }
 
-/* The deeds of all pixels of the tile, in place; before another stage they go on to the plane and the
- * sum. */
+/* Runs the ops on all pixels of the tile, in place; if another stage follows, stores them in the plane
+ * and adds to the sum. */
 ST_BOTH void st_deeds_tile(const struct st_gpu_batch *batch, struct st_tile *tile,
                            const struct st_spot *spot, uint32_t thread)
 {
     const int32_t x = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
     const struct st_job_deed *deeds = st_deeds_of(batch, spot->job);
-    const struct st_tile_plan *plan = &tile->plan; /* all but its sum stay as they are */
+    const struct st_tile_plan *plan = &tile->plan; /* constant, except for its sum */
     const uint32_t from = plan->from, to = plan->to, last = plan->last, summed = plan->summed;
     const float level = plan->level;
     uint32_t *plane = st_plane(batch, spot->row, batch->stage);
@@ -143,13 +144,13 @@ ST_BOTH struct st_blur st_blur_of(const struct st_gpu_batch *batch, const struct
     return blur;
 }
 
-/* Inside, or as far inside as it lies outside. */
+/* Reflects an index at the ends of [0, count). */
 ST_BOTH int32_t st_reflected(int32_t i, int32_t count)
 {
     return i < 0 ? -i : i >= count ? 2 * (count - 1) - i : i;
 }
 
-/* Additions in the order of op/: the middle, then outwards, both sides first added to each other. */
+/* Adds in the same order as op/: the centre, then outwards, after adding both sides to each other. */
 ST_BOTH struct st_rgb st_blur_down(const struct st_blur *blur, int32_t x, int32_t y)
 {
     const uint32_t *column = blur->plane + st_reflected(x, blur->width);
@@ -171,11 +172,11 @@ ST_BOTH struct st_rgb st_blur_down(const struct st_blur *blur, int32_t x, int32_
     return sum;
 }
 
-/* Rows of a tile that are blurred at once. Their columns and those to the sides, blurred downwards, are
+/* Rows of a tile that are blurred at once. Their columns and those to the sides, blurred vertically, are
  * kept: [rows][3][columns]. */
 struct st_blur_strip {
     int32_t y, rows, columns;
-    uint32_t kept; /* there is room for one row at least */
+    uint32_t kept; /* there is room for at least one row */
 };
 
 ST_BOTH struct st_blur_strip st_blur_strip_at(const struct st_spot *spot, const struct st_blur *blur,
@@ -208,7 +209,7 @@ ST_BOTH void st_blur_first(struct st_tile *tile, const struct st_spot *spot, con
         }
 }
 
-/* Blurred downwards, now sideways. */
+/* The horizontal blur of vertically blurred values. */
 ST_BOTH struct st_rgb st_rgb_times(struct st_rgb a, float weight)
 {
     const struct st_rgb product = {weight * a.r, weight * a.g, weight * a.b};
@@ -250,7 +251,7 @@ ST_BOTH uint32_t st_blur_kept(const struct st_tile *tile, const struct st_blur *
     return st_rgb_pixel(sum);
 }
 
-/* A pixel for which nothing is kept. */
+/* A pixel of a strip that is not kept. */
 ST_RARE uint32_t st_blur_lone(const struct st_blur blur, int32_t x, int32_t y)
 {
     struct st_rgb sum = st_rgb_times(st_blur_down(&blur, x, y), st_load_float(blur.across));
@@ -263,8 +264,7 @@ ST_RARE uint32_t st_blur_lone(const struct st_blur blur, int32_t x, int32_t y)
 
 /* ---- output ------------------------------------------------------------------------------------ */
 
-/* A stretch of the output that is contiguous in memory and in the tile: one row, of one channel or all.
- */
+/* A part of the output that is contiguous in memory and in the tile: one row, of one channel or all. */
 struct st_run {
     uint8_t *to;
     const uint32_t *pixels;
@@ -275,8 +275,8 @@ struct st_run {
 
 ST_BOTH uint32_t st_run_bits(const struct st_run *run, int32_t channel, int32_t i)
 {
-    /* Three channels take turns, or one is taken: value i is byte i % 3 of word i / 3, or byte `channel`
-     * of word i. */
+    /* With three interleaved channels, value i is byte i % 3 of word i / 3; with one, byte `channel` of
+     * word i. */
     const int32_t pixel = run->channels == 3 ? (int32_t)((uint32_t)i / 3) : i;
     const int32_t c = run->channels == 3 ? i - 3 * pixel : channel;
     return run->lut[c * 256 + ((const uint8_t *)run->pixels)[4 * pixel + c]];
@@ -292,7 +292,7 @@ ST_BOTH void st_put(uint8_t *to, uint32_t element, uint32_t bits)
         *to = (uint8_t)bits;
 }
 
-/* Words, one a lane, where the run lies on them; else values. `element` is a constant. */
+/* Writes words, one per lane, where the run is aligned to them; else values. `element` is a constant. */
 ST_BOTH void st_run_put(const struct st_run *run, int32_t channel, int32_t element, int32_t lane)
 {
     const int32_t each = 4 / element;
@@ -314,7 +314,7 @@ ST_BOTH void st_run_put(const struct st_run *run, int32_t channel, int32_t eleme
     }
 }
 
-/* Where a value of the batch lies. */
+/* The address of a value of the batch. */
 ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
                              int32_t x)
 {
@@ -360,7 +360,7 @@ ST_BOTH uint32_t st_erase_bits(const struct st_gpu_batch *batch, const struct st
     return st_load_byte(value);
 }
 
-/* Each thread has its own pixels, so that of boxes that overlap the last one wins. */
+/* Each thread has its own pixels, so that where boxes overlap, the last one wins. */
 ST_BOTH void st_erase_tile(const struct st_gpu_batch *batch, const struct st_spot *spot, uint32_t thread)
 {
     const int32_t x = spot->out_x + (int32_t)(thread % ST_GPU_WARP),

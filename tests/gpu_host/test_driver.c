@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 
     check(ask(fake, "fine"), "OK: ", "");
     check(ask(fake, "old"),
-          "EUNSUPPORTED: the NVIDIA driver is too old: it offers CUDA 11.8, and 12.0 is needed",
+          "EUNSUPPORTED: the NVIDIA driver is too old: it supports CUDA 11.8, but 12.0 is required",
           "update the driver");
     check(ask(fake, "none"), "EUNSUPPORTED: the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES=7)",
           "device=None");

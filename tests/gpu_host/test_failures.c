@@ -143,7 +143,7 @@ static void wrong_wishes(void)
     struct st_device *device;
     struct st_device_want want = finished_rows(3);
     ok(cuda->open(&device, &want, &err) == STOKER_EINVAL &&
-           strstr(err.message, "cuda:3: this machine has 2"),
+           strstr(err.message, "cuda:3: no such device; this machine has 2"),
        "%s", err.message);
     want = finished_rows(0);
     want.host_bytes = HOST_BYTES - 1;
