@@ -138,16 +138,16 @@ static int open_picture(struct st_work *work, const struct stoker_picture *pictu
 }
 
 static int make(const struct stoker_single *single, struct st_work *work, const struct stoker_picture *picture,
-                const struct st_chance *chance, struct stoker_tensor *out, struct stoker_error *err)
+                const struct st_rng_key *rng_key, struct stoker_tensor *out, struct stoker_error *err)
 {
     struct st_image image;
     struct st_erases erases;
     uint64_t bytes;
     int rc = open_picture(work, picture, &image, err);
     if (!rc)
-        rc = st_steps_run(&single->pipe->steps, chance, &image, err);
+        rc = st_steps_run(&single->pipe->steps, rng_key, &image, err);
     if (!rc)
-        rc = st_steps_erases(single->pipe, &single->finish, chance, &image, &erases, err);
+        rc = st_steps_erases(single->pipe, &single->finish, rng_key, &image, &erases, err);
     if (rc)
         return rc;
     void *memory = describe(&single->finish, &image, out, &bytes) ? st_alloc_aligned(bytes) : NULL;
@@ -166,7 +166,7 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
                       uint64_t sample, struct stoker_tensor *out, struct stoker_error *err)
 {
     struct stoker_picture picture = {0};
-    const struct st_chance chance = {seed, epoch, sample};
+    const struct st_rng_key rng_key = {seed, epoch, sample};
     if (!single || !given || !out)
         return st_fail(err, STOKER_EINVAL, "stoker_single_run: single, picture and out must not be NULL");
     *out = (struct stoker_tensor){0};
@@ -178,7 +178,7 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
     struct st_work *work = take_work(single);
     if (!work)
         return st_fail(err, STOKER_ENOMEM, "stoker_single_run: out of memory");
-    rc = make(single, work, &picture, &chance, out, err);
+    rc = make(single, work, &picture, &rng_key, out, err);
     give_work(single, work);
     return rc < 0 && picture.name ? st_fail_in(err, rc, picture.name) : rc;
 }

@@ -32,7 +32,7 @@ bool st_interrupted(void)
     return of_thread.came;
 }
 
-bool st_interrupt_came(void) { return of_thread.came; }
+bool st_was_interrupted(void) { return of_thread.came; }
 
 /* ---- waits -------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ void st_interrupt_set(st_interrupt_ask *ask, void *context);
 /* Calls the callback, which may take a while: hold no lock. Once the answer was true, it stays true. */
 bool st_interrupted(void);
 /* Whether the answer was true before; does not call the callback. */
-bool st_interrupt_came(void);
+bool st_was_interrupted(void);
 
 /* pthread_cond_wait; but if a callback is set, it is called 40 times a second, without the lock, and the
  * function returns each time. True: the wait should end. */

@@ -13,7 +13,7 @@
 
 enum {
     THREADS_MAX = 64,
-    STAND_BACK = 5, /* nice increment: about a third of the CPU share of a thread with nice 0 */
+    NICE_STEP = 5, /* nice increment: about a third of the CPU share of a thread with nice 0 */
 };
 
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name)
@@ -33,13 +33,13 @@ int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const
     return failed;
 }
 
-void st_thread_stand_back(void)
+void st_thread_lower_priority(void)
 {
     const id_t self = (id_t)gettid();
     errno = 0;
     const int now = getpriority(PRIO_PROCESS, self);
     if (errno == 0)
-        (void)setpriority(PRIO_PROCESS, self, now + STAND_BACK); /* best effort: it may be refused */
+        (void)setpriority(PRIO_PROCESS, self, now + NICE_STEP); /* best effort: it may be refused */
 }
 
 struct shared_work {

@@ -13,7 +13,7 @@
 int st_thread_start(pthread_t *out, void *(*body)(void *), void *argument, const char *name);
 
 /* Lowers the priority of the calling thread relative to the other threads of the process. */
-void st_thread_stand_back(void);
+void st_thread_lower_priority(void);
 
 /* Runs work(context) in up to `threads` threads, including the calling one, and returns when all are
  * done. */

@@ -2,9 +2,9 @@
  *
  * There are two kernels, with one block per tile of 32 x 32 output pixels of every row of the batch:
  *
- *   st_gpu_rows     resize, mirror, flip; then pending ops up to the first that needs all pixels
- *   st_gpu_deeds    from there to the next such op: contrast, which needs a mean, or blur, which needs
- *                   neighbours; launched as often as the row with the most such ops requires
+ *   st_gpu_rows       resize, mirror, flip; then pending ops up to the first that needs all pixels
+ *   st_gpu_pending    from there to the next such op: contrast, which needs a mean, or blur, which needs
+ *                     neighbours; launched as often as the row with the most such ops requires
  *
  * The block that runs a row's last op also finishes and erases, so that the output is written once; a
  * row without contrast and blur is done by the first kernel. In between, images are kept in scratch
@@ -38,10 +38,10 @@ struct st_gpu_batch {
     const uint8_t *raw;           /* jobs; their offsets count from here */
     uint8_t *images;
     uint32_t *planes;             /* [2][rows][height][width] */
-    uint64_t *sums;               /* [rows][ST_DEEDS_MAX]: of grey values, before the stage's contrast */
+    uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey values, before the stage's contrast */
     const uint32_t *lut;          /* [channels][256]: bits of the output */
     uint32_t rows;
-    uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_deeds */
+    uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_pending */
     int32_t width, height, channels;
     int32_t tiles_across, tiles;  /* per row of the batch */
     uint32_t element;             /* bytes per value */
@@ -49,9 +49,9 @@ struct st_gpu_batch {
 };
 
 /* Whether an op needs more of the image than the pixel itself, and so starts a stage. */
-ST_BOTH uint32_t st_deed_begins(uint32_t kind)
+ST_BOTH uint32_t st_pending_begins(uint32_t kind)
 {
-    return kind == ST_DEED_CONTRAST || kind == ST_DEED_BLUR;
+    return kind == ST_PENDING_CONTRAST || kind == ST_PENDING_BLUR;
 }
 
 /* The work of a block, determined by its first thread. */

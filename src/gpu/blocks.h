@@ -63,14 +63,14 @@ ST_BOTH void st_make_copies(const struct st_gpu_batch *batch, struct st_tile *ti
 ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot)
 {
     if (tile->plan.from < tile->plan.to || !tile->plan.last)
-        ST_PHASE(st_deeds_tile(batch, tile, spot, thread));
+        ST_PHASE(st_pending_tile(batch, tile, spot, thread));
     if (tile->plan.last) {
         ST_PHASE(st_finish_tile(batch, tile, spot, thread));
         if (spot->job->erase_count)
             ST_PHASE(st_erase_tile(batch, spot, thread));
     } else if (tile->plan.summed) {
         ST_PHASE(if (thread == 0) st_add_global(
-            batch->sums + spot->row * ST_DEEDS_MAX + batch->stage, tile->plan.sum));
+            batch->sums + spot->row * ST_PENDING_MAX + batch->stage, tile->plan.sum));
     }
 }
 
@@ -94,15 +94,15 @@ ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *til
     st_end(batch, tile, &spot);
 }
 
-ST_BOTH void st_deeds_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
+ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
 {
     const struct st_spot spot = st_spot_of(batch, block);
     ST_PHASE(st_begin(batch, tile, &spot, thread));
     if (tile->plan.idle)
         return;
-    const struct st_job_deed *deed = st_deeds_of(batch, spot.job) + tile->plan.from;
-    if (deed->kind == ST_DEED_BLUR) {
-        const struct st_blur blur = st_blur_of(batch, &spot, deed);
+    const struct st_job_pending *op = st_pending_of(batch, spot.job) + tile->plan.from;
+    if (op->kind == ST_PENDING_BLUR) {
+        const struct st_blur blur = st_blur_of(batch, &spot, op);
         ST_ROLLED
         for (int32_t y = spot.y; y < spot.y + spot.height;) {
             const struct st_blur_strip strip = st_blur_strip_at(&spot, &blur, y);

@@ -13,7 +13,7 @@ struct st_gpu_kernels {
     const struct st_cuda *cuda;
     int device;
     struct CUmod_st *module;
-    struct CUfunc_st *rows, *deeds;
+    struct CUfunc_st *rows, *pending;
     uint64_t lut;
     uint64_t plane_bytes;      /* for all rows */
     uint64_t scratch;
@@ -31,7 +31,7 @@ static int load(struct st_gpu_kernels *k, struct stoker_error *err)
     }
     result = k->cuda->ModuleGetFunction(&k->rows, k->module, "st_gpu_rows");
     if (!result)
-        result = k->cuda->ModuleGetFunction(&k->deeds, k->module, "st_gpu_deeds");
+        result = k->cuda->ModuleGetFunction(&k->pending, k->module, "st_gpu_pending");
     return result ? st_cuda_fail(k->cuda, k->device, result, err, what) : STOKER_OK;
 }
 
@@ -66,7 +66,7 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
     const bool fits = st_mul((uint64_t)want->width * (uint64_t)want->height, want->rows, &pixels) &&
                       st_mul(pixels, sizeof(uint32_t), &k->plane_bytes) &&
                       k->plane_bytes < UINT64_MAX / 4 &&
-                      st_mul(want->rows, sizeof(uint64_t) * ST_DEEDS_MAX, &sums) &&
+                      st_mul(want->rows, sizeof(uint64_t) * ST_PENDING_MAX, &sums) &&
                       st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
     if (!fits || (want->channels != 1 && want->channels != 3))
         return st_fail(err, STOKER_EINVAL, "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
@@ -118,11 +118,11 @@ static uint32_t stages_after(const struct st_gpu_launch *launch)
     const struct st_job *jobs = (const struct st_job *)(const void *)launch->host;
     uint32_t most = 0;
     for (uint32_t row = 0; row < launch->count; row++) {
-        const struct st_job_deed *deeds =
-            (const struct st_job_deed *)(const void *)(launch->host + jobs[row].deeds);
+        const struct st_job_pending *pending =
+            (const struct st_job_pending *)(const void *)(launch->host + jobs[row].pending);
         uint32_t stages = 0;
-        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].deed_count; i++)
-            stages += st_deed_begins(deeds[i].kind);
+        for (uint32_t i = 0; jobs[row].from != ST_JOB_BLANK && i < jobs[row].pending_count; i++)
+            stages += st_pending_begins(pending[i].kind);
         most = stages > most ? stages : most;
     }
     return most;
@@ -137,18 +137,18 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
     const uint32_t stages = stages_after(launch);
     const uint64_t sums = launch->scratch + st_align(2 * k->plane_bytes, 8);
     int result = ST_CU_SUCCESS;
-    if (stages > ST_DEEDS_MAX || (stages && !k->scratch))
+    if (stages > ST_PENDING_MAX || (stages && !k->scratch))
         return st_fail(err, STOKER_EINVAL, "a row has more pending ops than its loader announced");
     batch.raw = (const uint8_t *)(uintptr_t)launch->raw;
     batch.images = (uint8_t *)(uintptr_t)launch->images;
     batch.planes = (uint32_t *)(uintptr_t)launch->scratch;
     batch.sums = (uint64_t *)(uintptr_t)sums;
     if (stages)
-        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_DEEDS_MAX * sizeof(uint64_t),
+        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_PENDING_MAX * sizeof(uint64_t),
                                         launch->stream);
     for (uint32_t stage = 0; !result && stage <= stages; stage++) {
         batch.stage = stage;
-        result = k->cuda->LaunchKernel(stage ? k->deeds : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
+        result = k->cuda->LaunchKernel(stage ? k->pending : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
                                        launch->stream, arguments, NULL);
     }
     return result ? st_cuda_fail(k->cuda, k->device, result, err, "launching the kernels") : STOKER_OK;

@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
 }
 
 extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
-    st_gpu_deeds(const struct st_gpu_batch batch)
+    st_gpu_pending(const struct st_gpu_batch batch)
 {
     __shared__ struct st_tile tile;
-    st_deeds_block(&batch, &tile, blockIdx.x);
+    st_pending_block(&batch, &tile, blockIdx.x);
 }

@@ -8,9 +8,9 @@
 
 #include "gpu/resample.h"
 
-ST_BOTH const struct st_job_deed *st_deeds_of(const struct st_gpu_batch *batch, const struct st_job *job)
+ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *batch, const struct st_job *job)
 {
-    return (const struct st_job_deed *)(const void *)(batch->raw + job->deeds);
+    return (const struct st_job_pending *)(const void *)(batch->raw + job->pending);
 }
 
 ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t block)
@@ -36,11 +36,11 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
 ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan,
                      const struct st_spot *spot)
 {
-    const struct st_job_deed *deeds = st_deeds_of(batch, spot->job);
-    const uint32_t count = spot->job->from == ST_JOB_BLANK ? 0 : spot->job->deed_count;
+    const struct st_job_pending *pending = st_pending_of(batch, spot->job);
+    const uint32_t count = spot->job->from == ST_JOB_BLANK ? 0 : spot->job->pending_count;
     uint32_t stage = 0, from = 0;
     while (stage < batch->stage && from < count)
-        if (st_deed_begins(deeds[from++].kind))
+        if (st_pending_begins(pending[from++].kind))
             stage++;
     plan->idle = stage < batch->stage;
     plan->sum = 0;
@@ -48,12 +48,12 @@ ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan
         return;
     plan->from = batch->stage ? from - 1 : 0; /* including the op that starts the stage */
     plan->to = from;
-    while (plan->to < count && !st_deed_begins(deeds[plan->to].kind))
+    while (plan->to < count && !st_pending_begins(pending[plan->to].kind))
         plan->to++;
     plan->last = plan->to == count;
-    plan->summed = !plan->last && deeds[plan->to].kind == ST_DEED_CONTRAST;
-    if (batch->stage && deeds[plan->from].kind == ST_DEED_CONTRAST)
-        plan->level = st_mean_level(batch->sums[spot->row * ST_DEEDS_MAX + batch->stage - 1],
+    plan->summed = !plan->last && pending[plan->to].kind == ST_PENDING_CONTRAST;
+    if (batch->stage && pending[plan->from].kind == ST_PENDING_CONTRAST)
+        plan->level = st_mean_level(batch->sums[spot->row * ST_PENDING_MAX + batch->stage - 1],
                                     batch->width, batch->height);
 }
 
@@ -69,14 +69,14 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, co
 
 /* ---- ops on one pixel -------------------------------------------------------------------------- */
 
-ST_BOTH uint32_t st_deed_done(const struct st_job_deed *deed, uint32_t px, float level, int32_t channels)
+ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, float level, int32_t channels)
 {
-    switch (deed->kind) {
-    case ST_DEED_BRIGHTNESS: return st_px_blend(px, 0, deed->factor);
-    case ST_DEED_CONTRAST: return st_px_blend(px, level, deed->factor);
-    case ST_DEED_SATURATION: return channels == 3 ? st_px_saturate(px, deed->factor) : px;
-    case ST_DEED_HUE: return channels == 3 ? st_px_hue(px, deed->factor) : px;
-    case ST_DEED_GREY: return channels == 3 ? st_px_grey(px) : px;
+    switch (op->kind) {
+    case ST_PENDING_BRIGHTNESS: return st_px_blend(px, 0, op->factor);
+    case ST_PENDING_CONTRAST: return st_px_blend(px, level, op->factor);
+    case ST_PENDING_SATURATION: return channels == 3 ? st_px_saturate(px, op->factor) : px;
+    case ST_PENDING_HUE: return channels == 3 ? st_px_hue(px, op->factor) : px;
+    case ST_PENDING_GREY: return channels == 3 ? st_px_grey(px) : px;
     default: return px; /* blur: already done when the pixel was made */
     }
 }
@@ -89,11 +89,11 @@ ST_BOTH uint32_t *st_plane(const struct st_gpu_batch *batch, uint32_t row, uint3
 
 /* Runs the ops on all pixels of the tile, in place; if another stage follows, stores them in the plane
  * and adds to the sum. */
-ST_BOTH void st_deeds_tile(const struct st_gpu_batch *batch, struct st_tile *tile,
+ST_BOTH void st_pending_tile(const struct st_gpu_batch *batch, struct st_tile *tile,
                            const struct st_spot *spot, uint32_t thread)
 {
     const int32_t x = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
-    const struct st_job_deed *deeds = st_deeds_of(batch, spot->job);
+    const struct st_job_pending *pending = st_pending_of(batch, spot->job);
     const struct st_tile_plan *plan = &tile->plan; /* constant, except for its sum */
     const uint32_t from = plan->from, to = plan->to, last = plan->last, summed = plan->summed;
     const float level = plan->level;
@@ -106,7 +106,7 @@ ST_BOTH void st_deeds_tile(const struct st_gpu_batch *batch, struct st_tile *til
         uint32_t px = tile->out[y * ST_TILE + x];
         ST_ROLLED
         for (uint32_t i = from; i < to; i++)
-            px = st_deed_done(&deeds[i], px, level, batch->channels);
+            px = st_pending_done(&pending[i], px, level, batch->channels);
         if (last) {
             tile->out[y * ST_TILE + x] = px;
             continue;
@@ -131,13 +131,13 @@ struct st_rgb {
 };
 
 ST_BOTH struct st_blur st_blur_of(const struct st_gpu_batch *batch, const struct st_spot *spot,
-                                  const struct st_job_deed *deed)
+                                  const struct st_job_pending *op)
 {
     struct st_blur blur;
     blur.plane = st_plane(batch, spot->row, batch->stage - 1);
-    blur.across = (const float *)(const void *)(batch->raw + deed->weights);
-    blur.half_across = deed->across / 2;
-    blur.half_down = deed->down / 2;
+    blur.across = (const float *)(const void *)(batch->raw + op->weights);
+    blur.half_across = op->across / 2;
+    blur.half_down = op->down / 2;
     blur.down = blur.across + blur.half_across + 1;
     blur.width = batch->width;
     blur.height = batch->height;

@@ -179,7 +179,7 @@ static uint64_t decode_bytes(const struct st_image *image, const struct st_regio
     const double pixels = 3.0 * region->width * region->height;
     const double made = 3.0 * st_image_width(image) * st_image_height(image);
     const double bytes = (double)image->header.scratch + pixels * (st_turn_needed(image->turn) ? 2 : 1) +
-                         made * ((image->resized ? 2 : 0) + (image->deed_count ? 1 : 0));
+                         made * ((image->resized ? 2 : 0) + (image->pending_count ? 1 : 0));
     return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
 }
 
@@ -291,14 +291,14 @@ static int make(struct st_image *image, struct stoker_error *err)
 {
     struct st_work *work = image->work;
     int rc = settle_size(image, err);
-    if (rc < 0 || !image->deed_count)
+    if (rc < 0 || !image->pending_count)
         return rc;
     if (!image->owned)
         rc = copy_turned(image, (struct st_turn){0}, err);
-    if (rc >= 0 && st_deeds_run(image->deed, image->deed_count, st_colour_rows_of(work), &work->arena,
+    if (rc >= 0 && st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work), &work->arena,
                                 &image->pixels) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
-    image->deed_count = 0;
+    image->pending_count = 0;
     return rc;
 }
 
@@ -326,16 +326,16 @@ void st_image_set(struct st_image *image, struct st_view pixels, bool any_side)
     image->owned = true;
     image->encoded = image->resized = false;
     image->crop = whole(pixels.width, pixels.height);
-    image->deed_count = 0;
+    image->pending_count = 0;
     if (!any_side)
         image->mirror = image->flip = false;
 }
 
-int st_image_do(struct st_image *image, struct st_deed deed, struct stoker_error *err)
+int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err)
 {
-    const int rc = image->deed_count == ST_DEEDS_MAX ? make(image, err) : STOKER_OK;
+    const int rc = image->pending_count == ST_PENDING_MAX ? make(image, err) : STOKER_OK;
     if (rc >= 0)
-        image->deed[image->deed_count++] = deed;
+        image->pending[image->pending_count++] = op;
     return rc;
 }
 
@@ -347,7 +347,7 @@ int st_image_crop(struct st_image *image, struct st_region region, struct stoker
         return st_fail(err, STOKER_EINVAL,
                        "a crop of %u x %u at %u, %u does not lie inside the %u x %u image", region.width,
                        region.height, region.x, region.y, now->width, now->height);
-    if (image->deed_count && (region.width < now->width || region.height < now->height)) {
+    if (image->pending_count && (region.width < now->width || region.height < now->height)) {
         const int rc = make(image, err);
         if (rc < 0)
             return rc;
@@ -393,7 +393,7 @@ int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum 
     if (width == st_image_width(image) && height == st_image_height(image))
         return STOKER_OK;
     int rc = STOKER_OK;
-    if (image->resized || image->deed_count)
+    if (image->resized || image->pending_count)
         rc = make(image, err);
     if (rc >= 0 && (image->mirror || image->flip))
         rc = settle_turn(image, err);
@@ -441,7 +441,7 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
         return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
                        st_image_channels(image), finish->channels);
     struct st_view pixels;
-    int rc = image->deed_count ? make(image, err) : STOKER_OK;
+    int rc = image->pending_count ? make(image, err) : STOKER_OK;
     if (rc < 0)
         return rc;
     if (!image->resized) {

@@ -14,7 +14,7 @@
 
 #include "codec/codec.h"
 #include "op/colour.h"
-#include "op/deed.h"
+#include "op/pending.h"
 #include "op/resize.h"
 #include "op/turn.h"
 
@@ -59,8 +59,8 @@ struct st_image {
     struct st_region crop; /* of the image after its turn */
     bool resized;
     struct st_resize resize; /* of `crop`; its window is the visible part of the result */
-    struct st_deed deed[ST_DEEDS_MAX];
-    uint32_t deed_count;
+    struct st_pending pending[ST_PENDING_MAX];
+    uint32_t pending_count;
     bool mirror, flip;
 };
 
@@ -82,7 +82,7 @@ int st_image_crop(struct st_image *image, struct st_region region, struct stoker
 int st_image_resize(struct st_image *image, int32_t width, int32_t height, enum st_filter filter,
                     struct stoker_error *err);
 /* Pending ops see the whole image: a crop or resize that follows runs them first. */
-int st_image_do(struct st_image *image, struct st_deed deed, struct stoker_error *err);
+int st_image_do(struct st_image *image, struct st_pending op, struct stoker_error *err);
 void st_image_mirror(struct st_image *image);
 void st_image_flip(struct st_image *image);
 /* Makes the pixels. With `writable` they may be modified in place. With `any_side` (for ops that treat

@@ -71,7 +71,7 @@ struct st_op {
                  struct st_erase *out, struct stoker_error *err);
     /* The maximum size of its values in bytes. */
     uint64_t (*erase_most)(const void *self, const struct st_erase_into *into);
-    bool deeds; /* may record pending ops */
+    bool pending; /* may record pending ops */
     bool holds; /* random_apply: contains other ops, which the pipeline runs */
     /* holds: whether the inner ops run for this sample */
     bool (*chosen)(const void *self, struct st_rng *rng);

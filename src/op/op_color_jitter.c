@@ -5,8 +5,8 @@
 #include "op/op.h"
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };
-static const enum st_deed_kind deed_of[CHANGES] = {ST_DEED_BRIGHTNESS, ST_DEED_CONTRAST,
-                                                   ST_DEED_SATURATION, ST_DEED_HUE};
+static const enum st_pending_kind pending_of[CHANGES] = {ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST,
+                                                         ST_PENDING_SATURATION, ST_PENDING_HUE};
 
 struct color_jitter {
     struct st_list range[CHANGES];
@@ -74,7 +74,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     for (int i = 0; rc >= 0 && i < CHANGES; i++)
         if (j->active[order[i]])
             rc = st_image_do(
-                image, (struct st_deed){.kind = deed_of[order[i]], .factor = factor[order[i]]}, err);
+                image, (struct st_pending){.kind = pending_of[order[i]], .factor = factor[order[i]]}, err);
     return rc;
 }
 
@@ -85,5 +85,5 @@ const struct st_op st_op_color_jitter = {
     .params = params,
     .plan = plan,
     .run = run,
-    .deeds = true,
+    .pending = true,
 };

@@ -47,16 +47,16 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
 {
     const struct gaussian_blur *b = self;
     const int32_t width = st_image_width(image), height = st_image_height(image);
-    const struct st_deed deed = {.kind = ST_DEED_BLUR,
-                                 .across = b->across,
-                                 .down = b->down,
-                                 .sigma = st_rng_range(rng, b->sigma.value[0], b->sigma.value[1])};
+    const struct st_pending op = {.kind = ST_PENDING_BLUR,
+                                  .across = b->across,
+                                  .down = b->down,
+                                  .sigma = st_rng_range(rng, b->sigma.value[0], b->sigma.value[1])};
     if (b->across / 2 >= width || b->down / 2 >= height)
         return st_fail(err, STOKER_EINVAL,
                        "gaussian_blur: a kernel of %d x %d is too large for an image of "
                        "%d x %d",
                        b->across, b->down, width, height);
-    return st_image_do(image, deed, err);
+    return st_image_do(image, op, err);
 }
 
 const struct st_op st_op_gaussian_blur = {
@@ -66,5 +66,5 @@ const struct st_op st_op_gaussian_blur = {
     .params = params,
     .plan = plan,
     .run = run,
-    .deeds = true,
+    .pending = true,
 };

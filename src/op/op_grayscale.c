@@ -34,7 +34,7 @@ static int make_grey(struct st_image *image, int32_t channels, struct stoker_err
 {
     struct st_view pixels, out;
     if (st_image_channels(image) == channels)
-        return channels == 3 ? st_image_do(image, (struct st_deed){.kind = ST_DEED_GREY}, err)
+        return channels == 3 ? st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err)
                              : STOKER_OK;
     const int rc = st_image_pixels(image, false, true, &pixels, err);
     if (rc < 0)
@@ -91,7 +91,7 @@ const struct st_op st_op_grayscale = {
     .params = always_params,
     .plan = plan_always,
     .run = run_always,
-    .deeds = true,
+    .pending = true,
 };
 
 const struct st_op st_op_random_grayscale = {
@@ -101,5 +101,5 @@ const struct st_op st_op_random_grayscale = {
     .params = random_params,
     .plan = plan_random,
     .run = run_random,
-    .deeds = true,
+    .pending = true,
 };

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/audio.h"
+#include "pipe/steps.h"
 
 #include <string.h>
 
@@ -67,22 +68,18 @@ int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error 
 
 /* ---- one sound ----------------------------------------------------------------------------------- */
 
-struct run {
-    uint64_t seed, epoch, key;
-};
-
-static int run_steps(const struct st_steps *steps, const struct run *run, struct st_audio *audio,
+static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_audio *audio,
                      struct stoker_error *err)
 {
     int rc = 0;
     for (uint32_t k = 0; !rc && k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
         struct st_rng rng;
-        st_rng_init(&rng, run->seed, run->epoch, run->key, step->number);
+        st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key, step->number);
         if (!step->op->holds)
             rc = step->op->run_audio(step->self, &rng, audio, err);
         else if (step->op->chosen(step->self, &rng))
-            rc = run_steps(&step->inner, run, audio, err);
+            rc = run_steps(&step->inner, rng_key, audio, err);
     }
     return rc;
 }
@@ -104,7 +101,7 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
                   uint32_t row, struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    const struct run run = {slot->seeds[row], loader->epoch.number, key};
+    const struct st_rng_key rng_key = {slot->seeds[row], loader->epoch.number, key};
     const struct st_audio_shape *plan = &loader->pipe->sound;
     struct st_audio audio;
     worker->sound.arena = &worker->work.arena;
@@ -115,7 +112,7 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
         rc = st_gate_decode(worker, slot, row,
                             st_scratch_for(3 * sizeof(float), audio.channels, audio.frames), err);
     if (!rc)
-        rc = run_steps(&loader->pipe->steps, &run, &audio, err);
+        rc = run_steps(&loader->pipe->steps, &rng_key, &audio, err);
     if (!rc)
         rc = st_audio_load(&audio, err);
     st_audio_close(&audio);

@@ -25,7 +25,7 @@ void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct sto
 int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err)
 {
     pthread_mutex_lock(&loader->lock);
-    const bool stops = !loader->epoch.running || st_interrupt_came();
+    const bool stops = !loader->epoch.running || st_was_interrupted();
     pthread_mutex_unlock(&loader->lock);
     return err->code = stops ? STOKER_ECANCELED : STOKER_EIO;
 }
@@ -117,7 +117,7 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
     pthread_mutex_unlock(&loader->lock);
 }
 
-static void write_down(struct stoker_loader *loader, const struct st_failure *failure)
+static void add_to_ledger(struct stoker_loader *loader, const struct st_failure *failure)
 {
     const uint64_t number = loader->count.bad++;
     loader->count.epoch_bad++;
@@ -144,7 +144,7 @@ int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct st
 {
     const struct st_failure *fatal = NULL, *last = NULL;
     for (const struct st_failure *f = slot->failures; f; f = f->next) {
-        write_down(loader, f);
+        add_to_ledger(loader, f);
         fatal = fatal ? fatal : f->fatal ? f : NULL;
         last = f;
     }

@@ -25,7 +25,7 @@
 #define ST_PIPE_DEVICE_H
 
 #include "base/mem.h"
-#include "op/deed.h"
+#include "op/pending.h"
 #include "op/finish.h"
 
 /* The taps of one axis in the heap, as in struct st_taps: int32_t first[count], then int32_t
@@ -53,13 +53,13 @@ struct st_job {
     uint32_t vertical_first;  /* order of the passes, if there are two */
     struct st_job_side x, y;
     uint32_t mirror, flip;    /* after the resize; the taps are not mirrored */
-    uint64_t deeds;           /* struct st_job_deed [deed_count] */
+    uint64_t pending;         /* struct st_job_pending [pending_count] */
     uint64_t erases;          /* struct st_job_erase [erase_count] */
-    uint32_t deed_count, erase_count;
+    uint32_t pending_count, erase_count;
 };
 
-struct st_job_deed {
-    uint32_t kind;           /* enum st_deed_kind */
+struct st_job_pending {
+    uint32_t kind;           /* enum st_pending_kind */
     float factor;            /* hue: the shift, 0 to 255 */
     uint64_t weights;        /* blur: float across[across / 2 + 1], then down[...]: half kernels, centre
                                 first */

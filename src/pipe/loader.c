@@ -188,7 +188,7 @@ static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct s
             return all_lent_error(loader, err);
         if ((rc = wait_ready(loader, loader->opt.timeout_ms ? &until : NULL, err)))
             return rc;
-        if (st_interrupt_came()) /* even if the batch is ready: the caller will not take it */
+        if (st_was_interrupted()) /* even if the batch is ready: the caller will not take it */
             return st_fail(err, STOKER_ECANCELED,
                            "interrupted: the epoch stops, and a state saved now resumes at this batch");
     }
@@ -247,7 +247,7 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     pthread_cond_signal(&loader->work);
     if (depth)
         st_reader_limit(loader->reader, depth);
-    if (rc == STOKER_ECANCELED && st_interrupt_came())
+    if (rc == STOKER_ECANCELED && st_was_interrupted())
         st_loader_stop(loader); /* a sample was abandoned halfway */
     return rc;
 }

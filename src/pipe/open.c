@@ -48,7 +48,7 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
     struct stoker_loader *loader = slot->loader;
     if (loader->owner != getpid())
         return; /* a forked child: the memory belongs to the parent, and the lock may be held there */
-    st_slot_let_go(slot, stream);
+    st_slot_release(slot, stream);
     if (atomic_load(&slot->memory.bytes) - st_slot_bytes(&slot->shape) > loader->opt.max_memory / 8)
         st_slot_shrink(slot);
     pthread_mutex_lock(&loader->lock);

@@ -31,10 +31,10 @@ static uint64_t erased_values(const struct st_steps *steps, const struct st_eras
     return bytes;
 }
 
-static bool has_deeds(const struct st_steps *steps)
+static bool has_pending(const struct st_steps *steps)
 {
     for (uint32_t k = 0; k < steps->count; k++)
-        if (steps->step[k].op->deeds || has_deeds(&steps->step[k].inner))
+        if (steps->step[k].op->pending || has_pending(&steps->step[k].inner))
             return true;
     return false;
 }
@@ -88,7 +88,7 @@ static int open_device(struct stoker_loader *loader, const struct st_devices *de
                                         .channels = shape->channels,
                                         .finish = &loader->finish,
                                         .raw = shape->raw,
-                                        .plain = !has_deeds(&loader->pipe->steps),
+                                        .plain = !has_pending(&loader->pipe->steps),
                                         .host_bytes = st_slot_host_bytes(shape)};
     const int rc = devices->kind->open(&loader->device, &want, err);
     shape->device = rc ? NULL : loader->device;

@@ -30,7 +30,7 @@ static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
     const uint64_t until = st_now_ns() + ms * MS_NS;
     while (!atomic_load(&loader->stopping) && !st_interrupted() && st_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * (long)MS_NS}, NULL);
-    return !atomic_load(&loader->stopping) && !st_interrupt_came();
+    return !atomic_load(&loader->stopping) && !st_was_interrupted();
 }
 
 static int stopped(struct stoker_error *err)

@@ -52,10 +52,10 @@ static int finish(struct st_worker *worker, struct st_image *image, struct st_er
 }
 
 /* Makes the image's random draws and checks the resulting size against the plan. */
-static int run_to_size(const struct stoker_loader *loader, const struct st_chance *chance,
+static int run_to_size(const struct stoker_loader *loader, const struct st_rng_key *rng_key,
                        struct st_image *image, struct stoker_error *err)
 {
-    const int rc = st_steps_run(&loader->pipe->steps, chance, image, err);
+    const int rc = st_steps_run(&loader->pipe->steps, rng_key, image, err);
     if (rc)
         return rc;
     const int32_t width = st_image_width(image), height = st_image_height(image);
@@ -103,7 +103,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
 }
 
 static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
-                const struct st_chance *chance, struct st_slot *slot, uint32_t row,
+                const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
                 struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
@@ -117,13 +117,13 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
     if (loader->pipe->sounds) {
         if (!loader->columns.fields)
             slot->labels[row] = st_dataset_label(loader->data, sample);
-        return st_audio_make(worker, piece.bytes, chance->key, slot, row, err);
+        return st_audio_make(worker, piece.bytes, rng_key->key, slot, row, err);
     }
     rc = open_image(worker, &piece, &image, err);
     if (!rc)
-        rc = run_to_size(loader, chance, &image, err);
+        rc = run_to_size(loader, rng_key, &image, err);
     if (!rc)
-        rc = st_steps_erases(loader->pipe, &loader->finish, chance, &image, &erases, err);
+        rc = st_steps_erases(loader->pipe, &loader->finish, rng_key, &image, &erases, err);
     if (rc)
         return rc;
     if (!loader->columns.fields)
@@ -132,10 +132,10 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
                            : finish(worker, &image, erases, slot, row, err);
 }
 
-static struct st_chance chance_of(const struct stoker_loader *loader, const struct st_slot *slot,
+static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,
                                uint32_t row, uint64_t key)
 {
-    return (struct st_chance){slot->seeds[row], loader->epoch.number, key};
+    return (struct st_rng_key){slot->seeds[row], loader->epoch.number, key};
 }
 
 /* A sample of this row is about to be made. What the row takes is part of what the worker promises for it. */
@@ -178,11 +178,11 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
 int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,
                   uint32_t row, struct st_image *image, struct stoker_error *err)
 {
-    const struct st_chance chance = chance_of(worker->loader, slot, row, slot->samples[row]);
+    const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
     int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
     if (!rc)
-        rc = run_to_size(worker->loader, &chance, image, err);
+        rc = run_to_size(worker->loader, &rng_key, image, err);
     st_gate_leave(worker);
     return rc;
 }
@@ -190,12 +190,12 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
                     struct st_slot *slot, uint32_t row, const struct st_engine_image *decoded)
 {
-    const struct st_chance chance = chance_of(worker->loader, slot, row, key);
+    const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, key);
     struct st_erases erases;
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
         slot->labels[row] = st_dataset_label(worker->loader->data, key);
-    slot->made[row] = !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &chance, image, &erases, NULL) &&
+    slot->made[row] = !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &rng_key, image, &erases, NULL) &&
                       st_stage_decoded(slot, row, image, erases, decoded);
     return slot->made[row];
 }
@@ -203,11 +203,11 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err)
 {
-    const struct st_chance chance = chance_of(worker->loader, slot, row, key);
+    const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, key);
     const uint64_t began = st_now_ns();
 
     begin(worker, slot, row);
-    int rc = make(worker, bytes, sample, &chance, slot, row, err);
+    int rc = make(worker, bytes, sample, &rng_key, slot, row, err);
     rc = rc ? st_gate_refused(worker, rc, err) : st_gate_batch(worker, slot, err);
     st_arena_reset(&worker->work.arena);
     slot->made[row] = !rc;

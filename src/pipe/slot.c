@@ -172,7 +172,7 @@ void st_slot_wait(struct st_slot *slot)
     slot->marked = false;
 }
 
-void st_slot_let_go(struct st_slot *slot, const uintptr_t *stream)
+void st_slot_release(struct st_slot *slot, const uintptr_t *stream)
 {
     struct st_device *device = slot->shape.device;
     if (device) {

@@ -106,7 +106,7 @@ void st_slot_shrink(struct st_slot *slot);
 /* Waits until nobody reads the slot's memory. */
 void st_slot_wait(struct st_slot *slot);
 /* The consumer releases the slot; if `stream` is not NULL, after the work now queued in that stream. */
-void st_slot_let_go(struct st_slot *slot, const uintptr_t *stream);
+void st_slot_release(struct st_slot *slot, const uintptr_t *stream);
 
 /* Where the sample of this row is written; false when out of memory. */
 bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t height,

@@ -27,9 +27,9 @@ struct parts {
     bool nearest, vertical_first;
     struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
     uint64_t x_at, y_at;
-    const struct st_deed *deed;
-    uint32_t deed_count;
-    uint64_t deeds_at, weights_at;
+    const struct st_pending *pending;
+    uint32_t pending_count;
+    uint64_t pending_at, weights_at;
     struct st_erases erases;
     uint64_t erases_at, values_at;
     uint64_t bytes;
@@ -50,9 +50,9 @@ static uint64_t side_bytes(const struct st_taps *taps, bool nearest)
     return taps->width ? (uint64_t)taps->count * each * sizeof(int32_t) : 0;
 }
 
-static uint64_t weights_bytes(const struct st_deed *deed)
+static uint64_t weights_bytes(const struct st_pending *op)
 {
-    return deed->kind == ST_DEED_BLUR ? (uint64_t)(deed->across / 2 + deed->down / 2 + 2) * sizeof(float)
+    return op->kind == ST_PENDING_BLUR ? (uint64_t)(op->across / 2 + op->down / 2 + 2) * sizeof(float)
                                       : 0;
 }
 
@@ -64,9 +64,9 @@ static void measure(struct parts *p)
         p->stride = (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
     p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
     p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
-    for (uint32_t k = 0; k < p->deed_count; k++)
-        weights += weights_bytes(&p->deed[k]);
-    p->deeds_at = add_part(&p->bytes, p->deed_count * sizeof(struct st_job_deed));
+    for (uint32_t k = 0; k < p->pending_count; k++)
+        weights += weights_bytes(&p->pending[k]);
+    p->pending_at = add_part(&p->bytes, p->pending_count * sizeof(struct st_job_pending));
     p->weights_at = add_part(&p->bytes, weights);
     for (uint32_t k = 0; k < p->erases.count; k++)
         values += p->erases.list[k].bytes;
@@ -81,7 +81,7 @@ bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64
     const uint64_t stride = st_align((uint64_t)shape->width * (uint64_t)shape->channels, 4);
     if (!st_mul(stride, (uint64_t)shape->height, &pixels) || pixels > UINT32_MAX || values > UINT32_MAX)
         return false;
-    add_part(&bytes, ST_DEEDS_MAX * sizeof(struct st_job_deed));
+    add_part(&bytes, ST_PENDING_MAX * sizeof(struct st_job_pending));
     add_part(&bytes, WEIGHTS_ROOM);
     add_part(&bytes, erases * sizeof(struct st_job_erase));
     add_part(&bytes, values);
@@ -120,24 +120,24 @@ static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
     return (struct st_job_side){.at = base + at, .width = nearest ? -1 : taps->width};
 }
 
-static void put_deeds(uint8_t *piece, uint64_t base, const struct parts *p)
+static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)
 {
-    struct st_job_deed *to = (struct st_job_deed *)(void *)(piece + p->deeds_at);
+    struct st_job_pending *to = (struct st_job_pending *)(void *)(piece + p->pending_at);
     uint64_t at = p->weights_at;
-    for (uint32_t k = 0; k < p->deed_count; k++) {
-        const struct st_deed *deed = &p->deed[k];
-        to[k] = (struct st_job_deed){.kind = deed->kind, .factor = deed->factor};
-        if (deed->kind == ST_DEED_HUE)
-            to[k].factor = st_hue_shift(deed->factor);
-        if (deed->kind != ST_DEED_BLUR)
+    for (uint32_t k = 0; k < p->pending_count; k++) {
+        const struct st_pending *op = &p->pending[k];
+        to[k] = (struct st_job_pending){.kind = op->kind, .factor = op->factor};
+        if (op->kind == ST_PENDING_HUE)
+            to[k].factor = st_hue_shift(op->factor);
+        if (op->kind != ST_PENDING_BLUR)
             continue;
         float *weight = (float *)(void *)(piece + at);
-        st_blur_weights(deed->across, deed->sigma, weight);
-        st_blur_weights(deed->down, deed->sigma, weight + deed->across / 2 + 1);
+        st_blur_weights(op->across, op->sigma, weight);
+        st_blur_weights(op->down, op->sigma, weight + op->across / 2 + 1);
         to[k].weights = base + at;
-        to[k].across = deed->across;
-        to[k].down = deed->down;
-        at += weights_bytes(deed);
+        to[k].across = op->across;
+        to[k].down = op->down;
+        at += weights_bytes(op);
     }
 }
 
@@ -174,7 +174,7 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
     uint8_t *piece = slot->host + base;
     if (!p->decoded)
         put_pixels(piece + p->pixels_at, p);
-    put_deeds(piece, base, p);
+    put_pending(piece, base, p);
     put_erases(piece, base, p);
     *st_slot_job(slot, row) = (struct st_job){
         .pixels = p->decoded ? p->decoded : base + p->pixels_at,
@@ -190,9 +190,9 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .y = put_side(piece, base, p->y_at, &p->y, p->nearest),
         .mirror = image->mirror,
         .flip = image->flip,
-        .deeds = base + p->deeds_at,
+        .pending = base + p->pending_at,
         .erases = base + p->erases_at,
-        .deed_count = p->deed_count,
+        .pending_count = p->pending_count,
         .erase_count = p->erases.count,
     };
     return true;
@@ -248,7 +248,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     struct st_work *work = image->work;
     struct st_resize resize;
     bool resizes;
-    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     *resized = false;
     if (st_image_channels(image) != slot->shape.channels)
         return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
@@ -267,7 +267,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     *resized = true;
     if (!resizes)
         return put_made(slot, row, image, erases, err);
-    struct parts small = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts small = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0)
         return no_memory(slot, err);
     return put(slot, row, image, &small) ? 0 : put_made(slot, row, image, erases, err);
@@ -276,7 +276,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
                       struct st_erases erases, const struct st_engine_image *decoded)
 {
-    struct parts p = {.deed = image->deed, .deed_count = image->deed_count, .erases = erases};
+    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     struct st_resize resize;
     struct st_region window;
     bool resizes;

@@ -4,30 +4,30 @@
  */
 #include "pipe/steps.h"
 
-static struct st_rng rng_for(const struct st_chance *chance, const struct st_step *step)
+static struct st_rng rng_for(const struct st_rng_key *rng_key, const struct st_step *step)
 {
     struct st_rng rng;
-    st_rng_init(&rng, chance->seed, chance->epoch, chance->key, step->number);
+    st_rng_init(&rng, rng_key->seed, rng_key->epoch, rng_key->key, step->number);
     return rng;
 }
 
-static bool inner_chosen(const struct st_chance *chance, const struct st_step *step)
+static bool inner_chosen(const struct st_rng_key *rng_key, const struct st_step *step)
 {
-    struct st_rng rng = rng_for(chance, step);
+    struct st_rng rng = rng_for(rng_key, step);
     return step->op->chosen(step->self, &rng);
 }
 
-int st_steps_run(const struct st_steps *steps, const struct st_chance *chance, struct st_image *image,
+int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,
                  struct stoker_error *err)
 {
     for (uint32_t k = 0; k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
         int rc = 0;
         if (step->op->holds) {
-            if (inner_chosen(chance, step))
-                rc = st_steps_run(&step->inner, chance, image, err);
+            if (inner_chosen(rng_key, step))
+                rc = st_steps_run(&step->inner, rng_key, image, err);
         } else if (step->op->run) {
-            struct st_rng rng = rng_for(chance, step);
+            struct st_rng rng = rng_for(rng_key, step);
             rc = step->op->run(step->self, &rng, image, err);
         }
         if (rc)
@@ -37,7 +37,7 @@ int st_steps_run(const struct st_steps *steps, const struct st_chance *chance, s
 }
 
 /* Appends the boxes of the finished image to be erased to `list`, in order. */
-static int draw_erases(const struct st_steps *steps, const struct st_chance *chance,
+static int draw_erases(const struct st_steps *steps, const struct st_rng_key *rng_key,
                        const struct st_erase_into *into, struct st_erase *list, uint32_t *count,
                        struct stoker_error *err)
 {
@@ -45,10 +45,10 @@ static int draw_erases(const struct st_steps *steps, const struct st_chance *cha
     for (uint32_t k = 0; !rc && k < steps->count; k++) {
         const struct st_step *step = &steps->step[k];
         if (step->op->holds) {
-            if (inner_chosen(chance, step))
-                rc = draw_erases(&step->inner, chance, into, list, count, err);
+            if (inner_chosen(rng_key, step))
+                rc = draw_erases(&step->inner, rng_key, into, list, count, err);
         } else if (step->op->erase) {
-            struct st_rng rng = rng_for(chance, step);
+            struct st_rng rng = rng_for(rng_key, step);
             rc = step->op->erase(step->self, &rng, into, &list[*count], err);
             *count += !rc && list[*count].box.width > 0;
         }
@@ -56,7 +56,7 @@ static int draw_erases(const struct st_steps *steps, const struct st_chance *cha
     return rc;
 }
 
-int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish, const struct st_chance *chance,
+int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish, const struct st_rng_key *rng_key,
                     const struct st_image *image, struct st_erases *out, struct stoker_error *err)
 {
     struct st_arena *arena = &image->work->arena;
@@ -68,7 +68,7 @@ int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *
     if (!list)
         return st_fail(err, STOKER_ENOMEM, "no memory for %u boxes", pipe->erases);
     out->list = list;
-    return draw_erases(&pipe->steps, chance, &into, list, &out->count, err);
+    return draw_erases(&pipe->steps, rng_key, &into, list, &out->count, err);
 }
 
 int st_steps_finish(struct st_image *image, const struct st_finish *finish, struct st_erases erases,

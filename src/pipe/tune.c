@@ -285,7 +285,7 @@ static bool release(struct st_tune *tune)
 
 /* A change of the consumer's speed invalidates what was learned: levers that did not help may help now.
  * How often this can happen is limited, too. */
-static bool woke_up(struct st_tune *tune, const struct st_tune_seen *seen)
+static bool consumer_changed(struct st_tune *tune, const struct st_tune_seen *seen)
 {
     const double own = (seen->seconds - seen->late) / seen->samples, all = seen->seconds / seen->samples;
     if (tune->consumer.usual == 0)
@@ -344,7 +344,7 @@ bool st_tune_window(struct st_tune *tune, const struct st_tune_seen *seen)
         tune->skip--;
         return false;
     }
-    if (woke_up(tune, seen)) {
+    if (consumer_changed(tune, seen)) {
         const bool was = tune->trial.on;
         if (was) { /* the trial would compare two different consumers: cancel it */
             tune->trial.on = false;

@@ -172,7 +172,7 @@ void st_tickets_share(struct stoker_loader *loader, bool more)
 
 void st_tickets_done(struct stoker_loader *loader, const struct st_tickets *tickets)
 {
-    const bool made = loader->epoch.running && !st_interrupt_came(); /* otherwise rows may be unmade */
+    const bool made = loader->epoch.running && !st_was_interrupted(); /* otherwise rows may be unmade */
     if ((tickets->slot->todo -= tickets->count) == 0 && made)
         batch_done(loader, tickets->slot);
     st_worker_rests(loader);
@@ -236,7 +236,7 @@ void *st_worker_main(void *argument)
 
     /* Workers use every available CPU. The training thread, and the threads that keep a device's engines
      * busy, need one rarely but immediately. */
-    st_thread_stand_back();
+    st_thread_lower_priority();
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
         if (st_tuning_rests(worker)) {

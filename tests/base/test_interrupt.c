@@ -51,21 +51,21 @@ int main(void)
     struct asked asked = {.ends_at = 3};
     atomic_uint ended = 0;
     asking = pthread_self();
-    ok(!st_interrupted() && !st_interrupt_came(), "nobody asks, and nothing comes");
+    ok(!st_interrupted() && !st_was_interrupted(), "nobody asks, and nothing comes");
     st_interrupt_set(answer, &asked);
     const uint64_t began = st_now_ns();
     wait_for_ever(&ended);
     ok(st_now_ns() - began >= 50 * MS_NS && atomic_load(&asked.times) == 3 && !asked.locked,
        "a wait asks again and again, without its lock, and ends");
-    ok(st_interrupted() && st_interrupt_came() && atomic_load(&asked.times) == 3,
+    ok(st_interrupted() && st_was_interrupted() && atomic_load(&asked.times) == 3,
        "which is not asked again");
 
     asked = (struct asked){.ends_at = 3};
     atomic_store(&ended, 0);
     st_interrupt_set(answer, &asked);
-    ok(!st_interrupt_came(), "it is forgotten when it is set anew");
+    ok(!st_was_interrupted(), "it is forgotten when it is set anew");
     st_threads_run(4, wait_for_ever, &ended);
-    ok(atomic_load(&ended) == 4 && st_interrupt_came(),
+    ok(atomic_load(&ended) == 4 && st_was_interrupted(),
        "threads that work for one that asks end with it");
     asked = (struct asked){.ends_at = 3};
     atomic_store(&ended, 0);

@@ -146,27 +146,27 @@ static void all_colours(uint8_t *pixels)
             *pixels++ = (uint8_t)(colour >> (8 * c));
 }
 
-/* Arithmetic with floats, for every colour there is: one deed at a time, on an image that holds them
+/* Arithmetic with floats, for every colour there is: one pending op at a time, on an image that holds them
  * all. */
 static void test_colours(const struct gpu *gpu)
 {
-    static const struct st_deed deeds[] = {
-        {.kind = ST_DEED_HUE, .factor = 0.31f},        {.kind = ST_DEED_SATURATION, .factor = 1.37f},
-        {.kind = ST_DEED_BRIGHTNESS, .factor = 0.83f}, {.kind = ST_DEED_CONTRAST, .factor = 1.61f},
-        {.kind = ST_DEED_GREY},
+    static const struct st_pending pending[] = {
+        {.kind = ST_PENDING_HUE, .factor = 0.31f},        {.kind = ST_PENDING_SATURATION, .factor = 1.37f},
+        {.kind = ST_PENDING_BRIGHTNESS, .factor = 0.83f}, {.kind = ST_PENDING_CONTRAST, .factor = 1.61f},
+        {.kind = ST_PENDING_GREY},
     };
     const struct st_device_want want = {.rows = 1, .width = 4096, .height = 4096, .channels = 3};
     const struct st_finish_spec spec = {.dtype = STOKER_U8};
     int failed = 0;
-    for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) {
+    for (size_t i = 0; i < sizeof pending / sizeof *pending; i++) {
         struct random_batch b = {.fill = all_colours};
         const struct row_wish wish = {
-            .resize = {4096, 4096, 4096, 4096, {0, 0, 4096, 4096}}, .deeds = &deeds[i], .deed_count = 1};
+            .resize = {4096, 4096, 4096, 4096, {0, 0, 4096, 4096}}, .pending = &pending[i], .pending_count = 1};
         batch_begin(&b, &want, &spec, STOKER_U8, STOKER_NHWC);
         batch_row(&b, 0, &wish);
         const char *why = wrong(gpu, &b);
         if (why && ++failed)
-            note("deed %d: %s", (int)deeds[i].kind, why);
+            note("pending op %d: %s", (int)pending[i].kind, why);
         random_batch_free(&b);
     }
     ok(!failed, "every colour, turned, saturated, brightened, with contrast and grey");
@@ -175,22 +175,22 @@ static void test_colours(const struct gpu *gpu)
 /* ---- speed ------------------------------------------------------------------------------------- */
 
 /* Jitter in any order, grey, blur and an erased box, as often as SimCLR has them. */
-static uint32_t usual_deeds(struct random_batch *b, struct st_deed *deeds)
+static uint32_t usual_pending(struct random_batch *b, struct st_pending *pending)
 {
-    static const enum st_deed_kind jitter[] = {ST_DEED_BRIGHTNESS, ST_DEED_CONTRAST, ST_DEED_SATURATION,
-                                               ST_DEED_HUE};
+    static const enum st_pending_kind jitter[] = {ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST, ST_PENDING_SATURATION,
+                                               ST_PENDING_HUE};
     const uint32_t first = chance(&b->seed) % 4;
     uint32_t count = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        const enum st_deed_kind kind = jitter[(first + i) % 4];
+        const enum st_pending_kind kind = jitter[(first + i) % 4];
         const double s = share(&b->seed);
-        deeds[count++] =
-            (struct st_deed){kind, (float)(kind == ST_DEED_HUE ? 0.2 * s - 0.1 : 0.6 + 0.8 * s)};
+        pending[count++] =
+            (struct st_pending){kind, (float)(kind == ST_PENDING_HUE ? 0.2 * s - 0.1 : 0.6 + 0.8 * s)};
     }
     if (share(&b->seed) < 0.2)
-        deeds[count++] = (struct st_deed){.kind = ST_DEED_GREY};
+        pending[count++] = (struct st_pending){.kind = ST_PENDING_GREY};
     if (share(&b->seed) < 0.5)
-        deeds[count++] = (struct st_deed){ST_DEED_BLUR, 0, 23, 23, 0.1 + 1.9 * share(&b->seed)};
+        pending[count++] = (struct st_pending){ST_PENDING_BLUR, 0, 23, 23, 0.1 + 1.9 * share(&b->seed)};
     return count;
 }
 
@@ -205,7 +205,7 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
     *b = (struct random_batch){.seed = 2026};
     batch_begin(b, &want, &spec, STOKER_BF16, STOKER_NHWC);
     for (uint32_t row = 0; row < rows; row++) {
-        struct st_deed deeds[ST_DEEDS_MAX];
+        struct st_pending pending[ST_PENDING_MAX];
         struct row_wish wish = {.resize = {between(&b->seed, 250, 550),
                                            between(&b->seed, 180, 420),
                                            SIDE,
@@ -214,9 +214,9 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
                                            ST_FILTER_BILINEAR,
                                            13},
                                 .mirror = chance(&b->seed) & 1,
-                                .deeds = deeds};
+                                .pending = pending};
         if (full) {
-            wish.deed_count = usual_deeds(b, deeds);
+            wish.pending_count = usual_pending(b, pending);
             wish.erase_count = share(&b->seed) < 0.25;
         }
         batch_row(b, row, &wish);
@@ -256,12 +256,12 @@ int main(int argc, char **argv)
         return done_testing();
     }
     many(&gpu, "of small images", count, &(struct batch_limits){.rows = 3, .out_most = 70});
-    many(&gpu, "of small images with deeds", count,
-         &(struct batch_limits){.rows = 3, .out_most = 70, .deeds = true});
-    many(&gpu, "of 224 x 224 with deeds", count / 20 + 1,
-         &(struct batch_limits){.rows = 8, .width = 224, .height = 224, .channels = 3, .deeds = true});
+    many(&gpu, "of small images with pending ops", count,
+         &(struct batch_limits){.rows = 3, .out_most = 70, .pending = true});
+    many(&gpu, "of 224 x 224 with pending ops", count / 20 + 1,
+         &(struct batch_limits){.rows = 8, .width = 224, .height = 224, .channels = 3, .pending = true});
     many(&gpu, "of larger images", count / 100 + 1,
-         &(struct batch_limits){.rows = 2, .out_most = 1500, .deeds = true});
+         &(struct batch_limits){.rows = 2, .out_most = 1500, .pending = true});
     if (few)
         skip("every colour", "fewer batches were asked for");
     else

@@ -29,7 +29,7 @@ static void all_blocks(block_body *body, const void *batch, unsigned blocks)
 }
 
 void st_gpu_host_rows(const void *batch, unsigned blocks) { all_blocks(st_rows_block, batch, blocks); }
-void st_gpu_host_deeds(const void *batch, unsigned blocks) { all_blocks(st_deeds_block, batch, blocks); }
+void st_gpu_host_pending(const void *batch, unsigned blocks) { all_blocks(st_pending_block, batch, blocks); }
 
 /* ---- the driver -------------------------------------------------------------------------------- */
 
@@ -39,7 +39,7 @@ struct CUfunc_st {
 };
 
 static struct CUfunc_st functions[] = {{"st_gpu_rows", st_gpu_host_rows},
-                                       {"st_gpu_deeds", st_gpu_host_deeds}};
+                                       {"st_gpu_pending", st_gpu_host_pending}};
 
 static int error_name(int result, const char **name)
 {

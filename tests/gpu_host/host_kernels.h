@@ -7,10 +7,10 @@
 
 #include "gpu/kernels.h"
 
-/* One launch of "st_gpu_rows" or "st_gpu_deeds"; `batch` is its argument, a struct st_gpu_batch (of
+/* One launch of "st_gpu_rows" or "st_gpu_pending"; `batch` is its argument, a struct st_gpu_batch (of
  * st_gpu_host_argument bytes) whose addresses are the host's. */
 void st_gpu_host_rows(const void *batch, unsigned blocks);
-void st_gpu_host_deeds(const void *batch, unsigned blocks);
+void st_gpu_host_pending(const void *batch, unsigned blocks);
 extern const size_t st_gpu_host_argument;
 
 /* A driver of which only what kernels.c asks for is there. Device memory is host memory, streams are

@@ -81,28 +81,28 @@ static struct st_job_side put_side(struct random_batch *b, const struct st_side 
     return out;
 }
 
-static uint64_t put_blur(struct random_batch *b, const struct st_deed *deed)
+static uint64_t put_blur(struct random_batch *b, const struct st_pending *op)
 {
-    const int32_t across = deed->across / 2 + 1, down = deed->down / 2 + 1;
+    const int32_t across = op->across / 2 + 1, down = op->down / 2 + 1;
     const uint64_t at = take(b, (uint64_t)(across + down) * sizeof(float));
     float *weights = (float *)(void *)(b->host + at);
-    st_blur_weights(deed->across, deed->sigma, weights);
-    st_blur_weights(deed->down, deed->sigma, weights + across);
+    st_blur_weights(op->across, op->sigma, weights);
+    st_blur_weights(op->down, op->sigma, weights + across);
     return at;
 }
 
-static uint64_t put_deeds(struct random_batch *b, const struct row_wish *wish)
+static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
 {
-    const uint64_t at = take(b, wish->deed_count * sizeof(struct st_job_deed));
-    for (uint32_t i = 0; i < wish->deed_count; i++) {
-        const struct st_deed *deed = &wish->deeds[i];
-        struct st_job_deed job = {.kind = deed->kind, .factor = deed->factor};
-        if (deed->kind == ST_DEED_HUE)
-            job.factor = st_hue_shift(deed->factor);
-        if (deed->kind == ST_DEED_BLUR) {
-            job.weights = put_blur(b, deed);
-            job.across = deed->across;
-            job.down = deed->down;
+    const uint64_t at = take(b, wish->pending_count * sizeof(struct st_job_pending));
+    for (uint32_t i = 0; i < wish->pending_count; i++) {
+        const struct st_pending *op = &wish->pending[i];
+        struct st_job_pending job = {.kind = op->kind, .factor = op->factor};
+        if (op->kind == ST_PENDING_HUE)
+            job.factor = st_hue_shift(op->factor);
+        if (op->kind == ST_PENDING_BLUR) {
+            job.weights = put_blur(b, op);
+            job.across = op->across;
+            job.down = op->down;
         }
         memcpy(b->host + at + i * sizeof job, &job, sizeof job);
     }
@@ -170,7 +170,7 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
     const struct st_kernels *kernels = st_kernels_for(st_cpu_level());
     const struct st_side x = st_resize_side_x(&wish->resize), y = st_resize_side_y(&wish->resize);
     struct st_job job = {.width = b->want.width, .height = b->want.height, .mirror = wish->mirror,
-                         .flip = wish->flip, .deed_count = wish->deed_count,
+                         .flip = wish->flip, .pending_count = wish->pending_count,
                          .erase_count = wish->erase_count};
     struct st_view out;
     const struct st_view in = put_pixels(b, wish, &job);
@@ -179,9 +179,9 @@ void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish
     job.x = put_side(b, &x);
     job.y = put_side(b, &y);
     job.vertical_first = st_resize_vertical_first(&wish->resize);
-    job.deeds = put_deeds(b, wish);
+    job.pending = put_pending(b, wish);
     if (st_resize_view(&wish->resize, kernels, &b->arena, &in, &out) ||
-        st_deeds_run(wish->deeds, wish->deed_count, st_colour_rows_for(st_cpu_level()), &b->arena, &out))
+        st_pending_run(wish->pending, wish->pending_count, st_colour_rows_for(st_cpu_level()), &b->arena, &out))
         abort();
     st_finish_view(&b->finish, kernels, &out, wish->mirror, wish->flip, &place);
     job.erases = erase_both(b, wish, &place);
@@ -229,26 +229,26 @@ static struct st_resize any_resize(struct random_batch *b)
     return r;
 }
 
-static struct st_deed any_deed(struct random_batch *b)
+static struct st_pending any_op(struct random_batch *b)
 {
-    struct st_deed deed = {.kind = (enum st_deed_kind)between(&b->seed, 0, ST_DEEDS - 1)};
-    deed.factor =
-        deed.kind == ST_DEED_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
-    if (deed.kind == ST_DEED_BLUR) {
+    struct st_pending op = {.kind = (enum st_pending_kind)between(&b->seed, 0, ST_PENDING_KINDS - 1)};
+    op.factor =
+        op.kind == ST_PENDING_HUE ? (float)(share(&b->seed) - 0.5) : (float)(2.2 * share(&b->seed));
+    if (op.kind == ST_PENDING_BLUR) {
         const int32_t most = 12;
         const int32_t across = b->want.width < most ? b->want.width : most;
         const int32_t down = b->want.height < most ? b->want.height : most;
-        deed.across = 2 * between(&b->seed, 0, across - 1) + 1;
-        deed.down = 2 * between(&b->seed, 0, down - 1) + 1;
-        deed.sigma = 0.1 + 4 * share(&b->seed);
+        op.across = 2 * between(&b->seed, 0, across - 1) + 1;
+        op.down = 2 * between(&b->seed, 0, down - 1) + 1;
+        op.sigma = 0.1 + 4 * share(&b->seed);
     }
-    return deed;
+    return op;
 }
 
-static void any_row(struct random_batch *b, uint32_t row, bool with_deeds)
+static void any_row(struct random_batch *b, uint32_t row, bool with_pending)
 {
-    struct st_deed deeds[ST_DEEDS_MAX];
-    struct row_wish wish = {.resize = any_resize(b), .deeds = deeds};
+    struct st_pending pending[ST_PENDING_MAX];
+    struct row_wish wish = {.resize = any_resize(b), .pending = pending};
     const uint32_t bits = chance(&b->seed);
     if (bits % 16 == 0)
         return; /* blank */
@@ -257,10 +257,10 @@ static void any_row(struct random_batch *b, uint32_t row, bool with_deeds)
     wish.device = bits & 128;
     wish.random_values = bits & 256;
     wish.erase_count = bits & 512 ? 0 : bits >> 10 & 3;
-    if (with_deeds && bits & 4096)
-        wish.deed_count = bits & 0xe000 ? bits >> 16 & 7 : ST_DEEDS_MAX;
-    for (uint32_t i = 0; i < wish.deed_count; i++)
-        deeds[i] = any_deed(b);
+    if (with_pending && bits & 4096)
+        wish.pending_count = bits & 0xe000 ? bits >> 16 & 7 : ST_PENDING_MAX;
+    for (uint32_t i = 0; i < wish.pending_count; i++)
+        pending[i] = any_op(b);
     batch_row(b, row, &wish);
 }
 
@@ -283,7 +283,7 @@ void random_batch_make(struct random_batch *b, uint64_t seed, const struct batch
     want.channels = limits->channels ? limits->channels : chance(&b->seed) % 4 ? 3 : 1;
     batch_begin(b, &want, &spec, dtype, chance(&b->seed) & 1 ? STOKER_NHWC : STOKER_NCHW);
     for (uint32_t row = 0; row < want.rows; row++)
-        any_row(b, row, limits->deeds);
+        any_row(b, row, limits->pending);
 }
 
 const char *random_batch_differs(const struct random_batch *b, const uint8_t *images)
@@ -297,11 +297,11 @@ const char *random_batch_differs(const struct random_batch *b, const uint8_t *im
         snprintf(text, sizeof text,
                  "row %u, byte %llu is %u, not %u: from %u, %d x %d to %d x %d x %d, taps %d %d, "
                  "vertical first "
-                 "%u, mirror %u, flip %u, %u deeds, %u erased, type %d, layout %d",
+                 "%u, mirror %u, flip %u, %u pending ops, %u erased, type %d, layout %d",
                  (unsigned)(i / row_bytes), (unsigned long long)(i % row_bytes), images[i],
                  b->expected[i], job->from, job->in_width, job->in_height, b->want.width, b->want.height,
                  b->want.channels, job->x.width, job->y.width, job->vertical_first, job->mirror,
-                 job->flip, job->deed_count, job->erase_count, (int)b->finish.dtype,
+                 job->flip, job->pending_count, job->erase_count, (int)b->finish.dtype,
                  (int)b->finish.layout);
         return text;
     }

@@ -13,7 +13,7 @@ struct batch_limits {
     uint32_t rows;
     int32_t out_most;  /* of the output's sides; the input's are of the same order, and of others */
     int32_t width, height, channels; /* 0: by chance */
-    bool deeds;
+    bool pending;
 };
 
 struct random_batch {
@@ -43,8 +43,8 @@ void batch_begin(struct random_batch *b, const struct st_device_want *want,
 struct row_wish {
     struct st_resize resize; /* its window is as large as the output */
     bool mirror, flip, device;
-    const struct st_deed *deeds;
-    uint32_t deed_count, erase_count;
+    const struct st_pending *pending;
+    uint32_t pending_count, erase_count;
     bool random_values; /* in erased boxes */
 };
 void batch_row(struct random_batch *b, uint32_t row, const struct row_wish *wish);

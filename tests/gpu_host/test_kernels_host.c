@@ -105,33 +105,33 @@ static struct st_resize resize_to(int32_t in_width, int32_t in_height, int32_t w
 /* What does not fit into shared memory. */
 static void test_extremes(void)
 {
-    const struct st_deed blur = {ST_DEED_BLUR, 0, 2 * 870 + 1, 3, 300.0};
+    const struct st_pending blur = {ST_PENDING_BLUR, 0, 2 * 870 + 1, 3, 300.0};
     one("a column of 9000 pixels to 3", 3,
         &(struct row_wish){.resize = resize_to(3, 9000, 2, 3)});
     one("a row of 9000 pixels to 3", 3, &(struct row_wish){.resize = resize_to(9000, 3, 3, 2)});
     one("vertical first, with more columns than are kept", 1,
         &(struct row_wish){.resize = resize_to(5200, 10500, 1, 1)});
     one("a blur wider than what is kept", 3,
-        &(struct row_wish){.resize = resize_to(900, 3, 900, 3), .deeds = &blur, .deed_count = 1});
+        &(struct row_wish){.resize = resize_to(900, 3, 900, 3), .pending = &blur, .pending_count = 1});
 }
 
-/* Deeds for which no room was asked are refused, not carried out in memory that is not there. */
+/* Pending ops without scratch memory are refused instead of being run in memory that does not exist. */
 static void test_refused(void)
 {
     struct random_batch b = {.seed = 5};
     struct stoker_error err = {0};
-    const struct st_deed deed = {.kind = ST_DEED_CONTRAST, .factor = 2};
+    const struct st_pending op = {.kind = ST_PENDING_CONTRAST, .factor = 2};
     const struct st_device_want want = {
         .rows = 1, .width = 8, .height = 8, .channels = 3, .plain = true};
     batch_begin(&b, &want, &(struct st_finish_spec){.dtype = STOKER_U8}, STOKER_U8, STOKER_NCHW);
     batch_row(&b, 0,
-              &(struct row_wish){.resize = resize_to(8, 8, 8, 8), .deeds = &deed, .deed_count = 1});
+              &(struct row_wish){.resize = resize_to(8, 8, 8, 8), .pending = &op, .pending_count = 1});
     const struct st_gpu_launch launch = {.host = b.host,
                                          .raw = (uint64_t)(uintptr_t)b.host,
                                          .used = b.used,
                                          .count = 1,
                                          .images = (uint64_t)(uintptr_t)b.expected};
-    ok(st_gpu_host_run(&b.want, &launch, &err) == STOKER_EINVAL, "deeds without room for them: %s",
+    ok(st_gpu_host_run(&b.want, &launch, &err) == STOKER_EINVAL, "pending ops without room for them: %s",
        err.message);
     random_batch_free(&b);
 }
@@ -140,12 +140,12 @@ int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 1;
     many("of small images", (int)share_of(700) * rounds, &(struct batch_limits){.rows = 3, .out_most = 40});
-    many("of small images with deeds", (int)share_of(700) * rounds,
-         &(struct batch_limits){.rows = 3, .out_most = 40, .deeds = true});
+    many("of small images with pending ops", (int)share_of(700) * rounds,
+         &(struct batch_limits){.rows = 3, .out_most = 40, .pending = true});
     many("of images up to 100 pixels", (int)share_of(60) * rounds,
-         &(struct batch_limits){.rows = 4, .out_most = 100, .deeds = true});
+         &(struct batch_limits){.rows = 4, .out_most = 100, .pending = true});
     many("of 224 x 224", 2 * rounds,
-         &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .deeds = true});
+         &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .pending = true});
     test_colours();
     test_extremes();
     test_refused();

@@ -108,7 +108,7 @@ int main(void)
     struct raw_rows raw;
     raw_rows_init(&raw);
     fake_cuda_kernel("st_gpu_rows", st_gpu_host_argument, st_gpu_host_rows);
-    fake_cuda_kernel("st_gpu_deeds", st_gpu_host_argument, st_gpu_host_deeds);
+    fake_cuda_kernel("st_gpu_pending", st_gpu_host_argument, st_gpu_host_pending);
     batches(&raw);
     failing_opens(&raw);
     st_arena_free(&raw.arena);

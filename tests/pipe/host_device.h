@@ -143,26 +143,26 @@ static void host_blur(const float *across, int32_t half_x, const float *down, in
     free(between);
 }
 
-static void host_deeds(const struct host_run *run, struct st_view *v)
+static void host_pending(const struct host_run *run, struct st_view *v)
 {
     const struct st_colour_rows *rows = st_colour_rows_for(ST_CPU_C);
     const struct st_job *job = run->job;
-    const struct st_job_deed *deed =
-        job->deed_count ? host_at(run, job->deeds, job->deed_count * sizeof *deed) : NULL;
-    host.wrong += run->device->want.plain && job->deed_count;
-    for (uint32_t k = 0; k < job->deed_count; k++, deed++) {
-        switch (deed->kind) {
-        case ST_DEED_BRIGHTNESS: st_colour_brightness(rows, v, deed->factor); break;
-        case ST_DEED_CONTRAST: st_colour_contrast(rows, v, deed->factor); break;
-        case ST_DEED_SATURATION: st_colour_saturation(rows, v, deed->factor); break;
-        case ST_DEED_HUE:
+    const struct st_job_pending *op =
+        job->pending_count ? host_at(run, job->pending, job->pending_count * sizeof *op) : NULL;
+    host.wrong += run->device->want.plain && job->pending_count;
+    for (uint32_t k = 0; k < job->pending_count; k++, op++) {
+        switch (op->kind) {
+        case ST_PENDING_BRIGHTNESS: st_colour_brightness(rows, v, op->factor); break;
+        case ST_PENDING_CONTRAST: st_colour_contrast(rows, v, op->factor); break;
+        case ST_PENDING_SATURATION: st_colour_saturation(rows, v, op->factor); break;
+        case ST_PENDING_HUE:
             for (int32_t y = 0; v->channels == 3 && y < v->height; y++)
-                rows->hue(st_row(v, y), (size_t)v->width, (uint8_t)deed->factor);
+                rows->hue(st_row(v, y), (size_t)v->width, (uint8_t)op->factor);
             break;
-        case ST_DEED_BLUR: {
-            const uint64_t weights = (uint64_t)(deed->across / 2 + deed->down / 2 + 2) * 4;
-            const float *across = host_at(run, deed->weights, weights);
-            host_blur(across, deed->across / 2, across + deed->across / 2 + 1, deed->down / 2, v);
+        case ST_PENDING_BLUR: {
+            const uint64_t weights = (uint64_t)(op->across / 2 + op->down / 2 + 2) * 4;
+            const float *across = host_at(run, op->weights, weights);
+            host_blur(across, op->across / 2, across + op->across / 2 + 1, op->down / 2, v);
             break;
         }
         default:
@@ -227,7 +227,7 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     host_pass(&run, &job->x, true, &v);
     if (!job->vertical_first)
         host_pass(&run, &job->y, false, &v);
-    host_deeds(&run, &v);
+    host_pending(&run, &v);
     host_finish(&run, &v, &place);
     host_erase(&run, &place);
     free(v.data);

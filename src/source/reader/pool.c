@@ -79,7 +79,7 @@ static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
     struct pool *pool = reader->engine_state;
-    st_thread_stand_back(); /* as those do whom it feeds */
+    st_thread_lower_priority(); /* as those do whom it feeds */
     pthread_mutex_lock(&reader->lock);
     while (!reader->closing) {
         struct st_berth *berth = st_ring_take(reader);

@@ -310,7 +310,7 @@ static void *uring_thread(void *argument)
     struct st_berth *batch[BATCH];
     uint32_t count;
     bool cancel;
-    st_thread_stand_back(); /* as those do whom it feeds */
+    st_thread_lower_priority(); /* as those do whom it feeds */
     arm_wake(u);
     while (collect(reader, batch, &count, &cancel)) {
         if (cancel)

@@ -414,7 +414,7 @@ static void wake_waiter(struct st_http_call *call, int code, const struct stoker
 int st_http_wait(struct st_http *http, struct st_http_call *call, struct stoker_error *err)
 {
     struct st_waiter waiter;
-    if (st_interrupt_came())
+    if (st_was_interrupted())
         return st_fail(err, STOKER_ECANCELED, "%s: interrupted", call->target->name);
     st_waiter_init(&waiter, err);
     call->done = wake_waiter;

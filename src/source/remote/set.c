@@ -246,7 +246,7 @@ static int read_new(struct st_remote_set *set, const char *url, uint64_t limit,
                     const atomic_bool *cancel, struct st_buffer *into, struct stoker_error *err)
 {
     struct awaited awaited = {.fetch = {.into = into, .limit = limit, .cancel = cancel, .done = wake}};
-    if (st_interrupt_came())
+    if (st_was_interrupted())
         return st_fail(err, STOKER_ECANCELED, "reading was interrupted");
     st_waiter_init(&awaited.waiter, err);
     awaited.fetch.interrupted = &awaited.waiter.interrupted;

@@ -1,4 +1,4 @@
-/* Deeds that are noted and carried out late give the bytes of those done at once, wherever crops, resizes, flips
+/* Pending ops that are run late give the same bytes as ops run at once, wherever crops, resizes, flips
  * and other ops stand between them. */
 #include "op/op_line.h"
 #include "tap.h"
@@ -74,20 +74,20 @@ static void many(void)
     struct st_image image;
     struct st_view made;
     const struct st_view in = noise(31, 20, 3, 5), copy = noise(31, 20, 3, 5), plain = noise(31, 20, 3, 5);
-    struct st_deed deed[3 * ST_DEEDS_MAX];
+    struct st_pending pending[3 * ST_PENDING_MAX];
     st_image_wrap(&image, &work, in);
     bool fine = true;
-    for (int k = 0; k < 3 * ST_DEEDS_MAX; k++) {
-        deed[k] = (struct st_deed){.kind = (enum st_deed_kind)(k % ST_DEEDS), .factor = 0.3f + (float)(k % 7) * 0.2f,
+    for (int k = 0; k < 3 * ST_PENDING_MAX; k++) {
+        pending[k] = (struct st_pending){.kind = (enum st_pending_kind)(k % ST_PENDING_KINDS), .factor = 0.3f + (float)(k % 7) * 0.2f,
                                    .across = 3, .down = 5, .sigma = 0.8};
-        fine = fine && st_image_do(&image, deed[k], &err) == 0 && image.deed_count <= ST_DEEDS_MAX;
+        fine = fine && st_image_do(&image, pending[k], &err) == 0 && image.pending_count <= ST_PENDING_MAX;
     }
     fine = fine && st_image_pixels(&image, false, false, &made, &err) == 0;
     struct st_view want = plain;
-    fine = fine && st_deeds_run(deed, 3 * ST_DEEDS_MAX, st_colour_rows_for(ST_CPU_C), &work.arena, &want) == 0;
+    fine = fine && st_pending_run(pending, 3 * ST_PENDING_MAX, st_colour_rows_for(ST_CPU_C), &work.arena, &want) == 0;
     for (int32_t y = 0; fine && y < 20; y++)
         fine = !memcmp(st_row(&made, y), st_row(&want, y), 31 * 3);
-    ok(fine, "%d deeds, in their order", 3 * ST_DEEDS_MAX);
+    ok(fine, "%d pending ops, in their order", 3 * ST_PENDING_MAX);
     ok(!memcmp(in.data, copy.data, 31 * 20 * 3), "pixels of others are not written to");
     free(in.data);
     free(copy.data);

@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_OP_DEED_H
-#define ST_OP_DEED_H
+#ifndef ST_OP_PENDING_H
+#define ST_OP_PENDING_H
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,17 +15,17 @@
 
 struct st_colour_rows;
 
-enum st_deed_kind {
-    ST_DEED_BRIGHTNESS, ST_DEED_CONTRAST, ST_DEED_SATURATION, ST_DEED_HUE,
-    ST_DEED_GREY,    /* three equal channels; an image of one channel is unchanged */
-    ST_DEED_BLUR,
-    ST_DEEDS
+enum st_pending_kind {
+    ST_PENDING_BRIGHTNESS, ST_PENDING_CONTRAST, ST_PENDING_SATURATION, ST_PENDING_HUE,
+    ST_PENDING_GREY,    /* three equal channels; an image of one channel is unchanged */
+    ST_PENDING_BLUR,
+    ST_PENDING_KINDS
 };
 
-enum { ST_DEEDS_MAX = 16 }; /* when full, the recorded ops are run first */
+enum { ST_PENDING_MAX = 16 }; /* when full, the recorded ops are run first */
 
-struct st_deed {
-    enum st_deed_kind kind;
+struct st_pending {
+    enum st_pending_kind kind;
     float factor;          /* of colour changes */
     int32_t across, down;  /* blur: kernel widths, odd; half a kernel is smaller than the image */
     double sigma;
@@ -33,7 +33,7 @@ struct st_deed {
 
 /* Runs the ops in order on writable pixels; a blur replaces the pixels by new ones from the arena.
  * Returns STOKER_ENOMEM or STOKER_OK. */
-int st_deeds_run(const struct st_deed *deeds, uint32_t count, const struct st_colour_rows *rows,
+int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                  struct st_arena *arena, struct st_view *pixels);
 
 /* A blur's centre weight and those on one side of it: `taps` / 2 + 1 weights. The whole kernel sums to

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "op/deed.h"
+#include "op/pending.h"
 
 #include "base/functions.h"
 #include "op/colour.h"
@@ -81,14 +81,14 @@ static void continue_ends(float *row, int32_t width, int32_t channels, int32_t h
     }
 }
 
-static int blur(const struct st_deed *deed, struct st_arena *arena, struct st_view *pixels)
+static int blur(const struct st_pending *op, struct st_arena *arena, struct st_view *pixels)
 {
     const struct st_view in = *pixels;
-    const int32_t half_across = deed->across / 2, half_down = deed->down / 2;
+    const int32_t half_across = op->across / 2, half_down = op->down / 2;
     const ptrdiff_t count = (ptrdiff_t)in.width * in.channels;
     const ptrdiff_t border = (ptrdiff_t)half_across * in.channels;
-    const float *across = half_kernel(deed->across, deed->sigma, arena);
-    const float *down = half_kernel(deed->down, deed->sigma, arena);
+    const float *across = half_kernel(op->across, op->sigma, arena);
+    const float *down = half_kernel(op->down, op->sigma, arena);
     float *row = st_arena_take(arena, (uint64_t)(count + 2 * border) * sizeof *row);
     float *sum = st_arena_take(arena, (uint64_t)count * sizeof *sum);
     if (!across || !down || !row || !sum ||
@@ -104,18 +104,18 @@ static int blur(const struct st_deed *deed, struct st_arena *arena, struct st_vi
 
 /* ---- all ops ------------------------------------------------------------------------------------- */
 
-int st_deeds_run(const struct st_deed *deeds, uint32_t count, const struct st_colour_rows *rows,
+int st_pending_run(const struct st_pending *pending, uint32_t count, const struct st_colour_rows *rows,
                  struct st_arena *arena, struct st_view *pixels)
 {
     int rc = STOKER_OK;
     for (uint32_t k = 0; rc >= 0 && k < count; k++) {
-        const struct st_deed *deed = &deeds[k];
-        switch (deed->kind) {
-        case ST_DEED_BRIGHTNESS: st_colour_brightness(rows, pixels, deed->factor); break;
-        case ST_DEED_CONTRAST: st_colour_contrast(rows, pixels, deed->factor); break;
-        case ST_DEED_SATURATION: st_colour_saturation(rows, pixels, deed->factor); break;
-        case ST_DEED_HUE: st_colour_hue(rows, pixels, deed->factor); break;
-        case ST_DEED_BLUR: rc = blur(deed, arena, pixels); break;
+        const struct st_pending *op = &pending[k];
+        switch (op->kind) {
+        case ST_PENDING_BRIGHTNESS: st_colour_brightness(rows, pixels, op->factor); break;
+        case ST_PENDING_CONTRAST: st_colour_contrast(rows, pixels, op->factor); break;
+        case ST_PENDING_SATURATION: st_colour_saturation(rows, pixels, op->factor); break;
+        case ST_PENDING_HUE: st_colour_hue(rows, pixels, op->factor); break;
+        case ST_PENDING_BLUR: rc = blur(op, arena, pixels); break;
         default:
             if (pixels->channels == 3)
                 st_colour_grey3(rows, pixels);
