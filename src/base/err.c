@@ -71,8 +71,7 @@ int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
         if ((size_t)used > sizeof err->message - 100)
             used = (int)sizeof err->message - 100;
         char text[90] = "";
-        const char *said = strerror_r(errnum, text, sizeof text); /* the GNU version, which is
-                                                                     thread-safe */
+        const char *said = strerror_r(errnum, text, sizeof text); /* the GNU version: thread-safe */
         snprintf(err->message + used, sizeof err->message - (size_t)used, ": %s", said);
     }
     return code;

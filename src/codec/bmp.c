@@ -30,11 +30,11 @@ static bool probe(const uint8_t *data, size_t size)
     return size >= 2 && data[0] == 'B' && data[1] == 'M';
 }
 
-static void read_masks(struct bmp *b, const uint8_t *head, const uint8_t *behind)
+static void read_masks(struct bmp *b, const uint8_t *head, const uint8_t *after)
 {
     const bool inside = b->head_size >= 52;
     for (int i = 0; i < 3; i++)
-        b->mask[i] = inside ? st_le32(head + 40 + 4 * i) : st_le32(behind + 4 * i);
+        b->mask[i] = inside ? st_le32(head + 40 + 4 * i) : st_le32(after + 4 * i);
     b->mask[3] = b->head_size >= 56 ? st_le32(head + 52) : 0;
 }
 
@@ -67,11 +67,11 @@ static int read_head(struct st_bytes in, struct bmp *b, uint64_t *at, struct sto
     b->compression = st_le32(head + 16);
     b->colours = st_le32(head + 32);
     if (b->compression == BITFIELDS) {
-        const bool behind = b->head_size < 52;
-        if (behind && in.size - *at < 12)
+        const bool after = b->head_size < 52;
+        if (after && in.size - *at < 12)
             return cut_off(err, "the colour masks");
         read_masks(b, head, in.data + *at);
-        *at += behind ? 12 : 0;
+        *at += after ? 12 : 0;
     }
     return STOKER_OK;
 }
@@ -190,8 +190,7 @@ static int parse(struct st_bytes in, struct bmp *b, struct stoker_error *err)
     if (b->colours == 0 && b->bits <= 8)
         b->colours = 1u << b->bits;
     b->data = st_le32(in.data + 10);
-    if (b->data == FILE_HEAD + b->head_size && b->bits <= 8) /* some writers forget to count the
-                                                                palette */
+    if (b->data == FILE_HEAD + b->head_size && b->bits <= 8) /* some offsets ignore the palette */
         b->data += (uint64_t)(b->head_size == 12 ? 3 : 4) * b->colours;
     if (b->bits <= 8 && (rc = read_palette(in, b, &at, err)) != 0)
         return rc;

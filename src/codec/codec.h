@@ -65,8 +65,8 @@ extern const struct st_codec_missing st_codecs_missing[]; /* terminated by a NUL
 struct st_decoder {
     void *state[ST_CODECS_MAX];
     uint64_t pixel_limit; /* 0: none */
-    _Atomic uint64_t files[ST_CODECS_MAX][ST_PATHS_MAX]; /* decoded, by codec and path; any thread may
-                                                            read */
+    _Atomic uint64_t files[ST_CODECS_MAX][ST_PATHS_MAX]; /* decoded, by codec and path; read by any
+                                                            thread */
 };
 
 /* Finds the codec, reads the header, and refuses images beyond the pixel limit. *codec is the codec's

@@ -24,8 +24,7 @@
 
 enum {
     SCANS_MAX = 500,     /* regular progressive files have about ten; each costs a pass over the image */
-    CROP_WIDTH_MIN = 64, /* for narrower ones libjpeg would choose other upsamplers than for the whole
-                            image */
+    CROP_WIDTH_MIN = 64, /* for narrower ones libjpeg would choose other upsamplers */
     ROWS_AT_ONCE = 16,
     SMOOTHED_COEFS = 10,
     FRAME_PROGRESSIVE = 0xC2,
@@ -288,8 +287,7 @@ static int decode_rows(const struct job *job)
                             cinfo->output_height - cinfo->output_scanline))
         return fail_truncated(job);
     if (cinfo->output_scanline == cinfo->output_height)
-        jpeg_finish_decompress(cinfo); /* for errors after the pixels; a missing end marker does not
-                                          matter */
+        jpeg_finish_decompress(cinfo); /* for errors after the pixels; the end marker may be missing */
     const struct st_view view = {rows + x * channels, (ptrdiff_t)stride, (int32_t)region->width,
                                  (int32_t)region->height, (int32_t)channels};
     if (channels == 4)

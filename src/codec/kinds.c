@@ -71,8 +71,7 @@ static const struct st_kind avif = {"an AVIF image", CONVERT}, heic = {"a HEIC i
                             xml = {"XML text", "check how it was downloaded"},
                             json = {"JSON text", "check how it was downloaded"};
 
-/* ISO media files name their brands first: the major one, a version, and those they are compatible with.
- */
+/* ISO media files start with their brands: the major one, a version, and the compatible ones. */
 static const struct st_kind *of_brands(struct st_bytes in)
 {
     static const char heic_brands[][5] = {"heic", "heix", "heim", "heis", "hevc",

@@ -243,7 +243,7 @@ static int walk_to_data(struct walk *w, struct chunk *c)
 
 /* Walks everything after the image data, which can only change the orientation. The data itself may end
  * early; that is detected when its rows are read. */
-static int walk_behind_data(struct walk *w, struct chunk *c)
+static int walk_after_data(struct walk *w, struct chunk *c)
 {
     const bool animated = w->frames + (w->frames && !w->framed) > 1;
     bool in_data = true;
@@ -290,7 +290,7 @@ int st_png_parse(struct st_bytes in, struct st_png *png, struct stoker_error *er
     png->data = c.at;
     struct st_png ignored = *png;
     w.png = &ignored;
-    rc = walk_behind_data(&w, &c);
+    rc = walk_after_data(&w, &c);
     png->orientation = ignored.orientation;
     png->ends = ignored.ends;
     return rc;

@@ -33,8 +33,7 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = st_tiff_parse(in, &t, err);
     const bool on_side = turn_of(t.orientation).transpose;
     *out = (struct st_header){on_side ? t.height : t.width, on_side ? t.width : t.height, 1, 1,
-                              st_scratch_for(4, t.width, t.height)}; /* one strip may be the whole
-                                                                        image */
+                              st_scratch_for(4, t.width, t.height)}; /* a strip may be all of it */
     return rc;
 }
 

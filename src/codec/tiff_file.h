@@ -28,8 +28,7 @@ struct st_tiff {
     uint32_t compression, photometric;
     bool separate;  /* the samples of a pixel are stored in separate planes */
     uint32_t bits;  /* per sample */
-    uint32_t bands; /* of the mode that Pillow assigns to the image: including alpha or black, without
-                       padding */
+    uint32_t bands; /* of the image's mode in Pillow: including alpha or black, without padding */
     struct st_packing packing; /* of one pixel, contiguous */
     bool reversed;             /* the bits of each byte are stored lowest first */
     uint8_t table[256][3];

@@ -21,8 +21,7 @@ static struct {
 
 static int find_functions(void *library, struct st_cuda *table, struct stoker_error *err)
 {
-    /* POSIX promises that a symbol's address fits any function pointer; C does not, hence the copying.
-     */
+    /* POSIX guarantees that a symbol's address fits a function pointer, but C does not: hence memcpy. */
 #define X(name, symbol, arguments)                                                                      \
     {                                                                                                   \
         void *found = dlsym(library, #symbol);                                                          \

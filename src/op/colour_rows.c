@@ -78,8 +78,7 @@ enum { LANES = 8 };
 #else
 enum { LANES = 4 };
 #endif
-#define LEVEL (1.0f / 255) /* multiplying by this instead of dividing by 255 gives the same bytes for all
-                              colours */
+#define LEVEL (1.0f / 255) /* a product with it gives the same bytes as dividing by 255 */
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4)));

@@ -21,8 +21,7 @@ struct st_erase_into {
 struct st_erase {
     struct st_region box;
     uint32_t bits[4];   /* per channel; or: */
-    const void *values; /* not NULL: the values in the order channel, row, column, in the output's
-                           type */
+    const void *values; /* not NULL: values of the output's type in the order channel, row, column */
     uint64_t bytes;     /* of values */
 };
 

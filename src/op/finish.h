@@ -18,8 +18,8 @@ enum { ST_NORMALIZE_MAX = 4 };
 /* What the ops after decoding require, collected while planning. */
 struct st_finish_spec {
     bool scaled;                /* ToTensor: divide by 255, giving float32 */
-    bool by_product;            /* or multiply by 1/255, like torchvision's v2: the last bit may
-                                   differ */
+    bool by_product;            /* or multiply by 1/255, like torchvision's v2; may differ in the last
+                                   bit */
     enum stoker_dtype dtype;    /* current type of the pipeline: U8, F32, F16, BF16; steps round to it */
     uint32_t steps;
     struct {
@@ -32,8 +32,7 @@ struct st_finish_spec {
 enum st_formula {
     ST_FORMULA_TABLE,     /* no formula: look it up */
     ST_FORMULA_SCALE,     /* x / 255, as X + X * (1/255) with X = x / 256 */
-    ST_FORMULA_NORMALIZE, /* (x / 255 + add) / std, the division as t * high + t * low, 1/std = high +
-                             low */
+    ST_FORMULA_NORMALIZE, /* (x / 255 + add) / std, divided as t * high + t * low, 1/std = high + low */
     ST_FORMULA_LINE,      /* x * high + add, fused: exact enough where the output is a 16-bit type */
 };
 

@@ -53,8 +53,7 @@ struct st_image {
     struct st_header header;
     struct st_turn turn;    /* to be applied on decoding */
     struct st_view pixels;  /* if not encoded */
-    bool owned;             /* the pixels lie in the arena and belong to this image: ops may write to
-                               them */
+    bool owned;             /* the pixels are the image's own, in the arena: ops may modify them */
     /* remaining work, in this order */
     struct st_region crop; /* of the image after its turn */
     bool resized;

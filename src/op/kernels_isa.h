@@ -91,8 +91,7 @@ ST_INLINE void st_by_four_rows(st_four_rows_fn *four, const void *plan, int32_t 
     }
 }
 
-/* From one output value to the next; behind the last one (vectors are filled up) it stays where it is.
- */
+/* Advances to the next output value; stays at the last one, which fills up vectors. */
 static inline void st_next_value(const struct st_taps *taps, int32_t channels, int32_t *pixel,
                                  int32_t *channel)
 {

@@ -284,8 +284,7 @@ ST_INLINE uint8x16_t blend16(const uint8_t *const *rows, struct split w0, struct
                             vrsraq_n_s16(base1, add1, ST_WEIGHT_BITS - 16));
 }
 
-/* Any taps: bytes are brought into 32-bit lanes by look-ups, which leaves other units for multiplying.
- */
+/* Any taps: bytes are moved into 32-bit lanes by look-ups, which leaves other units for multiplying. */
 ST_INLINE uint8x16_t sum16(const uint8_t *const *rows, const int32_t *weight, int32_t taps, size_t x)
 {
     int32x4_t sum[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};

@@ -20,8 +20,7 @@ enum st_param_type {
     ST_PARAM_FLOAT, /* double */
     ST_PARAM_BOOL,  /* bool */
     ST_PARAM_WORD,  /* int32_t: index of the word in `words` */
-    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, or one number without brackets, or one of `words`,
-                       if any */
+    ST_PARAM_LIST,  /* struct st_list: 1 to 8 numbers, one without brackets, or one of `words`, if any */
 };
 
 struct st_list {

@@ -72,8 +72,7 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     struct st_sides sides[2] = {st_border_sides(&c->border)};
     int64_t width = (int64_t)st_image_width(image) + sides[0].left + sides[0].right;
     int64_t height = (int64_t)st_image_height(image) + sides[0].top + sides[0].bottom;
-    if (c->pad_if_needed && width < c->width) { /* equally on both sides, so that the crop can be
-                                                   anywhere */
+    if (c->pad_if_needed && width < c->width) { /* on both sides: the crop can be anywhere */
         sides[1].left = sides[1].right = (int32_t)(c->width - width);
         width += 2 * (int64_t)sides[1].left;
     }

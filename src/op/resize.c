@@ -72,8 +72,7 @@ bool st_resize_vertical_first(const struct st_resize *job)
 
 /* ---- the sink ---------------------------------------------------------------------------------- */
 
-/* Where the `slot`-th of up to BLOCK rows that are being made, row `y` of the result, is to be written.
- */
+/* Where row `y` of the result is written, which is number `slot` of the up to BLOCK rows in progress. */
 static uint8_t *sink_row(const struct sink *sink, int32_t y, int32_t slot)
 {
     return sink->view ? st_row(sink->view, y) : sink->rows[slot];

@@ -11,8 +11,7 @@
 struct st_spectrum_spec {
     int32_t n_fft, win_length, hop_length; /* 0: win_length is n_fft, hop_length half of the window */
     double power;                          /* of the magnitude */
-    bool center;                           /* frames are centred, and the sound is reflected at its
-                                              ends */
+    bool center;                           /* frames are centred; the sound is reflected at its ends */
     int32_t mels;                          /* 0: a plain spectrogram */
     int32_t rate;
     double f_min, f_max; /* of the mel scale; f_max 0: half the rate */

@@ -65,10 +65,8 @@ bool st_turn_view(struct st_turn turn, const struct st_view *in, struct st_arena
     const int32_t height = turn.transpose ? in->width : in->height;
     if (!st_view_take(out, arena, width, height, in->channels))
         return false;
-    const ptrdiff_t across = turn.transpose ? in->stride : in->channels; /* one pixel right, after the
-                                                                            turn */
-    const ptrdiff_t down = turn.transpose ? in->channels : in->stride;   /* one pixel down, after the
-                                                                            turn */
+    const ptrdiff_t across = turn.transpose ? in->stride : in->channels; /* one pixel right, turned */
+    const ptrdiff_t down = turn.transpose ? in->channels : in->stride;   /* one pixel down, turned */
     const uint8_t *first = in->data + (turn.mirror ? (width - 1) * across : 0);
     for (int32_t y = 0; y < height; y++) {
         const uint8_t *from = first + (turn.flip ? height - 1 - y : y) * down;

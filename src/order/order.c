@@ -19,8 +19,7 @@
 #include "order/weighted.h"
 
 struct stoker_order {
-    struct stoker_order_options opt; /* `weights` belongs to the caller and is valid only while
-                                        opening */
+    struct stoker_order_options opt; /* `weights` is the caller's, valid only while opening */
     uint64_t count;                  /* samples in the data set */
     uint64_t total;                  /* positions in the epoch */
     uint64_t epoch, base, length;

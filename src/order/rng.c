@@ -37,8 +37,7 @@ void st_philox4x32(const uint32_t key[2], const uint32_t counter[4], uint32_t ou
 void st_rng_init(struct st_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op)
 {
     rng->key[0] = (uint32_t)seed;
-    rng->key[1] = (uint32_t)(seed >> 32) ^ (uint32_t)(epoch >> 32); /* the counter holds only 32 bits of
-                                                                       it */
+    rng->key[1] = (uint32_t)(seed >> 32) ^ (uint32_t)(epoch >> 32); /* the counter has only 32 bits */
     rng->counter[0] = (uint32_t)sample;
     rng->counter[1] = (uint32_t)(sample >> 32);
     rng->counter[2] = (uint32_t)epoch;
@@ -51,8 +50,7 @@ uint32_t st_rng_u32(struct st_rng *rng)
     if (rng->left == 0) {
         st_philox4x32(rng->key, rng->counter, rng->block);
         rng->left = WORDS;
-        if ((++rng->counter[3] & 0xffff) == 0) { /* would run into the op: change the key after 2^16
-                                                    blocks */
+        if ((++rng->counter[3] & 0xffff) == 0) { /* overflow: another key after 2^16 blocks */
             rng->counter[3] -= 0x10000;
             rng->key[1] += 0x9e3779b9;
         }

@@ -27,8 +27,7 @@ enum {
     ST_RNG_MIX = 0xfffc,
     ST_RNG_REPEAT = 0xfffb
 };
-enum { ST_RNG_BATCH = 0xff00 }; /* first number of the ops on whole batches; there `sample` is the
-                                   batch */
+enum { ST_RNG_BATCH = 0xff00 }; /* first of those for whole batches; `sample` is the batch */
 
 void st_rng_init(struct st_rng *rng, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);
 uint32_t st_rng_u32(struct st_rng *rng);

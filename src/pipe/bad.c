@@ -63,8 +63,7 @@ static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t
                         struct stoker_error *err)
 {
     if (err->code == STOKER_ENOMEM || st_is_transient(err->code) || worker->too_large)
-        return err->code; /* caused by the machine, or by a limit that the caller set, not by the
-                             sample */
+        return err->code; /* caused by the machine or the caller's limit, not by the sample */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);

@@ -9,8 +9,7 @@
 
 enum st_columns_type {
     ST_TYPE_ANY = -1,     /* batches have one sample: nothing to agree with */
-    ST_TYPE_UNKNOWN = -2, /* the data set does not declare it, and no sample has been examined (model.c)
-                             */
+    ST_TYPE_UNKNOWN = -2, /* not declared by the data set, and no sample has been examined (model.c) */
 };
 
 /* How the fields of a data set become columns; the same for all slots. */
@@ -37,8 +36,7 @@ int st_columns_plan(struct st_columns_plan *plan, const struct stoker_dataset *d
 void st_columns_plan_free(struct st_columns_plan *plan);
 /* NULL when out of memory. `account` is charged; NULL: none. */
 struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account);
-bool st_columns_grow(const struct st_columns *columns); /* whether their memory use depends on the
-                                                           samples */
+bool st_columns_grow(const struct st_columns *columns); /* whether their size depends on samples */
 void st_columns_shrink(struct st_columns *columns);     /* frees the memory that depends on samples */
 void st_columns_free(struct st_columns *columns); /* NULL is fine */
 /* Stores the row's pieces, in field order. */

@@ -31,8 +31,7 @@ enum {
     ROW_ROOM = 512 << 10, /* device memory per row of a batch; not every row is decoded there */
     STRIDE_ALIGN = 64,
     IMAGE_ALIGN = 512,
-    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes larger ones, and only their
-                              region */
+    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
 };
 
 /* A ticket whose file the engines decode. */

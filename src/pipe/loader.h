@@ -26,8 +26,7 @@ enum { ST_LEDGER_SIZE = 1024 };
 /* Where batches may go; filled in by the floors above. All NULL: batches stay in plain CPU memory. */
 struct st_devices {
     const struct st_device_kind *kind;   /* of the requested device */
-    int32_t ordinal;                     /* index among devices of its kind; -1: the current or first one
-                                            */
+    int32_t ordinal;                     /* index of the device; -1: the current or first one */
     const struct st_pinned_kind *pinned; /* for batches that stay on the CPU */
     const struct st_engine_kind *engine; /* the device's JPEG engines */
 };
@@ -43,10 +42,9 @@ struct st_worker {
     _Atomic uint64_t raw_rows, resized_rows;
     uint64_t sample_ns; /* recent time per sample; 0: unknown */
     /* gate.c */
-    struct st_account memory; /* all that it holds */
+    struct st_account memory; /* everything it holds */
     bool inside;              /* the gate: counted there */
-    bool stopped, too_large;  /* why its sample was not made: the epoch ended; it takes more than it may
-                                 */
+    bool stopped, too_large;  /* why its sample was not made: epoch ended; over its memory limit */
     uint64_t waited_ns;       /* of its sample's time */
     _Atomic uint64_t memory_wait_ns;
     struct {                  /* where its current sample goes */
@@ -103,8 +101,7 @@ struct stoker_loader {
     struct st_slot_shape shape;
     struct st_device *device; /* NULL: none */
     struct st_columns_plan columns;
-    int32_t sound_channels; /* that all sounds must have; -1: any; 0: could not be determined, so every
-                               sound is bad */
+    int32_t sound_channels; /* of all sounds; -1: any; 0: could not be determined, so all are bad */
     pid_t owner;
     struct st_published *published; /* api/publish.h; NULL: nothing is published */
     uint64_t dataset_count;
@@ -123,8 +120,7 @@ struct stoker_loader {
     uint64_t next_ticket, next_batch;
     uint32_t next_row;
     uint64_t delivered, delivered_samples; /* in this epoch */
-    uint64_t failed_samples;               /* those among them in the batch for which the last next()
-                                              failed */
+    uint64_t failed_samples;               /* of which: in a batch that next() has just failed for */
     uint32_t busy;                         /* workers that hold tickets or are taking a slot */
     bool closing, closed, interrupted;
     struct stoker_error broken;  /* code != 0: no further samples can be made */

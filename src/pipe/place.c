@@ -9,8 +9,7 @@
 #include "pipe/loader.h"
 #include "pipe/stage.h"
 
-enum { ROW_BYTES = 512 << 10 }; /* usual heap size of a raw row: enough for typical regions of training
-                                   photographs */
+enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of most photographs */
 
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader)
 {

@@ -59,8 +59,7 @@ static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, s
     }
     if ((device || shape->pinned) && !pin)
         note_budget(note);
-    slot->host = host ? host : st_pages_new(bytes, true); /* written completely: huge pages save page
-                                                             faults */
+    slot->host = host ? host : st_pages_new(bytes, true); /* huge pages save faults */
     if (!slot->host)
         return st_fail(err, STOKER_ENOMEM, "no memory for a batch of %.1f MB", (double)bytes / 1e6);
     slot->labels =

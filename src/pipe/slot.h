@@ -52,8 +52,7 @@ struct st_slot_shape {
 };
 
 struct st_slot {
-    struct stoker_batch batch; /* seen by the consumer; must be first, so that a batch can be cast to its
-                                  slot */
+    struct stoker_batch batch; /* seen by the consumer; first, so that a batch can be cast to its slot */
     struct stoker_loader *loader;
     struct st_slot *next; /* list of all slots of the loader */
     enum st_slot_state state;
@@ -76,10 +75,9 @@ struct st_slot {
     struct st_device_slot *on_device;
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;
-    _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; bytes left in the share of all
-                                               rows */
-    uint64_t engine_memory; /* where the engines decode to; 0: not allocated yet, or failed to if
-                               engine_full */
+    _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; left in the common share */
+    uint64_t engine_memory; /* where the engines decode to; 0: not allocated yet, or failed
+                               (engine_full) */
     bool engine_full;
     _Atomic uint64_t engine_used;
     /* samples of varying size: */

@@ -270,8 +270,7 @@ static int parse_list(struct parser *p, struct st_steps *out)
             return st_fail(p->err, STOKER_ENOMEM, "pipeline: no memory for its ops");
         out->step = grown;
         memset(&grown[out->count], 0, sizeof *grown);
-        const int rc = parse_op(p, &grown[out->count++]); /* counted first, so that it is freed on
-                                                             failure */
+        const int rc = parse_op(p, &grown[out->count++]); /* counted first, so that it is freed */
         if (rc)
             return rc;
         skip_space(p);

@@ -42,8 +42,7 @@ struct st_tune_seen {
     double late;    /* of that, waiting for batches that were not ready */
     double samples; /* delivered */
     double work, read,
-        memory; /* workers' time: decoding and augmenting; reading or waiting for reads; waiting for
-                   memory */
+        memory; /* workers' time: decoding and augmenting; reading; waiting for memory */
     double cpu; /* utilisation of this process's share of the CPUs, 0 to 1 */
     bool read_held;         /* the read-ahead depth kept the reader from reading further */
     uint32_t prefetch_room; /* number of batches that fit into memory ahead of the consumer */
@@ -94,8 +93,8 @@ struct st_tuning {
     struct st_tune tune;
     pthread_cond_t rest;   /* workers that are not needed wait here */
     bool hurry;            /* all workers are needed until no further batch can be begun */
-    uint64_t late_ns;      /* since when the consumer has been waiting for the next batch; 0: it is not
-                              waiting */
+    uint64_t late_ns;      /* when the consumer started to wait for the next batch; 0: it does not
+                              wait */
     double cpus;           /* this process's share */
     uint64_t returned_ns;  /* when the last batch of this epoch was delivered; 0: none yet */
     double usual;          /* recent seconds per batch */

@@ -12,8 +12,7 @@
 
 enum {
     PREFETCH_MOST = 8,
-    SLOTS_MORE = 3,     /* beyond the batches kept ready: one in progress, one lent, one about to be
-                           lent */
+    SLOTS_MORE = 3,     /* beyond the batches kept ready: in progress, lent, about to be lent */
     BATCHES_PART = 4,   /* fraction of max_memory for batches beyond the initial ones */
     WINDOW_BATCHES = 8, /* minimum */
 };

@@ -131,8 +131,7 @@ static struct st_slot *slot_for_ticket(struct stoker_loader *loader)
 void st_worker_rests(struct stoker_loader *loader)
 {
     if (--loader->busy == 0 && (!loader->epoch.running || loader->broken.code))
-        pthread_cond_broadcast(&loader->ready); /* stop() waits for this, and next() for the last
-                                                   batches */
+        pthread_cond_broadcast(&loader->ready); /* stop() and next() may wait for this */
 }
 
 uint32_t st_tickets_left(struct stoker_loader *loader)

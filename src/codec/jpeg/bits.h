@@ -19,8 +19,7 @@
 
 struct st_jpeg_bits {
     uint64_t word;  /* the next bits, first one on top */
-    uint32_t count; /* number of valid bits; those below are arbitrary, but consistent with the next
-                       refill */
+    uint32_t count; /* number of valid bits; those below are zero or equal the next bits */
     const uint8_t *next; /* the byte after them */
 };
 

@@ -15,8 +15,7 @@ enum {
     WORTH_IT = 8192, /* bytes of data; with less, one decoder does everything */
     RECORDED = 24,   /* MCUs of the second decoder at whose starts they may meet */
     MARGIN =
-        512, /* bytes that the second stays away from the end, because it does not know its place in the
-                image */
+        512, /* bytes that the second stays away from the end, since its place in the image is unknown */
 };
 
 /* The start of an MCU as seen by the second decoder. */

@@ -34,8 +34,7 @@ struct st_jpeg_scan {
     const struct st_jpeg_frame *frame;
     struct st_jpeg_data data;
     struct st_jpeg_phase phase[ST_JPEG_MCU_BLOCKS_MAX];
-    uint32_t left, right, top, bottom; /* the needed MCUs, columns and rows; right and bottom are
-                                          exclusive */
+    uint32_t left, right, top, bottom; /* needed MCUs: columns [left, right), rows [top, bottom) */
     bool skips;                        /* there are tables for skipped blocks */
     uint32_t interval;                 /* MCUs between restart markers, or the total number */
     uint32_t next_interval;

@@ -33,8 +33,8 @@ static int32_t extend(uint32_t bits, uint32_t size)
     return bits < 1u << (size - 1) ? (int32_t)bits - (1 << size) + 1 : (int32_t)bits;
 }
 
-/* The symbols of `first` and then those of `second`, or `first` alone when that does not fit an entry.
- */
+/* The symbols of `first` followed by those of `second`; `first` alone if they do not fit into one
+ * entry. */
 static uint64_t join(uint64_t first, uint64_t second)
 {
     const uint32_t bits = entry_bits(first) + entry_bits(second);
@@ -44,8 +44,7 @@ static uint64_t join(uint64_t first, uint64_t second)
         return first;
     if (entry_values(second) == 0)
         return entry(bits, advance, entry_run(first), entry_values(first));
-    const uint32_t start = entry_advance(first) + entry_run(second); /* position of the second's
-                                                                        values */
+    const uint32_t start = entry_advance(first) + entry_run(second); /* of the second's values */
     if (entry_values(first) == 0)
         return start <= 15 ? entry(bits, advance, start, entry_values(second)) : first;
     const uint32_t behind = start - entry_run(first);
