@@ -257,20 +257,6 @@ static bool open_engine(struct st_engine_worker *self)
     return !rc;
 }
 
-static bool is_well_ahead(const struct stoker_loader *loader)
-{
-    uint32_t ready = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        ready += slot->state == ST_SLOT_READY;
-    return ready && 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
-}
-
-void st_engines_wake(struct stoker_loader *loader)
-{
-    if (loader->engines.kind && !is_well_ahead(loader))
-        pthread_cond_broadcast(&loader->engines.work);
-}
-
 static void *engine_main(void *argument)
 {
     struct st_engine_worker *self = argument;
@@ -281,7 +267,7 @@ static void *engine_main(void *argument)
         return NULL;
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
-        const uint32_t left = is_well_ahead(loader) ? 0 : st_tickets_left(loader);
+        const uint32_t left = st_engines_may_rest(loader) ? 0 : st_tickets_left(loader);
         if (!left) {
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;

@@ -18,8 +18,6 @@ int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *k
 void st_engines_start(struct stoker_loader *loader);
 /* The loader is closing: joins the threads and frees everything. */
 void st_engines_close(struct stoker_loader *loader);
-/* There may be work for the engines: tickets, and few enough batches ready. Lock held. */
-void st_engines_wake(struct stoker_loader *loader);
 /* Maximum number of tickets that all engine threads together may hold. */
 uint32_t st_engines_tickets(const struct stoker_loader *loader);
 void st_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out); /* lock held */

@@ -30,12 +30,6 @@ static uint64_t ticket_sample(void *context, uint64_t ticket)
     return st_order_at(loader->order, ticket);
 }
 
-void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err)
-{
-    if (!loader->broken.code)
-        loader->broken = *err;
-}
-
 void st_loader_stop(struct stoker_loader *loader)
 {
     pthread_mutex_lock(&loader->lock);

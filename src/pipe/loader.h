@@ -169,13 +169,22 @@ int st_epoch_plan(const struct stoker_loader *loader, const struct stoker_epoch 
                   struct st_epoch_plan *plan, struct stoker_error *err);
 /* Number of samples in batch `number` of the epoch. */
 uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number);
-/* Nothing more can be made in this epoch; the first error is kept. Lock held. */
-void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err);
 /* Ends the current epoch: on return no worker holds a ticket and no read is in flight. */
 void st_loader_stop(struct stoker_loader *loader);
 /* STOKER_EFORK if the calling process is not the one that opened the loader. */
 int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_error *err);
 
+/* Changes of state that other threads have to learn about; all with the lock held. (notify.c) */
+/* Nothing more can be made in this epoch; the first error is kept. */
+void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err);
+/* The worker is no longer busy. */
+void st_worker_rests(struct stoker_loader *loader);
+/* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */
+void st_engines_wake(struct stoker_loader *loader);
+/* Whether enough batches are ready for the engines to rest. */
+bool st_engines_may_rest(const struct stoker_loader *loader);
+
+/* Tickets. (tickets.c) */
 /* Number of rows of the current batch that nobody has taken; begins the next batch if necessary. 0:
  * nothing to do now. Lock held; may be released for a while. */
 uint32_t st_tickets_left(struct stoker_loader *loader);
@@ -201,9 +210,7 @@ void st_worker_settle(struct st_worker *worker, struct st_slot *slot, uint32_t r
  * returns with it held. */
 bool st_worker_step(struct st_worker *worker);
 void *st_worker_main(void *worker);
-/* The worker is no longer busy. Lock held. */
-void st_worker_rests(struct stoker_loader *loader);
-/* initialises a zeroed worker */
+/* Initialises a zeroed worker. */
 void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader);
 void st_worker_free(struct st_worker *worker);
 
