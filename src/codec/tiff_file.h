@@ -1,4 +1,4 @@
-/* tiff_file.h - parses a TIFF's first directory, and collects its pixels
+/* tiff_file.h - parses a TIFF's first directory, and decodes its pixels by libtiff
  *
  * Which files are accepted, and what their tags mean, is decided here by Pillow's rules. Uncompressed
  * pixels are read by us, as Pillow does; everything else goes through libtiff.
@@ -40,23 +40,7 @@ int st_tiff_parse(struct st_bytes in, struct st_tiff *tiff, struct stoker_error 
 /* The i-th value of an integer tag. */
 int64_t st_tiff_value(const struct st_tiff *tiff, const struct st_tiff_tag *tag, uint64_t i);
 
-/* Takes packed rows in any order and writes them to their positions in the upright image. */
-struct st_tiff_sink {
-    const struct st_tiff *tiff;
-    struct st_packing packing;
-    struct st_region region; /* of the image as stored */
-    uint8_t *first;          /* destination of the region's first pixel */
-    ptrdiff_t across, down;  /* from there to the next pixel and the next row */
-    uint8_t *line;           /* scratch: a row of the region as RGB */
-    uint8_t *planes;         /* separate samples, four bytes per pixel; else NULL */
-    uint8_t *reversed;       /* scratch: a row with reversed bits; else NULL */
-};
-/* Pixels x to x + count of row y. Bytes outside the region need not be valid. */
-void st_tiff_put(struct st_tiff_sink *sink, uint32_t x, uint32_t y, uint32_t count, const uint8_t *row);
-/* The same for one plane of samples, `step` bytes apart; byte `high` of each is used. */
-void st_tiff_put_plane(struct st_tiff_sink *sink, uint32_t plane, uint32_t x, uint32_t y, uint32_t count,
-                       const uint8_t *row, uint32_t step, uint32_t high);
-
+struct st_tiff_sink;
 /* Decodes the region's pixels into the sink, using libtiff. */
 int st_tiff_decode_lib(struct st_bytes in, struct st_tiff *tiff, struct st_tiff_sink *sink,
                        struct st_arena *arena, struct stoker_error *err);

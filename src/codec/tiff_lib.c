@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/tiff_file.h"
+#include "codec/tiff_sink.h"
 
 #include <stdio.h>
 #include <string.h>
