@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #define CONVERT "convert it to JPEG, PNG or WebP"
-#define UNPACK  "unpack it, or open it as a data set"
+#define UNPACK  "unpack it, or open it as a dataset"
 #define FRAMES  "extract its frames as images"
 
 /* Magic bytes and their offsets. The first match counts. */
@@ -53,8 +53,8 @@ static const struct {
     {0, 4, "PK\3\4", {"a zip archive", UNPACK}},
     {0, 6, "7z\xbc\xaf\x27\x1c", {"a 7z archive", UNPACK}},
     {257, 5, "ustar", {"a tar archive", UNPACK}},
-    {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "open it as a data set"}},
-    {0, 6, "\x93NUMPY", {"a NumPy array", "open it as a data set"}},
+    {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "open it as a dataset"}},
+    {0, 6, "\x93NUMPY", {"a NumPy array", "open it as a dataset"}},
     {0, 4, "PAR1", {"a Parquet file", "extract the images from it"}},
     {0, 6, "ARROW1", {"an Arrow file", "extract the images from it"}},
 };

@@ -20,7 +20,7 @@
 
 struct stoker_order {
     struct stoker_order_options opt; /* `weights` is the caller's, valid only while opening */
-    uint64_t count;                  /* samples in the data set */
+    uint64_t count;                  /* samples in the dataset */
     uint64_t total;                  /* positions in the epoch */
     uint64_t epoch, base, length;
     struct st_shuffle shuffle;
@@ -51,7 +51,7 @@ static int check_options(const struct stoker_order_options *opt, uint64_t count,
         return st_fail(err, STOKER_EINVAL,
                        "order: draws is allowed only with the weighted and torch orders");
     if (opt->draws && count == 0)
-        return st_fail(err, STOKER_EINVAL, "order: cannot take %" PRIu64 " draws from an empty data set",
+        return st_fail(err, STOKER_EINVAL, "order: cannot take %" PRIu64 " draws from an empty dataset",
                        opt->draws);
     return STOKER_OK;
 }
@@ -104,7 +104,7 @@ static int start_given(struct stoker_order *order, const uint64_t *indices, uint
         if (indices[i] >= order->count)
             return st_fail(err, STOKER_EINVAL,
                            "order: the index at position %" PRIu64 " is %" PRIu64
-                           ", but the data set has %" PRIu64 " samples",
+                           ", but the dataset has %" PRIu64 " samples",
                            i, indices[i], order->count);
     if (!st_indices_reserve(&order->list, index_count, order->count))
         return st_fail(err, STOKER_ENOMEM, "order: no memory for %" PRIu64 " indices", index_count);

@@ -127,7 +127,7 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
                        audio.channels, plan->channels);
     if (loader->sound_channels >= 0 && (uint32_t)loader->sound_channels != audio.channels)
         return st_fail(err, STOKER_EINVAL,
-                       "this sound has %u channels, but the first one of the data set has %d: add Mono (audio_mono) or "
+                       "this sound has %u channels, but the first one of the dataset has %d: add Mono (audio_mono) or "
                        "Channels (audio_channels) to the transform",
                        audio.channels, loader->sound_channels);
     return place(&audio, slot, row, err);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBSTITUTES = 64 }; /* attempts: if all of these are bad, so is the data set */
+enum { SUBSTITUTES = 64 }; /* attempts: if all of these are bad, so is the dataset */
 
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {

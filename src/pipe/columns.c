@@ -216,7 +216,7 @@ static int put_array(uint8_t *to, uint64_t each, const struct st_field *field,
                       !memcmp(piece->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
     if (!same)
         return st_fail(err, STOKER_ECORRUPT,
-                       "field %s: the array's type or shape differs from that of the data set", field->name);
+                       "field %s: the array's type or shape differs from that of the dataset", field->name);
     memcpy(to, piece->bytes.data, each);
     return 0;
 }
@@ -233,14 +233,14 @@ static int check_json(const struct st_field *field, const struct st_piece *piece
 }
 
 /* All arrays of a batch have one type. It must not depend on which sample came first, so it is given by
- * the data set or by its first readable sample (model.c). */
+ * the dataset or by its first readable sample (model.c). */
 static int check_type(int32_t wanted, const struct st_field *field, const struct st_piece *piece,
                       struct stoker_error *err)
 {
     if (wanted == ST_TYPE_ANY || wanted == (int32_t)piece->dtype)
         return 0;
     if (wanted == ST_TYPE_UNKNOWN)
-        return st_fail(err, STOKER_ECORRUPT, "field %s: the type of its arrays is unknown, because none of the data set's "
+        return st_fail(err, STOKER_ECORRUPT, "field %s: the type of its arrays is unknown, because none of the dataset's "
                        "first samples could be read",
                        field->name);
     return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, but the first sample has %s", field->name,

@@ -9,13 +9,13 @@
 
 enum st_columns_type {
     ST_TYPE_ANY = -1,     /* batches have one sample: nothing to agree with */
-    ST_TYPE_UNKNOWN = -2, /* not declared by the data set, and no sample has been examined (model.c) */
+    ST_TYPE_UNKNOWN = -2, /* not declared by the dataset, and no sample has been examined (model.c) */
 };
 
-/* How the fields of a data set become columns; the same for all slots. */
+/* How the fields of a dataset become columns; the same for all slots. */
 struct st_columns_plan {
     struct st_field field[ST_FIELDS_MAX];
-    char *names;          /* of the fields; copied, because batches outlive the data set */
+    char *names;          /* of the fields; copied, because batches outlive the dataset */
     uint32_t fields;      /* 0: samples are an image and a label */
     int32_t image, label; /* their field indices; -1: none. `image` may be a sound */
     uint32_t count;       /* columns */

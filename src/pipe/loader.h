@@ -219,7 +219,7 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader); /* slots in regular use */
 
 /* Learns from the first readable sample what all samples of a batch must have in common, where neither
- * the data set nor the pipeline says. Workers are equipped by then; no thread runs yet. (model.c) */
+ * the dataset nor the pipeline says. Workers are equipped by then; no thread runs yet. (model.c) */
 int st_model_learn(struct stoker_loader *loader, struct stoker_error *err);
 
 /* Slots; all functions are called with the lock held. (pool.c) */

@@ -1,12 +1,12 @@
 /* model.c - learns from a sample what all samples of a batch must have in common
  *
  * The arrays of a field become one tensor or a list of one type, and the sounds of a batch have the same
- * number of channels; a sample that differs is bad. Which samples are bad must depend on the data set
+ * number of channels; a sample that differs is bad. Which samples are bad must depend on the dataset
  * alone. If the first sample to arrive set the standard, it would depend on the number of threads; if it
  * were the first row of a batch or the majority, a sample would be good in one epoch and bad in the
- * next, and a batch of one could never be bad. So the first sample of the data set, or the first after
+ * next, and a batch of one could never be bad. So the first sample of the dataset, or the first after
  * it that can be read, is the model for all. This costs one read when a loader is opened, and only for
- * data sets that do not declare these properties (arrays in tar files, sounds whose pipeline keeps their
+ * datasets that do not declare these properties (arrays in tar files, sounds whose pipeline keeps their
  * channels).
  *
  * SPDX-License-Identifier: Apache-2.0

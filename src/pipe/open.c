@@ -18,7 +18,7 @@ enum {
     READ_AHEAD_EACH = 8,       /* samples per worker */
     DEPTH_TIMES = 4,           /* tuning may multiply the read-ahead by at most this, */
     DEPTH_MOST = 2048,         /* but not beyond this */
-    TINY_SAMPLES = 256,        /* data sets this small are tested for whether threads pay off */
+    TINY_SAMPLES = 256,        /* datasets this small are tested for whether threads pay off */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
 };
 

@@ -140,7 +140,7 @@ static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *d
     return 0;
 }
 
-/* The pipeline's shape; where it leaves images at the size they were read, that of the data set if it is
+/* The pipeline's shape; where it leaves images at the size they were read, that of the dataset if it is
  * an array, whose rows all have one size. */
 static struct st_shape planned_shape(const struct stoker_loader *loader)
 {
@@ -168,7 +168,7 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
 
     if (imageless && (loader->pipe->steps.count || (devices && devices->kind)))
         return st_fail(err, STOKER_EINVAL,
-                       "the samples of this data set have no image for transforms or a device to work on: omit "
+                       "the samples of this dataset have no image for transforms or a device to work on: omit "
                        "transform and device, or choose fields with an image");
     loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
                                            .budget = &loader->gate.budget,

@@ -1,7 +1,7 @@
 /* state.c - the position in an epoch, in 64 bytes: independent of ranks, exact to the sample
  *
  *     0  "STKS"   4  u16 version, u16 order kind   8  u64 epoch   16  u64 cursor (all ranks together)
- *     24 u64 seed   32  u64 samples in the data set   40  zeros   60  u32 checksum of the bytes before
+ *     24 u64 seed   32  u64 samples in the dataset   40  zeros   60  u32 checksum of the bytes before
  *
  * All numbers are little-endian, so that a state moves between machines.
  *
@@ -71,7 +71,7 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                        (unsigned)get(bytes + 4, 2), VERSION);
     if (get(bytes + COUNT_AT, 8) != loader->dataset_count)
         return st_fail(err, STOKER_EINVAL,
-                       "the state was saved with a data set of %llu samples; this one has %llu",
+                       "the state was saved with a dataset of %llu samples; this one has %llu",
                        (unsigned long long)get(bytes + COUNT_AT, 8),
                        (unsigned long long)loader->dataset_count);
     if (get(bytes + SEED_AT, 8) != loader->opt.order.seed)

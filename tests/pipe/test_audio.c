@@ -146,7 +146,7 @@ static void check_mixed_channels(struct stoker_item *items)
         const char *text, *said;
         int64_t channels;
     } cases[] = {
-        {"audio_decode", "2 channels, but the first one of the data set has 1: add Mono", 0},
+        {"audio_decode", "2 channels, but the first one of the dataset has 1: add Mono", 0},
         {"audio_crop(frames=50)", "audio_mono", 0},
         {"audio_mono", NULL, 1},
         {"audio_mono; audio_crop(frames=50)", NULL, 1},

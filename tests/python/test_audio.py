@@ -251,7 +251,7 @@ def test_loader_of_lengths_that_differ(folder):
 
 
 def test_channels_that_differ(folder):
-    with pytest.raises(ValueError, match="2 channels, but the first one of the data set has 1: add Mono"):
+    with pytest.raises(ValueError, match="2 channels, but the first one of the dataset has 1: add Mono"):
         next(iter(stoker.DataLoader(AudioFolder(folder), batch_size=4)))
     skipping = stoker.DataLoader(AudioFolder(folder), batch_size=4, on_error="skip")
     assert all(sounds.shape[1] == 1 for sounds, _, _ in skipping)
