@@ -33,7 +33,7 @@ struct stoker_epoch stoker_epoch_defaults(void)
 /* "cuda" or "cuda:1"; NULL and "cpu": none. */
 static int find_device(const char *name, struct st_devices *out, struct stoker_error *err)
 {
-    *out = (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_engine_nvjpeg};
+    *out = (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_jpeg_engine_nvjpeg};
     if (!name || strcmp(name, "cpu") == 0)
         return STOKER_OK;
     const size_t kind = strlen(st_device_cuda.name);

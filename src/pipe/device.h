@@ -141,7 +141,7 @@ struct st_device_kind {
 struct st_jpeg_frame;
 
 /* A whole image, decoded from its file to RGB on the device. */
-struct st_engine_image {
+struct st_jpeg_engine_image {
     struct st_bytes bytes;
     int32_t width, height;
     uint64_t pixels; /* destination, a device address; rows `stride` bytes apart */
@@ -149,21 +149,21 @@ struct st_engine_image {
     bool there;      /* out: whether it was decoded */
 };
 
-struct st_engine; /* private to the device */
+struct st_jpeg_engine; /* private to the device */
 
 /* Hardware of the device that decodes JPEGs alongside its kernels; for loaders that need not be exact.
  * Opened once per thread that uses it. */
-struct st_engine_kind {
+struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once. */
-    int (*open)(struct st_engine **out, struct st_device *device, uint32_t most, struct stoker_error *err);
-    void (*close)(struct st_engine *engine);
+    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most, struct stoker_error *err);
+    void (*close)(struct st_jpeg_engine *engine);
     /* Whether the engines can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);
     /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination
      * memory must be idle. Only single images can fail, never the call. */
-    void (*start)(struct st_engine *engine, struct st_engine_image *image, uint32_t count);
-    void (*finish)(struct st_engine *engine, struct st_engine_image *image, uint32_t count);
+    void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
+    void (*finish)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
     /* Memory for images; 0 if it cannot be allocated. */
     uint64_t (*take)(struct st_device *device, uint64_t bytes);
     void (*give)(struct st_device *device, uint64_t memory);

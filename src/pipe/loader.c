@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/interrupt.h"
-#include "pipe/engine.h"
+#include "pipe/jpeg_engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void st_loader_stop(struct stoker_loader *loader)
     atomic_store(&loader->stopping, true);
     pthread_cond_broadcast(&loader->work);
     st_gate_wake(loader);
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (!was)
         return;
@@ -94,7 +94,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->tuning.returned_ns = loader->tuning.late_ns = 0;
     st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     return 0;
 }
@@ -208,7 +208,7 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
         loader->count.samples += slot->batch.count;
         *out = &slot->batch;
     }
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     st_gate_wake(loader); /* the next batch is due */
     return rc;
 }
@@ -299,7 +299,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->pinned_note = loader->pinned_note.code ? loader->pinned_note.message : NULL;
     out->copied_bytes = loader->count.copied;
     out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
-    st_engines_stats(loader, out);
+    st_jpeg_engines_stats(loader, out);
     st_tuning_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->reads_in_flight_max = reader.in_flight_max;

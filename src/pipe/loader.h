@@ -28,7 +28,7 @@ struct st_devices {
     const struct st_device_kind *kind;   /* of the requested device */
     int32_t ordinal;                     /* index of the device; -1: the current or first one */
     const struct st_pinned_kind *pinned; /* for batches that stay on the CPU */
-    const struct st_engine_kind *engine; /* the device's JPEG engines */
+    const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines */
 };
 
 struct st_worker {
@@ -61,10 +61,10 @@ static inline void st_worker_count(_Atomic uint64_t *counter, uint64_t more)
                           memory_order_relaxed);
 }
 
-/* The threads that drive a device's JPEG engines. (engine.c) */
-struct st_engines {
-    const struct st_engine_kind *kind; /* NULL: engines are not used */
-    struct st_engine_worker *worker;
+/* The threads that drive a device's JPEG engines. (jpeg_engine.c) */
+struct st_jpeg_engines {
+    const struct st_jpeg_engine_kind *kind; /* NULL: engines are not used */
+    struct st_jpeg_engine_worker *worker;
     uint32_t count, threads; /* threads: number actually started */
     pthread_mutex_t memory;  /* held while device memory is allocated for a slot */
     pthread_cond_t work;     /* engine threads wait here, with the loader's lock */
@@ -137,7 +137,7 @@ struct stoker_loader {
     struct st_tuning tuning; /* numbers of active workers, batches kept ready and samples read ahead */
     uint32_t worker_count, threads; /* threads: number running */
     struct st_worker *worker;       /* at least one: without threads, the calling thread uses it */
-    struct st_engines engines;
+    struct st_jpeg_engines engines;
 };
 
 /* `devices` may be NULL. */
@@ -180,9 +180,9 @@ void st_loader_break(struct stoker_loader *loader, const struct stoker_error *er
 /* The worker is no longer busy. */
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */
-void st_engines_wake(struct stoker_loader *loader);
+void st_jpeg_engines_wake(struct stoker_loader *loader);
 /* Whether enough batches are ready for the engines to rest. */
-bool st_engines_may_rest(const struct stoker_loader *loader);
+bool st_jpeg_engines_may_rest(const struct stoker_loader *loader);
 
 /* Tickets. (tickets.c) */
 /* Number of rows of the current batch that nobody has taken; begins the next batch if necessary. 0:
@@ -254,7 +254,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 /* Completes the row after the device has decoded the file; false if that is not possible for this
  * row. */
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key, struct st_slot *slot,
-                    uint32_t row, const struct st_engine_image *decoded);
+                    uint32_t row, const struct st_jpeg_engine_image *decoded);
 /* Whether a failure is caused by the machine or the network, so that a later attempt may succeed.
  * (retry.c) */
 bool st_is_transient(int code);

@@ -18,7 +18,7 @@ void st_worker_rests(struct stoker_loader *loader)
         pthread_cond_broadcast(&loader->ready); /* stop() and next() may wait for this */
 }
 
-bool st_engines_may_rest(const struct stoker_loader *loader)
+bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
@@ -26,8 +26,8 @@ bool st_engines_may_rest(const struct stoker_loader *loader)
     return ready && 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
 }
 
-void st_engines_wake(struct stoker_loader *loader)
+void st_jpeg_engines_wake(struct stoker_loader *loader)
 {
-    if (loader->engines.kind && !st_engines_may_rest(loader))
+    if (loader->engines.kind && !st_jpeg_engines_may_rest(loader))
         pthread_cond_broadcast(&loader->engines.work);
 }

@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "pipe/audio.h"
-#include "pipe/engine.h"
+#include "pipe/jpeg_engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
     st_gate_wake(loader);
     const bool last = loader->closed && loader->lent == 0;
     pthread_cond_signal(&loader->work);
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     if (last)
         free_loader(loader);
@@ -71,11 +71,11 @@ void st_loader_close(struct stoker_loader *loader)
     loader->closing = true;
     pthread_cond_broadcast(&loader->work);
     pthread_cond_broadcast(&loader->tuning.rest);
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->threads; k++)
         pthread_join(loader->worker[k].thread, NULL);
-    st_engines_close(loader);
+    st_jpeg_engines_close(loader);
     st_reader_close(loader->reader);
     for (uint32_t k = 0; loader->worker && (k < loader->worker_count || k == 0); k++)
         st_worker_free(&loader->worker[k]);
@@ -189,7 +189,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     uint32_t depth = loader->opt.read_ahead ? loader->opt.read_ahead : st_reader_depth(loader->data);
     if (depth < READ_AHEAD_EACH * loader->worker_count)
         depth = READ_AHEAD_EACH * loader->worker_count;
-    depth += 2 * st_engines_tickets(loader);
+    depth += 2 * st_jpeg_engines_tickets(loader);
     depth = depth < 2 ? 2 : depth;
     uint32_t most = depth;
     if (!loader->opt.read_ahead && loader->worker_count && depth < DEPTH_MOST)
@@ -270,7 +270,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);
     if (!rc)
-        rc = st_engines_open(loader, devices ? devices->engine : NULL, err);
+        rc = st_jpeg_engines_open(loader, devices ? devices->engine : NULL, err);
     if (!rc)
         rc = open_slots(loader, err);
     if (!rc)
@@ -280,7 +280,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     if (!rc)
         rc = start_threads(loader, err);
     if (!rc)
-        st_engines_start(loader);
+        st_jpeg_engines_start(loader);
     if (rc) {
         st_loader_close(loader);
         return rc;

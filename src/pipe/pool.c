@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/engine.h"
+#include "pipe/loader.h"
 
 uint64_t st_pool_memory(const struct stoker_loader *loader)
 {
@@ -215,7 +215,7 @@ static struct st_slot *take_slowly(struct stoker_loader *loader, struct st_slot 
     }
     st_worker_rests(loader);
     pthread_cond_broadcast(&loader->work);
-    st_engines_wake(loader);
+    st_jpeg_engines_wake(loader);
     return slot;
 }
 

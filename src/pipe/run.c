@@ -188,7 +188,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 }
 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
-                    struct st_slot *slot, uint32_t row, const struct st_engine_image *decoded)
+                    struct st_slot *slot, uint32_t row, const struct st_jpeg_engine_image *decoded)
 {
     const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, key);
     struct st_erases erases;

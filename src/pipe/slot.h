@@ -46,7 +46,7 @@ struct st_slot_shape {
     const struct st_pinned_kind *pinned; /* for batches on the CPU; NULL: they need not be pinned */
     bool raw;                            /* the device gets raw rows */
     uint64_t reserve, share;             /* raw: heap bytes reserved per row, and shared by all rows */
-    const struct st_engine_kind *engine; /* the device's JPEG engines; NULL: none */
+    const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines; NULL: none */
     uint64_t engine_bytes;               /* device memory for the images that they decode */
     struct st_budget *budget;            /* NULL: memory is not counted */
 };

@@ -274,7 +274,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
 }
 
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
-                      struct st_erases erases, const struct st_engine_image *decoded)
+                      struct st_erases erases, const struct st_jpeg_engine_image *decoded)
 {
     struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     struct st_resize resize;

@@ -1,6 +1,6 @@
 /* tickets.c - hands out the tickets of an epoch, and completes batches whose rows are done
  *
- * The threads that make samples (worker.c, engine.c) meet here; nothing here calls them.
+ * The threads that make samples (worker.c, jpeg_engine.c) meet here; nothing here calls them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -81,7 +81,7 @@ bool st_tickets_take(struct stoker_loader *loader, uint32_t count, struct st_tic
     loader->busy++;
     const bool more = loader->next_ticket < loader->epoch.tickets;
     if (more)
-        st_engines_wake(loader);
+        st_jpeg_engines_wake(loader);
     return more;
 }
 

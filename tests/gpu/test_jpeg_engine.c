@@ -125,7 +125,7 @@ static struct st_bytes file(struct jpeg_kind kind)
 static bool takes(struct st_bytes bytes)
 {
     struct st_jpeg_frame frame;
-    const bool taken = st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && st_engine_nvjpeg.takes(&frame);
+    const bool taken = st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && st_jpeg_engine_nvjpeg.takes(&frame);
     free((void *)(uintptr_t)bytes.data);
     return taken;
 }
@@ -150,16 +150,16 @@ static void kinds_of_file(void)
     const struct st_bytes bytes = file((struct jpeg_kind){.components = 3});
     st_jpeg_headers(bytes, &frame);
     frame.steps[frame.component[1].quant][5] = 256;
-    ok(!st_engine_nvjpeg.takes(&frame), "nor quantisation beyond 8 bits");
+    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor quantisation beyond 8 bits");
     frame.steps[frame.component[1].quant][5] = 255;
     frame.component[2].ac = 2;
-    ok(!st_engine_nvjpeg.takes(&frame), "nor a third Huffman table");
+    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor a third Huffman table");
     free((void *)(uintptr_t)bytes.data);
 }
 
 /* ---- decoding ------------------------------------------------------------------------------------- */
 
-static bool is_right(struct st_jpeg *own, const struct st_engine_image *image)
+static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image)
 {
     struct st_arena arena = {0};
     struct st_view view;
@@ -175,22 +175,22 @@ static bool is_right(struct st_jpeg *own, const struct st_engine_image *image)
 static void decoding(const int *open, const int *calls)
 {
     struct stoker_error err = {0};
-    struct st_engine *engine = NULL;
-    struct st_engine_image image[COUNT];
+    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_engine_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
-    int rc = st_engine_nvjpeg.open(&engine, &device.base, COUNT, &err);
+    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
-    const uint64_t memory = st_engine_nvjpeg.take(&device.base, COUNT * STRIDE * HEIGHT);
+    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, COUNT * STRIDE * HEIGHT);
     for (int k = 0; k < COUNT; k++)
-        image[k] = (struct st_engine_image){
+        image[k] = (struct st_jpeg_engine_image){
             .bytes = file((struct jpeg_kind){.components = 3, .h = {1 + k % 2}, .quality = 60 + k}),
             .width = WIDTH,
             .height = HEIGHT,
             .stride = STRIDE,
             .pixels = memory + (uint64_t)k * STRIDE * HEIGHT};
-    st_engine_nvjpeg.start(engine, image, COUNT);
-    st_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     int right = 0;
     for (int k = 0; k < COUNT; k++)
         right += image[k].there && is_right(own, &image[k]);
@@ -199,8 +199,8 @@ static void decoding(const int *open, const int *calls)
     memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
     refused[0] = 0;
-    st_engine_nvjpeg.start(engine, image, COUNT);
-    st_engine_nvjpeg.finish(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     refused[0] = 0xFF;
     right = 0;
     for (int k = 0; k < COUNT; k++)
@@ -209,13 +209,13 @@ static void decoding(const int *open, const int *calls)
        right);
 
     memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
-    st_engine_nvjpeg.start(engine, image + 1, 3);
-    st_engine_nvjpeg.finish(engine, image + 1, 3);
+    st_jpeg_engine_nvjpeg.start(engine, image + 1, 3);
+    st_jpeg_engine_nvjpeg.finish(engine, image + 1, 3);
     ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
            !is_right(own, &image[4]),
        "fewer the next time");
-    st_engine_nvjpeg.give(&device.base, memory);
-    st_engine_nvjpeg.close(engine);
+    st_jpeg_engine_nvjpeg.give(&device.base, memory);
+    st_jpeg_engine_nvjpeg.close(engine);
     for (int k = 0; k < COUNT; k++)
         free((void *)(uintptr_t)image[k].bytes.data);
     st_jpeg_free(own);
@@ -226,7 +226,7 @@ static void decoding(const int *open, const int *calls)
 static void absent(int *no_engines, int *no_hardware)
 {
     struct stoker_error err = {0};
-    struct st_engine *engine = NULL;
+    struct st_jpeg_engine *engine = NULL;
     struct st_nvjpeg nvjpeg;
     ok(st_nvjpeg_load(&nvjpeg, "libno-such-library.so", &err) == STOKER_EUNSUPPORTED &&
            strstr(err.message, "libno-such-library.so"),
@@ -235,11 +235,11 @@ static void absent(int *no_engines, int *no_hardware)
            strstr(err.message, "nvjpeg"),
        "one that is another: %s", err.message);
     *no_hardware = 1;
-    ok(st_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
        "a GPU without engines: %s", err.message);
     *no_hardware = 0;
     *no_engines = 1;
-    ok(st_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
        "or that says so later: %s", err.message);
     *no_engines = 0;
 }

@@ -1,4 +1,4 @@
-/* engine.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
+/* jpeg_engine.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
  *
  * nvJPEG reads the headers, the engines decode, and nvJPEG's kernels convert YCbCr to RGB. The output
  * was compared with libjpeg's pixels on an H200: 4:4:4 is equal; with subsampled chroma the engines
@@ -19,7 +19,7 @@
 
 enum { SIDE_MOST = 16384 };
 
-struct st_engine {
+struct st_jpeg_engine {
     struct st_gpu_device *device;
     struct st_nvjpeg nvjpeg;
     struct nvjpegHandle *handle;
@@ -43,7 +43,7 @@ static int fail(int status, const char *what, struct stoker_error *err)
 
 /* ---- open and close ------------------------------------------------------------------------------ */
 
-static int open_library(struct st_engine *engine, struct stoker_error *err)
+static int open_library(struct st_jpeg_engine *engine, struct stoker_error *err)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
     unsigned engines = 0, cores = 0;
@@ -63,7 +63,7 @@ static int open_library(struct st_engine *engine, struct stoker_error *err)
     return status ? fail(status, "preparing the engines", err) : STOKER_OK;
 }
 
-static int open_stream(struct st_engine *engine, struct stoker_error *err)
+static int open_stream(struct st_jpeg_engine *engine, struct stoker_error *err)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     int result = cuda->StreamCreate(&engine->stream, ST_CU_STREAM_NON_BLOCKING);
@@ -76,7 +76,7 @@ static int open_stream(struct st_engine *engine, struct stoker_error *err)
 }
 
 /* Also called after an incomplete open. */
-static void engine_close(struct st_engine *engine)
+static void engine_close(struct st_jpeg_engine *engine)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
@@ -100,12 +100,12 @@ static void engine_close(struct st_engine *engine)
     free(engine);
 }
 
-static int engine_open(struct st_engine **out, struct st_device *base, uint32_t most,
+static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint32_t most,
                        struct stoker_error *err)
 {
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
-    struct st_engine *engine = st_calloc(1, sizeof *engine);
+    struct st_jpeg_engine *engine = st_calloc(1, sizeof *engine);
     if (!engine)
         return st_fail(err, STOKER_ENOMEM, "no memory for the JPEG engines");
     engine->device = device;
@@ -153,7 +153,7 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
 }
 
 /* Passes `count` images, starting with image `from`, to the engines. One status covers them all. */
-static bool hand_over(struct st_engine *engine, uint32_t from, uint32_t count)
+static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t count)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
     if (engine->batch != count) {
@@ -168,7 +168,7 @@ static bool hand_over(struct st_engine *engine, uint32_t from, uint32_t count)
                                  engine->stream) == ST_NVJPEG_SUCCESS;
 }
 
-static void engine_start(struct st_engine *engine, struct st_engine_image *image, uint32_t count)
+static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     struct st_cuda_inside inside;
@@ -191,7 +191,7 @@ static void engine_start(struct st_engine *engine, struct st_engine_image *image
     st_cuda_leave(&inside);
 }
 
-static void engine_finish(struct st_engine *engine, struct st_engine_image *image, uint32_t count)
+static void engine_finish(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     struct st_cuda_inside inside;
@@ -229,7 +229,7 @@ static void engine_give(struct st_device *base, uint64_t memory)
     st_cuda_leave(&inside);
 }
 
-const struct st_engine_kind st_engine_nvjpeg = {
+const struct st_jpeg_engine_kind st_jpeg_engine_nvjpeg = {
     .name = "nvjpeg",
     .open = engine_open,
     .close = engine_close,

@@ -1,4 +1,4 @@
-/* engine.c - a device's JPEG engines as another kind of worker
+/* jpeg_engine.c - a device's JPEG engines as another kind of worker
  *
  * Tickets are taken in order by whoever is free, so engines and CPUs share every batch according to
  * their actual speed. A chunk is as large as suits the engines, but at most the engines' share of the
@@ -14,7 +14,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "pipe/engine.h"
+#include "pipe/jpeg_engine.h"
 
 #include "base/clock.h"
 #include "base/threads.h"
@@ -49,12 +49,12 @@ struct left {
     struct st_bytes bytes;
 };
 
-struct st_engine_worker {
+struct st_jpeg_engine_worker {
     struct st_worker worker; /* for the samples that it makes itself */
-    struct st_engine *engine;
+    struct st_jpeg_engine *engine;
     uint32_t count;
     struct item item[CHUNK_MOST];
-    struct st_engine_image decoded[CHUNK_MOST];
+    struct st_jpeg_engine_image decoded[CHUNK_MOST];
     uint32_t left_count;
     struct left left[CHUNK_MOST];
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
@@ -72,7 +72,7 @@ static bool is_taken(const struct stoker_loader *loader, struct st_bytes file)
 }
 
 /* Allocates a part of the slot's device memory for an image of this size. */
-static bool find_room(struct st_slot *slot, struct st_engine_image *image)
+static bool find_room(struct st_slot *slot, struct st_jpeg_engine_image *image)
 {
     const uint64_t stride = st_align(3 * (uint64_t)image->width, STRIDE_ALIGN);
     const uint64_t bytes = st_align(stride * (uint64_t)image->height, IMAGE_ALIGN);
@@ -87,11 +87,11 @@ static bool find_room(struct st_slot *slot, struct st_engine_image *image)
 }
 
 /* Makes the sample's random draws, if the engines are to decode it. */
-static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32_t row, uint64_t ticket,
+static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row, uint64_t ticket,
                      struct st_bytes bytes)
 {
     struct item *item = &self->item[self->count];
-    struct st_engine_image *decoded = &self->decoded[self->count];
+    struct st_jpeg_engine_image *decoded = &self->decoded[self->count];
     struct st_region window;
     struct st_resize resize;
     struct st_bytes file;
@@ -104,7 +104,7 @@ static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;
-    *decoded = (struct st_engine_image){.bytes = file,
+    *decoded = (struct st_jpeg_engine_image){.bytes = file,
                                         .width = (int32_t)item->image.header.width,
                                         .height = (int32_t)item->image.header.height};
     if (!find_room(slot, decoded))
@@ -117,7 +117,7 @@ static bool plan_row(struct st_engine_worker *self, struct st_slot *slot, uint32
 
 /* Reads the chunk's files and divides them into items for the engines and tickets for this thread. False
  * if cancelled. */
-static bool plan_chunk(struct st_engine_worker *self, const struct st_tickets *chunk, bool usable)
+static bool plan_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk, bool usable)
 {
     struct stoker_error err;
     struct st_bytes bytes;
@@ -136,7 +136,7 @@ static bool plan_chunk(struct st_engine_worker *self, const struct st_tickets *c
     return true;
 }
 
-static void make_left(struct st_engine_worker *self, struct st_slot *slot)
+static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
     for (uint32_t k = 0; k < self->left_count; k++)
         st_worker_make(&self->worker, slot, self->left[k].row, self->left[k].ticket,
@@ -144,13 +144,13 @@ static void make_left(struct st_engine_worker *self, struct st_slot *slot)
 }
 
 /* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
-static void finish_items(struct st_engine_worker *self, struct st_slot *slot)
+static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
     struct st_worker *worker = &self->worker;
     uint32_t there = 0;
     for (uint32_t k = 0; k < self->count; k++) {
         const struct item *item = &self->item[k];
-        const struct st_engine_image *decoded = &self->decoded[k];
+        const struct st_jpeg_engine_image *decoded = &self->decoded[k];
         if (!decoded->there ||
             !st_run_decoded(worker, &item->image, slot->samples[item->row], slot, item->row, decoded)) {
             st_worker_make(worker, slot, item->row, item->ticket, item->bytes);
@@ -192,10 +192,10 @@ static bool has_memory(struct stoker_loader *loader, struct st_slot *slot)
     return has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
 }
 
-static void make_chunk(struct st_engine_worker *self, const struct st_tickets *chunk)
+static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
 {
     struct stoker_loader *loader = self->worker.loader;
-    const struct st_engine_kind *kind = loader->engines.kind;
+    const struct st_jpeg_engine_kind *kind = loader->engines.kind;
     struct st_slot *slot = chunk->slot;
     const bool usable = has_memory(loader, slot);
     const uint64_t began = st_now_ns();
@@ -228,7 +228,7 @@ static double workers_rate(const struct stoker_loader *loader)
 }
 
 /* This thread's share of the remaining rows. */
-static uint32_t chunk_size(const struct st_engine_worker *self, uint32_t left)
+static uint32_t chunk_size(const struct st_jpeg_engine_worker *self, uint32_t left)
 {
     const struct stoker_loader *loader = self->worker.loader;
     const double cpus = workers_rate(loader);
@@ -244,7 +244,7 @@ static uint32_t chunk_size(const struct st_engine_worker *self, uint32_t left)
 
 /* ---- threads ------------------------------------------------------------------------------------- */
 
-static bool open_engine(struct st_engine_worker *self)
+static bool open_engine(struct st_jpeg_engine_worker *self)
 {
     struct stoker_loader *loader = self->worker.loader;
     struct stoker_error err;
@@ -259,7 +259,7 @@ static bool open_engine(struct st_engine_worker *self)
 
 static void *engine_main(void *argument)
 {
-    struct st_engine_worker *self = argument;
+    struct st_jpeg_engine_worker *self = argument;
     struct stoker_loader *loader = self->worker.loader;
     struct st_tickets chunk;
 
@@ -267,7 +267,7 @@ static void *engine_main(void *argument)
         return NULL;
     pthread_mutex_lock(&loader->lock);
     while (!loader->closing) {
-        const uint32_t left = st_engines_may_rest(loader) ? 0 : st_tickets_left(loader);
+        const uint32_t left = st_jpeg_engines_may_rest(loader) ? 0 : st_tickets_left(loader);
         if (!left) {
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;
@@ -283,10 +283,10 @@ static void *engine_main(void *argument)
     return NULL;
 }
 
-int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *kind,
+int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engine_kind *kind,
                     struct stoker_error *err)
 {
-    struct st_engines *engines = &loader->engines;
+    struct st_jpeg_engines *engines = &loader->engines;
     if (!kind || loader->opt.fidelity != STOKER_FAST || !loader->shape.raw ||
         loader->shape.channels != 3)
         return STOKER_OK;
@@ -304,13 +304,13 @@ int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *k
     return STOKER_OK;
 }
 
-void st_engines_start(struct stoker_loader *loader)
+void st_jpeg_engines_start(struct stoker_loader *loader)
 {
-    struct st_engines *engines = &loader->engines;
+    struct st_jpeg_engines *engines = &loader->engines;
     int failed = 0;
     for (; !failed && loader->worker_count && engines->threads < engines->count;
          engines->threads += !failed) {
-        struct st_engine_worker *self = &engines->worker[engines->threads];
+        struct st_jpeg_engine_worker *self = &engines->worker[engines->threads];
         st_worker_equip(&self->worker, loader);
         failed = st_thread_start(&self->worker.thread, engine_main, self, "stoker-engine");
     }
@@ -323,11 +323,11 @@ void st_engines_start(struct stoker_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
-void st_engines_close(struct stoker_loader *loader)
+void st_jpeg_engines_close(struct stoker_loader *loader)
 {
-    struct st_engines *engines = &loader->engines;
+    struct st_jpeg_engines *engines = &loader->engines;
     for (uint32_t k = 0; k < engines->threads; k++) {
-        struct st_engine_worker *self = &engines->worker[k];
+        struct st_jpeg_engine_worker *self = &engines->worker[k];
         pthread_join(self->worker.thread, NULL);
         if (self->engine)
             engines->kind->close(self->engine);
@@ -337,7 +337,7 @@ void st_engines_close(struct stoker_loader *loader)
      * set. */
     pthread_mutex_lock(&loader->lock);
     const bool had = engines->kind != NULL;
-    struct st_engine_worker *workers = engines->worker;
+    struct st_jpeg_engine_worker *workers = engines->worker;
     engines->kind = NULL;
     engines->worker = NULL;
     engines->count = engines->threads = engines->ready = 0;
@@ -349,16 +349,16 @@ void st_engines_close(struct stoker_loader *loader)
     free(workers);
 }
 
-uint32_t st_engines_tickets(const struct stoker_loader *loader)
+uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader)
 {
     return loader->engines.count * CHUNK_MOST;
 }
 
-void st_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out)
+void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out)
 {
-    const struct st_engines *engines = &loader->engines;
+    const struct st_jpeg_engines *engines = &loader->engines;
     for (uint32_t k = 0; k < engines->count; k++) {
-        const struct st_engine_worker *self = &engines->worker[k];
+        const struct st_jpeg_engine_worker *self = &engines->worker[k];
         out->engine_rows += atomic_load_explicit(&self->rows, memory_order_relaxed);
         out->engine_failures += atomic_load_explicit(&self->failed, memory_order_relaxed);
         out->bytes += atomic_load_explicit(&self->worker.read_bytes, memory_order_relaxed);

@@ -20,13 +20,13 @@ static struct {
     _Atomic uint32_t open, images, wrong, memory, largest;
 } engine;
 
-struct st_engine {
+struct st_jpeg_engine {
     struct st_jpeg *decoder;
     struct st_arena arena;
     bool under_way;
 };
 
-static int engine_open(struct st_engine **out, struct st_device *device, uint32_t most,
+static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
                        struct stoker_error *err)
 {
     if (engine.open_fails)
@@ -38,7 +38,7 @@ static int engine_open(struct st_engine **out, struct st_device *device, uint32_
     return 0;
 }
 
-static void engine_close(struct st_engine *self)
+static void engine_close(struct st_jpeg_engine *self)
 {
     st_jpeg_free(self->decoder);
     st_arena_free(&self->arena);
@@ -52,7 +52,7 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
 }
 
 /* Writes nothing before `finish`, as late as engines may be. */
-static void engine_start(struct st_engine *self, struct st_engine_image *image, uint32_t count)
+static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
 {
     engine.wrong += self->under_way || !count || image[0].there;
     self->under_way = true;
@@ -60,7 +60,7 @@ static void engine_start(struct st_engine *self, struct st_engine_image *image, 
         engine.largest = count;
 }
 
-static bool engine_decode(struct st_engine *self, const struct st_engine_image *image)
+static bool engine_decode(struct st_jpeg_engine *self, const struct st_jpeg_engine_image *image)
 {
     struct st_view view;
     st_arena_reset(&self->arena);
@@ -74,7 +74,7 @@ static bool engine_decode(struct st_engine *self, const struct st_engine_image *
     return true;
 }
 
-static void engine_finish(struct st_engine *self, struct st_engine_image *image, uint32_t count)
+static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
 {
     engine.wrong += !self->under_way;
     self->under_way = false;
@@ -102,7 +102,7 @@ static void engine_give(struct st_device *device, uint64_t memory)
     free((void *)(uintptr_t)memory);
 }
 
-static const struct st_engine_kind engine_kind = {"test",       engine_open,  engine_close,
+static const struct st_jpeg_engine_kind engine_kind = {"test",       engine_open,  engine_close,
                                                   engine_takes, engine_start, engine_finish,
                                                   engine_take,  engine_give};
 static const struct st_devices engine_devices = {.kind = &host_kind, .engine = &engine_kind};

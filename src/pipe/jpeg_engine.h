@@ -1,25 +1,25 @@
-/* engine.h - a device's JPEG engines as another kind of worker
+/* jpeg_engine.h - a device's JPEG engines as another kind of worker
  *
  * An engine thread takes tickets like any worker, but several at once: it makes each image's random
  * draws, has the engines decode whole files into device memory, and writes jobs that start from there.
  * Files that the engines do not support, or fail to decode, are processed by the thread as by any
  * worker. SPDX-License-Identifier: Apache-2.0
  */
-#ifndef ST_PIPE_ENGINE_H
-#define ST_PIPE_ENGINE_H
+#ifndef ST_PIPE_JPEG_ENGINE_H
+#define ST_PIPE_JPEG_ENGINE_H
 
 #include "pipe/loader.h"
 
 /* Decides whether the loader uses engines; `kind` may be NULL. Called before the slots are made. */
-int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *kind,
+int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engine_kind *kind,
                     struct stoker_error *err);
 /* Starts the threads, after the workers and the reader. They open the engines, which takes a while; if
  * that or a thread's start fails, fewer engines are used, which is noted and not an error. */
-void st_engines_start(struct stoker_loader *loader);
+void st_jpeg_engines_start(struct stoker_loader *loader);
 /* The loader is closing: joins the threads and frees everything. */
-void st_engines_close(struct stoker_loader *loader);
+void st_jpeg_engines_close(struct stoker_loader *loader);
 /* Maximum number of tickets that all engine threads together may hold. */
-uint32_t st_engines_tickets(const struct stoker_loader *loader);
-void st_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out); /* lock held */
+uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader);
+void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out); /* lock held */
 
 #endif
