@@ -79,7 +79,7 @@ int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes b
                        "%zu bytes are not an image of %lld x %lld pixels with %lld channels", bytes.size,
                        (long long)width, (long long)height, (long long)channels);
     if (limit && pixels > limit)
-        return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds the limit of %llu pixels",
+        return st_fail(err, STOKER_ELIMIT, "%lld x %lld exceeds pixel_limit (%llu pixels)",
                        (long long)width, (long long)height, (unsigned long long)limit);
     if (!st_view_take(&rgb, &work->arena, (int32_t)width, (int32_t)height, 3))
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %lld x %lld pixels",

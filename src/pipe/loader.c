@@ -144,7 +144,7 @@ static int wait_ready(struct stoker_loader *loader, const struct timespec *until
         return 0;
     }
     if (pthread_cond_timedwait(&loader->ready, &loader->lock, until) == ETIMEDOUT && !due_slot(loader))
-        return st_fail(err, STOKER_ETIMEOUT, "no batch within %u ms", loader->opt.timeout_ms);
+        return st_fail(err, STOKER_ETIMEOUT, "no batch was ready within %u ms: raise the timeout", loader->opt.timeout_ms);
     return 0;
 }
 

@@ -88,7 +88,7 @@ static int check_range(struct parser *p, const struct st_param *param, double va
         return complain(p, text, "");
     }
     if (param->type == ST_PARAM_INT && (value != floor(value) || fabs(value) > INT32_MAX)) {
-        snprintf(text, sizeof text, "%s=%g is not a whole number", param->name, value);
+        snprintf(text, sizeof text, "%s=%g is not an integer", param->name, value);
         return complain(p, text, "");
     }
     return 0;
