@@ -244,8 +244,8 @@ uint64_t st_pool_pinned(const struct stoker_loader *loader); /* how much of that
  * and the row's seed. (run.c) */
 int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t sample, uint64_t key,
                   struct st_slot *slot, uint32_t row, struct stoker_error *err);
-/* Finds the encoded image in a sample's bytes, if it lies there; writes the other fields to their
- * columns. */
+/* Finds the encoded image in a sample's bytes, unless it lies in scratch memory; writes the other fields
+ * to their columns. */
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file);
 /* Makes the random draws for the image and records its pending ops, as far as no pixels are needed. */

@@ -111,8 +111,8 @@ struct st_tuning {
  * called before there are slots; `moves`: the caller left the number of batches to the loader. */
 void st_tuning_plan_prefetch(struct stoker_loader *loader, bool moves);
 void st_tuning_plan(struct stoker_loader *loader, uint32_t depth, uint32_t depth_most);
-/* Upper limit, as bytes of max_memory, for the batches that tuning keeps ready, also for batches of
- * varying size. */
+/* The maximum size of all batches of fixed size, if tuning may add some; 0 if it may not, or if sizes
+ * vary. */
 uint64_t st_tuning_batches(const struct stoker_loader *loader);
 
 static inline uint32_t st_tuned(const struct st_tuning *tuning, enum st_lever_name name)
