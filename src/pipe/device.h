@@ -25,8 +25,8 @@
 #define ST_PIPE_DEVICE_H
 
 #include "base/mem.h"
-#include "op/pending.h"
 #include "op/finish.h"
+#include "op/pending.h"
 
 /* The taps of one axis in the heap, as in struct st_taps: int32_t first[count], then int32_t
  * weight[count][width]. width 0: this axis is not resized. width -1: nearest; only `first`, the input
