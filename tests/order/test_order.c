@@ -309,8 +309,8 @@ static void refusals(void)
     typedef struct stoker_order_options options;
     const enum stoker_order_kind weighted = STOKER_ORDER_WEIGHTED;
     struct stoker_error err;
-    ok(refused(9, (options){.rank = 2, .world = 2}, "rank 2 of 2"), "a rank that is not there");
-    ok(refused(9, (options){.rank = 1}, "rank 1 of 0"), "a rank without a world");
+    ok(refused(9, (options){.rank = 2, .world = 2}, "rank 2 is out of range for a world size of 2"), "a rank that is not there");
+    ok(refused(9, (options){.rank = 1}, "rank 1 is out of range for a world size of 0"), "a rank without a world");
     ok(refused(9, (options){.kind = (enum stoker_order_kind)17}, "17"), "an unknown kind");
     ok(refused(9, (options){.kind = weighted}, "requires weights"), "no weights");
     ok(refused(9, (options){.kind = STOKER_ORDER_SHUFFLE, .weights = some_weights}, "weights"),
@@ -323,7 +323,7 @@ static void refusals(void)
        "an infinite one");
     ok(refused(2, (options){.kind = weighted, .weights = (double[]){1, -0.5}}, "position 1"),
        "a negative one");
-    ok(refused(2, (options){.kind = weighted, .weights = (double[]){0, 0}}, "all 2 are 0"),
+    ok(refused(2, (options){.kind = weighted, .weights = (double[]){0, 0}}, "all 2 weights are 0"),
        "weights that are all 0");
 
     struct stoker_order *order = started(9, (options){.kind = STOKER_ORDER_SHUFFLE}, 0, 0, NULL, 0);

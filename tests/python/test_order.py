@@ -109,7 +109,7 @@ def test_weighted():
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"kind": "shuffle", "rank": 3, "world": 3}, "rank 3 of 3"),
+        ({"kind": "shuffle", "rank": 3, "world": 3}, "rank 3 is out of range"),
         ({"kind": "weighted"}, "weights"),
         ({"kind": "weighted", "weights": array("d", [1, float("nan"), 1])}, "position 1"),
         ({"kind": "given", "indices": array("q", [0, 2, 3])}, "position 2"),
