@@ -99,7 +99,7 @@ static void write_help(const struct command *only)
 {
     struct json json = {.to = stdout};
     json_open(&json, NULL, '{');
-    json_string(&json, "version", stoker_version());
+    json_string(&json, "version", stoker_version_string());
     json_open(&json, "commands", '[');
     for (size_t i = 0; i < COMMANDS; i++)
         if (!only || commands[i] == only)
