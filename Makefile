@@ -10,5 +10,6 @@ bench: ; @scripts/bench.sh
 soak:  ; @scripts/soak.sh
 faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv
+docs:  ; @scripts/docs.sh
 
-.PHONY: all demo test bench soak faults clean
+.PHONY: all demo test bench soak faults clean docs

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker under Lightning: its loader is given as any other, and is part of Lightning's checkpoints.
+"""Stoker under Lightning: its loader is given like any other, and is part of Lightning's checkpoints.
 
-    python examples/lightning_snippet.py FOLDER        # one sub-folder a class
+    python examples/lightning_snippet.py FOLDER        # one sub-folder for each class
+
+Marked lines differ from the script with torch's DataLoader.
 """
 import sys
 import warnings
 
 import lightning
-import stoker
 import torch
-from stoker import transforms as T
+from stoker import DataLoader  # was: from torch.utils.data import DataLoader
+from torchvision import transforms as T
+from torchvision.datasets import ImageFolder
 
 
 class Model(lightning.LightningModule):
     def __init__(self, classes):
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten(), torch.nn.LazyLinear(classes))
+        self.net = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, classes))
 
     def training_step(self, batch, _):
         images, labels = batch
@@ -28,15 +31,14 @@ class Model(lightning.LightningModule):
 
 
 def main(folder):
-    device = "cuda" if torch.cuda.is_available() else None
-    data = stoker.datasets.ImageFolder(folder, T.Compose([T.RandomResizedCrop(64), T.ToTensor()]))
-    loader = stoker.DataLoader(data, batch_size=8, shuffle=True, seed=1, device=device)
-    model = Model(len(data.classes))
-    model.net(torch.zeros(1, 3, 64, 64))  # gives the lazy layer its size
-    trainer = lightning.Trainer(max_epochs=2, accelerator="gpu" if device else "cpu", devices=1, logger=False,
+    cuda = torch.cuda.is_available()
+    device = "cuda" if cuda else None  # added
+    data = ImageFolder(folder, T.Compose([T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.ToTensor()]))
+    loader = DataLoader(data, batch_size=8, shuffle=True, device=device)  # was: loader = DataLoader(data, batch_size=8, shuffle=True)
+    trainer = lightning.Trainer(max_epochs=2, accelerator="gpu" if cuda else "cpu", devices=1, logger=False,
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                                 log_every_n_steps=1)
-    trainer.fit(model, loader)
+    trainer.fit(Model(len(data.classes)), loader)
     print(f"{trainer.global_step} steps, loss {trainer.callback_metrics['loss'].item():.3f}")
 
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stoker under timm, whose create_loader makes its own loaders: stoker.install() gives it Stoker's.
+
+    python examples/timm_snippet.py FOLDER [--workers N]        # one sub-folder for each class
+
+Marked lines differ from the script with torch's DataLoader. timm's train.py itself runs unchanged by `python -m stoker`.
+"""
+import argparse
+
+import stoker  # added
+import timm
+import torch
+from timm.data import create_dataset, create_loader, resolve_model_data_config
+
+stoker.install()  # added
+
+
+def main(folder, workers):
+    torch.manual_seed(1)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    data = create_dataset("", root=folder, is_training=True)
+    model = timm.create_model("resnet10t", num_classes=len(data.reader.class_to_idx)).to(device)
+    config = resolve_model_data_config(model)
+    loader = create_loader(data, input_size=(3, 64, 64), batch_size=8, is_training=True, mean=config["mean"],
+                           std=config["std"], num_workers=workers, device=device)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    steps = 0
+    for _ in range(2):
+        for images, labels in loader:
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            steps += 1
+    print(f"{steps} steps, loss {loss.item():.3f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--workers", type=int, default=2)
+    main(**vars(parser.parse_args()))

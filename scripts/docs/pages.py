@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pages the site has, where each comes from, and how links and lists of the repository's own Markdown are adapted."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "docs" / "site"
+
+# Files of the repository that are pages as they stand. docs/*.md join them below.
+_FIXED = {
+    "DESIGN.md": "design.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+
+
+def included() -> dict[str, str]:
+    """Path in the repository -> page, for every Markdown file outside docs/site that the site shows."""
+    out = dict(_FIXED)
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        out[f"docs/{path.name}"] = "numbers/overview.md" if path.stem == "numbers" else f"manual/{path.name}"
+    for path in sorted((ROOT / "bench").glob("RESULTS*.md")):
+        name = path.stem.removeprefix("RESULTS").strip("-").lower() or "two-cores"
+        out[f"bench/{path.name}"] = f"numbers/{name}.md"
+    return out
+
+
+def examples() -> dict[str, str]:
+    """Path in the repository -> page, for the example programs."""
+    found = [*sorted((ROOT / "examples").glob("*.py")), *sorted((ROOT / "examples").glob("*.c"))]
+    return {f"examples/{path.name}": f"examples/{path.stem}.md" for path in found}
+
+
+GENERATED = {  # page -> title
+    "reference/stoker.md": "stoker",
+    "reference/dataloader.md": "stoker.DataLoader",
+    "reference/datasets.md": "stoker.datasets",
+    "reference/transforms.md": "stoker.transforms",
+    "reference/audio.md": "stoker.audio",
+    "reference/c.md": "C: stoker.h",
+    "reference/command-line.md": "Command line",
+}
+
+_COMING_FROM = (
+    "torch", "torchvision", "timm", "lightning", "accelerate", "hf-trainer", "keras", "webdataset", "ffcv", "dali",
+    "tf-data",
+)
+_GUIDES = (
+    "small-data", "imagenet", "detection", "audio", "object-stores", "several-gpus", "reproducibility", "few-cores",
+    "slow-disks", "gpu-idle",
+)
+
+
+def navigation(notebooks: list[str]) -> list[dict[str, object]]:
+    """mkdocs' nav: {title: page} or {section: [page, ...]}; a page alone is titled by its first heading."""
+    pages = included()
+    reference = [{title: page} for page, title in GENERATED.items()]
+    manual = [page for page in pages.values() if page.startswith("manual/")]
+    return [
+        {"Home": "index.md"},
+        {"Start in 60 seconds": "start.md"},
+        {"Coming from": [f"coming-from/{name}.md" for name in _COMING_FROM]},
+        {"Guides": [f"guides/{name}.md" for name in _GUIDES] + [f"notebooks/{name}.md" for name in notebooks]},
+        {"Manual": manual},
+        {"Reference": reference},
+        {"Examples": list(examples().values())},
+        {"Design": ["design.md", "contributing.md", "changelog.md"]},
+        {"Numbers": [page for page in pages.values() if page.startswith("numbers/")]},
+    ]
+
+
+# ---- Markdown ----
+
+FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})")
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_REMARK = re.compile(r"^<!--.*?-->\n", re.M | re.S)
+
+
+def outside_fences(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is prose (True) or belongs to a fenced block."""
+    fence = ""
+    for line in text.splitlines():
+        found = FENCE.match(line)
+        if fence:
+            if found and found[2].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            yield line, False
+        elif found:
+            fence = found[2]
+            yield line, False
+        else:
+            yield line, True
+
+
+def adapted(source: str, text: str) -> str:
+    """A Markdown file of the repository as a page: links to other pages point there, links to files that are no pages
+    become plain text, and lists begin after a blank line, as Python-Markdown needs it."""
+    pages = included()
+    out: list[str] = []
+    for line, prose in outside_fences(_REMARK.sub("", text)):
+        if prose:
+            line = _LINK.sub(lambda found: _relinked(found, source, pages), line)
+            starts_list = re.match(r"([-*]|\d+\.) ", line)
+            if starts_list and out and out[-1].strip() and not re.match(r"\s*([-*]|\d+\.) |\s+|#", out[-1]):
+                out.append("")
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def _relinked(found: re.Match[str], source: str, pages: dict[str, str]) -> str:
+    mark, words, target = found.groups()
+    if re.match(r"[a-z]+:", target) or target.startswith("#"):
+        return found[0]
+    path, _, anchor = target.partition("#")
+    whole = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    if not (ROOT / whole).exists():
+        raise ValueError(f"{source}: there is no {target}")
+    here = posixpath.dirname(pages[source])
+    if mark:
+        return f"![{words}]({os.path.relpath('files/' + posixpath.basename(whole), here or '.')})"
+    page = "reference/c.md" if whole == "include/stoker/stoker.h" else (pages | examples()).get(whole, "")
+    if not page:
+        return words if "`" in words or " " in words else f"`{words}`"
+    return f"[{words}]({os.path.relpath(page, here or '.')}{'#' + anchor if anchor else ''})"
+
+
+def pictures() -> list[Path]:
+    """What pages show: copied to files/."""
+    return [*sorted((ROOT / "bench").glob("*.svg")), *sorted((ROOT / "docs" / "img").glob("*.svg"))]
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets, here as on GitHub."""
+    heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def anchors(text: str) -> set[str]:
+    """All anchors of a page in Markdown."""
+    out: set[str] = set()
+    for line, prose in outside_fences(text):
+        found = re.match(r"#+ +(.*?)\s*$", line) if prose else None
+        if found:
+            name, number = slug(found[1]), 1
+            while name in out:
+                name, number = f"{slug(found[1])}_{number}", number + 1
+            out.add(name)
+        if prose:
+            out |= set(re.findall(r'id="([^"]+)"', line))
+    return out
+
+
+def links(text: str) -> Iterator[str]:
+    """The targets of all links of a page in Markdown, those with a scheme left out."""
+    for line, prose in outside_fences(text):
+        if prose:
+            for found in _LINK.finditer(re.sub(r"`[^`]*`", "", line)):
+                if not re.match(r"[a-z]+:", found[3]):
+                    yield found[3]
+
+
+def broken_links(folder: Path) -> list[str]:
+    """Links of assembled pages that lead nowhere, as 'page: target'."""
+    known = {path.relative_to(folder).as_posix(): anchors(path.read_text()) for path in folder.rglob("*.md")}
+    bad = []
+    for page in known:
+        for target in links((folder / page).read_text()):
+            path, _, anchor = target.partition("#")
+            whole = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
+            there = (folder / whole).exists()
+            if not there or anchor and anchor not in known.get(whole, set()):
+                bad.append(f"{page}: {target}")
+    return bad
