@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation site: its pages come together, their links lead somewhere, their Python compiles and the guides' runs.
+`make docs` builds the site itself, runs every block, and checks the links of the built pages."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import stoker
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "docs"))
+for needed in ("torch", "torchvision", "PIL", "matplotlib"):
+    pytest.importorskip(needed)
+
+import assemble  # noqa: E402
+import blocks  # noqa: E402
+import header  # noqa: E402
+import notebook  # noqa: E402
+import pages  # noqa: E402
+from ranks import in_fresh_python  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """All pages as Markdown, without what their blocks print."""
+    out = tmp_path_factory.mktemp("site")
+    assemble.assemble(out, {}, {})
+    return out
+
+
+def test_links_lead_somewhere(site):
+    assert pages.broken_links(site) == []
+
+
+def test_a_broken_link_is_noticed(tmp_path):
+    (tmp_path / "a.md").write_text("# A\n\n[b](b.md#there) [b](b.md#gone) [c](c.md) [d](#a) `[e](e.md)`\n")
+    (tmp_path / "b.md").write_text("# B\n\n```\n# gone\n```\n\n## There\n")
+    assert pages.broken_links(tmp_path) == ["a.md: b.md#gone", "a.md: c.md"]
+
+
+def test_every_page_has_a_place_in_the_navigation(site):
+    def listed(entry):
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for part in entry.values() if isinstance(entry, dict) else entry:
+                yield from listed(part)
+
+    nav = list(listed(pages.navigation([path.stem for path in assemble.notebooks()])))
+    assert len(nav) == len(set(nav))
+    assert set(nav) == {path.relative_to(site).as_posix() for path in site.rglob("*.md")}
+
+
+def test_blocks_compile():
+    found = [block for path in blocks.all_pages() for block in blocks.blocks_of(path)]
+    assert len(found) > 50
+    for block in found:
+        blocks.compiled(block)
+    fences = sum(len(re.findall(r"^```python", path.read_text(), re.M)) for path in blocks.all_pages())
+    assert sum(block.shown for block in found) == fences
+    for path in assemble.notebooks():
+        for cell in notebook.cells_of(path):
+            if cell.kind == "code":
+                compile(cell.source, path.name, "exec")
+
+
+def test_reference_has_everything_that_is_public(site):
+    for module, page in (("datasets", "datasets"), ("transforms", "transforms"), ("audio", "audio")):
+        text = (site / f"reference/{page}.md").read_text()
+        for name in getattr(stoker, module).__all__:
+            assert f"\n## {name}\n" in text, name
+    text = (site / "reference/stoker.md").read_text()
+    for name in set(stoker.__all__) - {"__version__"}:
+        assert f"\n## {name}\n" in text, name
+    text = (site / "reference/dataloader.md").read_text()
+    for name in ("state_dict", "load_state_dict", "set_epoch", "explain", "stats", "bad_samples"):
+        assert f"\n### DataLoader.{name}\n" in text, name
+
+
+def test_c_reference_has_every_declaration(site):
+    text = (ROOT / "include/stoker/stoker.h").read_text()
+    page = (site / "reference/c.md").read_text()
+    functions = re.findall(r"^STOKER_API [^;(]*?\b(stoker_\w+)\(", text, re.M)
+    assert len(functions) > 50
+    for name in functions:
+        assert f"### {name}\n" in page or f'<a id="{name}"></a>' in page, name
+    assert page.count("```") % 2 == 0 and "/*" not in re.sub(r"```c\n.*?```", "", page, flags=re.S)
+    assert header.page(text) == page
+
+
+def test_examples_mark_what_changed():
+    marked = 0
+    for source in pages.examples():
+        text = (ROOT / source).read_text()
+        if "# was: " not in text and "  # added" not in text:
+            continue
+        marked += 1
+        code = assemble.before_stoker(text).split('"""', 2)[2]
+        assert "stoker" not in code, source
+        compile(code, source, "exec")
+    assert marked == 6
+
+
+# ---- running it ----
+
+
+def run_guides(folder):
+    import torch
+
+    torch.set_num_threads(1)
+    sys.modules["torchaudio"] = None  # one of another age than torch cannot be imported, and transformers would
+    paths = [path for path in blocks.all_pages() if path.parent.name == "guides"] + [pages.SITE / "start.md"]
+    result = blocks.run_pages(paths, Path(folder))
+    return {"ran": result.ran, "failed": result.failed}
+
+
+def test_blocks_of_the_guides_run(tmp_path):
+    got = in_fresh_python(run_guides, str(tmp_path))
+    assert got["failed"] == [] and got["ran"] > 25
+
+
+def run_notebook(path):
+    import torch
+
+    torch.set_num_threads(1)
+    return [[output.kind, output.data] for cell in notebook.run(Path(path)) for output in cell.outputs]
+
+
+def test_notebook_image_training():
+    got = in_fresh_python(run_notebook, str(assemble.NOTEBOOKS / "image-training.ipynb"))
+    said = "".join(data for kind, data in got if kind == "text")
+    assert "1 and 3 threads, the same epoch: True" in said and "two epochs: False" in said
+    assert "the same losses: True" in said and "360 samples" in said and "007.jpg" in said
+    right = int(re.search(r"(\d+) of 360 right", said)[1])
+    assert right > 180  # it learns: a guess has 120
+    assert sum(kind == "png" for kind, _ in got) == 3
+
+
+def test_notebook_why_is_my_loader_slow():
+    got = in_fresh_python(run_notebook, str(assemble.NOTEBOOKS / "why-is-my-loader-slow.ipynb"))
+    said = "".join(data for kind, data in got if kind == "text")
+    assert "data-bound ST202" in said and "spent waiting for data" in said
+    assert sum(kind == "png" for kind, _ in got) == 1
