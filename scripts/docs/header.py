@@ -24,10 +24,10 @@ def page(text: str) -> str:
             out += [f"## {words[0].upper()}{words[1:]}", ""]
             continue
         names = [next(filter(None, found)) for found in _NAMES.findall(code)]
-        for name in names[1:]:
-            out.append(f'<a id="{name}"></a>')
+        if len(names) > 1:
+            out += ["".join(f'<a id="{name}"></a>' for name in names), ""]
         if names:
-            out += ["", f"### {names[0]}", ""]
+            out += [f"### {', '.join(names[:3])}", ""]
         out += [words, ""]
         if code.strip():
             out += ["```c", code.replace("STOKER_API ", "").strip("\n"), "```", ""]

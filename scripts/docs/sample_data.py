@@ -52,7 +52,7 @@ def _shard(path: Path, numbers: range) -> None:
 
 
 def _sound(path: Path, number: int) -> None:
-    rate, seconds = 16000, 1.2
+    rate, seconds = 16000, 1.1 + 0.1 * (number % 3)
     time = np.arange(int(rate * seconds)) / rate
     samples = (8000 * np.sin(2 * np.pi * (220 + 40 * number) * time)).astype("<i2")
     path.parent.mkdir(parents=True, exist_ok=True)
