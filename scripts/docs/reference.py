@@ -65,7 +65,8 @@ def _member(owner: str, name: str, thing: Any) -> list[str]:
 
 def _members(kind: type, documented: Any) -> Iterator[tuple[str, Any]]:
     """Public methods and properties with a docstring: the class's own, and those of bases that have no entry."""
-    seen: set[str] = set()
+    foreign = [base for base in kind.__mro__ if not base.__module__.startswith("stoker") and base is not object]
+    seen = {name for base in foreign for name in vars(base)}  # what torch's class has, means the same
     for base in kind.__mro__:
         if not base.__module__.startswith("stoker") or base is not kind and base in documented:
             continue
