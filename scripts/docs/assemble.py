@@ -35,11 +35,10 @@ _CHANGED = re.compile(r"  # (was: (?P<before>.*)|added)$")
 def assemble(out: Path, outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.Cell]]) -> None:
     """`outputs`: what blocks printed; `ran`: notebooks that were run. What is missing is left out."""
     shutil.rmtree(out, ignore_errors=True)
-    for path in blocks.all_pages():
-        page = path.relative_to(SITE)
-        _write(out / page, _own_page(path, outputs))
+    for path in pages.own_pages():
+        _write(out / path.relative_to(SITE), _shown(path, outputs))
     for source, page in pages.included().items():
-        _write(out / page, pages.adapted(source, (ROOT / source).read_text()))
+        _write(out / page, pages.adapted(source, _shown(ROOT / source, outputs)))
     for source, page in pages.examples().items():
         _write(out / page, example_page(ROOT / source))
     for picture in pages.pictures():
@@ -72,8 +71,8 @@ def _write_bytes(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def _own_page(path: Path, outputs: dict[tuple[str, int], str]) -> str:
-    """A page of docs/site: remarks for the runner become what readers see."""
+def _shown(path: Path, outputs: dict[tuple[str, int], str]) -> str:
+    """A page whose remarks for the runner have become what readers see."""
     text = path.read_text()
     found = blocks.blocks_of(path)
     # From the end, so that what is in front keeps its place.

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pages import SITE  # noqa: E402
+from pages import ROOT, SITE, own_pages  # noqa: E402
 
 _PART = re.compile(
     r"<!-- run\n(?P<hidden>.*?)-->|"
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 def blocks_of(path: Path) -> list[Block]:
     text = path.read_text()
-    page = path.relative_to(SITE).as_posix() if path.is_relative_to(SITE) else path.name
+    page = path.relative_to(SITE if path.is_relative_to(SITE) else ROOT).as_posix()
     out = []
     for found in _PART.finditer(text):
         name = "hidden" if found["hidden"] is not None else "shown"
@@ -61,7 +61,8 @@ def compiled(block: Block) -> Any:
 
 
 def all_pages() -> list[Path]:
-    return sorted(SITE.rglob("*.md"))
+    """The site's own pages, and the manual's."""
+    return [*own_pages(), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 class Result(NamedTuple):

@@ -20,6 +20,10 @@ _FIXED = {
 }
 
 
+def own_pages() -> list[Path]:
+    return sorted(SITE.rglob("*.md"))
+
+
 def included() -> dict[str, str]:
     """Path in the repository -> page, for every Markdown file outside docs/site that the site shows."""
     out = dict(_FIXED)

@@ -115,7 +115,7 @@ def run_guides(folder):
 
     torch.set_num_threads(1)
     sys.modules["torchaudio"] = None  # one of another age than torch cannot be imported, and transformers would
-    paths = [path for path in blocks.all_pages() if path.parent.name == "guides"] + [pages.SITE / "start.md"]
+    paths = [path for path in pages.own_pages() if path.parent.name == "guides"] + [pages.SITE / "start.md"]
     result = blocks.run_pages(paths, Path(folder))
     return {"ran": result.ran, "failed": result.failed}
 
