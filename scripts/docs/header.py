@@ -16,7 +16,10 @@ _NAMES = re.compile(
 
 def page(text: str) -> str:
     head, _, rest = text.partition("#ifndef STOKER_STOKER_H")
-    out = ["# stoker.h", "", _comment(head.replace("SPDX-License-Identifier: Apache-2.0", "")), ""]
+    out = ["# stoker.h", ""]
+    for comment in head.replace("SPDX-License-Identifier: Apache-2.0", "").split("*/"):
+        if comment.strip():
+            out += [_comment(comment + "*/"), ""]
     body = rest[rest.index('extern "C" {') :]
     body = body[body.index("#endif") + len("#endif") : body.rindex("#ifdef __cplusplus")]
     for kind, words, code in _items(body):
@@ -77,7 +80,7 @@ def _comment(text: str) -> str:
         rows = chunk.splitlines()
         split = next((k for k, row in enumerate(rows) if re.match(r"\s+- ", row)), None)
         if split is not None:  # a heading of the list may stand in front of it
-            out += [*(escaped(row) for row in rows[:split]), ""]
+            out += [f"**{escaped(' '.join(rows[:split]))}**" if split == 1 else "\n".join(map(escaped, rows[:split])), ""]
             for row in rows[split:]:
                 found = re.match(r"\s+- (.*)", row)
                 out.append(f"-   {escaped(found[1])}" if found else f"    {escaped(row.strip())}")

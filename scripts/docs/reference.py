@@ -9,7 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_ARGUMENT = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (.*)")
+_ENTRY = re.compile(r"^(\*{0,2}[A-Za-z_]\w*(?:, [A-Za-z_]\w*)*): (.*)")
+_SECTIONS = {
+    "Args": "Arguments", "Attributes": "Attributes", "Raises": "Raises", "Returns": "Returns", "Yields": "Yields",
+}
+_SECTION = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
 _WIDTH = 100
 
 
@@ -150,23 +154,36 @@ def _take(lines: list[str], out: list[str]) -> list[str]:
     if lines[0].lstrip().startswith(">>>"):
         out += ["```pycon", *inspect.cleandoc("\n".join(lines)).splitlines(), "```", ""]
         return []
+    if _SECTION.match(lines[0]) and len(lines) > 1 and lines[1].startswith("    "):
+        _take_section(lines, out)
+        return []
     if lines[0].startswith("    "):
         out += ["```text", *inspect.cleandoc("\n".join(lines)).splitlines(), "```", ""]
         return []
-    if _ARGUMENT.match(lines[0]) and all(line[0] == " " or _ARGUMENT.match(line) for line in lines[1:]):
-        return _take_arguments(lines, out)
+    if _ENTRY.match(lines[0]) and all(line[0] == " " or _ENTRY.match(line) for line in lines[1:]):
+        _take_entries(lines, out)
+        return []
     end = next((k for k, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
     out += [*(escaped(line) for line in lines[:end]), ""]
     return lines[end:]
 
 
-def _take_arguments(lines: list[str], out: list[str]) -> list[str]:
+def _take_section(lines: list[str], out: list[str]) -> None:
+    """Args, Returns, Raises and the like, with what is indented below them."""
+    out += [f"**{_SECTIONS[lines[0].rstrip(':')]}**", ""]
+    body = inspect.cleandoc("\n".join(lines[1:])).splitlines()
+    if _ENTRY.match(body[0]) and all(line[:1] == " " or _ENTRY.match(line) for line in body[1:]):
+        _take_entries(body, out)
+    else:
+        out += [*(escaped(line) for line in body), ""]
+
+
+def _take_entries(lines: list[str], out: list[str]) -> None:
     for line in lines:
-        found = _ARGUMENT.match(line)
+        found = _ENTRY.match(line)
         if found:
             names = ", ".join(f"`{name}`" for name in found[1].split(", "))
             out += [f"-   {names}: {escaped(found[2])}"]
         else:
             out += ["    " + escaped(line.strip())]
     out.append("")
-    return []
