@@ -91,4 +91,4 @@ def _comment(text: str) -> str:
             out += [f"```{language}", *(row[indent:] for row in rows), "```", ""]
         else:
             out += [*(escaped(row) for row in rows), ""]
-    return "\n".join(out).strip()
+    return "\n".join(out).strip().replace("```\n\n```c\n", "\n")  # one example, with a blank line in it
