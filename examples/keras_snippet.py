@@ -25,8 +25,8 @@ def main(folder):
         keras.Input((3, 64, 64)), keras.layers.AveragePooling2D(8, data_format="channels_first"), keras.layers.Flatten(),
         keras.layers.Dense(len(data.classes))])
     model.compile(optimizer=keras.optimizers.SGD(0.1), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    history = model.fit(loader, epochs=2, verbose=0)
-    print(f"{model.optimizer.iterations.item()} steps, loss {history.history['loss'][-1]:.3f}")
+    history = model.fit(loader, epochs=2, shuffle=False, verbose=0)  # the loader shuffles
+    print(f"{int(model.optimizer.iterations)} steps, loss {history.history['loss'][-1]:.3f}")
 
 
 if __name__ == "__main__":

@@ -51,8 +51,18 @@ def blocks_of(path: Path) -> list[Block]:
     for found in _PART.finditer(text):
         name = "hidden" if found["hidden"] is not None else "shown"
         line = text.count("\n", 0, found.start(name)) + 1
-        out.append(Block(page, line, found[name], found["skip"], name == "shown"))
+        skip = found["skip"] or (None if path.is_relative_to(SITE) else _why_not(found[name]))
+        out.append(Block(page, line, found[name], skip, name == "shown"))
     return out
+
+
+def _why_not(code: str) -> str | None:
+    """Why a block of the manual, which has no remarks for this program, cannot run here."""
+    for sign, why in (("cuda", "needs a GPU"), ("shard=True", "needs torchrun"), ("(...)", "is a fragment"),
+                      ("{000..127}", "names files that are not here")):
+        if sign in code:
+            return why
+    return None
 
 
 def compiled(block: Block) -> Any:

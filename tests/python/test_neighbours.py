@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import os
@@ -37,6 +38,7 @@ def both_ways(name, folder):
     made = []
     original = stoker.dataloader.DataLoader.__init__
 
+    @functools.wraps(original)  # others look at its signature
     def counted(self, *args, **kwargs):
         made.append(type(self))
         original(self, *args, **kwargs)
