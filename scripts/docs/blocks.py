@@ -142,7 +142,7 @@ def main(arguments: list[str]) -> int:
 
 
 def summary(result: Result) -> str:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(result.skipped.items()))
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(result.skipped.items()))
     count = sum(result.skipped.values())
     return f"blocks: {result.ran} run, {len(result.failed)} failed, {count} skipped" + (f" ({reasons})" if count else "")
 

@@ -51,10 +51,11 @@ GENERATED = {  # page -> title
     "reference/command-line.md": "Command line",
 }
 
-_COMING_FROM = (
-    "torch", "torchvision", "timm", "lightning", "accelerate", "hf-trainer", "keras", "webdataset", "ffcv", "dali",
-    "tf-data",
-)
+_COMING_FROM = {
+    "torch": "torch", "torchvision": "torchvision", "timm": "timm", "Lightning": "lightning", "Accelerate": "accelerate",
+    "HF Trainer": "hf-trainer", "Keras": "keras", "WebDataset": "webdataset", "FFCV": "ffcv", "DALI": "dali",
+    "tf.data": "tf-data",
+}
 _GUIDES = (
     "small-data", "imagenet", "detection", "audio", "object-stores", "several-gpus", "reproducibility", "few-cores",
     "slow-disks", "gpu-idle",
@@ -69,7 +70,7 @@ def navigation(notebooks: list[str]) -> list[dict[str, object]]:
     return [
         {"Home": "index.md"},
         {"Start in 60 seconds": "start.md"},
-        {"Coming from": [f"coming-from/{name}.md" for name in _COMING_FROM]},
+        {"Coming from": [{title: f"coming-from/{name}.md"} for title, name in _COMING_FROM.items()]},
         {"Guides": [f"guides/{name}.md" for name in _GUIDES] + [f"notebooks/{name}.md" for name in notebooks]},
         {"Manual": manual},
         {"Reference": reference},
