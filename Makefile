@@ -7,9 +7,10 @@ all:   ; @scripts/build.sh
 demo:  ; @scripts/build.sh torch && .venv/bin/stoker demo
 test:  ; @scripts/test.sh
 bench: ; @scripts/bench.sh
+.PHONY: docs
+docs:  ; @scripts/docs.sh
 soak:  ; @scripts/soak.sh
 faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv
-docs:  ; @scripts/docs.sh
 
-.PHONY: all demo test bench soak faults clean docs
+.PHONY: all demo test bench soak faults clean

