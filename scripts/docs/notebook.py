@@ -15,6 +15,7 @@ import contextlib
 import io
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,16 @@ def run(path: Path) -> list[Cell]:
     import matplotlib
 
     matplotlib.use("Agg")
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder  # what notebooks make goes with it
+        try:
+            return _run_cells(path)
+        finally:
+            tempfile.tempdir = before
+
+
+def _run_cells(path: Path) -> list[Cell]:
     names: dict[str, Any] = {"__name__": "__main__"}
     out = []
     for number, cell in enumerate(cells_of(path), 1):
