@@ -7,7 +7,7 @@
 
 #include "stoker/stoker.h"
 
-/* Some samples' encoded bytes, read once and kept. */
+/* The encoded bytes of some samples, read once and kept in memory. */
 struct bench_files {
     struct bench_file {
         void *data;
@@ -15,26 +15,26 @@ struct bench_files {
         uint64_t sample;
     } * file;
     size_t count;
-    uint64_t bytes; /* of all that were read, kept or not */
+    uint64_t bytes; /* of all files read, kept or not */
     uint64_t reads;
     double seconds;
 };
 
-/* Reads files one after another in one thread, and keeps the first ones up to a limit. */
+/* Reads files one by one in one thread, and keeps them until a limit of memory. */
 int bench_read(struct bench_files *files, const struct stoker_dataset *data, double seconds,
                struct stoker_error *err);
 void bench_free(struct bench_files *files);
 
-/* Whole images a second that one core decodes; *bad counts those that failed. */
+/* How many whole images one core decodes per second; *bad counts the failures. */
 int bench_decode(const struct bench_files *files, const struct stoker_dataset *data, double seconds,
                  double *rate, uint64_t *bad, struct stoker_error *err);
 
 struct bench_pipeline {
-    double rate; /* samples a second after the first batch */
+    double rate; /* samples per second, after the first batch */
     double first_batch_seconds;
     struct stoker_stats stats;
 };
-/* The whole pipeline, shuffled, epoch after epoch until the time is up. */
+/* Runs the whole pipeline, shuffled, epoch after epoch until the time is up. */
 int bench_pipeline(struct bench_pipeline *out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                    const struct stoker_loader_options *opt, double seconds, const char *label,
                    struct stoker_error *err);

@@ -30,7 +30,7 @@ static int read_all(int fd, char *data, size_t size)
         if (got < 0)
             return errno;
         if (got == 0)
-            return EIO; /* shorter than it said */
+            return EIO; /* shorter than its size */
         at += (size_t)got;
     }
     return 0;
@@ -82,7 +82,7 @@ int bench_read(struct bench_files *files, const struct stoker_dataset *data, dou
         char path[PATH_MAX];
         void *bytes;
         size_t size = 0;
-        /* Spread over the whole set: neighbours in a folder are often alike. */
+        /* Spread over the whole set: neighbours in a folder are often similar. */
         const uint64_t sample = i * 2654435761u % count;
         if (stoker_dataset_name(data, sample, path, sizeof path) >= sizeof path)
             continue;
@@ -130,7 +130,7 @@ int bench_decode(const struct bench_files *files, const struct stoker_dataset *d
             done++;
         } else if (++*bad >= files->count && done == 0) {
             progress_end(&bar);
-            return err->code; /* none can be decoded: the last one's reason stands for all */
+            return err->code; /* none can be decoded: report the last error */
         }
         progress_show(&bar, seconds_since(start) / seconds);
     }
@@ -162,11 +162,11 @@ int bench_pipeline(struct bench_pipeline *out, struct stoker_dataset *data, stru
             continue;
         }
         if (rc == STOKER_END)
-            rc = st_fail(err, STOKER_EINVAL, "the data set has no batch");
+            rc = st_fail(err, STOKER_EINVAL, "the data set has no batches");
         if (rc != STOKER_OK)
             break;
         if (batches++ == 0)
-            first_ns = st_now_ns(); /* the rate is that of a pipeline in full flow */
+            first_ns = st_now_ns(); /* the first batch fills the pipeline: not part of the rate */
         else
             samples += batch->count;
         stoker_batch_release(batch);

@@ -1,6 +1,7 @@
 /* cli.h - what the commands of the program `stoker` share
  *
- * A command is one file that ends in its `const struct command`, named in the table of main.c.
+ * A command is one file that ends in its `const struct command`, listed in the table of main.c. Its options
+ * are a table too: parsing, help, error messages and shell completion all come from it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,57 +13,115 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* What the program exits with. */
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+/* The exit codes of every command. `stoker help` prints this table, and the man page repeats it. The one
+ * exception is `run`, which exits with the code of the command that it ran. */
+#define EXIT_CODES(X)                                                                                   \
+    X(EXIT_OK, 0, "success")                                                                            \
+    X(EXIT_FAILED, 1, "failed: something could not be read, written, measured or judged")               \
+    X(EXIT_USAGE, 2, "usage error: unknown option, missing argument, or a value that is not allowed")   \
+    X(EXIT_FOUND, 3,                                                                                    \
+      "finished and found a problem: a limit exceeded (check), bad samples (verify, pack),\n"           \
+      "something broken (doctor)")
+
+#define EXIT_CODE(name, code, meaning) name = code,
+enum exit_code { EXIT_CODES(EXIT_CODE) };
+#undef EXIT_CODE
+
+/* ---- commands and their options ------------------------------------------------------------------ */
+
+/* What shell completion offers for a value or an argument, beside any words. */
+enum completes { COMPLETES_NOTHING, COMPLETES_FILES, COMPLETES_FOLDERS, COMPLETES_COMMANDS };
+
+struct cli_option {
+    const char *name;    /* "--workers"; NULL ends the table */
+    const char *value;   /* its placeholder, "N"; NULL: the option takes no value */
+    const char *help;    /* the first line must make sense alone: completion shows only that */
+    const char *allowed; /* "a whole number from 1 to 1024"; NULL where there is no value */
+    const char *words;   /* all allowed values, separated by spaces, where they are few; or NULL */
+    enum completes completes;
+};
 
 struct command {
     const char *name;
-    const char *summary;               /* one line, for the list of commands */
-    const char *usage;                 /* what `stoker help NAME` prints */
+    const char *summary;  /* one line, for the list of commands */
+    const char *synopsis; /* follows "usage: stoker NAME"; one line per form */
+    const char *about;
+    const struct cli_option *options;
+    const char *notes;                 /* printed after the options; or NULL */
+    enum completes arguments;          /* what completion offers for arguments that are not options */
+    void (*words)(FILE *to);           /* prints words that complete an argument, each after a space; or NULL */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct command cmd_bench, cmd_check, cmd_demo, cmd_doctor, cmd_explain, cmd_info, cmd_pack,
-    cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
+extern const struct command cmd_bench, cmd_check, cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help,
+    cmd_info, cmd_pack, cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
+extern const struct command *const commands[]; /* NULL at the end */
+const struct command *command_named(const char *name);
 
-/* Prints "stoker: ..." on standard error and returns the exit code given. */
-int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What `stoker help NAME` prints. */
+void print_usage(FILE *to, const struct command *command);
 
-/* Text from data (names, messages that hold them) for the terminal: control characters, and bytes that
- * are no UTF-8, become \\xNN, so that a name can neither move the cursor nor end the line. In a buffer
- * that the caller gives, cut where that ends. */
-struct shown_text {
-    char text[4096];
+/* Goes through the arguments of a command. */
+struct arguments {
+    const struct command *command;
+    int count;
+    char **list;
+    int at; /* index of the next argument */
+
+    /* The current argument. */
+    const struct cli_option *option; /* NULL: it is not an option */
+    const char *word;                /* the argument itself, where it is not an option */
+    const char *value;               /* the option's value, never NULL where it takes one */
+
+    bool only_words; /* "--" was seen: no options follow */
+    bool failed;     /* an error was printed: exit with EXIT_USAGE */
 };
-const char *shown(struct shown_text *room, const char *text);
-/* The bytes of the UTF-8 character that begins here; 0: it is none. */
-size_t utf8_size(const char *text);
+#define ARGUMENTS(of, argc, argv) ((struct arguments){.command = (of), .count = (argc), .list = (argv), .at = 1})
+/* Moves to the next argument. False at the end, and after an error, which it prints. */
+bool next_argument(struct arguments *args);
+bool option_is(const struct arguments *args, const char *name);
+/* Print what is wrong with the current argument; both set `failed` and return EXIT_USAGE. */
+int refuse_value(struct arguments *args);
+int refuse_argument(struct arguments *args);
+/* For parsers in a chain: `good`, or the value is refused. */
+bool accept_value(struct arguments *args, bool good);
 
-/* The value of option argv[*at]: what follows "=", or the next argument, to which *at then moves.
- * NULL when there is none. */
-const char *option_value(int argc, char **argv, int *at);
-/* Whether `argument` is the option `name`, alone or followed by "=". */
-bool option_is(const char *argument, const char *name);
 /* A whole number or a decimal within limits; false for anything else. */
 bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *out);
 bool parse_seconds(const char *text, double least, double most, double *out);
 
-/* The nearest of `names` (NULL at the end) to a mistyped word, or NULL when none is near. */
+/* The name nearest to a mistyped word (names end with NULL), or NULL when none is near. */
 const char *nearest_name(const char *word, const char *const *names);
 
-/* 1234567 as "1,234,567" in a buffer that the caller gives. */
+/* ---- messages and numbers ------------------------------------------------------------------------ */
+
+/* Prints "stoker: ..." on standard error and returns the given exit code. */
+int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Makes text from data (names, messages that contain them) safe for a terminal: control characters and
+ * bytes that are not UTF-8 become \\xNN, so that a name can neither move the cursor nor end the line. Text
+ * that does not fit into the buffer is truncated. */
+struct shown_text {
+    char text[4096];
+};
+const char *shown(struct shown_text *room, const char *text);
+/* Size in bytes of the UTF-8 character at `text`; 0 if it is not valid UTF-8. */
+size_t utf8_size(const char *text);
+
+/* 1234567 as "1,234,567". */
 struct number_text {
     char text[32];
 };
 const char *with_commas(struct number_text *room, double value);
-/* 1536 as "1.5 KB" and so on. */
+/* 1536 as "1.5 KB". */
 struct bytes_text {
     char text[32];
 };
 const char *with_unit(struct bytes_text *room, double bytes);
 
-/* A bar on standard error, redrawn a few times a second; nothing when that is no terminal. */
+/* A progress bar on standard error, redrawn a few times per second; off when that is not a terminal. */
 struct progress {
     const char *label;
     uint64_t drawn_ns;

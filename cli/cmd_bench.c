@@ -1,13 +1,15 @@
-/* cmd_bench.c - `stoker bench`: how fast this machine loads a data set, and where the limit is
+/* cmd_bench.c - `stoker bench`: measures how fast this machine loads a data set, and what limits it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "cli/pack/pack.h"
 
 #include "base/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,40 +22,43 @@ struct bench {
     const char *pipeline;
     uint64_t workers, batch;
     double seconds;
+    bool json;
+    /* results */
+    double open_seconds;
+    bool read_measured, decode_measured;
+    char read_error[512]; /* why reading could not be measured */
+    double reads_per_second, read_bytes_per_second, bytes_per_read;
+    double decode_rate;
+    uint64_t decode_failed;
+    struct bench_pipeline one, all;
 };
 
 static int parse(struct bench *bench, int argc, char **argv)
 {
-    static const char *const names[] = {"--workers", "--batch", "--seconds", "--pipeline", NULL};
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        bool good;
-        if (option[0] != '-') {
-            if (bench->data)
-                return fail(EXIT_USAGE, "one data set at a time: '%s' is one too many", option);
-            bench->data = option;
-            continue;
-        }
-        if (option_is(option, "--workers"))
-            good = parse_count(option_value(argc, argv, &i), 1, 1024, &bench->workers);
-        else if (option_is(option, "--batch"))
-            good = parse_count(option_value(argc, argv, &i), 1, 65536, &bench->batch);
-        else if (option_is(option, "--seconds"))
-            good = parse_seconds(option_value(argc, argv, &i), 0.1, 3600, &bench->seconds);
-        else if (option_is(option, "--pipeline"))
-            good = (bench->pipeline = option_value(argc, argv, &i)) != NULL;
-        else {
-            const char *near = nearest_name(option, names);
-            return fail(EXIT_USAGE, "bench has no option '%s'.%s%s%s", option,
-                        near ? " Did you mean '" : "", near ? near : "", near ? "'?" : "");
-        }
-        if (!good)
-            return fail(EXIT_USAGE, "'%s' wants a number in its range: see 'stoker help bench'", option);
+    struct arguments args = ARGUMENTS(&cmd_bench, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--workers"))
+            accept_value(&args, parse_count(args.value, 1, 1024, &bench->workers));
+        else if (option_is(&args, "--batch"))
+            accept_value(&args, parse_count(args.value, 1, 65536, &bench->batch));
+        else if (option_is(&args, "--seconds"))
+            accept_value(&args, parse_seconds(args.value, 0.1, 3600, &bench->seconds));
+        else if (option_is(&args, "--pipeline"))
+            bench->pipeline = args.value;
+        else if (option_is(&args, "--json"))
+            bench->json = true;
+        else if (bench->data)
+            refuse_argument(&args);
+        else
+            bench->data = args.word;
     }
-    if (!bench->data)
-        return fail(EXIT_USAGE, "which data set? Example: stoker bench path/to/train");
-    return EXIT_OK;
+    if (args.failed)
+        return EXIT_USAGE;
+    return bench->data ? EXIT_OK
+                       : fail(EXIT_USAGE, "bench: which data set? Example: stoker bench path/to/train");
 }
+
+/* ---- as text, while it measures ------------------------------------------------------------------- */
 
 static void print_rate(const char *what, double rate, const char *remark)
 {
@@ -68,22 +73,22 @@ static const char *const stage_names[STOKER_STAGES] = {
     [STOKER_STAGE_SLOT] = "slot",
 };
 static const char *const stage_remarks[STOKER_STAGES] = {
-    [STOKER_STAGE_READ] = "waiting for a sample's bytes",
+    [STOKER_STAGE_READ] = "waiting for the bytes of a sample",
     [STOKER_STAGE_DECODE] = "headers and pixels",
     [STOKER_STAGE_AUGMENT] = "ops and the final write",
     [STOKER_STAGE_SLOT] = "waiting for the consumer",
 };
 static const char *const stage_advice[STOKER_STAGES] = {
     [STOKER_STAGE_READ] =
-        "The limit is reading: storage delivers too slowly. A faster disk, a warm page cache "
-        "or a deeper read-ahead would help; more workers would not.",
+        "The limit is reading: the storage is too slow. A faster disk, a warm page cache or more "
+        "read-ahead would help; more workers would not.",
     [STOKER_STAGE_DECODE] =
-        "The limit is decoding: it takes most of the CPUs' time. More CPUs, smaller files or "
+        "The limit is decoding: it takes most of the CPU time. More CPUs, smaller images or "
         "fidelity=fast would help; faster storage would not.",
     [STOKER_STAGE_AUGMENT] =
-        "The limit is augmenting: the ops take more CPU time than decoding. More CPUs or "
+        "The limit is augmentation: the ops take more CPU time than decoding. More CPUs or "
         "cheaper ops would help; faster storage would not.",
-    [STOKER_STAGE_SLOT] = "The limit is the consumer: workers wait for batches to be taken.",
+    [STOKER_STAGE_SLOT] = "The limit is the consumer: workers wait until it takes a batch.",
 };
 
 static void print_stages(const struct stoker_stats *stats)
@@ -99,96 +104,178 @@ static void print_stages(const struct stoker_stats *stats)
         return;
     puts("\nwhere the workers' time went");
     for (int i = 0; i < STOKER_STAGES; i++)
-        printf("  %-8s %5.1f %%  %8.1f us a sample   %s\n", stage_names[i],
+        printf("  %-8s %5.1f %%  %8.1f us per sample   %s\n", stage_names[i],
                100 * (double)stats->stage_ns[i] / total,
                (double)stats->stage_ns[i] / 1e3 / (double)stats->samples, stage_remarks[i]);
     printf("\n%s\n", stage_advice[most]);
 }
 
-static void print_data(const struct bench *bench, const struct stoker_dataset *data, double open_seconds)
+/* The name of the kernels chosen for this CPU, or NULL. */
+static const char *kernels_name(void)
+{
+    struct stoker_feature feature;
+    for (uint32_t i = 0; stoker_feature_at(i, &feature); i++)
+        if (!strcmp(feature.kind, "kernels"))
+            return feature.name; /* stop here: GPUs come next, and listing them would start the driver */
+    return NULL;
+}
+
+static void print_data(const struct bench *bench, const struct stoker_dataset *data)
 {
     struct number_text room;
+    const char *kernels = kernels_name();
     printf("data         %s: %s samples, %u classes, opened in %.3f s\n", bench->data,
            with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
-           open_seconds);
-    struct stoker_feature feature;
-    printf("machine      %u CPUs", stoker_cpus());
-    for (uint32_t i = 0; stoker_feature_at(i, &feature); i++)
-        if (!strcmp(feature.kind, "kernels")) {
-            printf(", %s kernels", feature.name);
-            break; /* behind them come GPUs, and looking would wake the driver */
-        }
-    putchar('\n');
+           bench->open_seconds);
+    printf("machine      %u CPUs%s%s%s\n", stoker_cpus(), kernels ? ", " : "", kernels ? kernels : "",
+           kernels ? " kernels" : "");
     fflush(stdout);
 }
 
-/* Reads and decodes in one thread; a source without files is only measured as part of the pipeline. */
-static int measure_parts(const struct stoker_dataset *data, double seconds, double *decode_rate,
-                         struct stoker_error *err)
+static void print_parts(const struct bench *b, const struct stoker_error *err)
 {
-    struct bench_files files;
     char remark[128];
-    uint64_t bad = 0;
-    *decode_rate = 0;
-    if (bench_read(&files, data, seconds, err) != STOKER_OK) {
-        bench_free(&files);
-        printf("%-12s not measured: %s\n", "read", err->message);
-        return STOKER_OK;
+    if (!b->read_measured) {
+        printf("%-12s not measured: %s\n", "read", b->read_error);
+        return;
     }
-    snprintf(remark, sizeof remark, "%.0f MB/s, one file at a time, %.1f KB a file",
-             (double)files.bytes / 1e6 / files.seconds, (double)files.bytes / 1e3 / (double)files.reads);
-    print_rate("read", (double)files.reads / files.seconds, remark);
-    fflush(stdout);
-    const int rc = bench_decode(&files, data, seconds, decode_rate, &bad, err);
-    bench_free(&files);
-    if (rc != STOKER_OK)
-        return rc;
-    print_rate("decode", *decode_rate, "whole images, one core");
-    if (bad)
-        printf("%-12s %9lu times an image could not be decoded: %s\n", "", (unsigned long)bad,
+    snprintf(remark, sizeof remark, "%.0f MB/s, one file at a time, %.1f KB per file",
+             b->read_bytes_per_second / 1e6, b->bytes_per_read / 1e3);
+    print_rate("read", b->reads_per_second, remark);
+    print_rate("decode", b->decode_rate, "whole images, one core");
+    if (b->decode_failed)
+        printf("%-12s %9lu images could not be decoded; the last: %s\n", "", (unsigned long)b->decode_failed,
                err->message);
     fflush(stdout);
-    return STOKER_OK;
 }
 
-static int measure_pipeline(const struct bench *bench, struct stoker_dataset *data,
-                            struct stoker_pipeline *pipe, double decode_rate, struct stoker_error *err)
+static void print_one(const struct bench *b)
+{
+    char remark[128] = "1 worker";
+    if (b->decode_rate > 0)
+        snprintf(remark, sizeof remark, "1 worker, %.2f times the rate of decoding whole images",
+                 b->one.rate / b->decode_rate);
+    print_rate("pipeline", b->one.rate, remark);
+    fflush(stdout);
+}
+
+static void print_all(const struct bench *b)
+{
+    const struct stoker_stats *stats = &b->all.stats;
+    char remark[128];
+    if (b->workers > 1) {
+        snprintf(remark, sizeof remark, "%u workers, %.2f times the rate of one", stats->workers,
+                 b->all.rate / b->one.rate);
+        print_rate("", b->all.rate, remark);
+    }
+    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds, (unsigned long)b->batch);
+    printf("memory       %9.1f MB      peak, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, "
+           "%.1f MB read by %s\n",
+           (double)stats->memory_peak / 1e6, (double)stats->memory_allowed / 1e6,
+           (double)stats->slot_bytes / 1e6, (double)stats->scratch_bytes / 1e6,
+           (double)stats->read_bytes / 1e6, stats->reader ? stats->reader : "?");
+    if (stats->bad)
+        printf("bad samples  %9lu         replaced by others\n", (unsigned long)stats->bad);
+    print_stages(stats);
+}
+
+/* ---- as JSON -------------------------------------------------------------------------------------- */
+
+static void write_pipeline(struct json *json, const struct bench_pipeline *p)
+{
+    const struct stoker_stats *stats = &p->stats;
+    json_open(json, NULL, '{');
+    json_count(json, "workers", stats->workers);
+    json_number(json, "samples_per_second", p->rate);
+    json_number(json, "first_batch_seconds", p->first_batch_seconds);
+    json_count(json, "bad", stats->bad);
+    json_count(json, "memory_peak", stats->memory_peak);
+    json_count(json, "memory_allowed", stats->memory_allowed);
+    json_string(json, "reader", stats->reader);
+    json_open(json, "stage_seconds", '{'); /* of all workers together */
+    for (int i = 0; i < STOKER_STAGES; i++)
+        json_number(json, stage_names[i], (double)stats->stage_ns[i] / 1e9);
+    json_close(json, '}');
+    json_close(json, '}');
+}
+
+static void write_results(const struct bench *b, const struct stoker_dataset *data)
+{
+    struct json json = {.to = stdout};
+    json_open(&json, NULL, '{');
+    json_string(&json, "data", b->data);
+    json_count(&json, "samples", stoker_dataset_count(data));
+    json_count(&json, "classes", stoker_dataset_class_count(data));
+    json_number(&json, "open_seconds", b->open_seconds);
+    json_count(&json, "cpus", stoker_cpus());
+    json_string(&json, "kernels", kernels_name());
+    json_string(&json, "ops", b->pipeline);
+    json_count(&json, "batch_size", b->batch);
+    json_open(&json, "read", '{');
+    json_number(&json, "files_per_second", b->read_measured ? b->reads_per_second : NAN);
+    json_number(&json, "bytes_per_second", b->read_measured ? b->read_bytes_per_second : NAN);
+    json_number(&json, "bytes_per_file", b->read_measured ? b->bytes_per_read : NAN);
+    json_string(&json, "error", b->read_measured ? NULL : b->read_error);
+    json_close(&json, '}');
+    json_open(&json, "decode", '{');
+    json_number(&json, "images_per_second", b->decode_measured ? b->decode_rate : NAN);
+    json_count(&json, "failed", b->decode_failed);
+    json_close(&json, '}');
+    json_open(&json, "pipelines", '[');
+    write_pipeline(&json, &b->one);
+    if (b->workers > 1)
+        write_pipeline(&json, &b->all);
+    json_close(&json, ']');
+    json_close(&json, '}');
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------ */
+
+/* Reads and decodes in one thread. A source without files is only measured as part of the pipeline. */
+static int measure_parts(struct bench *b, const struct stoker_dataset *data, struct stoker_error *err)
+{
+    struct bench_files files;
+    const double seconds = b->seconds / 4;
+    int rc = bench_read(&files, data, seconds, err);
+    b->read_measured = rc == STOKER_OK;
+    if (b->read_measured) {
+        b->reads_per_second = (double)files.reads / files.seconds;
+        b->read_bytes_per_second = (double)files.bytes / files.seconds;
+        b->bytes_per_read = (double)files.bytes / (double)files.reads;
+        rc = bench_decode(&files, data, seconds, &b->decode_rate, &b->decode_failed, err);
+        b->decode_measured = rc == STOKER_OK;
+    } else {
+        snprintf(b->read_error, sizeof b->read_error, "%s", err->message);
+        rc = STOKER_OK;
+    }
+    bench_free(&files);
+    if (!b->json && rc == STOKER_OK)
+        print_parts(b, err);
+    return rc;
+}
+
+static int measure_pipeline(struct bench *b, struct stoker_dataset *data, struct stoker_pipeline *pipe,
+                            struct stoker_error *err)
 {
     struct stoker_loader_options opt = stoker_loader_defaults();
-    struct bench_pipeline one, all;
-    char remark[128] = "1 worker";
-    opt.batch_size = (uint32_t)bench->batch;
+    const double seconds = b->seconds / 4;
+    opt.batch_size = (uint32_t)b->batch;
     opt.order.kind = STOKER_ORDER_SHUFFLE;
     opt.on_error = STOKER_ON_ERROR_SKIP;
     opt.workers = 1;
-    int rc = bench_pipeline(&one, data, pipe, &opt, bench->seconds / 4, "pipeline, 1 worker", err);
+    int rc = bench_pipeline(&b->one, data, pipe, &opt, seconds, "pipeline, 1 worker", err);
     if (rc != STOKER_OK)
         return rc;
-    if (decode_rate > 0)
-        snprintf(remark, sizeof remark, "1 worker, %.2f times the whole decode", one.rate / decode_rate);
-    print_rate("pipeline", one.rate, remark);
-    fflush(stdout);
-    all = one;
-    if (bench->workers > 1) {
-        opt.workers = (int32_t)bench->workers;
-        rc = bench_pipeline(&all, data, pipe, &opt, bench->seconds / 4, "pipeline, all workers", err);
-        if (rc != STOKER_OK)
-            return rc;
-        snprintf(remark, sizeof remark, "%u workers, %.2f times one worker", all.stats.workers,
-                 all.rate / one.rate);
-        print_rate("", all.rate, remark);
+    if (!b->json)
+        print_one(b);
+    b->all = b->one;
+    if (b->workers > 1) {
+        opt.workers = (int32_t)b->workers;
+        rc = bench_pipeline(&b->all, data, pipe, &opt, seconds, "pipeline, all workers", err);
     }
-    printf("first batch  %9.3f s       of %lu samples\n", all.first_batch_seconds,
-           (unsigned long)bench->batch);
-    printf("memory       %9.1f MB      at most, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, %.1f MB "
-           "read by %s\n",
-           (double)all.stats.memory_peak / 1e6, (double)all.stats.memory_allowed / 1e6,
-           (double)all.stats.slot_bytes / 1e6, (double)all.stats.scratch_bytes / 1e6,
-           (double)all.stats.read_bytes / 1e6, all.stats.reader ? all.stats.reader : "?");
-    if (all.stats.bad)
-        printf("bad samples  %9lu         replaced by others\n", (unsigned long)all.stats.bad);
-    print_stages(&all.stats);
-    return STOKER_OK;
+    if (rc == STOKER_OK && !b->json)
+        print_all(b);
+    return rc;
 }
 
 static int bench_run(int argc, char **argv)
@@ -197,7 +284,6 @@ static int bench_run(int argc, char **argv)
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;
-    double decode_rate;
     struct st_location place = {0};
     const int usage = parse(&bench, argc, argv);
     if (usage != EXIT_OK)
@@ -206,32 +292,44 @@ static int bench_run(int argc, char **argv)
     const uint64_t start = st_now_ns();
     if (rc == STOKER_OK)
         rc = pack_data_open(&data, &place, bench.data, NULL, &err);
+    bench.open_seconds = (double)(st_now_ns() - start) / 1e9;
     if (rc == STOKER_OK) {
-        print_data(&bench, data, (double)(st_now_ns() - start) / 1e9);
-        rc = measure_parts(data, bench.seconds / 4, &decode_rate, &err);
+        if (!bench.json)
+            print_data(&bench, data);
+        rc = measure_parts(&bench, data, &err);
     }
     if (rc == STOKER_OK)
-        rc = measure_pipeline(&bench, data, pipe, decode_rate, &err);
+        rc = measure_pipeline(&bench, data, pipe, &err);
+    if (rc == STOKER_OK && bench.json)
+        write_results(&bench, data);
     st_location_free(&place);
     stoker_dataset_close(data);
     stoker_pipeline_close(pipe);
     return rc == STOKER_OK ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
 }
 
+static const struct cli_option options[] = {
+    {"--workers", "N", "number of threads that decode (default: the CPUs this process may use)",
+     "a whole number from 1 to 1024"},
+    {"--batch", "N", "samples per batch (default 64)", "a whole number from 1 to 65536"},
+    {"--seconds", "S", "time for all measurements together (default 8)", "seconds from 0.1 to 3600"},
+    {"--pipeline", "TEXT",
+     "the ops, such as \"resize(size=256); center_crop(size=224); to_tensor\"\n"
+     "(default: crop, flip, to_tensor and normalize as in ImageNet training)",
+     "ops separated by semicolons, such as \"resize(size=256); to_tensor\""},
+    {"--json", NULL, "print the measurements as JSON"},
+    {NULL},
+};
+
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "how fast this machine reads, decodes and loads a data set, and where the limit is",
-    .usage =
-        "usage: stoker bench DATA [OPTIONS]\n"
-        "\n"
-        "DATA is a folder of class folders, flat:DIR for images without classes, any other data set that\n"
-        "Stoker opens, or a folder that 'stoker pack' wrote. Measures reading, decoding on one core, and\n"
-        "the whole pipeline with one worker and with all; then shows where the workers' time went.\n"
-        "\n"
-        "  --workers N      threads that decode (default: the CPUs this process may use)\n"
-        "  --batch N        samples a batch (default 64)\n"
-        "  --seconds S      time for all measurements together (default 8)\n"
-        "  --pipeline TEXT  ops, such as \"resize(size=256); center_crop(size=224); to_tensor\"\n"
-        "                   (default: crop, flip, to_tensor and normalize as in ImageNet training)\n",
+    .summary = "measure how fast this machine reads, decodes and loads a data set, and what limits it",
+    .synopsis = "DATA [OPTIONS]",
+    .about = "Measures reading, decoding on one core, and the whole pipeline with one worker and with all; then\n"
+             "shows where the workers spent their time. DATA is a folder with one sub-folder per class, flat:DIR\n"
+             "for images without classes, any other data set that Stoker opens, or a folder that 'stoker pack'\n"
+             "wrote.",
+    .options = options,
+    .arguments = COMPLETES_FILES,
     .run = bench_run,
 };

@@ -1,4 +1,4 @@
-/* cmd_demo.c - `stoker demo`: hands over to the demonstration, which is written in Python
+/* cmd_demo.c - `stoker demo`: starts the demonstration, a Python program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The interpreter beside this program, so that a virtual environment need not be activated. */
+/* Prefers the interpreter next to this program, so that the virtual environment need not be active. */
 static bool python_beside_us(char path[PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
@@ -43,19 +43,29 @@ static int demo_run(int argc, char **argv)
     const int why = errno;
     free(args);
     return fail(EXIT_FAILED,
-                "%s could not be started: %s. The demo needs Python and the stoker package.", python,
+                "demo: cannot start %s: %s. The demo needs Python and the stoker package.", python,
                 strerror(why));
 }
 
+/* Parsed by the Python program; listed here for help and completion. A test compares the two. */
+static const struct cli_option options[] = {
+    {"--data", "DIR", "a folder with one sub-folder per class (default: generated images)",
+     "a folder with one sub-folder per class", .completes = COMPLETES_FOLDERS},
+    {"--images", "N", "the number of images to generate (default 512)", "a whole number from 1"},
+    {"--workers", "N", "workers of each loader (default: the CPUs this process may use)", "a whole number from 1"},
+    {"--batch-size", "N", "samples per batch (default 32)", "a whole number from 1"},
+    {"--json", NULL, "print the measurements as JSON"},
+    {NULL},
+};
+
 const struct command cmd_demo = {
     .name = "demo",
-    .summary = "make a small data set, load it with torch's loader and with Stoker, show both",
-    .usage =
-        "usage: stoker demo [ARGUMENTS]\n"
-        "\n"
-        "Makes a small realistic image set (kept for the next time), loads one epoch of it with\n"
-        "torch's DataLoader and with Stoker, with the same transforms and the same number of workers,\n"
-        "and shows the rates, the first batch, the CPU time and the memory of both.\n"
-        "'stoker demo --help' lists the arguments.\n",
+    .summary = "load a small data set with torch's DataLoader and with Stoker, and compare",
+    .synopsis = "[OPTIONS]",
+    .about = "Generates a small realistic image set (kept for the next run), loads one epoch of it with torch's\n"
+             "DataLoader and one with Stoker, with the same transforms and the same number of workers, and\n"
+             "compares images per second, time to the first batch, CPU time and memory.",
+    .options = options,
+    .notes = "The comparison needs torch, torchvision and Pillow; without them Stoker is shown alone.",
     .run = demo_run,
 };

@@ -1,13 +1,12 @@
-/* cmd_doctor.c - `stoker doctor`: the machine alone, before any run: what is good, what to improve
+/* cmd_doctor.c - `stoker doctor`: checks the machine before any run
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
 #include "cli/doctor/machine/machine.h"
-#include "cli/doctor/report/json.h"
+#include "cli/json.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void print_text(const struct dr_checks *checks)
 {
@@ -22,21 +21,20 @@ static void print_text(const struct dr_checks *checks)
 
 static void print_json(const struct dr_checks *checks, enum dr_grade worst)
 {
-    struct dr_json json = {.to = stdout};
-    dr_json_open(&json, NULL, '{');
-    dr_json_text(&json, "worst", dr_grade_names[worst]);
-    dr_json_open(&json, "checks", '[');
+    struct json json = {.to = stdout};
+    json_open(&json, NULL, '{');
+    json_string(&json, "worst", dr_grade_names[worst]);
+    json_open(&json, "checks", '[');
     for (uint32_t k = 0; k < checks->count; k++) {
-        dr_json_open(&json, NULL, '{');
-        dr_json_text(&json, "topic", checks->check[k].topic);
-        dr_json_text(&json, "grade", dr_grade_names[checks->check[k].grade]);
-        dr_json_text(&json, "text", checks->check[k].text);
-        dr_json_text(&json, "remedy", checks->check[k].remedy[0] ? checks->check[k].remedy : NULL);
-        dr_json_close(&json, '}');
+        json_open(&json, NULL, '{');
+        json_string(&json, "topic", checks->check[k].topic);
+        json_string(&json, "grade", dr_grade_names[checks->check[k].grade]);
+        json_string(&json, "text", checks->check[k].text);
+        json_string(&json, "remedy", checks->check[k].remedy[0] ? checks->check[k].remedy : NULL);
+        json_close(&json, '}');
     }
-    dr_json_close(&json, ']');
-    dr_json_close(&json, '}');
-    putchar('\n');
+    json_close(&json, ']');
+    json_close(&json, '}');
 }
 
 static int doctor_run(int argc, char **argv)
@@ -44,18 +42,17 @@ static int doctor_run(int argc, char **argv)
     static struct dr_checks checks;
     const char *data = NULL;
     bool json = false;
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        if (!strcmp(option, "--json")) {
+    struct arguments args = ARGUMENTS(&cmd_doctor, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--json"))
             json = true;
-        } else if (option_is(option, "--data")) {
-            data = option_value(argc, argv, &i);
-            if (!data)
-                return fail(EXIT_USAGE, "--data wants a folder or a file: see 'stoker help doctor'");
-        } else {
-            return fail(EXIT_USAGE, "doctor does not know '%s': see 'stoker help doctor'", option);
-        }
+        else if (option_is(&args, "--data"))
+            data = args.value;
+        else
+            refuse_argument(&args);
     }
+    if (args.failed)
+        return EXIT_USAGE;
     dr_check_machine(&checks);
     dr_check_storage(&checks, data);
     dr_check_gpu(&checks);
@@ -68,23 +65,25 @@ static int doctor_run(int argc, char **argv)
         print_json(&checks, worst);
     else
         print_text(&checks);
-    return worst == DR_BROKEN ? EXIT_FAILED : EXIT_OK;
+    return worst == DR_BROKEN ? EXIT_FOUND : EXIT_OK;
 }
+
+static const struct cli_option options[] = {
+    {"--data", "PATH", "a folder or file of the data set: checks the disk it is on, and reads it\nfor up to two seconds",
+     "the folder or a file of a data set", .completes = COMPLETES_FILES},
+    {"--json", NULL, "print the checks as JSON"},
+    {NULL},
+};
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .summary = "look at the machine alone: CPUs, memory, storage, GPU, libraries",
-    .usage =
-        "usage: stoker doctor [OPTIONS]\n"
-        "\n"
-        "Looks at what training needs of this machine, before any run: CPUs and quota, shared memory,\n"
-        "limits, NUMA, storage, page cache, the GPU, its link and copy speed, the libraries and codecs\n"
-        "of this build, the kernel and the environment. Each line is good, improve, broken or n/a, and\n"
-        "says what to do.\n"
-        "\n"
-        "  --data PATH    the data set's folder or file: its disk is looked at and read for a moment\n"
-        "  --json         the same for programs\n"
-        "\n"
-        "Exits with 1 if something is broken, else with 0.\n",
+    .summary = "check the machine: CPUs, memory, storage, GPU, libraries",
+    .synopsis = "[--data PATH] [--json]",
+    .about = "Checks what training needs from this machine, before any run: CPUs and CPU quota, shared memory,\n"
+             "limits, NUMA, storage, page cache, the GPU with its PCIe link and copy speed, the libraries and\n"
+             "codecs of this build, the kernel and the environment. Each line is graded good, improve, broken\n"
+             "or n/a, and says what to do.",
+    .options = options,
+    .notes = "Exit codes: 0 nothing is broken, 2 usage error, 3 something is broken.",
     .run = doctor_run,
 };

@@ -1,11 +1,11 @@
-/* cmd_explain.c - `stoker explain`: what a code of the doctor means, why it happens, how to mend it
+/* cmd_explain.c - `stoker explain`: explains a code of the doctor, and how to fix what it stands for
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
 
 #include "cli/doctor/rule.h"
-#include "cli/out.h"
+#include "cli/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void part(const char *title, const char *text)
     printf("\n%s\n", title);
     for (const char *line = text; *line;) {
         const size_t length = strcspn(line, "\n");
-        /* Lines of prose are broken at 76 columns; what is broken in the text (code) keeps its lines. */
+        /* Prose is wrapped at 76 columns; line breaks in the text (code) are kept. */
         const size_t indent = strspn(line, " ");
         size_t at = 0;
         for (const char *word = line; word < line + length;) {
@@ -47,24 +47,19 @@ static void explain(const struct dr_rule *rule)
     part("How to check", rule->how_to_check);
 }
 
-static void as_json(const struct dr_rule *rule)
+static void write_rule(struct json *json, const struct dr_rule *rule)
 {
-    const struct {
-        const char *key, *text;
-    } members[] = {{"code", rule->code},
-                   {"name", rule->name},
-                   {"title", rule->title},
-                   {"needs", rule->needs},
-                   {"symptoms", rule->symptoms},
-                   {"why", rule->why},
-                   {"fix_torch", rule->fix_torch},
-                   {"fix_stoker", rule->fix_stoker},
-                   {"how_to_check", rule->how_to_check}};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        printf("%s\"%s\": ", i ? ", " : "{", members[i].key);
-        json_text(stdout, members[i].text);
-    }
-    putchar('}');
+    json_open(json, NULL, '{');
+    json_string(json, "code", rule->code);
+    json_string(json, "name", rule->name);
+    json_string(json, "title", rule->title);
+    json_string(json, "needs", rule->needs);
+    json_string(json, "symptoms", rule->symptoms);
+    json_string(json, "why", rule->why);
+    json_string(json, "fix_torch", rule->fix_torch);
+    json_string(json, "fix_stoker", rule->fix_stoker);
+    json_string(json, "how_to_check", rule->how_to_check);
+    json_close(json, '}');
 }
 
 static void list(void)
@@ -75,25 +70,31 @@ static void list(void)
 
 static void list_json(void)
 {
-    for (size_t i = 0; dr_rules[i]; i++) {
-        fputs(i ? ",\n " : "[", stdout);
-        as_json(dr_rules[i]);
-    }
-    puts("]");
+    struct json json = {.to = stdout};
+    json_open(&json, NULL, '[');
+    for (size_t i = 0; dr_rules[i]; i++)
+        write_rule(&json, dr_rules[i]);
+    json_close(&json, ']');
 }
 
-/* docs/doctor-codes.md is this; a test compares them. */
+/* Writes docs/doctor-codes.md; a test compares them. */
 static void list_markdown(void)
 {
     puts("# What the doctor can find\n\n"
-         "Written by `stoker explain --markdown`; a test compares it. Codes are stable and never used "
-         "again.\n"
-         "`stoker explain CODE` says more: symptoms, why, the fix in torch and with Stoker, how to "
-         "check.\n\n"
-         "| code | name | what is the case | judged by |\n|---|---|---|---|");
+         "`stoker explain --markdown` writes this table, and a test compares them. Codes are stable and never\n"
+         "reused. `stoker explain CODE` tells more: symptoms, cause, the fix in torch and with Stoker, and how to\n"
+         "check it.\n\n"
+         "| code | name | finding | judged by |\n|---|---|---|---|");
     for (size_t i = 0; dr_rules[i]; i++)
         printf("| %s | %s | %s | %s |\n", dr_rules[i]->code, dr_rules[i]->name, dr_rules[i]->title,
                dr_rules[i]->needs[0] ? dr_rules[i]->needs : "the program itself");
+}
+
+/* For completion. */
+static void list_words(FILE *to)
+{
+    for (size_t i = 0; dr_rules[i]; i++)
+        fprintf(to, " %s %s", dr_rules[i]->code, dr_rules[i]->name);
 }
 
 static int unknown(const char *word)
@@ -107,37 +108,38 @@ static int unknown(const char *word)
     names[count] = NULL;
     const char *near = nearest_name(word, names);
     if (near)
-        return fail(EXIT_USAGE, "there is no code or name '%s'. Did you mean '%s'?", word, near);
-    return fail(EXIT_USAGE, "there is no code or name '%s'. 'stoker explain' lists them.", word);
+        return fail(EXIT_USAGE, "explain: there is no code or name '%s'. Did you mean '%s'?", word, near);
+    return fail(EXIT_USAGE, "explain: there is no code or name '%s'. 'stoker explain' lists all codes.", word);
 }
 
 static int run(int argc, char **argv)
 {
     const char *word = NULL;
     bool json = false, markdown = false;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--json"))
+    struct arguments args = ARGUMENTS(&cmd_explain, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--json"))
             json = true;
-        else if (!strcmp(argv[i], "--markdown"))
+        else if (option_is(&args, "--markdown"))
             markdown = true;
-        else if (argv[i][0] != '-' && !word)
-            word = argv[i];
+        else if (word)
+            refuse_argument(&args);
         else
-            return fail(EXIT_USAGE,
-                        "explain does not know what to do with '%s': see 'stoker help explain'",
-                        argv[i]);
+            word = args.word;
     }
+    if (args.failed)
+        return EXIT_USAGE;
     if (markdown && (json || word))
-        return fail(EXIT_USAGE, "'--markdown' writes the table of all codes, and takes nothing else");
+        return fail(EXIT_USAGE, "explain: --markdown prints the table of all codes: give it alone, without '%s'",
+                    word ? word : "--json");
     const struct dr_rule *rule = word ? dr_rule_find(word) : NULL;
     if (word && !rule)
         return unknown(word);
     if (markdown)
         list_markdown();
-    else if (rule && json) {
-        as_json(rule);
-        putchar('\n');
-    } else if (rule)
+    else if (rule && json)
+        write_rule(&(struct json){.to = stdout}, rule);
+    else if (rule)
         explain(rule);
     else if (json)
         list_json();
@@ -146,19 +148,20 @@ static int run(int argc, char **argv)
     return EXIT_OK;
 }
 
+static const struct cli_option options[] = {
+    {"--json", NULL, "print the same as JSON"},
+    {"--markdown", NULL, "print the table of all codes, as in docs/doctor-codes.md"},
+    {NULL},
+};
+
 const struct command cmd_explain = {
     .name = "explain",
-    .summary = "what a code of the doctor means, and how to mend it",
-    .usage = "usage: stoker explain [CODE | NAME] [--json]\n"
-             "       stoker explain --markdown\n"
-             "\n"
-             "Says what a finding of `stoker run` means: symptoms, why it happens, the fix in torch and "
-             "with\n"
-             "Stoker, and how to check it. Without a code: the list of all codes.\n"
-             "\n"
-             "  --json       the same, machine-readable\n"
-             "  --markdown   the table of all codes, as docs/doctor-codes.md holds it\n"
-             "\n"
-             "example: stoker explain ST206\n",
+    .summary = "explain a code of the doctor: symptoms, cause, fix",
+    .synopsis = "[CODE | NAME] [--json]\n--markdown",
+    .about = "Explains a finding of 'stoker run': its symptoms, its cause, the fix in torch and with Stoker, and\n"
+             "how to check it. Without a code: lists all codes.",
+    .options = options,
+    .notes = "Example: stoker explain ST206",
+    .words = list_words,
     .run = run,
 };

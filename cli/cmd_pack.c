@@ -1,8 +1,9 @@
-/* cmd_pack.c - `stoker pack`: writes a data set anew, in another format or ready to be read faster
+/* cmd_pack.c - `stoker pack`: rewrites a data set in another format, or for faster reading
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "cli/pack/pack.h"
 
 #include "st_config.h"
@@ -15,7 +16,7 @@
 enum { SIDE_MOST = 65500 }; /* of a JPEG file */
 #define SHARD_SIZE ((uint64_t)1 << 30)
 
-/* "64M", "1G": binary multiples, as everywhere where files are cut. */
+/* "64M", "1G": binary multiples, as in split(1). */
 static bool parse_size(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";
@@ -52,92 +53,98 @@ static bool parse_resize(const char *text, struct pack_options *opt)
            parse_count(x + 1, 1, SIDE_MOST, &opt->resize_height);
 }
 
-static bool parse_format(const char *text, struct pack_options *opt)
+static bool parse_format(struct arguments *args, struct pack_options *opt)
 {
-    for (size_t i = 0; text && pack_writers[i]; i++)
-        if (!strcmp(pack_writers[i]->name, text)) {
+    for (size_t i = 0; pack_writers[i]; i++)
+        if (!strcmp(pack_writers[i]->name, args->value)) {
             opt->writer = pack_writers[i];
             return true;
         }
+    if (!strcmp(args->value, "lmdb") || !strcmp(args->value, "hdf5")) {
+        args->failed = true;
+        fail(EXIT_USAGE, "pack: this build cannot write --format %s: it was built without %s", args->value,
+             args->value[0] == 'l' ? "liblmdb" : "libhdf5");
+        return true; /* the message is printed */
+    }
     return false;
 }
 
 static bool parse_word(const char *text, const char *yes, const char *no, bool *out)
 {
-    if (!text || (strcmp(text, yes) && !(no && !strcmp(text, no))))
+    if (strcmp(text, yes) && !(no && !strcmp(text, no)))
         return false;
     *out = !strcmp(text, yes);
     return true;
 }
 
-/* One option with its value. */
-static bool take_option(struct pack_options *opt, int argc, char **argv, int *at, bool *known)
+static void parse_compress(struct arguments *args, struct pack_options *opt)
 {
-    const char *option = argv[*at];
-    *known = true;
-    if (option_is(option, "--format"))
-        return parse_format(option_value(argc, argv, at), opt);
-    if (option_is(option, "--fields"))
-        return (opt->fields = option_value(argc, argv, at)) != NULL;
-    if (option_is(option, "--resize"))
-        return parse_resize(option_value(argc, argv, at), opt);
-    if (option_is(option, "--max-size"))
-        return parse_count(option_value(argc, argv, at), 1, SIDE_MOST, &opt->max_size);
-    if (option_is(option, "--quality"))
-        return parse_count(option_value(argc, argv, at), 1, 100, &opt->quality);
-    if (option_is(option, "--shard-size"))
-        return parse_size(option_value(argc, argv, at), &opt->shard_size);
-    if (option_is(option, "--workers"))
-        return parse_count(option_value(argc, argv, at), 1, 1024, &opt->workers);
-    if (option_is(option, "--shuffle"))
-        return opt->shuffle = true, parse_count(option_value(argc, argv, at), 0, UINT64_MAX, &opt->seed);
-    if (option_is(option, "--compress"))
-        return parse_word(option_value(argc, argv, at), "zstd", NULL, &opt->compress) && ST_HAVE_ZSTD;
-    if (option_is(option, "--on-error"))
-        return parse_word(option_value(argc, argv, at), "skip", "raise", &opt->skip_bad);
-    if (!strcmp(option, "--crop-ready"))
-        return opt->crop_ready = true;
-    if (!strcmp(option, "--quiet"))
-        return opt->quiet = true;
-    return *known = false;
+    if (!accept_value(args, parse_word(args->value, "zstd", NULL, &opt->compress)) || ST_HAVE_ZSTD)
+        return;
+    args->failed = true;
+    fail(EXIT_USAGE, "pack: this build cannot compress: it was built without libzstd");
 }
 
-static int parse(struct pack_options *opt, int argc, char **argv)
+/* An option that takes a value; false: it is none of these. */
+static bool take_value(struct pack_options *opt, struct arguments *args)
 {
-    static const char *const names[] = {"--format",   "--fields",     "--resize",     "--max-size",
-                                        "--quality",  "--shard-size", "--workers",    "--shuffle",
-                                        "--compress", "--on-error",   "--crop-ready", "--quiet",
-                                        NULL};
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        bool known;
-        if (option[0] != '-') {
-            if (opt->folder)
-                return fail(PACK_USAGE, "pack takes SRC and DST: '%s' is one too many", option);
-            *(opt->source ? &opt->folder : &opt->source) = option;
+    const char *value = args->value;
+    if (option_is(args, "--format"))
+        accept_value(args, parse_format(args, opt));
+    else if (option_is(args, "--fields"))
+        opt->fields = value;
+    else if (option_is(args, "--resize"))
+        accept_value(args, parse_resize(value, opt));
+    else if (option_is(args, "--max-size"))
+        accept_value(args, parse_count(value, 1, SIDE_MOST, &opt->max_size));
+    else if (option_is(args, "--quality"))
+        accept_value(args, parse_count(value, 1, 100, &opt->quality));
+    else if (option_is(args, "--shard-size"))
+        accept_value(args, parse_size(value, &opt->shard_size));
+    else if (option_is(args, "--workers"))
+        accept_value(args, parse_count(value, 1, 1024, &opt->workers));
+    else if (option_is(args, "--shuffle"))
+        opt->shuffle = accept_value(args, parse_count(value, 0, UINT64_MAX, &opt->seed));
+    else if (option_is(args, "--compress"))
+        parse_compress(args, opt);
+    else if (option_is(args, "--on-error"))
+        accept_value(args, parse_word(value, "skip", "raise", &opt->skip_bad));
+    else
+        return false;
+    return true;
+}
+
+static int parse(struct pack_options *opt, bool *json, int argc, char **argv)
+{
+    struct arguments args = ARGUMENTS(&cmd_pack, argc, argv);
+    while (next_argument(&args)) {
+        if (take_value(opt, &args))
             continue;
-        }
-        const bool good = take_option(opt, argc, argv, &i, &known);
-        if (!known) {
-            const char *near = nearest_name(option, names);
-            return fail(PACK_USAGE, "pack has no option '%s'.%s%s%s", option,
-                        near ? " Did you mean '" : "", near ? near : "", near ? "'?" : "");
-        }
-        if (!good)
-            return fail(PACK_USAGE,
-                        "'%s' wants another value, or this build cannot do that: see 'stoker help pack'",
-                        option);
+        if (option_is(&args, "--crop-ready"))
+            opt->crop_ready = true;
+        else if (option_is(&args, "--quiet"))
+            opt->quiet = true;
+        else if (option_is(&args, "--json"))
+            *json = true;
+        else if (opt->folder)
+            refuse_argument(&args);
+        else
+            *(opt->source ? &opt->folder : &opt->source) = args.word;
     }
+    if (args.failed)
+        return EXIT_USAGE;
     if (!opt->folder)
-        return fail(PACK_USAGE,
-                    "which data set, and where to? Example: stoker pack path/to/train packed");
+        return fail(EXIT_USAGE, "pack: %s Example: stoker pack path/to/train packed",
+                    opt->source ? "which folder to write?" : "which data set, and which folder to write?");
     if (opt->writer->pixels && (opt->quality || opt->crop_ready || opt->compress))
-        return fail(PACK_USAGE,
-                    "--format %s holds pixels: --quality, --crop-ready and --compress do not apply",
+        return fail(EXIT_USAGE, "pack: %s does not apply to --format %s, which stores pixels",
+                    opt->quality      ? "--quality"
+                    : opt->crop_ready ? "--crop-ready"
+                                      : "--compress",
                     opt->writer->name);
     if (opt->compress && opt->writer != &pack_writer_tar)
-        return fail(PACK_USAGE, "--compress is for --format tar");
-    return PACK_OK;
+        return fail(EXIT_USAGE, "pack: --compress applies to --format tar only, not to %s", opt->writer->name);
+    return EXIT_OK;
 }
 
 static void print_summary(const struct pack_options *opt, const struct pack_result *r)
@@ -145,7 +152,7 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
     struct number_text samples, bad;
     struct bytes_text in, out, rate;
     if (r->nothing_to_do) {
-        printf("%s: complete already, %s samples in %llu files; nothing to do\n", opt->folder,
+        printf("%s: already complete, %s samples in %llu files; nothing to do\n", opt->folder,
                with_commas(&samples, (double)r->samples), (unsigned long long)r->shards);
         return;
     }
@@ -153,13 +160,13 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
            with_commas(&samples, (double)r->samples), (unsigned long long)r->shards,
            r->shards == 1 ? "file" : "files", with_unit(&out, (double)r->bytes_out), opt->folder);
     if (r->resumed)
-        printf("resumed      %s were done before\n", with_commas(&samples, (double)r->resumed));
+        printf("resumed      %s were packed before\n", with_commas(&samples, (double)r->resumed));
     if (r->seconds > 0 && r->bytes_in)
         printf("read         %s at %s/s, %.0f samples/s, %.1f s\n", with_unit(&in, (double)r->bytes_in),
                with_unit(&rate, (double)r->bytes_in / r->seconds), (double)r->done / r->seconds,
                r->seconds);
     if (opt->crop_ready)
-        printf("crop-ready   %s JPEG files, %.3f of their size; %s kept as they were\n",
+        printf("crop-ready   %s JPEG files, at %.3f of their size; %s left unchanged\n",
                with_commas(&samples, (double)r->ready),
                r->ready_in ? (double)r->ready_out / (double)r->ready_in : 1,
                with_commas(&bad, (double)r->kept));
@@ -168,49 +175,96 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
                PACK_LEDGER);
 }
 
+static void write_summary(const struct pack_options *opt, const struct pack_result *r)
+{
+    struct json json = {.to = stdout};
+    char ledger[PATH_MAX];
+    snprintf(ledger, sizeof ledger, "%s/%s", opt->folder, PACK_LEDGER);
+    json_open(&json, NULL, '{');
+    json_string(&json, "folder", opt->folder);
+    json_string(&json, "format", opt->writer->name);
+    json_count(&json, "samples", r->samples);
+    json_count(&json, "files", r->shards);
+    json_count(&json, "bytes", r->bytes_out);
+    json_count(&json, "bad", r->bad);
+    json_string(&json, "bad_samples", r->bad ? ledger : NULL);
+    json_count(&json, "resumed", r->resumed);
+    json_count(&json, "packed_now", r->done);
+    json_count(&json, "bytes_read", r->bytes_in);
+    json_number(&json, "seconds", r->seconds);
+    if (opt->crop_ready) {
+        json_open(&json, "crop_ready", '{');
+        json_count(&json, "files", r->ready);
+        json_count(&json, "bytes_before", r->ready_in);
+        json_count(&json, "bytes_after", r->ready_out);
+        json_count(&json, "unchanged", r->kept);
+        json_close(&json, '}');
+    } else {
+        json_null(&json, "crop_ready");
+    }
+    json_close(&json, '}');
+}
+
 static int pack_command(int argc, char **argv)
 {
     struct pack_options opt = {
         .writer = &pack_writer_tar, .shard_size = SHARD_SIZE, .workers = stoker_cpus()};
     struct pack_result result;
     struct stoker_error err = {0};
-    const int usage = parse(&opt, argc, argv);
-    if (usage != PACK_OK)
+    bool json = false;
+    const int usage = parse(&opt, &json, argc, argv);
+    if (usage != EXIT_OK)
         return usage;
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit is then an error like a full disk */
     const int rc = pack_run(&opt, &result, &err);
     if (rc != STOKER_OK)
-        return fail(PACK_FAILED, "%s", err.message);
-    if (!opt.quiet)
+        return fail(EXIT_FAILED, "%s", err.message);
+    if (json)
+        write_summary(&opt, &result);
+    else if (!opt.quiet)
         print_summary(&opt, &result);
-    return result.bad ? PACK_SOME_BAD : PACK_OK;
+    return result.bad ? EXIT_FOUND : EXIT_OK;
 }
+
+static const struct cli_option options[] = {
+    {"--format", "F", "tar (default; as webdataset reads it), tfrecord, lmdb, hdf5 or npy",
+     "tar, tfrecord, lmdb, hdf5 or npy", "tar tfrecord lmdb hdf5 npy"},
+    {"--fields", "LIST", "the fields of SRC to pack, such as \"jpg,cls\" (default: chosen by the data set)",
+     "a list of field names, such as \"jpg,cls\""},
+    {"--resize", "N|WxH", "scale images so that the shorter side is N, or to W x H exactly",
+     "N or WxH with sides from 1 to 65500, such as 256 or 320x240"},
+    {"--max-size", "N", "shrink images whose longer side exceeds N", "a whole number from 1 to 65500"},
+    {"--quality", "Q",
+     "encode all images as JPEG of this quality (default: keep the files unless they\n"
+     "are resized; those are written at 90)",
+     "a whole number from 1 to 100"},
+    {"--crop-ready", NULL, "rewrite JPEG files so that a crop decodes only its own part; same pixels"},
+    {"--shard-size", "N", "bytes per file of tar and tfrecord, such as 256M (default 1G)",
+     "a size from 4096 bytes, such as 256M; K, M, G and T are binary"},
+    {"--shuffle", "SEED", "pack in a random order; the same seed gives the same order",
+     "a whole number from 0 to 18446744073709551615"},
+    {"--compress", "zstd", "compress text, JSON and arrays in tar files", "zstd", "zstd"},
+    {"--on-error", "HOW",
+     "raise (default: stop at the first bad sample) or skip (leave it out, and list it\n"
+     "in DST/bad_samples.jsonl)",
+     "raise or skip", "raise skip"},
+    {"--workers", "N", "number of threads (default: the CPUs this process may use)",
+     "a whole number from 1 to 1024"},
+    {"--quiet", NULL, "print neither progress nor summary"},
+    {"--json", NULL, "print the summary as JSON"},
+    {NULL},
+};
 
 const struct command cmd_pack = {
     .name = "pack",
-    .summary = "write a data set anew: tar shards, TFRecord, LMDB or arrays, resized or ready for crops",
-    .usage =
-        "usage: stoker pack SRC DST [OPTIONS]\n"
-        "\n"
-        "SRC is any data set that Stoker opens, a folder of sounds, or what pack wrote; DST is a "
-        "folder\n"
-        "outside of it that is new, empty, or an earlier run's with the same options: then what is\n"
-        "finished is kept and the rest is done. Exit codes: 0 all packed, 1 done but bad samples were\n"
-        "left out, 2 usage, 3 failed.\n"
-        "\n"
-        "  --format F        tar (default; as webdataset reads them), tfrecord, lmdb, hdf5 or npy\n"
-        "  --fields LIST     which fields of SRC, such as \"jpg,cls\" (default: its own choice)\n"
-        "  --resize N|WxH    the shorter side becomes N, or the image W x H\n"
-        "  --max-size N      images with a longer side are made smaller\n"
-        "  --quality Q       encode all images as JPEG of this quality (default: files stay as they\n"
-        "                    are where they can; what is resized is written at 90)\n"
-        "  --crop-ready      JPEG files so that a crop decodes only its own part: the same pixels\n"
-        "  --shard-size N    bytes a file of tar and tfrecord, such as 256M (default 1G)\n"
-        "  --shuffle SEED    in a random order, the same for the same seed\n"
-        "  --compress zstd   text, JSON and arrays in tar files\n"
-        "  --on-error HOW    raise (default: stop at the first bad sample) or skip (leave it out and\n"
-        "                    write it into DST/bad_samples.jsonl)\n"
-        "  --workers N       threads (default: the CPUs this process may use)\n"
-        "  --quiet           no progress and no summary\n",
+    .summary = "rewrite a data set as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
+    .synopsis = "SRC DST [OPTIONS]",
+    .about = "SRC is any data set that Stoker opens, a folder of sounds, or a folder that pack wrote. DST is a\n"
+             "folder outside SRC: new, empty, or left by an earlier run with the same options. In that case the\n"
+             "finished part is kept and the rest is packed.",
+    .options = options,
+    .notes = "Exit codes: 0 all samples are packed, 1 failed, 2 usage error, 3 packed, but without bad samples\n"
+             "(--on-error skip).",
+    .arguments = COMPLETES_FILES,
     .run = pack_command,
 };

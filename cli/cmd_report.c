@@ -1,4 +1,4 @@
-/* cmd_report.c - `stoker report`: a run again, as text, page, JSON or trace; two runs side by side
+/* cmd_report.c - `stoker report`: a recorded run as text, page, JSON or trace; two runs side by side
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,29 +19,31 @@ struct report {
 
 static int parse(struct report *r, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        if (option[0] != '-' && !r->run)
-            r->run = option;
-        else if (!strcmp(option, "--json"))
+    struct arguments args = ARGUMENTS(&cmd_report, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--json"))
             r->json = true;
-        else if (option_is(option, "--html")) {
-            if (!(r->html = option_value(argc, argv, &i)))
-                return fail(EXIT_USAGE, "'--html' wants the name of a file, or - for standard output");
-        } else if (option_is(option, "--trace")) {
-            if (!(r->trace = option_value(argc, argv, &i)))
-                return fail(EXIT_USAGE, "'--trace' wants the name of a file, or - for standard output");
-        } else if (!strcmp(option, "--diff")) {
-            if (i + 2 >= argc)
-                return fail(EXIT_USAGE, "'--diff' wants two runs, such as: stoker report --diff 7 8");
-            r->diff[0] = argv[++i];
-            r->diff[1] = argv[++i];
-        } else
-            return fail(EXIT_USAGE,
-                        "report does not know what to do with '%s': see 'stoker help report'", option);
+        else if (option_is(&args, "--html"))
+            r->html = args.value;
+        else if (option_is(&args, "--trace"))
+            r->trace = args.value;
+        else if (option_is(&args, "--diff")) {
+            r->diff[0] = args.value;
+            if (!next_argument(&args) || args.option)
+                return args.failed ? EXIT_USAGE
+                                   : fail(EXIT_USAGE, "report: --diff takes two runs, such as: stoker report "
+                                                      "--diff 7 8");
+            r->diff[1] = args.word;
+        } else if (r->run)
+            refuse_argument(&args);
+        else
+            r->run = args.word;
     }
+    if (args.failed)
+        return EXIT_USAGE;
     if (r->diff[0] && (r->run || r->html || r->trace))
-        return fail(EXIT_USAGE, "'--diff A B' goes with '--json' alone");
+        return fail(EXIT_USAGE, "report: --diff A B can be combined with --json only, not with '%s'",
+                    r->run ? r->run : r->html ? "--html" : "--trace");
     return EXIT_OK;
 }
 
@@ -73,7 +75,7 @@ static int report_one(const struct report *r, struct stoker_error *err)
     if (!rc && r->trace)
         rc = write_file(r->trace, judged, FORM_TRACE, err);
     if (!rc && r->json && dr_write_json(stdout, &judged->verdict, &judged->facts))
-        rc = st_fail(err, STOKER_EIO, "standard output cannot be written");
+        rc = st_fail(err, STOKER_EIO, "cannot write to standard output");
     if (!rc && !r->html && !r->trace && !r->json) {
         const struct dr_style style = dr_style_for(stdout);
         dr_print_verdict(stdout, &style, &judged->verdict, &judged->facts);
@@ -84,7 +86,7 @@ static int report_one(const struct report *r, struct stoker_error *err)
 
 /* ---- two runs ------------------------------------------------------------------------------------ */
 
-/* How many times faster the second is: by samples where both know them, else by steps. */
+/* Speed-up of b over a: by samples per second where both are known, else by the step time. */
 static double ratio_of(const struct dr_facts *a, const struct dr_facts *b)
 {
     const double ratio = b->samples_per_second / a->samples_per_second;
@@ -121,42 +123,42 @@ static void print_diff(const struct dr_judged *a, const struct dr_judged *b)
     print_row(a, "");
     print_row(b, "");
     if (isfinite(ratio))
-        printf("%.2fx as fast", ratio);
+        printf("speed-up: %.2fx", ratio);
     else
-        printf("how much faster: n/a");
+        printf("speed-up: n/a");
     if (isfinite(predicted->mid))
         printf("; predicted for all of the advice: %.2fx (%.2f to %.2f)", predicted->mid, predicted->low,
                predicted->high);
     else
-        printf("; nothing was predicted");
+        printf("; no prediction");
     putchar('\n');
 }
 
-static void write_side(struct dr_json *json, const char *key, const struct dr_judged *judged)
+static void write_side(struct json *json, const char *key, const struct dr_judged *judged)
 {
     const struct dr_facts *f = &judged->facts;
-    dr_json_open(json, key, '{');
-    dr_json_text(json, "run", judged->run->directory);
-    dr_json_number(json, "step", f->step);
-    dr_json_number(json, "samples_per_second", f->samples_per_second);
-    dr_json_number(json, "stall_share", f->stall_share);
-    dr_json_number(json, "gpu_sm", f->gpu_sm);
-    dr_json_number(json, "cpu_share", cpu_share(f));
-    dr_json_text(json, "verdict", dr_kind_name(judged->verdict.kind));
-    dr_json_text(json, "code", dr_verdict_code(&judged->verdict));
-    dr_json_text(json, "limiter", judged->verdict.limiter);
-    dr_json_close(json, '}');
+    json_open(json, key, '{');
+    json_string(json, "run", judged->run->directory);
+    json_number(json, "step", f->step);
+    json_number(json, "samples_per_second", f->samples_per_second);
+    json_number(json, "stall_share", f->stall_share);
+    json_number(json, "gpu_sm", f->gpu_sm);
+    json_number(json, "cpu_share", cpu_share(f));
+    json_string(json, "verdict", dr_kind_name(judged->verdict.kind));
+    json_string(json, "code", dr_verdict_code(&judged->verdict));
+    json_string(json, "limiter", judged->verdict.limiter);
+    json_close(json, '}');
 }
 
 static void write_diff(const struct dr_judged *a, const struct dr_judged *b)
 {
-    struct dr_json json = {.to = stdout};
-    dr_json_open(&json, NULL, '{');
+    struct json json = {.to = stdout};
+    json_open(&json, NULL, '{');
     write_side(&json, "a", a);
     write_side(&json, "b", b);
-    dr_json_number(&json, "ratio", ratio_of(&a->facts, &b->facts));
+    json_number(&json, "ratio", ratio_of(&a->facts, &b->facts));
     dr_json_range(&json, "predicted", &a->verdict.all);
-    dr_json_close(&json, '}');
+    json_close(&json, '}');
 }
 
 static int report_two(const struct report *r, struct stoker_error *err)
@@ -183,22 +185,27 @@ static int report_run(int argc, char **argv)
     return rc ? fail(EXIT_FAILED, "%s", err.message) : EXIT_OK;
 }
 
+static const struct cli_option options[] = {
+    {"--html", "FILE", "write the report page: one file that needs no network; - is standard output",
+     "the name of a file, or - for standard output", .completes = COMPLETES_FILES},
+    {"--trace", "FILE", "write the last 500 steps for ui.perfetto.dev or chrome://tracing",
+     "the name of a file, or - for standard output", .completes = COMPLETES_FILES},
+    {"--json", NULL, "print every number as JSON (the same as run.json)"},
+    {"--diff", "A B",
+     "compare two runs: step time, samples per second, stall, SM, CPU and verdict,\n"
+     "the measured speed-up of B over A, and the one that the verdict of A predicted",
+     "two runs, such as: 7 8", .completes = COMPLETES_FOLDERS},
+    {NULL},
+};
+
 const struct command cmd_report = {
     .name = "report",
-    .summary = "the verdict of a run again, as text, page, JSON or trace; two runs side by side",
-    .usage =
-        "usage: stoker report [RUN] [--html FILE] [--trace FILE] [--json]\n"
-        "       stoker report --diff A B [--json]\n"
-        "\n"
-        "RUN is the number or the directory of what 'stoker run' wrote; the newest under .stoker by\n"
-        "default. Prints the verdict, or writes what is asked for.\n"
-        "\n"
-        "  --html FILE    the page, in one file that needs no network; - is standard output\n"
-        "  --trace FILE   the last 500 steps for ui.perfetto.dev or chrome://tracing\n"
-        "  --json         every number, on standard output\n"
-        "  --diff A B     two runs in a table: step, samples a second, stall, SM, CPU, verdict, and\n"
-        "                 how much faster B is against what the verdict of A predicted\n"
-        "\n"
-        "Exit codes: 0 done, 1 the run cannot be read or judged, 2 usage.\n",
+    .summary = "show the verdict of a recorded run as text, page, JSON or trace; compare two runs",
+    .synopsis = "[RUN] [--html FILE] [--trace FILE] [--json]\n--diff A B [--json]",
+    .about = "Prints the verdict of a run, or writes what the options ask for. RUN is the number or the directory\n"
+             "of a run that 'stoker run' recorded; the default is the newest run in .stoker.",
+    .options = options,
+    .notes = "Exit codes: 0 success, 1 the run cannot be read or judged, 2 usage error.",
+    .arguments = COMPLETES_FOLDERS,
     .run = report_run,
 };

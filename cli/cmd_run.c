@@ -1,4 +1,4 @@
-/* cmd_run.c - `stoker run`: runs a command unchanged, watches it, and says what it waited for
+/* cmd_run.c - `stoker run`: runs a command unchanged, watches it, and reports what it waited for
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,6 +9,7 @@
 #include "cli/doctor/record/directory.h"
 #include "cli/doctor/record/recorder.h"
 #include "cli/doctor/report.h"
+#include "cli/doctor/report/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,12 +20,13 @@
 
 #define SECOND       1e9
 #define FIRST_STATUS 10.0 /* seconds */
-enum { STATUS_SHARE = 200 /* a status line may cost one part in so many of the time */ };
+enum { STATUS_SHARE = 200 /* status lines may take 1/200 of the time */ };
 
 struct run_options {
     const char *directory; /* NULL: .stoker/NNNN */
     double every;          /* seconds between status lines */
-    bool quiet, no_report, json;
+    bool quiet, no_report;
+    const char *json; /* file for the JSON summary, "-": standard output; NULL: none */
     char **command;
 };
 
@@ -68,9 +70,9 @@ static void print_status(const struct dr_directory *directory, struct dr_recorde
     char line[256];
     struct dr_run *run = NULL;
     struct dr_facts facts = {0};
-    const bool told = !dr_run_open(&run, directory->path, NULL) && !dr_facts_of(&facts, run, -1, NULL) &&
-                      facts.step_count;
-    if (told)
+    const bool known = !dr_run_open(&run, directory->path, NULL) && !dr_facts_of(&facts, run, -1, NULL) &&
+                       facts.step_count;
+    if (known)
         add_steps(line, sizeof line, &facts);
     else
         snprintf(line, sizeof line, "%.0f s | %u processes | no training steps seen yet",
@@ -83,7 +85,7 @@ static void print_status(const struct dr_directory *directory, struct dr_recorde
     }
 }
 
-/* Samples until the command has ended. */
+/* Samples until the command ends. */
 static void watch(const struct run_options *options, const struct dr_directory *directory,
                   struct dr_command *command, struct dr_recorder *recorder)
 {
@@ -108,6 +110,8 @@ struct report {
     struct dr_run *run;
     struct dr_facts facts;
     struct dr_verdict verdict;
+    bool judged;          /* the run could be read, and has a verdict */
+    bool json, html, trace; /* these files were written */
 };
 
 static int write_html(FILE *to, const struct report *report)
@@ -133,45 +137,86 @@ static bool write_report(const struct dr_directory *directory, const char *name,
     if (file && ((ferror(file) != 0) | (fclose(file) != 0)))
         whole = false;
     if (!whole)
-        fail(0, "%s cannot be written: %s", path, strerror(errno));
+        fail(0, "cannot write %s: %s", path, strerror(errno));
     return whole;
 }
 
-static void print_report(const struct run_options *options, const struct dr_directory *directory,
-                         struct report *report)
+static void print_report(const struct dr_directory *directory, struct report *report)
 {
     const struct dr_style style = dr_style_for(stderr);
     dr_print_verdict(stderr, &style, &report->verdict, &report->facts);
-    const bool json = write_report(directory, "run.json", write_json, report);
-    const bool html = write_report(directory, "report.html", write_html, report);
-    const bool trace = write_report(directory, "trace.json", write_trace, report);
-    if (options->json && json)
-        fprintf(stderr, "%s/run.json\n", directory->shown);
-    else
-        fprintf(stderr, "stoker: %s%s%s%s%s%s\n", html ? "report " : "", html ? directory->shown : "",
-                html ? "/report.html" : "", trace ? "  trace " : "", trace ? directory->shown : "",
-                trace ? "/trace.json (ui.perfetto.dev)" : "");
+    report->json = write_report(directory, "run.json", write_json, report);
+    report->html = write_report(directory, "report.html", write_html, report);
+    report->trace = write_report(directory, "trace.json", write_trace, report);
+    const bool html = report->html, trace = report->trace;
+    fprintf(stderr, "stoker: %s%s%s%s%s%s\n", html ? "report " : "", html ? directory->shown : "",
+            html ? "/report.html" : "", trace ? "  trace " : "", trace ? directory->shown : "",
+            trace ? "/trace.json (ui.perfetto.dev)" : "");
 }
 
-static void report_run(const struct run_options *options, const struct dr_directory *directory)
+static void report_run(const struct dr_directory *directory, struct report *report)
 {
-    struct report *report = calloc(1, sizeof *report);
     struct stoker_error err = {0};
-    if (!report) {
-        fail(0, "no memory for the report of %s", directory->shown);
+    if (dr_run_open(&report->run, directory->path, &err)) {
+        fail(0, "cannot read the recorded run: %s", err.message);
         return;
     }
-    if (dr_run_open(&report->run, directory->path, &err)) {
-        fail(0, "the run was not understood: %s", err.message);
-    } else {
-        /* Where nothing was seen to judge by, nothing is known, and the verdict says what would help. */
-        dr_facts_of(&report->facts, report->run, -1, NULL);
-        dr_judge(&report->verdict, &report->facts);
-        print_report(options, directory, report);
+    /* Without steps there are no facts: the verdict then says what would help. */
+    dr_facts_of(&report->facts, report->run, -1, NULL);
+    dr_judge(&report->verdict, &report->facts);
+    report->judged = true;
+    print_report(directory, report);
+}
+
+static void report_free(struct report *report)
+{
+    if (report && report->run) {
         dr_facts_free(&report->facts);
         dr_run_close(report->run);
     }
     free(report);
+}
+
+/* ---- the summary for scripts ---------------------------------------------------------------------- */
+
+static void write_path(struct json *json, const char *key, const struct dr_directory *directory,
+                       const char *name, bool written)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", directory->path, name);
+    json_string(json, key, written ? path : NULL);
+}
+
+static void write_summary(FILE *to, const struct dr_directory *directory, int exit_code,
+                          const struct report *report)
+{
+    struct json json = {.to = to};
+    json_open(&json, NULL, '{');
+    json_number(&json, "exit_code", exit_code);
+    json_string(&json, "directory", directory->path);
+    write_path(&json, "run_json", directory, "run.json", report && report->json);
+    write_path(&json, "report_html", directory, "report.html", report && report->html);
+    write_path(&json, "trace_json", directory, "trace.json", report && report->trace);
+    if (report && report->judged) {
+        dr_json_verdict(&json, &report->verdict);
+    } else {
+        json_null(&json, "verdict");
+        json_null(&json, "findings");
+        json_null(&json, "cleared");
+        json_null(&json, "unjudged");
+    }
+    json_close(&json, '}');
+}
+
+static void save_summary(const char *path, const struct dr_directory *directory, int exit_code,
+                         const struct report *report)
+{
+    const bool out = !strcmp(path, "-");
+    FILE *file = out ? stdout : fopen(path, "we");
+    if (file)
+        write_summary(file, directory, exit_code, report);
+    if (!file || fflush(file) || ferror(file) || (!out && fclose(file)))
+        fail(0, "cannot write %s: %s", out ? "the JSON to standard output" : path, strerror(errno));
 }
 
 /* ---- the command ------------------------------------------------------------------------------ */
@@ -180,6 +225,7 @@ static int run_in(const struct run_options *options, const struct dr_directory *
 {
     struct dr_command command;
     struct dr_recorder *recorder = NULL;
+    struct report *report = NULL;
     struct stoker_error err = {0};
     if (dr_directory_environment(directory, &err))
         return fail(EXIT_FAILED, "%s", err.message);
@@ -188,8 +234,8 @@ static int run_in(const struct run_options *options, const struct dr_directory *
         return fail(command.exit_code, "%s", err.message);
     }
     if (!options->quiet)
-        fprintf(stderr, "stoker: watching %d, run directory %s\n", (int)command.pid, directory->shown);
-    /* The command runs already, and goes on whatever becomes of watching it. */
+        fprintf(stderr, "stoker: watching process %d, run directory %s\n", (int)command.pid, directory->shown);
+    /* The command is running: it must not suffer when watching it fails. */
     const bool watched =
         !dr_recorder_open(&recorder, directory->path, command.pid, command.sentinel, &err);
     if (watched) {
@@ -197,47 +243,46 @@ static int run_in(const struct run_options *options, const struct dr_directory *
         if (dr_recorder_finish(recorder, command.exit_code, &err))
             fail(0, "%s", err.message);
     } else {
-        fail(0, "the command is not watched: %s", err.message);
+        fail(0, "the command runs without being watched: %s", err.message);
         while (!dr_command_wait(&command, UINT64_MAX))
             ;
     }
     dr_command_close(&command);
     dr_recorder_close(recorder);
-    if (watched && !options->no_report)
-        report_run(options, directory);
+    if (watched && !options->no_report) {
+        report = calloc(1, sizeof *report);
+        if (report)
+            report_run(directory, report);
+        else
+            fail(0, "out of memory for the report of %s", directory->shown);
+    }
+    if (options->json)
+        save_summary(options->json, directory, command.exit_code, report);
+    report_free(report);
     return command.exit_code;
 }
 
 static int parse(struct run_options *options, int argc, char **argv)
 {
-    int i = 1;
-    for (; i < argc && argv[i][0] == '-'; i++) {
-        const char *option = argv[i];
-        if (!strcmp(option, "--")) {
-            i++;
-            break;
-        }
-        if (!strcmp(option, "--quiet")) {
+    struct arguments args = ARGUMENTS(&cmd_run, argc, argv);
+    while (!options->command && next_argument(&args)) {
+        if (option_is(&args, "--quiet"))
             options->quiet = true;
-        } else if (!strcmp(option, "--no-report")) {
+        else if (option_is(&args, "--no-report"))
             options->no_report = true;
-        } else if (!strcmp(option, "--json")) {
-            options->json = true;
-        } else if (option_is(option, "--dir") || option_is(option, "--every")) {
-            const char *value = option_value(argc, argv, &i);
-            if (!value)
-                return fail(EXIT_USAGE, "'%s' wants a value: see 'stoker help run'", option);
-            if (option_is(option, "--dir"))
-                options->directory = value;
-            else if (!parse_seconds(value, 1, 86400, &options->every))
-                return fail(EXIT_USAGE, "--every wants seconds, from 1 to 86400, not '%s'", value);
-        } else {
-            return fail(EXIT_USAGE, "run does not know '%s': see 'stoker help run'", option);
-        }
+        else if (option_is(&args, "--json"))
+            options->json = args.value;
+        else if (option_is(&args, "--dir"))
+            options->directory = args.value;
+        else if (option_is(&args, "--every"))
+            accept_value(&args, parse_seconds(args.value, 1, 86400, &options->every));
+        else
+            options->command = argv + args.at - 1; /* everything from here on belongs to it */
     }
-    options->command = argv + i;
-    if (i >= argc)
-        return fail(EXIT_USAGE, "which command? Example: stoker run -- python train.py");
+    if (args.failed)
+        return EXIT_USAGE;
+    if (!options->command)
+        return fail(EXIT_USAGE, "run: no command given. Example: stoker run -- python train.py");
     return EXIT_OK;
 }
 
@@ -258,24 +303,37 @@ static int run_run(int argc, char **argv)
     return run_in(&options, &directory);
 }
 
+static const struct cli_option options[] = {
+    {"--dir", "DIR", "record into this folder, which must be new or empty (default: the next .stoker/NNNN)",
+     "a new or empty folder", .completes = COMPLETES_FOLDERS},
+    {"--every", "S", "seconds between status lines (default 30; the first one after 10)",
+     "seconds from 1 to 86400"},
+    {"--quiet", NULL, "print no status lines"},
+    {"--no-report", NULL, "only record; 'stoker report DIR' judges the run later"},
+    {"--json", "FILE",
+     "after the run, write exit code, verdict, findings and paths as JSON to FILE;\n"
+     "- is standard output",
+     "the name of a file, or - for standard output", .completes = COMPLETES_FILES},
+    {NULL},
+};
+
 const struct command cmd_run = {
     .name = "run",
-    .summary = "run a training command unchanged, and say what it waited for and what to change",
-    .usage =
-        "usage: stoker run [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
-        "\n"
-        "Runs the command with its input, output, signals and exit code untouched, and watches it:\n"
-        "CPUs, memory, disks, network and GPU from outside, the loader and the steps from inside\n"
-        "Python. At the end it says on standard error whether training waited for data, why, what to\n"
-        "change and what that would gain. STOKER_OFF=1 keeps everything out of Python.\n"
-        "\n"
-        "  --dir DIR      where to record (default: the next .stoker/NNNN); new or empty\n"
-        "  --every S      seconds between status lines (default 30; the first after 10)\n"
-        "  --quiet        no status lines\n"
-        "  --no-report    record only; 'stoker report DIR' does the rest\n"
-        "  --json         end with the path of run.json alone\n"
-        "\n"
-        "Exits with the command's own code, 128 + N if signal N ended it, 127 if there is no such\n"
-        "command, 126 if it cannot be executed.\n",
+    .summary = "run a training command unchanged, and report what it waited for and what to change",
+    .synopsis = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+    .about = "Runs the command with its input, output, signals and exit code untouched, and watches it: CPUs,\n"
+             "memory, disks, network and GPU from outside, the loader and the steps from inside Python. When the\n"
+             "command has ended, the verdict is printed on standard error: whether training waited for data, why,\n"
+             "what to change, and what that would gain.",
+    .options = options,
+    .notes = "In the other commands --json is a switch and prints to standard output. Here standard output belongs\n"
+             "to the command, so --json takes the name of a file (/dev/fd/3 works too). With '-' the JSON follows\n"
+             "the last output of the command. All numbers of the run are in run.json in the run directory.\n"
+             "\n"
+             "STOKER_OFF=1 keeps Stoker out of the command's Python: the run is then watched from outside only.\n"
+             "\n"
+             "Exit code: that of the command; 128 + N if signal N killed it, 127 if there is no such command, 126\n"
+             "if it cannot be executed; 1 if the run directory cannot be made, 2 usage error.",
+    .arguments = COMPLETES_COMMANDS,
     .run = run_run,
 };

@@ -1,7 +1,8 @@
-/* cmd_top.c - `stoker top`: a run while it goes on, redrawn twice a second
+/* cmd_top.c - `stoker top`: a run while it is running, redrawn twice per second
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/err.h"
 #include "cli/cli.h"
 #include "cli/doctor/top/frame.h"
 #include "cli/doctor/top/live.h"
@@ -19,11 +20,10 @@
 enum { LEAST_WIDTH = 40, LEAST_HEIGHT = 10, MOST_SIDE = 1000, PERIOD_MS = 500 };
 
 struct top {
-    const char *what; /* a run's directory, its number, a process; NULL: the newest run */
+    const char *what; /* number or directory of a run, or a pid; NULL: the newest run */
     char directory[4096];
-    int pid; /* of a process that no `stoker run` watches; 0 */
     enum dr_pane pane;
-    bool once;
+    bool once, json;
     struct dr_screen screen;
     struct dr_live *live;
 };
@@ -50,7 +50,7 @@ static bool terminal_begin(void)
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSANOW, &raw))
         return false;
-    fputs("\033[?1049h\033[?25l", stdout); /* the other screen; no cursor */
+    fputs("\033[?1049h\033[?25l", stdout); /* alternate screen, no cursor */
     fflush(stdout);
     return true;
 }
@@ -82,7 +82,7 @@ static void size_of(uint32_t *width, uint32_t *height)
 
 /* ---- frames -------------------------------------------------------------------------------------- */
 
-/* A run as it is now; false: it cannot be read at all. */
+/* Draws the current state of a run; false: it cannot be read. */
 static bool draw_run(struct top *top, struct stoker_error *err)
 {
     struct dr_run *run;
@@ -95,7 +95,7 @@ static bool draw_run(struct top *top, struct stoker_error *err)
     if (judged)
         dr_judge(verdict, &facts);
     dr_top_frame(&top->screen, run, judged ? &facts : NULL, judged ? verdict : NULL, top->pane,
-                 known ? "too few steps of training yet" : err->message);
+                 known ? "not enough training steps yet" : err->message);
     if (known)
         dr_facts_free(&facts);
     free(verdict);
@@ -122,7 +122,7 @@ static bool draw(struct top *top, struct stoker_error *err)
     return true;
 }
 
-/* False: the user has seen enough. */
+/* False: the user wants to quit. */
 static bool wait_for_key(struct top *top)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -143,7 +143,7 @@ static int watch(struct top *top)
     bool good = true;
     if (!terminal_begin())
         return fail(EXIT_FAILED,
-                    "top: this is no terminal that can be drawn on; --once prints one frame");
+                    "top: cannot control this terminal; 'stoker top --once' prints one frame as text");
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
@@ -153,8 +153,35 @@ static int watch(struct top *top)
     return good ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
 }
 
-/* ---- which run -------------------------------------------------------------------------------------
- */
+/* ---- one frame as JSON --------------------------------------------------------------------------- */
+
+/* The same members as run.json: of a run in progress, what is known so far. */
+static int print_run(const char *directory, struct stoker_error *err)
+{
+    struct dr_judged *judged = calloc(1, sizeof *judged);
+    if (!judged)
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a run");
+    int rc = dr_run_open(&judged->run, directory, err);
+    if (!rc) {
+        dr_facts_of(&judged->facts, judged->run, -1, NULL); /* no steps yet: the verdict says so */
+        dr_judge(&judged->verdict, &judged->facts);
+        rc = dr_write_json(stdout, &judged->verdict, &judged->facts)
+                 ? st_fail(err, STOKER_EIO, "cannot write to standard output")
+                 : STOKER_OK;
+    }
+    dr_judged_close(judged);
+    return rc;
+}
+
+static int print_json(struct top *top)
+{
+    struct stoker_error err = {0};
+    struct json json = {.to = stdout};
+    const int rc = top->live ? dr_live_json(&json, top->live, &err) : print_run(top->directory, &err);
+    return rc ? fail(EXIT_FAILED, "%s", err.message) : EXIT_OK;
+}
+
+/* ---- the command --------------------------------------------------------------------------------- */
 
 static int find(struct top *top)
 {
@@ -171,50 +198,62 @@ static int find(struct top *top)
     return EXIT_OK;
 }
 
+static int parse(struct top *top, int argc, char **argv)
+{
+    struct arguments args = ARGUMENTS(&cmd_top, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--once"))
+            top->once = true;
+        else if (option_is(&args, "--json"))
+            top->json = true;
+        else if (top->what)
+            refuse_argument(&args);
+        else
+            top->what = args.word;
+    }
+    return args.failed ? EXIT_USAGE : EXIT_OK;
+}
+
+static int show(struct top *top)
+{
+    const bool terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+    const struct dr_style style = dr_style_for(stdout);
+    struct stoker_error err = {0};
+    top->screen.ascii = style.ascii;
+    top->screen.plain = top->once || !terminal;
+    top->screen.color = !top->screen.plain && style.color;
+    if (!top->screen.plain)
+        return watch(top);
+    return draw(top, &err) ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
+}
+
 static int run(int argc, char **argv)
 {
     struct top top = {0};
-    for (int at = 1; at < argc; at++) {
-        if (!strcmp(argv[at], "--once"))
-            top.once = true;
-        else if (argv[at][0] == '-')
-            return fail(EXIT_USAGE, "top: there is no option '%s'. 'stoker help top' lists them.",
-                        argv[at]);
-        else if (top.what)
-            return fail(EXIT_USAGE, "top: shows one run, not '%s' and '%s'", top.what, argv[at]);
-        else
-            top.what = argv[at];
-    }
-    int code = find(&top);
-    if (code)
-        return code;
-    const bool terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-    const struct dr_style style = dr_style_for(stdout);
-    top.screen.ascii = style.ascii;
-    top.screen.plain = top.once || !terminal;
-    top.screen.color = !top.screen.plain && style.color;
-    if (top.screen.plain) {
-        struct stoker_error err = {0};
-        code = draw(&top, &err) ? EXIT_OK : fail(EXIT_FAILED, "%s", err.message);
-    } else {
-        code = watch(&top);
-    }
+    int code = parse(&top, argc, argv);
+    if (!code)
+        code = find(&top);
+    if (!code)
+        code = top.json ? print_json(&top) : show(&top);
     free(top.screen.text);
     dr_live_close(top.live);
     return code;
 }
 
+static const struct cli_option options[] = {
+    {"--once", NULL, "print one frame as text; the default when standard output is not a terminal"},
+    {"--json", NULL, "print one frame as JSON: of a run the same as run.json, of a process its loaders' counters"},
+    {NULL},
+};
+
 const struct command cmd_top = {
     .name = "top",
-    .summary = "watch a run while it goes on: verdict, step, pipeline, workers, resources",
-    .usage = "usage: stoker top [RUN | PID] [--once]\n"
-             "\n"
-             "RUN is a run directory of 'stoker run' or its number under .stoker; without it the newest "
-             "is shown. PID is a\n"
-             "process of such a run, or any process that loads data with Stoker.\n"
-             "\n"
-             "  --once  print one frame as text; so does a standard output that is no terminal\n"
-             "\n"
-             "Keys: 1 all, 2 steps, 3 pipeline, 4 workers, 5 resources, q quit.\n",
+    .summary = "watch a run live: verdict, steps, pipeline, workers, resources",
+    .synopsis = "[RUN | PID] [--once | --json]",
+    .about = "RUN is the number or the directory of a run that 'stoker run' records; the default is the newest run\n"
+             "in .stoker. PID is a process of such a run, or any process that loads data with Stoker's engine.",
+    .options = options,
+    .notes = "Keys: 1 all, 2 steps, 3 pipeline, 4 workers, 5 resources, q quit.",
+    .arguments = COMPLETES_FOLDERS,
     .run = run,
 };

@@ -1,8 +1,9 @@
-/* cmd_verify.c - `stoker verify`: whether every sample of a data set can be read
+/* cmd_verify.c - `stoker verify`: checks that every sample of a data set can be read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "cli/pack/check.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 struct verify {
     const char *data, *fields;
-    bool deep, quiet;
+    bool deep, quiet, as_json;
+    struct json json; /* open from the first finding to the summary */
     uint64_t workers;
     struct stoker_dataset *set;
     struct st_field kinds[ST_FIELDS_MAX];
@@ -24,25 +26,27 @@ struct verify {
 
 static int parse(struct verify *v, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        if (option[0] != '-' && !v->data)
-            v->data = option;
-        else if (!strcmp(option, "--deep"))
+    struct arguments args = ARGUMENTS(&cmd_verify, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--deep"))
             v->deep = true;
-        else if (!strcmp(option, "--quiet"))
+        else if (option_is(&args, "--quiet"))
             v->quiet = true;
-        else if (option_is(option, "--fields")) {
-            if (!(v->fields = option_value(argc, argv, &i)))
-                return fail(PACK_USAGE, "'--fields' wants a list of fields");
-        } else if (option_is(option, "--workers")) {
-            if (!parse_count(option_value(argc, argv, &i), 1, 1024, &v->workers))
-                return fail(PACK_USAGE, "'--workers' wants a number");
-        } else
-            return fail(PACK_USAGE,
-                        "verify does not know what to do with '%s': see 'stoker help verify'", option);
+        else if (option_is(&args, "--json"))
+            v->as_json = true;
+        else if (option_is(&args, "--fields"))
+            v->fields = args.value;
+        else if (option_is(&args, "--workers"))
+            accept_value(&args, parse_count(args.value, 1, 1024, &v->workers));
+        else if (v->data)
+            refuse_argument(&args);
+        else
+            v->data = args.word;
     }
-    return v->data ? PACK_OK : fail(PACK_USAGE, "which data set? Example: stoker verify path/to/packed");
+    if (args.failed)
+        return EXIT_USAGE;
+    return v->data ? EXIT_OK
+                   : fail(EXIT_USAGE, "verify: which data set? Example: stoker verify path/to/packed");
 }
 
 static void report(void *context, const char *what, const char *why)
@@ -51,22 +55,28 @@ static void report(void *context, const char *what, const char *why)
     v->bad++;
     pack_progress_end(&v->progress);
     struct shown_text name, reason;
-    if (strstr(why, what))
+    if (v->as_json) {
+        json_open(&v->json, NULL, '{');
+        json_string(&v->json, "what", what);
+        json_string(&v->json, "why", why);
+        json_close(&v->json, '}');
+    } else if (strstr(why, what)) {
         printf("bad  %s\n", shown(&reason, why));
-    else
+    } else {
         printf("bad  %s: %s\n", shown(&name, what), shown(&reason, why));
+    }
 }
 
 /* ---- samples ----------------------------------------------------------------------------------- */
 
-/* An image's header, or all of it. */
+/* Reads the header of an image; with --deep all of its pixels. */
 static int look_at_image(const struct verify *v, const struct st_piece *piece, struct st_work *work,
                          struct stoker_error *err)
 {
     struct st_image image;
     struct st_view view;
     if (piece->ndim)
-        return STOKER_OK; /* pixels as they are */
+        return STOKER_OK; /* raw pixels: nothing to decode */
     st_arena_reset(&work->arena);
     const int rc = st_image_open(&image, work, piece->bytes, false, err);
     return rc || !v->deep ? rc : st_image_pixels(&image, false, false, &view, err);
@@ -137,6 +147,28 @@ static int check_sums(struct verify *v, const struct st_location *place, struct 
     return rc;
 }
 
+static void begin_json(struct verify *v)
+{
+    v->json = (struct json){.to = stdout};
+    json_open(&v->json, NULL, '{');
+    json_string(&v->json, "data", v->data);
+    json_open(&v->json, "bad", '[');
+}
+
+/* `error` ended the check early; or NULL. */
+static void end_json(struct verify *v, const struct pack_findings *findings, const char *error)
+{
+    json_close(&v->json, ']');
+    json_count(&v->json, "samples", st_dataset_count(v->set));
+    json_count(&v->json, "bytes", v->bytes);
+    json_bool(&v->json, "deep", v->deep);
+    json_count(&v->json, "files_checked", findings->files);
+    json_count(&v->json, "members_checked", findings->sums);
+    json_count(&v->json, "bad_count", v->bad);
+    json_string(&v->json, "error", error);
+    json_close(&v->json, '}');
+}
+
 static void print_summary(const struct verify *v, const struct pack_findings *findings)
 {
     struct number_text samples, sums;
@@ -159,40 +191,51 @@ static int verify_run(int argc, char **argv)
     struct stoker_error err = {0};
     struct st_location place;
     const int usage = parse(&v, argc, argv);
-    if (usage != PACK_OK)
+    if (usage != EXIT_OK)
         return usage;
     int rc = pack_data_open(&v.set, &place, v.data, v.fields, &err);
-    if (!rc && !st_dataset_count(v.set))
-        report(&v, v.data, "there is no sample in it");
+    const bool opened = !rc;
+    if (opened && v.as_json)
+        begin_json(&v);
+    if (opened && !st_dataset_count(v.set))
+        report(&v, v.data, "contains no samples");
     if (!rc)
         rc = check_sums(&v, &place, &findings, &err);
     if (!rc)
         rc = look_at_all(&v, &err);
-    if (!rc && !v.quiet)
+    if (opened && v.as_json)
+        end_json(&v, &findings, rc ? err.message : NULL);
+    else if (!rc && !v.quiet)
         print_summary(&v, &findings);
     free(v.ring);
     free(v.work);
     st_location_free(&place);
     stoker_dataset_close(v.set);
     if (rc)
-        return fail(PACK_FAILED, "%s", err.message);
-    return v.bad ? PACK_SOME_BAD : PACK_OK;
+        return fail(EXIT_FAILED, "%s", err.message);
+    return v.bad ? EXIT_FOUND : EXIT_OK;
 }
+
+static const struct cli_option options[] = {
+    {"--deep", NULL, "decode every image and every sound completely"},
+    {"--fields", "LIST", "the fields to read, such as \"jpg,cls\" (default: chosen by the data set)",
+     "a list of field names, such as \"jpg,cls\""},
+    {"--workers", "N", "number of threads (default: the CPUs this process may use)",
+     "a whole number from 1 to 1024"},
+    {"--quiet", NULL, "print only the bad samples"},
+    {"--json", NULL, "print the result as JSON"},
+    {NULL},
+};
 
 const struct command cmd_verify = {
     .name = "verify",
-    .summary = "whether every sample of a data set can be read; names those that cannot",
-    .usage =
-        "usage: stoker verify DATA [OPTIONS]\n"
-        "\n"
-        "DATA is any data set that Stoker opens, or a folder that 'stoker pack' wrote. Reads every\n"
-        "sample, compares every checksum there is, reads the header of every image and sound, and "
-        "names\n"
-        "each bad sample. Exit codes: 0 all good, 1 some are bad, 2 usage, 3 DATA cannot be opened.\n"
-        "\n"
-        "  --deep         decode every image and every sound\n"
-        "  --fields LIST  which fields, such as \"jpg,cls\" (default: the data set's own choice)\n"
-        "  --workers N    threads (default: the CPUs this process may use)\n"
-        "  --quiet        nothing but the bad samples\n",
+    .summary = "check that every sample of a data set can be read, and name those that cannot",
+    .synopsis = "DATA [OPTIONS]",
+    .about = "Reads every sample, compares every checksum that the data set has, reads the header of every image\n"
+             "and sound, and names each bad sample. DATA is any data set that Stoker opens, or a folder that\n"
+             "'stoker pack' wrote; such a folder is also compared with its manifest.",
+    .options = options,
+    .notes = "Exit codes: 0 no bad samples, 1 DATA cannot be opened or read, 2 usage error, 3 bad samples or files.",
+    .arguments = COMPLETES_FILES,
     .run = verify_run,
 };

@@ -1,4 +1,4 @@
-/* info.h - what `stoker info DATA` finds out about a data set
+/* info.h - what `stoker info DATA` learns about a data set
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ struct info {
     uint64_t samples;
     struct st_field fields[ST_FIELDS_MAX];
     uint32_t field_count;
-    /* of some samples, spread over the whole set */
+    /* Of the examined samples, which are spread over the whole set. */
     uint64_t looked_at, bytes, bad;
     struct stoker_error first_bad;
     uint64_t images, pixels, sizes[INFO_SIZES]; /* by their longer side, see info_size_name */
@@ -33,16 +33,18 @@ struct info {
     struct info_thumbnail thumbnails[INFO_THUMBNAILS];
     uint32_t thumbnail_count;
 };
-extern const char *const info_types[8]; /* the last stands for all others */
+extern const char *const info_types[8]; /* the last one is for all others */
 
-/* Looks at some samples, and makes thumbnails if they are wanted. */
+/* Examines some samples, and makes thumbnails on request. */
 int info_gather(struct info *info, bool thumbnails, struct stoker_error *err);
 void info_free(struct info *info);
-/* Of sound in the whole set, about. */
+/* Estimated hours of sound in the whole set. */
 double info_hours(const struct info *info);
+/* The longest side that a bin of `sizes` counts; 0: there is no limit. */
+uint32_t info_size_limit(uint32_t bin);
 /* "up to 256" and so on. */
 void info_size_name(uint32_t bin, char out[32]);
-/* A page that needs nothing but itself. */
+/* Writes a self-contained page. */
 int info_write_html(const struct info *info, const char *path, struct stoker_error *err);
 
 #endif

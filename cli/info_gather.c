@@ -1,4 +1,4 @@
-/* info_gather.c - looks at some samples of a data set
+/* info_gather.c - examines some samples of a data set
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,10 +21,12 @@ double info_hours(const struct info *info)
     return each * (double)info->samples / 3600;
 }
 
+uint32_t info_size_limit(uint32_t bin) { return bin + 1 < INFO_SIZES ? (uint32_t)SMALLEST << bin : 0; }
+
 void info_size_name(uint32_t bin, char out[32])
 {
-    if (bin + 1 < INFO_SIZES)
-        snprintf(out, 32, "up to %u", (unsigned)SMALLEST << bin);
+    if (info_size_limit(bin))
+        snprintf(out, 32, "up to %u", info_size_limit(bin));
     else
         snprintf(out, 32, "more than %u", (unsigned)SMALLEST << (INFO_SIZES - 2));
 }
@@ -70,7 +72,7 @@ static char *base64(struct st_bytes in)
     return out;
 }
 
-/* A sample's name without the data set's own. */
+/* The name of a sample without that of the data set. */
 static const char *caption(const struct info *info, const char *name)
 {
     const size_t size = strlen(info->data);
@@ -97,7 +99,7 @@ static void add_thumbnail(struct info *info, uint64_t number, const struct st_pi
     st_buffer_free(&made);
 }
 
-/* The header, and in the time that is allowed all pixels. */
+/* Reads the header, and decodes the pixels until the time for decoding is used up. */
 static int look_at_image(struct info *info, const struct st_piece *piece, uint32_t *width,
                          uint32_t *height, struct st_work *work, struct stoker_error *err)
 {
@@ -139,7 +141,7 @@ static int look_at_sound(struct info *info, struct st_bytes bytes, struct stoker
     return STOKER_OK;
 }
 
-/* The first that is bad, with its name where the message has none. */
+/* Keeps the first error, with the name of the sample where the message lacks it. */
 static void note_bad(struct info *info, uint64_t number, const struct stoker_error *error)
 {
     char name[512];
@@ -185,7 +187,7 @@ int info_gather(struct info *info, bool thumbnails, struct stoker_error *err)
     info->field_count = pack_fields(info->set, info->fields);
     const uint64_t count = info->samples < LOOK_AT ? info->samples : LOOK_AT;
     for (uint64_t i = 0; i < count; i++) {
-        /* All over the set, and so are the thumbnails: the next good sample where one is bad. */
+        /* Samples are spread evenly over the set. So are thumbnails; a bad sample is replaced by the next good one. */
         const uint64_t number = (uint64_t)((unsigned __int128)info->samples * i / count);
         const bool thumbnail = thumbnails && info->thumbnail_count < INFO_THUMBNAILS &&
                                info->thumbnail_count <= i * INFO_THUMBNAILS / count;

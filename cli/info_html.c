@@ -1,7 +1,7 @@
-/* info_html.c - what `stoker info` found out, as a page that needs nothing but itself
+/* info_html.c - the result of `stoker info` as a self-contained page
  *
- * No script, no font, no file from elsewhere: it can be mailed, and opens without a network. The browser
- * chooses between light and dark.
+ * It has no script and loads no font or other file, so that it can be mailed and opens without a network.
+ * It follows the browser's choice of light or dark.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,18 +57,18 @@ static void put_tiles(FILE *file, const struct info *info)
     html_tile(file, "samples", with_commas(&number, (double)info->samples));
     if (classes)
         html_tile(file, "classes", with_commas(&number, classes));
-    html_tile(file, "in all, about", with_unit(&size, each * (double)info->samples));
-    html_tile(file, "a sample", with_unit(&size, each));
+    html_tile(file, "total, about", with_unit(&size, each * (double)info->samples));
+    html_tile(file, "per sample", with_unit(&size, each));
     if (info->sounds) {
         snprintf(text, sizeof text, "%.1f s", info->sound_seconds / (double)info->sounds);
-        html_tile(file, "a sound", text);
+        html_tile(file, "per sound", text);
         snprintf(text, sizeof text, "%.2f h", info_hours(info));
-        html_tile(file, "of sound in all", text);
+        html_tile(file, "of sound in total", text);
     }
     if (info->decoded) {
         const double decode = info->decode_seconds / (double)info->decoded;
         snprintf(text, sizeof text, "%.2f ms", 1e3 * decode);
-        html_tile(file, "decoding an image", text);
+        html_tile(file, "decoding, per image", text);
         time_text(text, sizeof text, decode * (double)info->samples);
         html_tile(file, "epoch on one core", text);
     }
@@ -102,7 +102,7 @@ static void put_bar(FILE *file, const char *name, double percent)
         name, percent, percent);
 }
 
-/* The longer sides, from the first size that occurs to the last. */
+/* A histogram of the longer sides, from the smallest size that occurs to the largest. */
 static void put_images(FILE *file, const struct info *info)
 {
     const double images = (double)info->images;
@@ -134,7 +134,7 @@ static void put_warnings(FILE *file, const struct info *info)
     struct number_text bad, all;
     if (info->bad) {
         fprintf(file,
-                "<section class=\"card warn\"><b>%s of %s samples looked at %s bad.</b> The first: ",
+                "<section class=\"card warn\"><b>%s of %s examined samples %s bad.</b> The first: ",
                 with_commas(&bad, (double)info->bad), with_commas(&all, (double)info->looked_at),
                 info->bad == 1 ? "is" : "are");
         html_text(file, info->first_bad.message);
@@ -163,7 +163,7 @@ static void put_thumbnails(FILE *file, const struct info *info)
     fputs("</div>\n</section>\n", file);
 }
 
-/* The last part of a path. */
+/* The last component of a path. */
 static const char *short_name(const char *data)
 {
     const char *name = data;
@@ -190,7 +190,7 @@ static void put_page(FILE *file, const struct info *info)
         put_images(file, info);
     fputs("</div>\n", file);
     put_thumbnails(file, info);
-    fprintf(file, "<footer>By %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
+    fprintf(file, "<footer>From %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
             with_commas(&looked_at, (double)info->looked_at),
             with_commas(&samples, (double)info->samples),
             info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version());

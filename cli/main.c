@@ -3,18 +3,28 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "cli/json.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&cmd_run,     &cmd_top,  &cmd_report, &cmd_check,
-                                                 &cmd_explain, &cmd_tune, &cmd_doctor, &cmd_demo,
-                                                 &cmd_bench,   &cmd_pack, &cmd_verify, &cmd_info};
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
+const struct command *const commands[] = {&cmd_run,   &cmd_top,  &cmd_report, &cmd_check,      &cmd_explain,
+                                          &cmd_tune,  &cmd_doctor, &cmd_demo, &cmd_bench,      &cmd_pack,
+                                          &cmd_verify, &cmd_info, &cmd_completion, &cmd_help,  NULL};
+enum { COMMANDS = sizeof commands / sizeof commands[0] - 1 };
 
-static const struct command *find(const char *name)
+static const struct {
+    int code;
+    const char *meaning;
+} exit_codes[] = {
+#define LIST(name, code, meaning) {code, meaning},
+    EXIT_CODES(LIST)
+#undef LIST
+};
+enum { CODES = sizeof exit_codes / sizeof exit_codes[0] };
+
+const struct command *command_named(const char *name)
 {
-    for (size_t i = 0; i < COMMANDS; i++)
+    for (size_t i = 0; commands[i]; i++)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     return NULL;
@@ -22,65 +32,161 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *word)
 {
-    const char *names[COMMANDS + 2];
+    const char *names[COMMANDS + 1];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i]->name;
-    names[COMMANDS] = "help";
-    names[COMMANDS + 1] = NULL;
+    names[COMMANDS] = NULL;
     const char *near = nearest_name(word, names);
     if (near)
         return fail(EXIT_USAGE, "there is no command '%s'. Did you mean '%s'?", word, near);
-    return fail(EXIT_USAGE, "there is no command '%s'. 'stoker --help' lists them.", word);
+    return fail(EXIT_USAGE, "there is no command '%s'. 'stoker help' lists the commands.", word);
 }
 
-static void print_help(void)
+/* ---- help ---------------------------------------------------------------------------------------- */
+
+static void print_help(FILE *to)
 {
-    puts("Stoker turns folders of images into training batches, fast and the same every time.\n"
-         "\n"
-         "usage: stoker COMMAND [ARGUMENTS]\n");
+    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and reproducibly,\n"
+          "and finds out why a training run waits for its data.\n"
+          "\n"
+          "usage: stoker COMMAND [ARGUMENTS]\n"
+          "\n",
+          to);
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-14s %s\n", commands[i]->name, commands[i]->summary);
-    puts("  help COMMAND   how a command is used\n"
-         "\n"
-         "  --version      print the version\n"
-         "  --help         print this text");
+        fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n"
+          "  --version    print the version\n"
+          "  --help       print this text\n"
+          "\n"
+          "Exit codes, the same for every command except run, which exits with the code of its command:\n",
+          to);
+    for (size_t i = 0; i < CODES; i++) {
+        fprintf(to, "  %d  ", exit_codes[i].code);
+        for (const char *c = exit_codes[i].meaning; *c; c++)
+            fprintf(to, *c == '\n' ? "\n     " : "%c", *c);
+        fputc('\n', to);
+    }
 }
 
-static int help(const char *name)
+static void write_option(struct json *json, const struct cli_option *option)
 {
-    if (!name) {
-        print_help();
-        return EXIT_OK;
+    json_open(json, NULL, '{');
+    json_string(json, "name", option->name);
+    json_string(json, "value", option->value);
+    json_string(json, "allowed", option->allowed);
+    json_string(json, "help", option->help);
+    json_close(json, '}');
+}
+
+static void write_command(struct json *json, const struct command *command)
+{
+    json_open(json, NULL, '{');
+    json_string(json, "name", command->name);
+    json_string(json, "summary", command->summary);
+    json_string(json, "synopsis", command->synopsis);
+    json_open(json, "options", '[');
+    for (const struct cli_option *option = command->options; option->name; option++)
+        write_option(json, option);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+/* All commands, or one of them. */
+static void write_help(const struct command *only)
+{
+    struct json json = {.to = stdout};
+    json_open(&json, NULL, '{');
+    json_string(&json, "version", stoker_version());
+    json_open(&json, "commands", '[');
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!only || commands[i] == only)
+            write_command(&json, commands[i]);
+    json_close(&json, ']');
+    json_open(&json, "exit_codes", '[');
+    for (size_t i = 0; i < CODES; i++) {
+        json_open(&json, NULL, '{');
+        json_count(&json, "code", (uint64_t)exit_codes[i].code);
+        json_string(&json, "meaning", exit_codes[i].meaning);
+        json_close(&json, '}');
     }
-    const struct command *command = find(name);
-    if (!command)
+    json_close(&json, ']');
+    json_close(&json, '}');
+}
+
+static void list_commands(FILE *to)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(to, " %s", commands[i]->name);
+}
+
+static int help_run(int argc, char **argv)
+{
+    const char *name = NULL;
+    bool json = false;
+    struct arguments args = ARGUMENTS(&cmd_help, argc, argv);
+    while (next_argument(&args)) {
+        if (option_is(&args, "--json"))
+            json = true;
+        else if (name)
+            return refuse_argument(&args);
+        else
+            name = args.word;
+    }
+    if (args.failed)
+        return EXIT_USAGE;
+    const struct command *command = name ? command_named(name) : NULL;
+    if (name && !command)
         return unknown(name);
-    fputs(command->usage, stdout);
+    if (json)
+        write_help(command);
+    else if (command)
+        print_usage(stdout, command);
+    else
+        print_help(stdout);
     return EXIT_OK;
 }
+
+static const struct cli_option help_options[] = {
+    {"--json", NULL, "print commands, options and exit codes as JSON"},
+    {NULL},
+};
+
+const struct command cmd_help = {
+    .name = "help",
+    .summary = "show how a command is used",
+    .synopsis = "[COMMAND] [--json]",
+    .about = "Without COMMAND: lists the commands and the exit codes.",
+    .options = help_options,
+    .words = list_commands,
+    .run = help_run,
+};
+
+/* ---- the program --------------------------------------------------------------------------------- */
 
 static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
 
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        print_help();
+        print_help(stderr);
         return EXIT_USAGE;
     }
     const char *word = argv[1];
-    if (is_help(word) || !strcmp(word, "help"))
-        return help(argc > 2 ? argv[2] : NULL);
+    if (is_help(word))
+        return help_run(argc - 1, argv + 1);
     if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
         printf("stoker %s\n", stoker_version());
         return EXIT_OK;
     }
     if (word[0] == '-')
-        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker --help' lists what there is.", word);
-    const struct command *command = find(word);
+        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.", word);
+    const struct command *command = command_named(word);
     if (!command)
         return unknown(word);
-    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) /* the demo has more options of its own */
-        return help(word);
+    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) { /* the demo is a Python program with its own */
+        print_usage(stdout, command);
+        return EXIT_OK;
+    }
     return command->run(argc - 1, argv + 1);
 }
 

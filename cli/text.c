@@ -1,4 +1,4 @@
-/* text.c - arguments in, messages and numbers out
+/* text.c - parses numbers, prints messages, formats numbers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,22 +62,6 @@ int fail(int exit_code, const char *format, ...)
     return exit_code;
 }
 
-bool option_is(const char *argument, const char *name)
-{
-    const size_t length = strlen(name);
-    return !strncmp(argument, name, length) && (argument[length] == '\0' || argument[length] == '=');
-}
-
-const char *option_value(int argc, char **argv, int *at)
-{
-    const char *equals = strchr(argv[*at], '=');
-    if (equals)
-        return equals + 1;
-    if (*at + 1 >= argc)
-        return NULL;
-    return argv[++*at];
-}
-
 bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
     if (!text || !isdigit((unsigned char)text[0]))
@@ -103,7 +87,7 @@ bool parse_seconds(const char *text, double least, double most, double *out)
     return true;
 }
 
-/* Levenshtein's distance, for words of at most 31 letters. */
+/* Levenshtein distance; words of more than 31 letters are never near. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned row[32];

@@ -17,8 +17,6 @@
 
 #include <limits.h>
 
-/* What the command exits with. */
-enum { PACK_OK = 0, PACK_SOME_BAD = 1, PACK_USAGE = 2, PACK_FAILED = 3 };
 enum { PACK_KEY_MAX = 200, PACK_SUFFIX_MAX = 100 };
 
 struct pack_options {

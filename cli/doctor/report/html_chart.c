@@ -128,29 +128,29 @@ static void put_line(FILE *to, const struct dr_chart *chart, const struct dr_lin
 /* The numbers, for the pointer and the keyboard. */
 static void put_data(FILE *to, const struct dr_chart *chart)
 {
-    struct dr_json json = {.to = to, .depth = 4}; /* deep: no lines of their own */
+    struct json json = {.to = to, .depth = 4}; /* deep: no lines of their own */
     fputs("<script type=\"application/json\">", to);
-    dr_json_open(&json, NULL, '{');
-    dr_json_number(&json, "begin", chart->begin);
-    dr_json_number(&json, "end", chart->end);
-    dr_json_text(&json, "unit", chart->unit);
-    dr_json_open(&json, "lines", '[');
+    json_open(&json, NULL, '{');
+    json_number(&json, "begin", chart->begin);
+    json_number(&json, "end", chart->end);
+    json_string(&json, "unit", chart->unit);
+    json_open(&json, "lines", '[');
     for (uint32_t i = 0; i < chart->lines; i++) {
-        dr_json_open(&json, NULL, '{');
-        dr_json_text(&json, "name", chart->line[i].name);
-        dr_json_text(&json, "color", chart->line[i].color);
-        dr_json_open(&json, "values", '[');
+        json_open(&json, NULL, '{');
+        json_string(&json, "name", chart->line[i].name);
+        json_string(&json, "color", chart->line[i].color);
+        json_open(&json, "values", '[');
         for (uint32_t p = 0; p < chart->points; p++) {
             const double value = chart->line[i].values[p];
             char text[32]; /* four digits are enough to look at, and the page stays small */
             snprintf(text, sizeof text, "%.4g", value);
-            dr_json_number(&json, NULL, isfinite(value) ? strtod(text, NULL) : NAN);
+            json_number(&json, NULL, isfinite(value) ? strtod(text, NULL) : NAN);
         }
-        dr_json_close(&json, ']');
-        dr_json_close(&json, '}');
+        json_close(&json, ']');
+        json_close(&json, '}');
     }
-    dr_json_close(&json, ']');
-    dr_json_close(&json, '}');
+    json_close(&json, ']');
+    json_close(&json, '}');
     fputs("</script>", to);
 }
 

@@ -183,37 +183,37 @@ static void put_controls(const struct dr_page *page, const struct grid *grid)
 
 static void put_grid(FILE *to, const struct grid *grid, const struct dr_facts *f)
 {
-    struct dr_json json = {.to = to, .depth = 4};
+    struct json json = {.to = to, .depth = 4};
     fputs("<script type=\"application/json\" id=grid>", to);
-    dr_json_open(&json, NULL, '{');
-    dr_json_number(&json, "batch_size", f->loader.batch_size);
-    dr_json_open(&json, "values", '[');
+    json_open(&json, NULL, '{');
+    json_number(&json, "batch_size", f->loader.batch_size);
+    json_open(&json, "values", '[');
     for (int d = 0; d < DIMENSIONS; d++) {
-        dr_json_open(&json, NULL, '[');
+        json_open(&json, NULL, '[');
         for (uint32_t i = 0; i < grid->count[d]; i++)
-            dr_json_number(&json, NULL, grid->value[d][i]);
-        dr_json_close(&json, ']');
+            json_number(&json, NULL, grid->value[d][i]);
+        json_close(&json, ']');
     }
-    dr_json_close(&json, ']');
-    dr_json_open(&json, "now", '[');
+    json_close(&json, ']');
+    json_open(&json, "now", '[');
     for (int d = 0; d < DIMENSIONS; d++)
-        dr_json_number(&json, NULL, grid->now[d]);
-    dr_json_close(&json, ']');
-    dr_json_open(&json, "outcomes", '['); /* low, mid, high, share of waiting, readiness, CPUs */
+        json_number(&json, NULL, grid->now[d]);
+    json_close(&json, ']');
+    json_open(&json, "outcomes", '['); /* low, mid, high, share of waiting, readiness, CPUs */
     for (uint32_t n = 0; n < grid->outcomes; n++) {
         const struct dr_outcome *o = &grid->outcome[n];
         const double numbers[] = {o->step.low,   o->step.mid,  o->step.high,
                                   o->wait_share, o->readiness, o->cpus};
-        dr_json_open(&json, NULL, '[');
+        json_open(&json, NULL, '[');
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             char text[32];
             snprintf(text, sizeof text, "%.4g", numbers[i]);
-            dr_json_number(&json, NULL, strtod(text, NULL));
+            json_number(&json, NULL, strtod(text, NULL));
         }
-        dr_json_close(&json, ']');
+        json_close(&json, ']');
     }
-    dr_json_close(&json, ']');
-    dr_json_close(&json, '}');
+    json_close(&json, ']');
+    json_close(&json, '}');
     fputs("</script>\n", to);
 }
 

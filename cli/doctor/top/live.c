@@ -1,4 +1,4 @@
-/* live.c - the loaders of a process that nobody watches, by the counters that they publish
+/* live.c - the loaders of a process outside `stoker run`, by the counters that they publish
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 
 enum { LOADERS_MOST = 16, LABEL = 11 };
 
-/* What is read of a page, in the order of `keys`. */
+/* What is read from a page, in the order of `keys`. */
 enum {
     PID,
     NOW,
@@ -48,7 +48,7 @@ static const char *const keys[KEYS] = {
     "workers", "slots",   "slots_lent", "memory_held",   "memory_allowed"};
 
 struct counters {
-    unsigned long number; /* of the descriptor: what tells loaders apart */
+    unsigned long number; /* of the file descriptor: identifies the loader */
     double value[KEYS], before[KEYS];
     char reader[32];
     bool seen;
@@ -163,7 +163,7 @@ static int refresh(struct dr_live *live, struct stoker_error *err)
     snprintf(folder, sizeof folder, "/proc/%d/fd", live->pid);
     DIR *dir = opendir(folder);
     if (!dir)
-        return st_fail_errno(err, errno, "cannot look into process %d", live->pid);
+        return st_fail_errno(err, errno, "cannot inspect process %d", live->pid);
     for (uint32_t k = 0; k < live->loaders; k++)
         live->loader[k].seen = false;
     for (struct dirent *entry; (entry = readdir(dir));)
@@ -183,7 +183,7 @@ int dr_live_open(struct dr_live **out, int pid, struct stoker_error *err)
     int rc = refresh(live, err);
     if (!rc && !live->loaders)
         rc = st_fail(err, STOKER_ENOTFOUND,
-                     "process %d belongs to no 'stoker run', and loads nothing with Stoker's engine. "
+                     "process %d is not part of a 'stoker run', and loads nothing with Stoker's engine. "
                      "Start it with 'stoker run -- ...'",
                      pid);
     if (rc) {
@@ -194,6 +194,29 @@ int dr_live_open(struct dr_live **out, int pid, struct stoker_error *err)
 }
 
 void dr_live_close(struct dr_live *live) { free(live); }
+
+/* Everything a loader publishes, since it was opened; times in nanoseconds, memory in bytes. */
+int dr_live_json(struct json *json, struct dr_live *live, struct stoker_error *err)
+{
+    if (refresh(live, err))
+        return err->code;
+    json_open(json, NULL, '{');
+    json_count(json, "pid", (uint64_t)live->pid);
+    json_open(json, "loaders", '[');
+    for (uint32_t k = 0; k < live->loaders; k++) {
+        const struct counters *loader = &live->loader[k];
+        if (!loader->seen)
+            continue;
+        json_open(json, NULL, '{');
+        for (int key = BATCHES; key < KEYS; key++)
+            json_count(json, keys[key], loader->value[key] > 0 ? (uint64_t)loader->value[key] : 0);
+        json_string(json, "reader", loader->reader);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+    json_close(json, '}');
+    return STOKER_OK;
+}
 
 /* ---- the frame --------------------------------------------------------------------------------------
  */
@@ -216,13 +239,13 @@ static void put_loader(struct dr_screen *s, const struct counters *c)
     const double workers = fmax(1, c->value[WORKERS]);
     dr_put(s, DR_BOLD, " loader");
     dr_put(s, DR_PLAIN,
-           "  %.0f batches, %.0f samples, %.0f bad; %.0f workers, %.0f batches held, %.0f with the "
+           "  %.0f batches, %.0f samples, %.0f bad; %.0f workers, %.0f batches held, %.0f lent to the "
            "program; reader %s",
            c->value[BATCHES], c->value[SAMPLES], c->value[BAD], c->value[WORKERS], c->value[SLOTS],
            c->value[LENT], c->reader);
     dr_put_line(s);
     if (c->before[NOW] == 0 || seconds <= 0) {
-        dr_put(s, DR_QUIET, " no batch was taken for %.1f s", quiet);
+        dr_put(s, DR_QUIET, " no batch taken in the last %.1f s", quiet);
         dr_put_line(s);
         return;
     }
@@ -247,8 +270,8 @@ bool dr_live_frame(struct dr_screen *screen, struct dr_live *live, struct stoker
     dr_put(screen, DR_PLAIN, " process %d", live->pid);
     dr_put_line(screen);
     dr_put(screen, DR_QUIET,
-           " waits: the program in next(). The others: of the workers' time; idle: for a free slot, the "
-           "program is the slower");
+           " waits: time of the program in next(). The others: share of the workers' time; idle: waiting "
+           "for the program");
     dr_put_line(screen);
     for (uint32_t k = 0; k < live->loaders; k++) {
         if (!live->loader[k].seen)
