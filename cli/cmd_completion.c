@@ -21,10 +21,10 @@ static void put_options(FILE *to, const struct command *command)
 static const char *bash_action(enum completes completes)
 {
     static const char *const actions[] = {
-        [COMPLETES_NOTHING] = "",
+        [COMPLETES_NOTHING] = ":",
         [COMPLETES_FILES] = "_stoker_files -f",
         [COMPLETES_FOLDERS] = "_stoker_files -d",
-        [COMPLETES_COMMANDS] = "",
+        [COMPLETES_COMMANDS] = ":", /* _stoker_command has done it */
     };
     return actions[completes];
 }
@@ -62,7 +62,7 @@ static void bash_command(FILE *to, const struct command *command)
         fputs("        _stoker_words \"", to);
         command->words(to);
         fputs("\"\n", to);
-    } else if (*bash_action(command->arguments)) {
+    } else {
         fprintf(to, "        %s\n", bash_action(command->arguments));
     }
     fputs("        ;;\n", to);

@@ -12,6 +12,10 @@ install_library() {
     rm -rf "$PREFIX"
     meson install -C build/install/c --quiet
     test -f "$PREFIX/include/stoker/stoker.h" -a -f "$PREFIX/share/man/man1/stoker.1"
+    local file
+    for file in bash-completion/completions/stoker.bash zsh/site-functions/_stoker fish/vendor_completions.d/stoker.fish; do
+        grep -q stoker "$PREFIX/share/$file"
+    done
 }
 
 flags() { PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig pkg-config "$@" stoker; }
@@ -78,7 +82,7 @@ END
 
 mkdir -p "$WORK"
 "$VENV/bin/python" -c "from stoker.synth import make_folder; make_folder('$IMAGES', count=12, seed=3, classes=3)"
-tap_check "meson install puts library, header and man page in place" install_library
+tap_check "meson install puts library, header, man page and completion in place" install_library
 tap_check "an example builds and runs with pkg-config, shared" shared_example
 tap_check "an example builds and runs with pkg-config, static" static_example
 tap_check "an absent folder is one sentence and exit status 1" absent_folder

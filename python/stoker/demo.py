@@ -75,8 +75,9 @@ def measure(kind, folder, workers, batch):
 class Screen:
     """Bars on a terminal, plain lines elsewhere; bold only where it is welcome."""
 
-    def __init__(self):
-        self.live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    def __init__(self, quiet=False):
+        self.quiet = quiet
+        self.live = not quiet and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         self.colour = self.live and not os.environ.get("NO_COLOR")
         self._drawn = 0.0
 
@@ -94,7 +95,11 @@ class Screen:
         print(f"\r{label:<22} [{'#' * full}{'.' * (30 - full)}] {done:,}/{total:,}", end="", flush=True)
 
     def end(self, line):
-        print(("\r\033[K" if self.live else "") + line, flush=True)
+        self.say(("\r\033[K" if self.live else "") + line)
+
+    def say(self, line):
+        """With --json the measurements alone go to standard output, and everything else to standard error."""
+        print(line, file=sys.stderr if self.quiet else sys.stdout, flush=True)
 
 
 def process_tree(root):
@@ -198,6 +203,17 @@ def stages(stats):
         print(f"  {name:<9}{100 * share:5.1f} %  {'#' * round(24 * share):<24}  {remark}")
 
 
+def as_json(folder, args, torch, stoker):
+    """docs/json.md describes it."""
+    def side(a):
+        return a and {"images": a["images"], "seconds": a["seconds"], "images_per_second": a["images"] / a["seconds"],
+                      "first_batch_seconds": a["first_batch"], "cpu_seconds": a["cpu"], "memory_peak": a["memory"],
+                      "memory_for_loading": a["memory_beyond"]}
+
+    return {"data": str(folder), "workers": args.workers, "batch_size": args.batch_size, "torch": side(torch),
+            "stoker": side(stoker), "stage_shares": {name: stoker["stats"]["stages"][name]["share"] for name in STAGES}}
+
+
 def cache_folder():
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     try:
@@ -232,12 +248,12 @@ def plain_folder(root, count, progress):
     return root
 
 
-def generated(args, progress):
+def generated(screen, args, progress):
     if is_there("PIL"):
         from .synth import make_folder
         return make_folder(cache_folder(), count=args.images, seed=1, progress=progress)
-    print("Pillow is not installed: the images are plain pixels (PPM) instead of photographs in JPEG, so that there is "
-          "little to decode; 'pip install pillow' for the real demonstration", flush=True)
+    screen.say("Pillow is not installed: the images are plain pixels (PPM) instead of photographs in JPEG, so that there is "
+               "little to decode; 'pip install pillow' for the real demonstration")
     return plain_folder(cache_folder().with_name("demo-plain"), args.images, progress)
 
 
@@ -246,7 +262,7 @@ def prepare(screen, args):
     if args.data:
         folder = Path(args.data)
     else:
-        folder = generated(args, lambda done: screen.bar("painting images", done, args.images))
+        folder = generated(screen, args, lambda done: screen.bar("painting images", done, args.images))
     files = image_files(folder)
     if not files:
         raise RuntimeError(f"{folder} holds no images in class folders")
@@ -259,31 +275,36 @@ def prepare(screen, args):
 
 
 def show(args):
-    screen = Screen()
+    screen = Screen(quiet=args.json)
     folder, total = prepare(screen, args)
     workers = args.workers
-    print(f"RandomResizedCrop(224), flip, ToTensor, Normalize; batches of {args.batch_size}; "
-          f"{workers} worker{'s' if workers > 1 else ''} each\n", flush=True)
+    screen.say(f"RandomResizedCrop(224), flip, ToTensor, Normalize; batches of {args.batch_size}; "
+               f"{workers} worker{'s' if workers > 1 else ''} each\n")
     torch = None
     if not is_there("torch", "torchvision", "PIL"):
-        print("without torch, torchvision and Pillow there is nothing to compare with: Stoker alone; "
-              "'pip install torch torchvision pillow' for both", flush=True)
+        screen.say("without torch, torchvision and Pillow there is nothing to compare with: Stoker alone; "
+                   "'pip install torch torchvision pillow' for both")
     else:
         try:
             torch = run_epoch(screen, "torch", "torch DataLoader", folder, workers, args.batch_size, total)
         except RuntimeError as why:
             screen.end(f"torch's DataLoader cannot be shown ({why}): Stoker alone")
     ours = run_epoch(screen, "stoker", "Stoker", folder, workers, args.batch_size, total)
+    if args.json:
+        print(json.dumps(as_json(folder, args, torch, ours), indent=1))
+        return
     table(screen, torch, ours)
     stages(ours["stats"])
 
 
 def main():
     parser = argparse.ArgumentParser(prog="stoker demo", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a folder with one sub-folder a class (default: generated images)")
-    parser.add_argument("--images", type=int, default=512, help="how many to generate (default 512)")
-    parser.add_argument("--workers", type=int, help="of each loader (default: the CPUs this process may use)")
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--data", metavar="DIR", help="a folder with one sub-folder per class (default: generated images)")
+    parser.add_argument("--images", type=int, default=512, metavar="N", help="the number of images to generate (default 512)")
+    parser.add_argument("--workers", type=int, metavar="N",
+                        help="workers of each loader (default: the CPUs this process may use)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="samples per batch (default 32)")
+    parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
     parser.add_argument("--measure", choices=["torch", "stoker"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.workers is None:

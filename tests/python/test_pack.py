@@ -212,7 +212,7 @@ def test_crop_ready_changes_no_pixel(tmp_path):
     picture(1, 320, 200).convert("L").save(root / "grey.jpg", progressive=True)
     picture(2, 320, 200).convert("CMYK").save(root / "cmyk.jpg")
     got = pack(tmp_path / "tree", tmp_path / "out", "--crop-ready")
-    assert f"{len(kinds) * len(sizes) + 1} JPEG files" in got.stdout and "1 kept as they were" in got.stdout
+    assert f"{len(kinds) * len(sizes) + 1} JPEG files" in got.stdout and "1 left unchanged" in got.stdout
     before, after = folder_samples(tmp_path / "tree"), tar_samples(tmp_path / "out")
     assert len(before) == len(after)
     changed = 0
@@ -237,7 +237,7 @@ def test_crop_ready_leaves_damaged_files_alone_or_equal(tmp_path):
         else:
             data[int(rng.integers(20, len(data)))] ^= 1 << int(rng.integers(8))
         (root / f"{i:03}.jpg").write_bytes(data)
-    assert stoker("pack", tmp_path / "tree", tmp_path / "out", "--crop-ready", "--on-error", "skip").returncode in (0, 1)
+    assert stoker("pack", tmp_path / "tree", tmp_path / "out", "--crop-ready", "--on-error", "skip").returncode in (0, 3)
     before = {f"a/{p.stem}.jpg": p.read_bytes() for p in root.iterdir()}
     kept = 0
     with tarfile.open(tmp_path / "out" / "shard-000000.tar") as tar:
@@ -321,7 +321,7 @@ def test_npy(tree, even_tree, tmp_path):
     assert images.shape == (20, 40, 48, 3) and images.dtype == np.uint8
     assert all(np.array_equal(images[i], pixels(s[0])) for i, s in enumerate(samples))
     assert labels.tolist() == [s[1] for s in samples]
-    got = pack(tree, tmp_path / "uneven", "--format", "npy", code=3)
+    got = pack(tree, tmp_path / "uneven", "--format", "npy", code=1)
     assert "--resize" in got.stderr and not list((tmp_path / "uneven").glob("*.npy"))
     np.save(tmp_path / "in.npy", images)
     pack(tmp_path / "in.npy", tmp_path / "tar")
@@ -348,9 +348,9 @@ def test_hdf5(even_tree, tmp_path):
 
 
 def test_bad_samples_stop_or_go_to_the_ledger(bad_tree, tmp_path):
-    got = pack(bad_tree, tmp_path / "stop", code=3)
+    got = pack(bad_tree, tmp_path / "stop", code=1)
     assert "b/002.jpg" in got.stderr
-    got = pack(bad_tree, tmp_path / "skip", "--on-error", "skip", code=1)
+    got = pack(bad_tree, tmp_path / "skip", "--on-error", "skip", code=3)
     assert "1 left out" in got.stdout
     ledger = [json.loads(line) for line in (tmp_path / "skip" / "bad_samples.jsonl").read_text().splitlines()]
     assert [entry["name"].endswith("b/002.jpg") for entry in ledger] == [True] and ledger[0]["reason"]
@@ -363,7 +363,7 @@ def test_kill_and_resume(tmp_path):
     tree = big_tree(tmp_path / "tree", 60)
     (tree / "c1" / "0001.jpg").write_bytes(b"no image")
     options = ["--shard-size", "50K", "--workers", 2, "--resize", 250, "--on-error", "skip", "--quiet"]
-    pack(tree, tmp_path / "whole", *options, code=1)
+    pack(tree, tmp_path / "whole", *options, code=3)
     out, killed = tmp_path / "out", 0
     for _ in range(50):
         before = len(list(out.glob("shard-*.tar")))
@@ -372,25 +372,25 @@ def test_kill_and_resume(tmp_path):
             time.sleep(0.0005)
         process.send_signal(signal.SIGKILL)
         killed += process.wait() == -signal.SIGKILL
-        if process.returncode == 1:
+        if process.returncode == 3:
             break
         for shard in out.glob("shard-*.tar"):  # none is half-written
             assert shard.read_bytes() == (tmp_path / "whole" / shard.name).read_bytes()
     assert killed
-    pack(tree, out, *options, code=1)
+    pack(tree, out, *options, code=3)
     names = sorted(p.name for p in out.iterdir())
     assert names == sorted(p.name for p in (tmp_path / "whole").iterdir())
     for name in names:
         if not name.endswith("-index"):
             assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    got = pack(tree, out, *[o for o in options if o != "--quiet"], code=1)
+    got = pack(tree, out, *[o for o in options if o != "--quiet"], code=3)
     assert "nothing to do" in got.stdout
 
 
 def test_other_settings_are_refused(tree, tmp_path):
     pack(tree, tmp_path / "out")
     before = (tmp_path / "out" / "shard-000000.tar").stat().st_mtime_ns
-    got = pack(tree, tmp_path / "out", "--quality", 50, code=3)
+    got = pack(tree, tmp_path / "out", "--quality", 50, code=1)
     assert "other settings" in got.stderr
     assert (tmp_path / "out" / "shard-000000.tar").stat().st_mtime_ns == before
 
@@ -398,7 +398,7 @@ def test_other_settings_are_refused(tree, tmp_path):
 def test_a_folder_with_other_things_is_not_touched(tree, tmp_path):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "thesis.txt").write_text("precious")
-    got = pack(tree, tmp_path / "own", code=3)
+    got = pack(tree, tmp_path / "own", code=1)
     assert "thesis.txt" in got.stderr and [p.name for p in (tmp_path / "own").iterdir()] == ["thesis.txt"]
 
 
@@ -409,7 +409,7 @@ def test_no_room_is_a_clear_error_and_can_be_resumed(tmp_path):
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    got = pack(tree, tmp_path / "out", code=3, preexec_fn=small_files)
+    got = pack(tree, tmp_path / "out", code=1, preexec_fn=small_files)
     assert "make room" in got.stderr and got.stderr.count("\n") == 1
     assert not list((tmp_path / "out").glob("*.tar")) and not list((tmp_path / "out").glob(".partial*"))
     pack(tree, tmp_path / "out")
@@ -418,13 +418,13 @@ def test_no_room_is_a_clear_error_and_can_be_resumed(tmp_path):
 
 @pytest.mark.parametrize("arguments, said", [
     ([], "which data set"),
-    (["a"], "where to"),
-    (["a", "b", "c"], "one too many"),
+    (["a"], "which folder to write?"),
+    (["a", "b", "c"], "unexpected argument 'c'; usage: stoker pack SRC DST [OPTIONS]"),
     (["a", "b", "--formt", "tar"], "Did you mean '--format'?"),
-    (["a", "b", "--format", "zip"], "wants another value"),
-    (["a", "b", "--quality", "101"], "wants another value"),
-    (["a", "b", "--resize", "0x5"], "wants another value"),
-    (["a", "b", "--format", "npy", "--crop-ready"], "holds pixels"),
+    (["a", "b", "--format", "zip"], "--format must be tar, tfrecord, lmdb, hdf5 or npy, not 'zip'"),
+    (["a", "b", "--quality", "101"], "--quality must be a whole number from 1 to 100, not '101'"),
+    (["a", "b", "--resize", "0x5"], "--resize must be N or WxH with sides from 1 to 65500"),
+    (["a", "b", "--format", "npy", "--crop-ready"], "--crop-ready does not apply to --format npy"),
 ])
 def test_usage(arguments, said):
     got = pack(*arguments, code=2)
@@ -469,13 +469,13 @@ def test_progress_on_a_terminal(tmp_path):
 
 
 def test_summary(bad_tree, tmp_path):
-    got = pack(bad_tree, tmp_path / "out", "--on-error", "skip", "--crop-ready", code=1)
+    got = pack(bad_tree, tmp_path / "out", "--on-error", "skip", "--crop-ready", code=3)
     lines = {line.split()[0]: line for line in got.stdout.splitlines()}
     assert re.search(rf"packed +11 samples into 1 file of [\d.]+ KB in {tmp_path}/out$", lines["packed"])
     assert re.search(r"read +[\d.]+ KB at [\d.]+ [KM]B/s, \d+ samples/s, [\d.]+ s$", lines["read"])
-    assert re.search(r"crop-ready +\d+ JPEG files, [01]\.\d+ of their size; \d+ kept as they were$", lines["crop-ready"])
+    assert re.search(r"crop-ready +\d+ JPEG files, at [01]\.\d+ of their size; \d+ left unchanged$", lines["crop-ready"])
     assert re.search(rf"bad samples +1 left out: see {tmp_path}/out/bad_samples.jsonl$", lines["bad"])
-    assert not pack(bad_tree, tmp_path / "quiet", "--on-error", "skip", "--quiet", code=1).stdout
+    assert not pack(bad_tree, tmp_path / "quiet", "--on-error", "skip", "--quiet", code=3).stdout
 
 
 # ---- verify -------------------------------------------------------------------------------------
@@ -494,7 +494,7 @@ def test_verify_finds_a_flipped_byte_in_any_array(even_tree, tmp_path, name):
     data[-1] ^= 1
     path.write_bytes(data)
     got = stoker("verify", tmp_path / "out")
-    assert got.returncode == 1 and f"{name}: its bytes are not those" in got.stdout, got.stdout
+    assert got.returncode == 3 and f"{name}: its bytes are not those" in got.stdout, got.stdout
     path.write_bytes(data[:-1])
     got = stoker("verify", tmp_path / "out")
     assert got.returncode != 0 and name in got.stdout + got.stderr
@@ -513,9 +513,9 @@ def test_verify_finds_a_flipped_byte(tree, tmp_path):
     shard.write_bytes(data)
     for what in (tmp_path / "out", shard):
         got = stoker("verify", what)
-        assert got.returncode == 1 and name in got.stdout, got.stdout
+        assert got.returncode == 3 and name in got.stdout, got.stdout
     got = stoker("verify", tmp_path / "absent")
-    assert got.returncode == 3 and "absent" in got.stderr
+    assert got.returncode == 1 and "absent" in got.stderr
 
 
 def test_verify_finds_a_flipped_byte_in_a_record(tree, tmp_path):
@@ -525,7 +525,7 @@ def test_verify_finds_a_flipped_byte_in_a_record(tree, tmp_path):
     data[len(data) // 2] ^= 4
     shard.write_bytes(data)
     got = stoker("verify", tmp_path / "out")
-    assert got.returncode == 1 and "record" in got.stdout and "CRC32C" in got.stdout
+    assert got.returncode == 3 and "record" in got.stdout and "CRC32C" in got.stdout
 
 
 def test_verify_deep_decodes(tmp_path):
@@ -537,4 +537,4 @@ def test_verify_deep_decodes(tmp_path):
     (root / "1.png").write_bytes(data[: len(data) // 2])
     assert stoker("verify", tmp_path / "tree").returncode == 0  # its header is as it should be
     got = stoker("verify", tmp_path / "tree", "--deep")
-    assert got.returncode == 1 and "1.png" in got.stdout and "0.png" not in got.stdout
+    assert got.returncode == 3 and "1.png" in got.stdout and "0.png" not in got.stdout

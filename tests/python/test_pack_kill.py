@@ -79,7 +79,7 @@ def form(request, source, tmp_path):
     got = stoker("pack", source, tmp_path / "whole", "--format", request.param, *OPTIONS)
     if got.returncode == 2:
         pytest.skip(f"this build has no {request.param}")
-    assert got.returncode == 1, got.stderr
+    assert got.returncode == 3, got.stderr
     return request.param, files(tmp_path / "whole"), time.monotonic() - start
 
 
@@ -124,7 +124,7 @@ def test_goes_on_where_it_was_kept(form, source, tmp_path, samples):
     out = tmp_path / "out"
     arguments = [source, out, "--format", name, *OPTIONS]
     mark = killed_when_noted(*arguments, samples=samples, name=name)
-    got = pack(*[a for a in arguments if a != "--quiet"], code=1)
+    got = pack(*[a for a in arguments if a != "--quiet"], code=3)
     done = next(line.split()[1] for line in got.stdout.splitlines() if line.startswith("resumed"))
     assert int(done.replace(",", "")) >= mark["positions"]
     assert_same(files(out), whole)
@@ -139,7 +139,7 @@ def test_nothing_is_noted_with_only_bad_samples_behind_it(tmp_path):
     while process.poll() is None:
         mark = noted(out)
         seen.add(mark["samples"] if mark else 0)
-    assert process.returncode == 1 and seen <= {0, 1000}
+    assert process.returncode == 3 and seen <= {0, 1000}
     assert np.load(out / "cls.npy").tolist() == list(range(2000))
 
 
@@ -151,18 +151,18 @@ def test_lines_that_the_ledger_got_too_early(form, source, tmp_path):
     killed_when_noted(*arguments, samples=2000, name=name)
     with open(out / "bad_samples.jsonl", "a") as ledger:
         ledger.write('{"sample": 2500, "name": "x", "reason": "y"}\n')
-    pack(*arguments, code=1)
+    pack(*arguments, code=3)
     assert_same(files(out), whole)
 
 
 def test_killed_between_the_names_of_two_files(source, tmp_path):
     """As if killed while npy files got their names: the first has it, the second not yet."""
-    pack(source, tmp_path / "whole", "--format", "npy", *OPTIONS, code=1)
+    pack(source, tmp_path / "whole", "--format", "npy", *OPTIONS, code=3)
     out = tmp_path / "out"
     arguments = [source, out, "--format", "npy", *OPTIONS]
     killed_when_noted(*arguments, name="npy")
     (out / ".partial-png.npy").rename(out / "png.npy")
-    pack(*arguments, code=1)
+    pack(*arguments, code=3)
     assert files(out) == files(tmp_path / "whole")
 
 
@@ -182,6 +182,6 @@ def test_what_was_kept_and_is_gone_is_an_error(source, tmp_path, name, partial, 
         path.write_bytes(np.random.default_rng(1).bytes(len(was)))
     if how == "link":
         path.symlink_to(outside)
-    got = pack(*arguments, code=3)
+    got = pack(*arguments, code=1)
     assert got.stderr.count("\n") == 1 and partial in got.stderr, got.stderr
     assert outside.read_bytes() == was and not (out / partial).exists()

@@ -54,7 +54,7 @@ def small_disk(tmp_path):
 
 
 def assert_clean_failure(got, out: Path, whole: dict[str, bytes]):
-    assert got.returncode == 3 and "make room" in got.stderr and got.stderr.count("\n") == 1, got.stderr
+    assert got.returncode == 1 and "make room" in got.stderr and got.stderr.count("\n") == 1, got.stderr
     assert got.stderr.startswith("stoker: ")
     for path in out.glob("[!.]*"):
         assert path.name == "manifest.json" or path.read_bytes() == whole[path.name]
@@ -116,7 +116,7 @@ def test_a_bad_sample_in_the_middle_keeps_what_is_done(tmp_path, form):
     got = stoker("pack", source, tmp_path / "out", "--format", form)
     if got.returncode == 2:
         pytest.skip(f"this build has no {form}")
-    assert got.returncode == 3 and "01200" in got.stderr
+    assert got.returncode == 1 and "01200" in got.stderr
     shutil.copy(tmp_path / "one.png", source / "c" / "01200.png")  # mended
     pack(source, tmp_path / "out", "--format", form)
     assert contents(tmp_path / "out") == packed_whole(source, tmp_path / "whole", form)
@@ -129,14 +129,14 @@ def test_a_read_only_folder(source, small_disk):
     (small_disk / "out").mkdir()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     for out in (small_disk / "out", small_disk / "new"):
-        got = pack(source, out, code=3)
+        got = pack(source, out, code=1)
         assert "Read-only file system" in got.stderr and str(out) in got.stderr and got.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_of_another(source, tmp_path):
     (tmp_path / "out").mkdir(mode=0o555)
-    assert "Permission denied" in pack(source, tmp_path / "out", code=3).stderr
+    assert "Permission denied" in pack(source, tmp_path / "out", code=1).stderr
 
 
 def test_a_folder_in_the_source(tmp_path):
@@ -146,19 +146,19 @@ def test_a_folder_in_the_source(tmp_path):
     before = sorted(tree.rglob("*"))
     for where in (tree, tree / "packed", tree / "c0" / "packed", link / "packed", Path(f"{tree}/c1/../packed/")):
         for written in (tree, f"folder:{tree}", link):
-            got = pack(written, where, code=3)
+            got = pack(written, where, code=1)
             assert "name a folder elsewhere" in got.stderr and got.stderr.count("\n") == 1
     assert sorted(tree.rglob("*")) == before
-    assert stoker("pack", ".", "packed", cwd=tree).returncode == 3
+    assert stoker("pack", ".", "packed", cwd=tree).returncode == 1
     pack(tree, tmp_path / "tree-packed")  # beside it, with a name that begins alike
     pack(tmp_path / "tree-packed", tmp_path / "tree-packed-again")
 
 
 def test_what_is_no_folder(source, tmp_path):
     (tmp_path / "file").write_text("mine")
-    got = pack(source, tmp_path / "file", code=3)
+    got = pack(source, tmp_path / "file", code=1)
     assert str(tmp_path / "file") in got.stderr and (tmp_path / "file").read_text() == "mine"
-    got = pack(source, tmp_path / "no" / "such", code=3)
+    got = pack(source, tmp_path / "no" / "such", code=1)
     assert "No such file or directory" in got.stderr and not (tmp_path / "no").exists()
 
 
@@ -170,9 +170,9 @@ def test_a_finished_pack_that_lost_a_file(source, tmp_path):
     shard = out / "shard-000001.tar"
     data = shard.read_bytes()
     shard.write_bytes(data[:-512])
-    assert "shard-000001.tar" in pack(source, out, "--shard-size", "1M", code=3).stderr
+    assert "shard-000001.tar" in pack(source, out, "--shard-size", "1M", code=1).stderr
     shard.unlink()
-    assert "shard-000001.tar" in pack(source, out, "--shard-size", "1M", code=3).stderr
+    assert "shard-000001.tar" in pack(source, out, "--shard-size", "1M", code=1).stderr
     assert "shard-000001.tar" in stoker("verify", out).stdout + stoker("verify", out).stderr
     shard.write_bytes(data)
     assert "nothing to do" in pack(source, out, "--shard-size", "1M").stdout
@@ -195,7 +195,7 @@ def test_a_manifest_that_lies(source, tmp_path, line, wrong):
     assert line in text
     (out / "manifest.json").write_text(text.replace(line, wrong, 1))
     before = sorted(tmp_path.rglob("*"))
-    got = pack(source, out, code=3)
+    got = pack(source, out, code=1)
     assert got.stderr.count("\n") == 1 and "out" in got.stderr
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -218,7 +218,7 @@ def test_from_a_url(tmp_path, form):
     if "no libcurl" in got.stderr:
         pytest.skip("this build has no libcurl")
     assert got.returncode == 0, got.stderr
-    assert missing.returncode == 3 and "404" in missing.stderr and not (tmp_path / "none").exists()
+    assert missing.returncode == 1 and "404" in missing.stderr and not (tmp_path / "none").exists()
     made = contents(tmp_path / "out")
     assert made.keys() == whole.keys()
     assert all(made[name] == whole[name] for name in made if name != "manifest.json")
