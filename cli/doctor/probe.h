@@ -1,8 +1,8 @@
-/* probe.h - one source of signals, one file: opened once, sampled ten times a second
+/* probe.h - one source of signals per file: opened once, sampled ten times per second
  *
  * A probe is a file in probe/ that ends in its `const struct dr_probe`, listed in probe/registry.c. It
- * keeps its files open (a sweep of 150 files costs 1.4 us a file that way) and fills in its signals;
- * what it cannot have it leaves NaN and reports once, with the reason and the remedy.
+ * keeps its files open (reading 150 files then costs 1.4 us per file) and fills in its signals. Signals
+ * that it cannot provide stay NaN and are reported once, with reason and remedy.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,26 +11,26 @@
 
 #include "cli/doctor/run.h"
 
-/* The processes of the run as the parent knows them now (record/watched.c); the table of each is one
- * row, the values of this tick. */
+/* The processes of the run as currently known (record/watched.c); the table of each has one row, the
+ * values of this tick. */
 struct dr_watched {
     const struct dr_process *process;
-    const uint32_t *id; /* unlike pids never used again; ascending */
+    const uint32_t *id; /* never reused, unlike pids; ascending */
     uint32_t processes;
 };
 
-/* Signals that cannot be had, and why. */
+/* Missing signals, and why. */
 struct dr_absent {
     struct dr_missing *missing; /* texts are copies */
     uint32_t count;
 };
-/* A signal by its name; `why` ends in no full stop. Without memory the signal is just NaN. */
+/* Adds a signal by name; `why` has no full stop at its end. If memory runs out, the signal is just NaN. */
 void dr_absent_add(struct dr_absent *absent, const char *signal, const char *why, const char *remedy);
 void dr_absent_free(struct dr_absent *absent);
 
 struct dr_tick {
     uint64_t now_ns, before_ns;
-    double *machine; /* DR_MACHINE_COUNT values, NaN at first */
+    double *machine; /* DR_MACHINE_COUNT values, initially NaN */
 };
 
 struct dr_probe {

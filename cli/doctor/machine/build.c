@@ -1,4 +1,4 @@
-/* build.c - which libraries and codecs this build has
+/* build.c - the libraries and codecs of this build
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ void dr_check_build(struct dr_checks *checks)
         char remedy[256] = "";
         if (*absent && !choice)
             snprintf(remedy, sizeof remedy,
-                     "for %.120s: build with these libraries ('stoker info' says more)", absent);
+                     "missing: %.120s; build with these libraries ('stoker info' shows details)", absent);
         if (*here || *absent)
             dr_check_add(checks, *remedy ? DR_IMPROVE : DR_GOOD, kinds[k], remedy, "%s",
                          *here ? here : "none");

@@ -1,4 +1,4 @@
-/* graphics.c - the GPU: driver, link, and how fast copies to it are from pinned and pageable memory
+/* graphics.c - the GPU: driver, link, and the speed of copies from pinned and pageable memory
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 enum { COPY_BYTES = 64 << 20, COPIES = 4 };
 
-/* Bytes a second; the first copy, which warms up, does not count. NaN: it fails. */
+/* Bytes per second, without the first copy, which warms up. NaN: a copy failed. */
 static double copy_speed(const struct st_cuda *cuda, uint64_t to, const void *from)
 {
     uint64_t began = 0;
@@ -40,7 +40,7 @@ static void measure(const struct st_cuda *cuda, double *pinned, double *pageable
     if (!cuda->CtxPushCurrent(context)) {
         void *plain = st_calloc(1, COPY_BYTES);
         if (plain)
-            memset(plain, 1, COPY_BYTES); /* pages that are there */
+            memset(plain, 1, COPY_BYTES); /* so that the pages exist */
         if (plain && !cuda->MemAlloc(&to, COPY_BYTES)) {
             *pageable = copy_speed(cuda, to, plain);
             if (!cuda->MemHostAlloc(&locked, COPY_BYTES, 0)) {
@@ -67,12 +67,12 @@ static void check_copies(struct dr_checks *checks)
     }
     measure(cuda, &pinned, &pageable);
     if (isnan(pinned) || isnan(pageable))
-        dr_check_add(checks, DR_BROKEN, "copies", "look at nvidia-smi: is the GPU full, or lost?",
+        dr_check_add(checks, DR_BROKEN, "copies", "check with nvidia-smi whether the GPU is full or lost",
                      "copies to the GPU fail");
     else
         dr_check_add(checks, pinned < 5e9 ? DR_IMPROVE : DR_GOOD, "copies",
-                     pinned < 5e9 ? "look at the link's generation and width, and at the NUMA node"
-                                  : "pin_memory=True and non_blocking=True use the first",
+                     pinned < 5e9 ? "check the generation and width of the link, and the NUMA node"
+                                  : "pin_memory=True and non_blocking=True use the faster one",
                      "%.1f GB/s from pinned memory, %.1f GB/s from pageable", pinned / 1e9,
                      pageable / 1e9);
 }
@@ -85,19 +85,19 @@ void dr_check_gpu(struct dr_checks *checks)
     if (stoker_gpu_watch_open(&watch, NULL, &err)) {
         dr_check_add(checks, DR_NOT_HERE, "GPU", "", "%s", err.message);
     } else if (stoker_gpu_watch_sample(watch, &now, &err)) {
-        dr_check_add(checks, DR_BROKEN, "GPU", "look at nvidia-smi and the kernel's log", "%s",
+        dr_check_add(checks, DR_BROKEN, "GPU", "check nvidia-smi and the kernel log", "%s",
                      err.message);
     } else {
         dr_check_add(checks, DR_GOOD, "GPU", "", "%s, %.1f GiB, driver %s", now.name,
                      (double)now.memory_total / (1 << 30), now.driver);
         const bool narrow = now.link_width >= 0 && now.link_width < now.link_width_most;
         if (now.link_width < 0)
-            dr_check_add(checks, DR_NOT_HERE, "PCIe", "", "the driver does not say");
+            dr_check_add(checks, DR_NOT_HERE, "PCIe", "", "the driver does not report the link");
         else
             dr_check_add(
                 checks, narrow ? DR_IMPROVE : DR_GOOD, "PCIe",
-                narrow ? "put the card into a slot with all lanes; check risers and the BIOS" : "",
-                "generation %.0f x%.0f of at most generation %.0f x%.0f (a GPU at rest may go down)",
+                narrow ? "move the card to a slot with all lanes; check risers and the BIOS" : "",
+                "generation %.0f x%.0f of at most generation %.0f x%.0f (an idle GPU may lower it)",
                 now.link_generation, now.link_width, now.link_generation_most, now.link_width_most);
     }
     stoker_gpu_watch_close(watch);

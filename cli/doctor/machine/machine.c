@@ -37,7 +37,7 @@ void dr_check_add(struct dr_checks *checks, enum dr_grade grade, const char *top
     va_end(args);
 }
 
-/* Facts as the probes find them at their start. */
+/* What the probes find out when they are opened. */
 static struct dr_limits ask_probes(void)
 {
     struct dr_limits limits = {0};
@@ -65,16 +65,16 @@ static void check_cpus(struct dr_checks *checks, const struct dr_limits *limits)
     const bool less = limits->cpus < limits->cpus_machine;
     if (less)
         snprintf(remedy, sizeof remedy,
-                 "choose num_workers and threads by %.4g CPUs: os.cpu_count() says %.0f", limits->cpus,
+                 "size num_workers and thread pools for %.4g CPUs, not for the %.0f of os.cpu_count()", limits->cpus,
                  limits->cpus_machine);
     dr_check_add(
         checks, limits->cpus < 2 || less ? DR_IMPROVE : DR_GOOD, "CPUs",
-        limits->cpus < 2 && !less ? "with one CPU workers and training share it: use another machine"
+        limits->cpus < 2 && !less ? "workers and training share one CPU: use another machine"
                                   : remedy,
-        "%.4g to be used (machine %.0f, affinity %.0f, %s)%s%s", limits->cpus, limits->cpus_machine,
+        "%.4g usable (machine %.0f, affinity %.0f, %s)%s%s", limits->cpus, limits->cpus_machine,
         limits->cpus_affinity, quota, limits->cpu_name[0] ? ", " : "", limits->cpu_name);
     if (isnan(limits->nodes))
-        dr_check_add(checks, DR_NOT_HERE, "NUMA", "", "the kernel says nothing of nodes");
+        dr_check_add(checks, DR_NOT_HERE, "NUMA", "", "the kernel does not list NUMA nodes");
     else
         dr_check_add(checks, limits->nodes > 1 ? DR_IMPROVE : DR_GOOD, "NUMA",
                      limits->nodes > 1
@@ -94,14 +94,14 @@ static void check_memory(struct dr_checks *checks, const struct dr_limits *limit
     const bool limited = limits->memory < limits->memory_machine;
     dr_check_add(
         checks, limits->memory < 2 * GIB ? DR_IMPROVE : DR_GOOD, "memory",
-        limited ? "page cache counts against the cgroup's limit: a data set larger than that is read "
-                  "again in every epoch"
+        limited ? "the page cache counts against the limit of the cgroup: a larger data set is read from "
+                  "the disk again in every epoch"
                 : "",
         "%.1f GiB%s, %.1f GiB available, %.1f GiB of it page cache", limits->memory / GIB,
-        limited ? " (cgroup's limit)" : "", available / GIB, cache / GIB);
+        limited ? " (limit of the cgroup)" : "", available / GIB, cache / GIB);
     if (isnan(limits->shm))
         dr_check_add(checks, DR_BROKEN, "/dev/shm",
-                     "mount a tmpfs there: worker processes hand batches over in it", "there is none");
+                     "mount a tmpfs there: worker processes pass batches through it", "does not exist");
     else
         dr_check_add(checks,
                      limits->shm <= 64 * MIB ? DR_BROKEN
@@ -109,8 +109,8 @@ static void check_memory(struct dr_checks *checks, const struct dr_limits *limit
                                              : DR_GOOD,
                      "/dev/shm",
                      limits->shm < GIB
-                         ? "docker run --shm-size=8g, or --ipc=host: workers die of a bus error "
-                           "when it is full"
+                         ? "docker run --shm-size=8g, or --ipc=host: workers die with a bus error when "
+                           "it is full"
                          : "",
                      "%.0f MiB", limits->shm / MIB);
 }
@@ -125,7 +125,7 @@ static void check_limits(struct dr_checks *checks)
                                              : DR_GOOD,
                      "open files",
                      limit.rlim_cur < 4096
-                         ? "ulimit -n 65536: each tensor that a worker hands over may need one"
+                         ? "ulimit -n 65536: each tensor from a worker may need a file descriptor"
                          : "",
                      "%llu", (unsigned long long)limit.rlim_cur);
     if (!getrlimit(RLIMIT_MEMLOCK, &limit)) {
@@ -134,7 +134,7 @@ static void check_limits(struct dr_checks *checks)
             snprintf(size, sizeof size, "%.0f KiB", (double)limit.rlim_cur / 1024);
         const bool low = limit.rlim_cur < 64 * 1024;
         dr_check_add(checks, low ? DR_IMPROVE : DR_GOOD, "locked memory",
-                     low ? "ulimit -l unlimited: io_uring of older kernels needs it" : "", "%s", size);
+                     low ? "ulimit -l unlimited: io_uring needs it on older kernels" : "", "%s", size);
     }
 }
 
@@ -151,16 +151,16 @@ static void check_kernel(struct dr_checks *checks)
     uname(&name);
     const bool uring = kernel_has(SYS_io_uring_setup),
                pressure = dr_file_once("", "/proc/pressure/cpu", text, 64);
-    const long cachestat = 451; /* the same number everywhere; newer than some headers */
+    const long cachestat = 451; /* the same number on all architectures; some headers lack it */
     const char *groups = access("/sys/fs/cgroup/cgroup.controllers", R_OK) == 0 ? "2"
                          : access("/sys/fs/cgroup/memory", R_OK) == 0           ? "1"
-                                                                                : "none to be seen";
+                                                                                : "unknown";
     dr_check_add(
         checks, uring ? DR_GOOD : DR_IMPROVE, "io_uring",
         uring ? "" : "allow it (sysctl kernel.io_uring_disabled=0, the container's seccomp profile)",
-        "%s; Linux %.64s", uring ? "yes" : "no: files are read by a pool of threads", name.release);
+        "%s; Linux %.64s", uring ? "yes" : "no: a thread pool reads files instead", name.release);
     dr_check_add(checks, pressure ? DR_GOOD : DR_IMPROVE, "pressure",
-                 pressure ? "" : "boot with psi=1: shows what processes wait for", "PSI %s",
+                 pressure ? "" : "boot with psi=1: PSI shows what processes wait for", "PSI %s",
                  pressure ? "yes" : "no");
     dr_check_add(checks, DR_GOOD, "kernel", "", "cachestat %s, cgroup version %s",
                  kernel_has(cachestat) ? "yes" : "no", groups);
@@ -181,8 +181,8 @@ static void check_environment(struct dr_checks *checks, const struct dr_limits *
     const bool misled = !any && limits->cpus < limits->cpus_machine;
     dr_check_add(checks, too_many || misled ? DR_IMPROVE : DR_GOOD, "threads",
                  too_many || misled
-                     ? "export OMP_NUM_THREADS=1 for workers: libraries start a thread for each CPU "
-                       "that they see"
+                     ? "export OMP_NUM_THREADS=1 for workers: libraries start one thread for each CPU they "
+                       "see"
                      : "",
                  "%s", text);
 }

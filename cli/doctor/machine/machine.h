@@ -1,4 +1,4 @@
-/* machine.h - what `stoker doctor` says of a machine, line by line
+/* machine.h - the checks of `stoker doctor`
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@ extern const char *const dr_grade_names[DR_GRADES]; /* "good", "improve", "broke
 
 struct dr_check {
     enum dr_grade grade;
-    char topic[16], text[512], remedy[256]; /* remedy: "" where there is nothing to do */
+    char topic[16], text[512], remedy[256]; /* remedy: "" if there is nothing to do */
 };
 
 enum { DR_CHECKS_MOST = 64 };
@@ -25,7 +25,7 @@ void dr_check_add(struct dr_checks *checks, enum dr_grade grade, const char *top
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 void dr_check_machine(struct dr_checks *checks); /* CPUs, memory, limits, kernel, environment */
-/* `data` is read for a moment, cold and warm; NULL: only what the working directory lies on. */
+/* Reads `data` for a moment, cold and warm; NULL: only checks the disk of the working directory. */
 void dr_check_storage(struct dr_checks *checks, const char *data);
 void dr_check_gpu(struct dr_checks *checks);
 void dr_check_build(struct dr_checks *checks); /* libraries and codecs */

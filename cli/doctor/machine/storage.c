@@ -1,4 +1,4 @@
-/* storage.c - what the data lie on, and how fast they are read, cold and warm
+/* storage.c - what the data are stored on, and how fast they are read, cold and warm
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,10 +21,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define READ_NS UINT64_C(1000000000) /* for each of the two */
+#define READ_NS UINT64_C(1000000000) /* for each of the two passes */
 enum { BLOCK = 1 << 20, LOOKED_AT = 4000, FILES = 256 };
 
-/* nftw has no argument for its visitor. */
+/* A global, because nftw passes no context to its callback. */
 static struct {
     char *path[FILES];
     uint32_t count, looked;
@@ -48,7 +48,7 @@ static bool read_file(const char *path, void *block, uint64_t until_ns, struct s
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
     const int opened =
-        file >= 0 ? file : open(path, O_RDONLY | O_CLOEXEC); /* others' files keep their times */
+        file >= 0 ? file : open(path, O_RDONLY | O_CLOEXEC); /* O_NOATIME is only allowed for own files */
     if (opened < 0)
         return false;
     ssize_t got = 1;
@@ -61,7 +61,7 @@ static bool read_file(const char *path, void *block, uint64_t until_ns, struct s
     return got >= 0;
 }
 
-/* File after file, for at most READ_NS. */
+/* Reads file by file, for at most READ_NS. */
 static bool read_files(struct speed *speed)
 {
     void *block = st_alloc_aligned(BLOCK);
@@ -80,7 +80,7 @@ static void cool_down(void)
         const int file = open(found.path[k], O_RDONLY | O_CLOEXEC);
         if (file < 0)
             continue;
-        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED); /* what is clean leaves the page cache */
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED); /* evicts clean pages from the page cache */
         close(file);
     }
 }
@@ -91,14 +91,14 @@ static void check_reading(struct dr_checks *checks, const char *data)
     memset(&found, 0, sizeof found);
     nftw(data, visit, 16, FTW_PHYS | FTW_MOUNT);
     if (!found.count) {
-        dr_check_add(checks, DR_NOT_HERE, "reading", "name a folder with files by --data",
-                     "%.200s holds no file that has anything in it", data);
+        dr_check_add(checks, DR_NOT_HERE, "reading", "pass a folder with files as --data",
+                     "%.200s contains no files with data", data);
         return;
     }
     cool_down();
     if (!read_files(&cold) || !read_files(&warm)) {
-        dr_check_add(checks, DR_BROKEN, "reading", "check permissions, and the disk",
-                     "files in %.300s cannot be read", data);
+        dr_check_add(checks, DR_BROKEN, "reading", "check the permissions and the disk",
+                     "cannot read files in %.300s", data);
     } else {
         const double speed = cold.bytes / cold.seconds, small = 256 * 1024;
         const bool slow = speed < 100e6;
@@ -119,13 +119,13 @@ static bool rotates(const struct dr_mount *mount)
 {
     char path[128];
     if (!strncmp(mount->disk, "vd", 2) || !strncmp(mount->disk, "xvd", 3))
-        return false; /* virtual disks say so, whatever they lie on */
+        return false; /* virtual disks always claim to rotate */
     snprintf(path, sizeof path, "/sys/dev/block/%u:%u/queue/rotational", mount->disk_major,
              mount->disk_minor);
     double value = dr_file_number("", path);
     snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../queue/rotational", mount->disk_major,
              mount->disk_minor);
-    if (isnan(value)) /* a partition: the disk knows */
+    if (isnan(value)) /* a partition: ask the disk */
         value = dr_file_number("", path);
     return value == 1;
 }
@@ -136,20 +136,20 @@ void dr_check_storage(struct dr_checks *checks, const char *data)
     struct dr_mount mount;
     const char *place = data ? data : ".";
     if (stat(place, &about)) {
-        dr_check_add(checks, DR_BROKEN, "storage", "name the data set's folder by --data", "%.300s: %s",
+        dr_check_add(checks, DR_BROKEN, "storage", "pass the folder of the data set as --data", "%.300s: %s",
                      place, strerror(errno));
         return;
     }
     if (!dr_mount_of("", major(about.st_dev), minor(about.st_dev), &mount)) {
-        dr_check_add(checks, DR_NOT_HERE, "storage", "", "%.300s: its file system is not to be seen",
+        dr_check_add(checks, DR_NOT_HERE, "storage", "", "%.300s: cannot determine the file system",
                      place);
     } else {
         const bool network = dr_mount_on_network(&mount), slow = mount.has_disk && rotates(&mount);
         dr_check_add(
             checks, network || slow ? DR_IMPROVE : DR_GOOD, "storage",
-            network ? "copy the data to a local disk, or pack them into shards: each open costs a round "
+            network ? "copy the data to a local disk, or pack them into shards: every open costs a round "
                       "trip"
-            : slow  ? "a rotating disk: pack small files into shards (stoker pack), read in order"
+            : slow  ? "pack small files into shards (stoker pack) and read them in order: seeks on a rotating disk are slow"
                     : "",
             "%.300s: %s on %.64s%s", place, mount.type, mount.has_disk ? mount.disk : mount.source,
             slow ? ", rotating" : "");

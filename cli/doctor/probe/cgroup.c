@@ -1,4 +1,4 @@
-/* cgroup.c - how much the cgroup's quota holds the run back, version 1 or 2, groups above included
+/* cgroup.c - how much the CPU quota throttles the run; cgroup version 1 or 2, including parent groups
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,14 +47,14 @@ static bool cgroup_open(void *state, const char *root, struct dr_limits *limits,
     if (!cgroup->levels)
         dr_absent_add(absent, dr_machine_signals[DR_CPU_THROTTLED].name,
                       isinf(st_cgroup_quota(root))
-                          ? "no cgroup with a CPU controller is to be seen, and no quota"
-                          : "the cgroup's cpu.stat cannot be read",
+                          ? "no cgroup with a CPU controller is visible, and no quota is set"
+                          : "cannot read cpu.stat of the cgroup",
                       "mount the cgroup of this process at /sys/fs/cgroup, as containers do");
     return cgroup->levels > 0;
 }
 
-/* The kernel adds up over CPUs the time that each was held back, so many CPUs count many times; the
- * share of periods in which any was is an upper bound that does not. */
+/* The kernel sums the throttled time over CPUs, so that many CPUs count many times. The share of periods
+ * with any throttling is an upper bound without this effect. */
 static double throttled(struct level *level, double seconds)
 {
     char text[1024];

@@ -1,4 +1,4 @@
-/* cpu.c - CPUs at work: of the machine by /proc/stat, of the run by its processes
+/* cpu.c - busy CPUs: of the machine from /proc/stat, of the run from its processes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,8 +19,7 @@ struct cpu {
     uint64_t looked_ns;
 };
 
-/* user, nice, system, irq, softirq and steal; guests are in user already, idle and iowait are not work.
- */
+/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not work. */
 static double busy_seconds(const char *text)
 {
     unsigned long long field[8] = {0};
@@ -88,12 +87,12 @@ static bool cpu_open(void *state, const char *root, struct dr_limits *limits, st
     set_cpus(limits);
     cpu->stat = dr_file_open(root, "/proc/stat");
     if (cpu->stat < 0)
-        dr_absent_add(absent, dr_machine_signals[DR_CPU_BUSY].name, "/proc/stat cannot be read",
+        dr_absent_add(absent, dr_machine_signals[DR_CPU_BUSY].name, "cannot read /proc/stat",
                       "mount /proc as usual");
     return true;
 }
 
-/* The command may have bound itself to fewer CPUs than this program has (taskset, numactl, Slurm). */
+/* The command may be bound to fewer CPUs than this program (taskset, numactl, Slurm). */
 static void look_at_affinity(struct cpu *cpu, const struct dr_watched *watched)
 {
     uint32_t most = 0;
@@ -110,7 +109,7 @@ static void look_at_affinity(struct cpu *cpu, const struct dr_watched *watched)
 static void cpu_sample(void *state, struct dr_tick *tick, const struct dr_watched *watched)
 {
     struct cpu *cpu = state;
-    char text[512]; /* the first line is all that is wanted */
+    char text[512]; /* only the first line is needed */
     if (dr_file_text(cpu->stat, text, sizeof text))
         tick->machine[DR_CPU_BUSY] =
             dr_counter_rate(&cpu->busy, busy_seconds(text), dr_tick_seconds(tick));

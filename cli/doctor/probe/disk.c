@@ -1,9 +1,8 @@
-/* disk.c - the disks that the run's open files lie on: throughput, requests, latency
+/* disk.c - the disks that hold the open files of the run: throughput, requests, latency
  *
- * Once a second the descriptors of the run's processes are looked at: the file systems of regular files,
- * other than standard input and output, are those that count. As long as none was seen, it is that of
- * the working directory. A file system without a disk of its own to be seen (overlay) stands for all
- * disks.
+ * Once per second, the file descriptors of the processes are inspected: the file systems of regular files
+ * count, except for standard input and output. Until one is seen, the file system of the working directory
+ * counts. A file system without a visible disk (overlay) stands for all disks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +22,7 @@
 #define SECOND UINT64_C(1000000000)
 enum { DISKS = 16, PROCESSES_LOOKED_AT = 32, FILES_LOOKED_AT = 256, PLACES = 16 };
 
-/* A file system that open files were seen on. */
+/* A file system with open files of the run. */
 struct place {
     unsigned major, minor;
     uint64_t seen;
@@ -40,13 +39,13 @@ struct disks {
     struct dr_limits *limits;
     struct dr_absent *absent;
     struct place place[PLACES];
-    uint32_t places, described; /* how many of them have been made into disks */
+    uint32_t places, described; /* described: number of places whose disk is known */
     uint64_t looked_ns, most_seen;
     struct disk disk[DISKS];
     uint32_t disks;
-    bool all; /* every disk of the machine counts */
+    bool all; /* all disks of the machine count */
     bool said;
-    uint32_t next; /* process that is looked at first */
+    uint32_t next; /* process to inspect first */
 };
 
 static void see(struct disks *disks, unsigned major, unsigned minor)
@@ -60,7 +59,7 @@ static void see(struct disks *disks, unsigned major, unsigned minor)
         disks->place[disks->places++] = (struct place){major, minor, 1};
 }
 
-/* Without asking a server that may be slow to answer. */
+/* Without a request to a server that may be slow. */
 static bool look_at(const char *path, bool regular, unsigned *major, unsigned *minor)
 {
     struct statx about;
@@ -107,9 +106,9 @@ static void say_absent(struct disks *disks, const char *file_system)
     if (disks->said)
         return;
     disks->said = true;
-    snprintf(why, sizeof why, "the files lie on %.64s, which is no disk of this machine", file_system);
+    snprintf(why, sizeof why, "the files are on %.64s, which is not a disk of this machine", file_system);
     dr_absent_all(disks->absent, DR_DISK_READ, DR_DISK_BUSY, why,
-                  "copy the data to a local disk, or watch the server that holds them");
+                  "copy the data to a local disk, or watch the server that stores them");
 }
 
 static void describe(struct disks *disks, struct place place)
@@ -144,7 +143,7 @@ static void look_around(struct disks *disks, const struct dr_watched *watched)
         snprintf(path, sizeof path, "%s/proc/%d/cwd", disks->root, watched->process[0].pid);
         if (look_at(path, false, &major, &minor)) {
             see(disks, major, minor);
-            disks->place[0].seen = 0; /* the first file that is seen counts more */
+            disks->place[0].seen = 0; /* the first file seen replaces the guess */
         }
     }
     for (uint32_t k = 0; k < disks->places; k++)
@@ -167,7 +166,7 @@ static bool parse(const char *text, struct line *line)
                   &line->busy_ms) == 7;
 }
 
-/* Sums over disks; the share is of the busiest. */
+/* Sums over disks; the busy share is that of the busiest disk. */
 struct sums {
     double reads, bytes, waited, busy;
     bool known;
@@ -222,7 +221,7 @@ static bool disk_open(void *state, const char *root, struct dr_limits *limits, s
     disks->stats = dr_file_open(root, "/proc/diskstats");
     if (disks->stats >= 0)
         return true;
-    dr_absent_all(absent, DR_DISK_READ, DR_DISK_BUSY, "/proc/diskstats cannot be read",
+    dr_absent_all(absent, DR_DISK_READ, DR_DISK_BUSY, "cannot read /proc/diskstats",
                   "mount /proc as usual");
     return false;
 }

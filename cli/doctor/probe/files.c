@@ -1,4 +1,4 @@
-/* files.c - small files of /proc and /sys: kept open, read again and again, taken apart
+/* files.c - reads and parses small files of /proc and /sys, which stay open
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ bool dr_file_text(int file, char *text, size_t room)
         if (got < 0)
             return false;
         size += (size_t)got;
-        if (got == 0 || text[size - 1] == '\n') /* such a file comes whole, as far as there is room */
+        if (got == 0 || text[size - 1] == '\n') /* these files are returned in one read, if the buffer is large enough */
             break;
     }
     text[size] = '\0';

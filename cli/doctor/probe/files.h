@@ -1,4 +1,4 @@
-/* files.h - small files of /proc and /sys: kept open, read again and again, taken apart
+/* files.h - reads and parses small files of /proc and /sys, which stay open
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,22 +9,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opens root + path for reading; -1, with errno. */
+/* Opens root + path for reading; -1 on failure, with errno. */
 int dr_file_open(const char *root, const char *path);
-void dr_file_close(int *file); /* safe for -1; makes it -1 */
-/* From its beginning, ended by a zero byte, cut to the room. False: it cannot be read (any more). */
+void dr_file_close(int *file); /* accepts -1; sets it to -1 */
+/* Reads from the beginning, zero-terminated and truncated to the buffer. False: it cannot be read (any more). */
 bool dr_file_text(int file, char *text, size_t room);
-/* The same in one go. */
+/* Opens, reads and closes. */
 bool dr_file_once(const char *root, const char *path, char *text, size_t room);
-/* A whole number that a file begins with; NaN. */
+/* The whole number at the beginning of a file; NaN. */
 double dr_file_number(const char *root, const char *path);
-/* The number behind a word at the beginning of a line ("MemTotal:", "throttled_usec "); NaN. */
+/* The number after a word at the beginning of a line ("MemTotal:", "throttled_usec "); NaN. */
 double dr_text_number(const char *text, const char *word);
-/* The text up to the end of its first line, without spaces at its ends. */
+/* The first line of a text, trimmed. */
 char *dr_text_line(char *text);
 
-/* The change of a counter from one tick to the next, each second; NaN the first time, and where it went
- * back. */
+/* The change of a counter since the last tick, per second; NaN the first time, and where it decreased. */
 struct dr_counter {
     double before;
     bool known;

@@ -1,4 +1,4 @@
-/* gpu.c - the GPU that the run sees first, by the driver's management library
+/* gpu.c - the first GPU visible to the run, through the management library of the driver
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,8 +17,8 @@ struct gpu {
     bool judged; /* whether this GPU has GPM */
 };
 
-/* The first of CUDA_VISIBLE_DEVICES; "" where none is to be seen. Numbers are CUDA's, which are the
- * driver's unless GPUs of several kinds are mixed. */
+/* The first of CUDA_VISIBLE_DEVICES; "" if no GPU is visible. Numbers are those of CUDA; they agree with
+ * the driver's unless GPUs of several kinds are mixed. */
 static void first_visible(char *out, size_t room)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -49,12 +49,12 @@ static bool gpu_open(void *state, const char *root, struct dr_limits *limits, st
     first_visible(which, sizeof which);
     if (!which[0]) {
         dr_absent_all(absent, DR_GPU_BUSY, DR_GPU_LIMITED, "CUDA_VISIBLE_DEVICES hides every GPU",
-                      "name one there, or unset it");
+                      "set it to a GPU, or unset it");
         return false;
     }
     if (stoker_gpu_watch_open(&gpu->watch, which, &err)) {
         dr_absent_all(absent, DR_GPU_BUSY, DR_GPU_LIMITED, err.message,
-                      "a machine with an NVIDIA GPU and its driver; in a container also "
+                      "use a machine with an NVIDIA GPU and its driver; in a container also "
                       "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
         return false;
     }
@@ -67,14 +67,14 @@ static bool gpu_open(void *state, const char *root, struct dr_limits *limits, st
     return true;
 }
 
-/* A GPU at rest takes its link down, so the fastest state that was seen counts. */
+/* An idle GPU slows its link down, so the fastest state seen counts. */
 static void note_link(struct gpu *gpu, const struct stoker_gpu_sample *now)
 {
     const double bytes = dr_link_bytes(now->link_generation, now->link_width);
     gpu->limits->pcie_limit = fmax(gpu->limits->pcie_limit, bytes);
 }
 
-/* These counters take a while to say anything. */
+/* These counters need a while before they report anything. */
 static void judge_counters(struct gpu *gpu, const struct dr_tick *tick)
 {
     if (!gpu->since_ns)
@@ -85,8 +85,8 @@ static void judge_counters(struct gpu *gpu, const struct dr_tick *tick)
     for (int k = DR_GPU_SM; k <= DR_GPU_PCIE_OUT; k++)
         if (isnan(tick->machine[k]))
             dr_absent_add(gpu->absent, dr_machine_signals[k].name,
-                          "this GPU, or its driver, does not give these counters (GPM)",
-                          "a Hopper GPU or later, without MIG, and a driver from 525 on");
+                          "this GPU or its driver does not provide these counters (GPM)",
+                          "use a Hopper GPU or newer, without MIG, and driver 525 or newer");
 }
 
 static void gpu_sample(void *state, struct dr_tick *tick, const struct dr_watched *watched)
@@ -114,5 +114,5 @@ static void gpu_sample(void *state, struct dr_tick *tick, const struct dr_watche
 static void gpu_close(void *state) { stoker_gpu_watch_close(((struct gpu *)state)->watch); }
 
 _Static_assert(DR_GPU_LIMITED == DR_MACHINE_COUNT - 1 && DR_GPU_BUSY < DR_GPU_SM,
-               "the GPU's stand last");
+               "the signals of the GPU come last");
 const struct dr_probe dr_probe_gpu = {"gpu", sizeof(struct gpu), gpu_open, gpu_sample, gpu_close};

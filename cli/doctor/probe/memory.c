@@ -1,4 +1,4 @@
-/* memory.c - memory that is left, the page cache and its refaults, within the cgroup's limit where there
+/* memory.c - available memory, the page cache and its refaults, within the limit of the cgroup if there
  * is one
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,13 +13,13 @@
 
 struct memory {
     int meminfo, vmstat;
-    int group_stat, group_used; /* of the cgroup that sets the limit; -1: none does */
+    int group_stat, group_used; /* of the cgroup that sets the limit; -1: there is none */
     double limit;
     bool first_version;
     struct dr_counter refaults;
 };
 
-/* The nearest group upward whose limit is the one that counts. */
+/* The nearest parent group whose limit applies. */
 static bool open_group(struct memory *memory, const char *root, const char *controller, double limit)
 {
     char folder[PATH_MAX], path[PATH_MAX + 32];
@@ -51,22 +51,22 @@ static bool memory_open(void *state, const char *root, struct dr_limits *limits,
         limits->memory_machine = 1024 * dr_text_number(text, "MemTotal:");
     const uint64_t group = st_cgroup_memory(root);
     limits->memory = limits->memory_machine;
-    /* A limit above all memory, as version 1 has it for "none", is no limit. */
+    /* Version 1 expresses "no limit" as a number larger than the memory. */
     if (group != UINT64_MAX && !((double)group >= limits->memory_machine)) {
         limits->memory = memory->limit = (double)group;
         if (!open_group(memory, root, NULL, memory->limit))
             open_group(memory, root, "memory", memory->limit);
     }
     if (memory->meminfo < 0 && memory->group_stat < 0)
-        dr_absent_all(absent, DR_MEMORY_AVAILABLE, DR_MEMORY_CACHE, "/proc/meminfo cannot be read",
+        dr_absent_all(absent, DR_MEMORY_AVAILABLE, DR_MEMORY_CACHE, "cannot read /proc/meminfo",
                       "mount /proc as usual");
     if (memory->vmstat < 0 && memory->group_stat < 0)
-        dr_absent_add(absent, dr_machine_signals[DR_REFAULTS].name, "/proc/vmstat cannot be read",
+        dr_absent_add(absent, dr_machine_signals[DR_REFAULTS].name, "cannot read /proc/vmstat",
                       "mount /proc as usual");
     return true;
 }
 
-/* Of the group: page cache can be had again, so it counts as available. */
+/* Of the group: page cache can be reclaimed, so it counts as available. */
 static void sample_group(struct memory *memory, const char *text, double *available, double *cache)
 {
     char number[64];

@@ -1,4 +1,4 @@
-/* mounts.c - which file system, and which disk, a device number stands for
+/* mounts.c - the file system and the disk of a device number
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,7 +47,7 @@ bool dr_is_whole_disk(const char *root, const char *name)
            access(path, F_OK) == 0;
 }
 
-/* The last part of where /sys/dev/block/MAJOR:MINOR points is the name. */
+/* The name is the last component of the target of /sys/dev/block/MAJOR:MINOR. */
 static bool find_disk(const char *root, unsigned major, unsigned minor, struct dr_mount *out)
 {
     char path[PATH_MAX], target[PATH_MAX];
@@ -65,7 +65,7 @@ static bool find_disk(const char *root, unsigned major, unsigned minor, struct d
     return true;
 }
 
-/* btrfs, ZFS and others give files a device number of their own; their source may be a device. */
+/* btrfs, ZFS and others use their own device numbers; the source of the mount may be a device. */
 static void find_source(const char *root, struct dr_mount *out)
 {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-/* net.c - bytes received, from others and on loopback
+/* net.c - bytes received from the network and on loopback
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ static bool net_open(void *state, const char *root, struct dr_limits *limits, st
     net->file = dr_file_open(root, "/proc/net/dev");
     if (net->file >= 0)
         return true;
-    dr_absent_all(absent, DR_NET_RECEIVED, DR_NET_LOOPBACK, "/proc/net/dev cannot be read",
+    dr_absent_all(absent, DR_NET_RECEIVED, DR_NET_LOOPBACK, "cannot read /proc/net/dev",
                   "mount /proc as usual");
     return false;
 }
@@ -36,7 +36,7 @@ static void net_sample(void *state, struct dr_tick *tick, const struct dr_watche
     for (char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
         char *colon = strchr(line, ':'), *end = strchr(line, '\n');
         if (!colon || (end && colon > end))
-            continue; /* the two lines of headings */
+            continue; /* the two header lines */
         line += strspn(line, " ");
         const double bytes = strtod(colon + 1, NULL);
         if (colon - line == 2 && !strncmp(line, "lo", 2))

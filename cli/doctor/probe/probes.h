@@ -11,11 +11,11 @@
 extern const struct dr_probe dr_probe_cgroup, dr_probe_cpu, dr_probe_disk, dr_probe_gpu, dr_probe_memory,
     dr_probe_net, dr_probe_psi, dr_probe_shm;
 
-/* Signals `from` to `to` of the machine are missing for one reason. */
+/* Reports signals `from` to `to` of the machine as missing, for one reason. */
 void dr_absent_all(struct dr_absent *absent, uint32_t from, uint32_t to, const char *why,
                    const char *remedy);
 
-/* Bytes a second of a PCIe link, one way; NaN: unknown. */
+/* Bytes per second of a PCIe link in one direction; NaN: unknown. */
 double dr_link_bytes(double generation, double width);
 
 static inline double dr_tick_seconds(const struct dr_tick *tick)

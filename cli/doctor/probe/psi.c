@@ -1,6 +1,7 @@
-/* psi.c - pressure: the share of time in which somebody waited for a CPU, for storage, for memory
+/* psi.c - pressure: the share of time in which some task waited for a CPU, storage or memory
  *
- * The cgroup's own numbers where it has them; else the machine's, which others' processes move too.
+ * Uses the numbers of the cgroup if it has them; otherwise those of the machine, which other processes
+ * affect too.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,7 +57,7 @@ static bool psi_open(void *state, const char *root, struct dr_limits *limits, st
         any |= psi->file[k] >= 0;
         if (psi->file[k] < 0)
             dr_absent_add(absent, dr_machine_signals[DR_PSI_CPU + k].name,
-                          "this kernel counts no pressure (PSI)",
+                          "this kernel does not measure pressure (PSI)",
                           "boot with psi=1, on a kernel with CONFIG_PSI");
     }
     return any;
@@ -71,7 +72,7 @@ static void psi_sample(void *state, struct dr_tick *tick, const struct dr_watche
         if (dr_file_text(psi->file[k], text, sizeof text)) {
             const double share =
                 dr_counter_rate(&psi->waited[k], waited_seconds(text), dr_tick_seconds(tick));
-            tick->machine[DR_PSI_CPU + k] = share > 1 ? 1 : share; /* it is counted up late, in bursts */
+            tick->machine[DR_PSI_CPU + k] = share > 1 ? 1 : share; /* the kernel updates it late, in bursts */
         }
 }
 

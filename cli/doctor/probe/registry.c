@@ -1,4 +1,4 @@
-/* registry.c - all probes, and the list of what they could not have
+/* registry.c - all probes, and the list of signals that they could not provide
  *
  * SPDX-License-Identifier: Apache-2.0
  */

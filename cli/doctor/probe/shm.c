@@ -1,4 +1,4 @@
-/* shm.c - /dev/shm, through which worker processes hand batches over
+/* shm.c - /dev/shm, through which worker processes pass batches
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -11,13 +11,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     dr_gain_by_stage(c, out, DR_STAGE_TRANSFORM, (struct dr_range){0.75, 0.5, 0});
     DR_SAY(out->advice,
-           "crop and resize before colour and blur, torchvision.transforms.v2 on uint8 tensors, "
-           "%s, and compute what is not random once, offline",
-           f->has_gpu ? "batch transforms on the GPU after the copy" : "fewer or cheaper ops");
+           "crop and resize before colour and blur, use torchvision.transforms.v2 on uint8 tensors, %s, and "
+           "do everything that is not random once, offline",
+           f->has_gpu ? "transform whole batches on the GPU after the copy" : "use fewer or cheaper ops");
     dr_say_stoker(
         c, out,
-        f->has_gpu ? "stoker.DataLoader(..., device=\"cuda\") runs torchvision's ops for whole "
-                     "batches on the GPU, with the CPU's bytes"
+        f->has_gpu ? "stoker.DataLoader(..., device=\"cuda\") runs torchvision's ops on the GPU for "
+                     "whole batches, with the same bytes as on the CPU"
                    : "stoker.DataLoader runs torchvision's ops in its engine, fused and without Python",
         f->has_gpu ? "device=\"cuda\" moves these ops to the GPU"
                    : "loader.explain() names the ops that run in Python");
@@ -30,15 +30,15 @@ const struct dr_rule dr_rule_augment = {
     .title = "Augmentation takes most of the workers' time",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "More than half of a worker's time is spent in the data set's transforms.",
-    .why = "Ops run sample by sample, in Python, each with a pass over the image; those before a "
-           "crop work on pixels that are thrown away.",
+    .symptoms = "More than half of the workers' time is spent in the transforms of the data set.",
+    .why = "Ops run in Python, sample by sample, each with a pass over the image; ops before a crop "
+           "work on pixels that are thrown away.",
     .fix_torch = "v2.Compose([v2.RandomResizedCrop(224), v2.RandomHorizontalFlip(), ...])   # crop "
                  "first, uint8, float last\n"
-                 "images = augment(images.to(device))                                       # v2 "
-                 "ops take whole batches on the GPU",
-    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\")   # resize, colour, blur, normalise "
-                  "on the GPU, whole batches",
-    .how_to_check = "The share of augmentation in the workers' time falls; `loader.explain()` says "
+                 "images = augment(images.to(device))                                       # v2 ops "
+                 "take whole batches on the GPU",
+    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\")   # resize, colour, blur, normalize on "
+                  "the GPU, whole batches",
+    .how_to_check = "The share of augmentation in the workers' time falls; `loader.explain()` tells "
                     "where each op runs.",
 };

@@ -1,4 +1,4 @@
-/* cannot_tell.c - ST901: too little was seen to name a cause
+/* cannot_tell.c - ST901: not enough was measured to name a cause
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,18 +12,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const bool some = dr_above(f->confidence_steps, 0);
     out->order = DR_ORDER_OWN;
     if (*f->loader.failure)
-        DR_SAY(out->sentence, "the loader failed after %.0f steps, too few to judge by: %.360s",
+        DR_SAY(out->sentence, "the loader failed after %.0f steps, too few for a verdict: %.360s",
                some ? f->confidence_steps : 0.0, f->loader.failure);
     else if (some)
         DR_SAY(out->sentence, "only %.0f steps were measured after the warm-up; at least %d are needed",
                f->confidence_steps, DR_STEPS_LEAST);
     else
         DR_SAY(out->sentence,
-               "no step of a training loop was seen, so nothing can be said of its waits");
+               "no step of a training loop was seen");
     DR_SAY(out->advice, "%s",
-           *f->loader.failure ? "mend that first"
-           : some ? "run longer: a hundred steps or more"
-                  : "run a program that iterates a DataLoader, by `stoker run -- python ...`, without "
+           *f->loader.failure ? "fix that error first"
+           : some ? "run longer: 100 steps or more"
+                  : "run a program that iterates over a DataLoader: `stoker run -- python ...`, without "
                     "python -I, -S or -E, and without STOKER_OFF");
     DR_SAY(out->basis, "nothing was measured");
     return true;
@@ -32,15 +32,15 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 const struct dr_rule dr_rule_cannot_tell = {
     .code = "ST901",
     .name = "cannot-tell",
-    .title = "Too little was seen to name a cause",
+    .title = "Not enough was measured to name a cause",
     .needs = "",
     .check = check,
-    .symptoms = "Too few steps, no loader was seen, or the signals that would tell one cause from "
-                "another were not to be had.",
-    .why = "A cause is named only where the numbers show it. A process that does not load the "
-           "watch (python -I, another language), a run of a few steps, or a container without "
-           "/proc counters leaves too little.",
-    .fix_torch = "Run longer, and give what the report lists under COULD NOT SEE, each with its remedy.",
-    .fix_stoker = "The same. Stoker's loader tells its stages itself.",
-    .how_to_check = "`stoker doctor` lists the signals that this machine can give.",
+    .symptoms = "Too few steps, no loader, or no signals that could distinguish one cause from another.",
+    .why = "A cause is named only if the numbers show it. A Python that does not load the watch "
+           "(python -I), a program in another language, a run of a few steps, or a container without "
+           "/proc counters provides too little.",
+    .fix_torch = "Run longer, and provide the signals that the report lists under COULD NOT SEE; each "
+                 "comes with its remedy.",
+    .fix_stoker = "The same. Stoker's loader reports its stages itself.",
+    .how_to_check = "`stoker doctor` lists the signals that this machine can provide.",
 };

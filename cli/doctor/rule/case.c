@@ -1,4 +1,4 @@
-/* case.c - what the rules share: predicates on a case, plans for this machine, gains, words
+/* case.c - what the rules share: predicates, plans for this machine, gains, wording
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -88,7 +88,7 @@ enum dr_stage dr_storage_stage(const struct dr_case *c)
     return c->facts->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS ? DR_STAGE_READ : dr_heaviest_stage(c);
 }
 
-/* CPUs that the training process needs for itself while it never waits. */
+/* CPUs that the training process itself needs when it never waits. */
 static double training_cpus(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
@@ -145,7 +145,7 @@ bool dr_heavy_stage(const struct dr_case *c, struct dr_finding *out, enum dr_sta
     struct dr_text time, batch;
     out->weight = f->stall_share * f->stage_share[stage];
     out->order = DR_ORDER_STAGE;
-    DR_SAY(out->sentence, "%.0f %% of the time of making a batch is %s: %s of %s%s%.120s",
+    DR_SAY(out->sentence, "%.0f %% of the time to make a batch is %s: %s of %s%s%.120s",
            f->stage_share[stage] * 100, dr_stage_word(stage), dr_seconds_text(&time, f->stage[stage]),
            dr_seconds_text(&batch, f->batch_mean), where[0] ? ", in " : "", where);
     return true;
@@ -160,7 +160,7 @@ uint64_t dr_room_for_batches(const struct dr_case *c)
     double most = 4096;
     if (!dr_above(f->loader.batch_bytes, 0))
         return (uint64_t)most;
-    if (dr_known(f->memory_available_least)) /* half of what is free, beside what is in use */
+    if (dr_known(f->memory_available_least)) /* half of the free memory, plus what is in use now */
         most = fmin(most, in_flight + f->memory_available_least / 2 / f->loader.batch_bytes);
     if (!f->loader.native && dr_above(f->shm_size, 0))
         most = fmin(most, f->shm_size * DR_SHM_FULL / f->loader.batch_bytes);
@@ -173,7 +173,7 @@ struct dr_plan dr_plan_best(const struct dr_case *c, uint32_t most_workers)
     struct dr_plan plan = c->now;
     if (c->trace)
         plan = dr_best_plan(c->trace, &c->now, most_workers, dr_room_for_batches(c));
-    else { /* as many as the mean needs, and one in ten more */
+    else { /* enough for the mean, plus 10 % */
         double workers = ceil(1.1 * f->batch_mean / f->compute);
         workers = workers >= 1 ? fmin(workers, most_workers) : 1;
         plan.workers = (uint32_t)workers;
@@ -226,7 +226,7 @@ void dr_settings_text(char *out, size_t size, const struct dr_case *c, const str
         }
     }
     if (!comma[0])
-        ADD("the settings as they are");
+        ADD("the current settings");
 #undef ADD
     (void)snprintf(out, size, "%s", text);
 }
@@ -254,7 +254,7 @@ void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const stru
 {
     out->plan = *plan;
     if (!c->trace) {
-        DR_SAY(out->basis, "too little was measured to simulate");
+        DR_SAY(out->basis, "not enough was measured to simulate it");
         return;
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling);
@@ -267,14 +267,14 @@ void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const stru
     const double queued = dr_known(f->trainer_run_queue) ? fmin(f->trainer_run_queue, 0.9) : 0;
     out->plan = *plan;
     if (!c->trace) {
-        DR_SAY(out->basis, "too little was measured to simulate");
+        DR_SAY(out->basis, "not enough was measured to simulate it");
         return;
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling / (1 - queued));
     DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", plan->cpus, f->limits.cpus);
 }
 
-/* The plan of now, with `left` of this stage's time. */
+/* The current plan, with a share `left` of this stage's time. */
 static struct dr_plan without(const struct dr_case *c, enum dr_stage stage, double left)
 {
     const struct dr_facts *f = c->facts;
@@ -301,7 +301,7 @@ void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_s
                       struct dr_range left)
 {
     if (!c->trace || !dr_above(c->facts->stage[stage], 0)) {
-        DR_SAY(out->basis, "too little was measured to simulate");
+        DR_SAY(out->basis, "not enough was measured to simulate it");
         return;
     }
     const struct dr_plan worst = without(c, stage, left.low), middle = without(c, stage, left.mid),

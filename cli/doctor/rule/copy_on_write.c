@@ -14,22 +14,22 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     struct dr_text growth, free_, left;
     out->blocks = true;
     out->order = DR_ORDER_OWN;
-    DR_SAY(out->sentence, "the workers' own memory grows by %s/s; %s are free, which lasts %s",
+    DR_SAY(out->sentence, "the private memory of the workers grows by %s/s; the free memory of %s lasts %s",
            dr_bytes_text(&growth, f->worker_private_growth),
            dr_bytes_text(&free_, f->memory_available_least),
            dr_seconds_text(&left, f->memory_available_least / f->worker_private_growth));
     if (dr_known(f->loader.objects))
         DR_SAY(out->advice,
-               "the data set holds about %.0f Python objects: keep them in one NumPy array (or "
-               "Arrow, or one joined string with offsets)",
+               "the data set holds about %.0f Python objects: store them in one NumPy array (or in "
+               "Arrow, or as one joined string with offsets)",
                f->loader.objects);
     else
-        DR_SAY(out->advice, "keep the data set's lists and dicts in NumPy arrays (or Arrow), and "
-                            "look for a cache that grows in __getitem__");
+        DR_SAY(out->advice, "store the lists and dicts of the data set in NumPy arrays (or Arrow), and look "
+                            "for a cache that grows in __getitem__");
     dr_say_stoker(
-        c, out, "stoker.datasets and stoker.open keep their index outside Python, once for all threads",
+        c, out, "stoker.datasets and stoker.open keep one index outside Python for all threads",
         "stoker.datasets and stoker.open keep their index outside Python");
-    DR_SAY(out->basis, "avoids running out of memory");
+    DR_SAY(out->basis, "prevents running out of memory");
     return true;
 }
 
@@ -39,14 +39,14 @@ const struct dr_rule dr_rule_copy_on_write = {
     .title = "The workers' memory grows with every sample",
     .needs = "private",
     .check = check,
-    .symptoms = "Memory that is each worker's alone grows steadily, until the machine swaps or a "
-                "worker is killed.",
-    .why = "Forked workers share the parent's pages until they write. Reading a Python object "
-           "writes: its reference count changes, and the kernel copies the page. In time every "
-           "worker has a copy of the whole list.",
-    .fix_torch = "self.paths = numpy.array(paths)          # fixed width, no objects\n"
-                 "or a byte array with offsets for long strings; the same for lists of dicts.",
-    .fix_stoker = "stoker.datasets.ImageFolder(...)   # or stoker.open(...): the index is not made "
-                  "of Python objects",
-    .how_to_check = "The private memory of the workers is flat in the next report.",
+    .symptoms = "The private memory of each worker grows steadily, until the machine swaps or a worker "
+                "is killed.",
+    .why = "Forked workers share the pages of their parent until they write to them. Reading a Python "
+           "object is a write: its reference count changes, and the kernel copies the page. In time, "
+           "every worker has its own copy of the whole list.",
+    .fix_torch = "self.paths = numpy.array(paths)          # fixed width, no Python objects\n"
+                 "For long strings use one byte array with offsets; the same applies to lists of dicts.",
+    .fix_stoker = "stoker.datasets.ImageFolder(...)   # or stoker.open(...): the index does not "
+                  "consist of Python objects",
+    .how_to_check = "The private memory of the workers stays flat in the next report.",
 };

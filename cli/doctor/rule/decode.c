@@ -11,14 +11,14 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     dr_gain_by_stage(c, out, DR_STAGE_DECODE, (struct dr_range){0.75, 0.5, 0});
     DR_SAY(out->advice,
-           "store images at the size that is used (resize once to about 1.15 x the crop), or "
-           "decode JPEG at 1/2 scale: Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
-           f->has_gpu ? "; torchvision.io.decode_jpeg(..., device=\"cuda\")" : "");
+           "store images at the size you need (resize once to about 1.15 x the crop), or decode JPEG at 1/2 "
+           "scale with Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
+           f->has_gpu ? "; or torchvision.io.decode_jpeg(..., device=\"cuda\")" : "");
     dr_say_stoker(c, out,
                   "stoker.DataLoader decodes only the part of a JPEG that the crop needs; stoker "
                   "pack --crop-ready makes that cheaper",
                   "stoker pack SRC DST --crop-ready (same pixels), or --resize N; "
-                  "fidelity=\"fast\" with a GPU that has JPEG engines");
+                  "fidelity=\"fast\" on a GPU with JPEG decoders");
     return true;
 }
 
@@ -28,14 +28,14 @@ const struct dr_rule dr_rule_decode = {
     .title = "Decoding takes most of the workers' time",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "More than half of a worker's time is decoding of images, sound or video.",
-    .why = "Decoding costs by the pixel of the stored image, not of the crop that is used. "
-           "Photographs of 4 megapixels for crops of 224 are decoded 80 times too large.",
+    .symptoms = "More than half of the workers' time is spent on decoding images, sound or video.",
+    .why = "The cost of decoding depends on the size of the stored image, not of the crop. Photographs "
+           "of 4 megapixels have 80 times the pixels of a 224 x 224 crop.",
     .fix_torch = "Resize the data set once, offline; Image.draft for JPEG; "
                  "torchvision.io.decode_jpeg(data, device=\"cuda\") in the training process; uint8 "
                  "arrays where disk space allows.",
     .fix_stoker = "stoker pack SRC DST --resize 256 --crop-ready\n"
-                  "stoker.DataLoader(dataset)   # decodes the region that the crop needs",
-    .how_to_check =
-        "`stoker info DATA` shows the stored sizes; the share of decoding falls in the next report.",
+                  "stoker.DataLoader(dataset)   # decodes only the region that the crop needs",
+    .how_to_check = "`stoker info DATA` shows the stored sizes; the share of decoding falls in the "
+                    "next report.",
 };

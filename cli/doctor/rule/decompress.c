@@ -22,12 +22,14 @@ const struct dr_rule dr_rule_decompress = {
     .title = "Decompression takes much of the workers' time",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "A third of a worker's time or more goes into zlib, gzip, bz2 or lzma: .npz files, "
+    .symptoms = "A third of the workers' time or more is spent in zlib, gzip, bz2 or lzma: .npz files, "
                 "HDF5 filters, .gz streams.",
-    .why = "zlib unpacks a few hundred MB a second on one CPU, bz2 and lzma a tenth of that. lz4 "
-           "and zstd are several times faster at a similar size, and a fast disk needs neither.",
+    .why = "zlib decompresses a few hundred MB per second on one CPU, bz2 and lzma a tenth of that. "
+           "lz4 and zstd are several times faster at a similar size, and with a fast disk no "
+           "compression is needed.",
     .fix_torch = "np.save(path, array) and np.load(path, mmap_mode=\"r\"); h5py without "
                  "compression=\"gzip\"; zstd where size matters.",
-    .fix_stoker = "stoker pack SRC DST --format npy\nstoker pack SRC DST --compress zstd",
-    .how_to_check = "The share of decompression falls; bytes read a second rise instead.",
+    .fix_stoker = "stoker pack SRC DST --format npy\n"
+                  "stoker pack SRC DST --compress zstd",
+    .how_to_check = "The share of decompression falls; instead, more bytes are read per second.",
 };

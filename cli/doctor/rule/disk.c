@@ -15,8 +15,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share * (dr_known(share) ? share : 1);
     out->order = DR_ORDER_DISK;
     DR_SAY(out->sentence,
-           "%.0f %% of a batch's time (%s) is waiting for reads: %s/s from %.60s, %s a request, "
-           "disk busy %.0f %%",
+           "%.0f %% of the time of a batch (%s) is spent waiting for reads: %s/s from %.60s, %s per request, "
+           "disk %.0f %% busy",
            dr_known(share) ? share * 100 : f->worker_disk * 100, dr_seconds_text(&read, f->stage[stage]),
            dr_bytes_text(&rate, dr_known(f->disk_read) ? f->disk_read : f->read_storage),
            f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
@@ -26,19 +26,19 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const struct dr_plan plan = dr_plan_best(c, dr_most_workers(c));
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &plan);
-    if (room && plan.workers > f->loader.workers) { /* the device could answer more at once */
+    if (room && plan.workers > f->loader.workers) { /* the device could serve more requests at once */
         dr_gain_by_plan(c, out, &plan);
         DR_SAY(out->advice,
-               "more reads at a time, which the disk has room for: %s; better: data on a local SSD%s",
-               settings, fits ? ", or read once into memory before training" : "");
+               "more reads at a time, which the disk can handle: %s; better: move the data to a local SSD%s",
+               settings, fits ? ", or read them into memory once before training" : "");
     } else {
         dr_gain_by_stage(c, out, stage,
                          fits ? (struct dr_range){0.5, 0.05, 0} : (struct dr_range){0.75, 0.5, 0});
         DR_SAY(out->advice, "%s",
-               fits ? "the data fit in memory: read all files once before training (cat FILES > "
+               fits ? "the data fit into memory: read all files once before training (cat FILES > "
                       "/dev/null), or use a faster disk"
-                    : "fewer bytes (smaller images, a denser format), a faster or a second disk, a "
-                      "local copy");
+                    : "store fewer bytes (smaller images, a more compact format), use a faster or a "
+                      "second disk, or make a local copy");
     }
     dr_say_stoker(
         c, out, "stoker pack SRC DST --resize N writes fewer bytes, in large sequential files",
@@ -52,14 +52,14 @@ const struct dr_rule dr_rule_disk = {
     .title = "Workers wait for the disk",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "Workers are blocked in reads; little comes from the page cache; the disk is busy "
-                "nearly all of the time or each request takes long.",
-    .why = "A disk delivers so many bytes a second, however many workers ask. Once it is the "
-           "limit, more workers make longer queues.",
-    .fix_torch = "Store fewer bytes (resize once, recompress), copy the data to a local SSD, or "
-                 "use a machine whose memory holds them: the page cache then serves later epochs.",
+    .symptoms = "Workers are blocked in reads; few bytes come from the page cache; the disk is almost "
+                "always busy, or each request takes long.",
+    .why = "A disk delivers a certain number of bytes per second, no matter how many workers ask. Once "
+           "it is the limit, more workers only make the queue longer.",
+    .fix_torch = "Store fewer bytes (resize once, recompress), copy the data to a local SSD, or use a "
+                 "machine with enough memory for them: then the page cache serves the later epochs.",
     .fix_stoker = "stoker pack SRC DST --resize 512 --quality 90\n"
                   "stoker.open(\"DST/*.tar\", fields=(\"jpg\", \"cls\"))",
-    .how_to_check = "`stoker bench DATA` shows what the disk delivers; compare with bytes a sample "
-                    "times samples a second.",
+    .how_to_check = "`stoker bench DATA` measures what the disk delivers; compare it with bytes per "
+                    "sample times samples per second.",
 };

@@ -1,4 +1,4 @@
-/* gil.c - ST224: threads of the training process wait for the interpreter
+/* gil.c - ST224: threads of the training process wait for the GIL
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,13 +15,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(f->stall_share, others);
     out->order = DR_ORDER_GIL;
     DR_SAY(out->sentence,
-           "all threads of the training process together use %.2f CPUs, %.2f of them other than "
-           "the training thread: they take turns at Python's lock",
+           "all threads of the training process together use %.2f CPUs, %.2f of them outside the training "
+           "thread: they take turns holding the GIL",
            f->trainer_cpus, others);
-    DR_SAY(out->advice, "move Python threads (loading, logging, metrics) into processes: "
-                        "num_workers>0 instead of a threaded loader");
-    dr_say_stoker(c, out, "stoker.DataLoader's engine works without Python's lock",
-                  "loader.explain() says which stages run in Python; those hold the lock");
+    DR_SAY(out->advice, "move Python threads (loading, logging, metrics) into processes: num_workers>0 "
+                        "instead of a threaded loader");
+    dr_say_stoker(c, out, "stoker.DataLoader's engine does not hold the GIL",
+                  "loader.explain() lists the stages that run in Python; those hold the GIL");
     DR_SAY(out->basis, "cannot be simulated: measure it");
     return true;
 }
@@ -29,17 +29,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 const struct dr_rule dr_rule_gil = {
     .code = "ST224",
     .name = "gil",
-    .title = "Threads of the training process wait for Python's lock",
+    .title = "Threads of the training process wait for Python's GIL",
     .needs = "step.stall,main.on_cpu,on_cpu",
     .check = check,
-    .symptoms = "Several threads of the training process want to run, but together they use about "
+    .symptoms = "Several threads of the training process are ready to run, but together they use about "
                 "one CPU; the training thread neither runs nor queues for a CPU.",
-    .why = "One thread at a time runs Python code. A thread that loads, logs or computes metrics "
-           "in Python holds the lock, for up to 5 ms at a time, while the training thread could "
-           "launch kernels.",
-    .fix_torch = "Loading in worker processes (num_workers > 0), logging and metrics every N steps "
-                 "or in a process of their own.",
-    .fix_stoker = "stoker.DataLoader(dataset)   # read, decode, augment and collate hold no lock",
-    .how_to_check =
-        "py-spy dump --pid PID shows who holds the lock; the training thread's share of the CPU rises.",
+    .why = "Only one thread at a time runs Python code. A thread that loads, logs or computes metrics "
+           "in Python holds the GIL for up to 5 ms at a time, while the training thread could launch "
+           "kernels.",
+    .fix_torch = "Load in worker processes (num_workers > 0); log and compute metrics every N steps, "
+                 "or in a separate process.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # reading, decoding, augmentation and collation do not "
+                  "hold the GIL",
+    .how_to_check = "py-spy dump --pid PID shows which thread holds the GIL; the training thread's "
+                    "share of a CPU rises.",
 };

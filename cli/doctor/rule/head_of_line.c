@@ -1,10 +1,10 @@
-/* head_of_line.c - ST212: the batch that is due is slow, while later ones are ready
+/* head_of_line.c - ST212: the next batch is slow while later ones are ready
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/doctor/rule/case.h"
 
-/* The prefetch that is wanted, as far as memory has room for it; never less than now. */
+/* The wanted prefetch_factor, limited by memory; never below the current one. */
 static uint32_t deepest(const struct dr_case *c, uint32_t wanted)
 {
     const uint64_t room = dr_room_for_batches(c) / c->now.workers;
@@ -27,7 +27,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         struct dr_finding other = *out;
         dr_gain_by_plan(c, out, &deeper);
         dr_gain_by_plan(c, &other, &loose);
-        if (other.gain.mid > out->gain.mid * 1.02) { /* only where it is worth giving the order up */
+        if (other.gain.mid > out->gain.mid * 1.02) { /* giving up the order must pay off */
             out->gain = other.gain;
             out->plan = loose;
         }
@@ -42,16 +42,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     DR_SAY(out->sentence,
-           "%.0f %% of the waiting is for a batch that is due while later ones are ready: a batch takes "
-           "%s on average, 1 in 100 takes %s",
+           "%.0f %% of the wait is for a slow batch while later ones are already finished: a batch takes %s on "
+           "average, but 1 in 100 takes %s or more",
            f->behind_wait * 100, dr_seconds_text(&mean, f->batch_mean),
            dr_seconds_text(&slow, f->batch_p99));
-    DR_SAY(out->advice, "%s%s; or batches of samples of similar cost", settings,
-           out->plan.in_order ? "" : " (if the order of batches may vary)");
+    DR_SAY(out->advice, "%s%s; or group samples of similar cost into a batch", settings,
+           out->plan.in_order ? "" : " (if the order of batches need not be reproducible)");
     dr_say_stoker(
         c, out,
-        "Stoker's engine shares the samples of a batch among all threads: a slow one delays only itself",
-        "a larger prefetch_factor; in the engine the samples of a batch are shared among all threads");
+        "Stoker's engine spreads the samples of a batch over all threads: a slow sample delays only itself",
+        "increase prefetch_factor; the engine already spreads the samples of a batch over all threads");
     return true;
 }
 
@@ -61,16 +61,16 @@ const struct dr_rule dr_rule_head_of_line = {
     .title = "One slow batch holds up those behind it",
     .needs = "step.stall,batch.seconds,queue.behind",
     .check = check,
-    .symptoms = "next() waits although batches are ready: later ones. The time of a batch varies "
-                "widely (40 % or more of its mean).",
-    .why = "torch's loader gives whole batches to workers in turn and hands them out in order. One "
+    .symptoms = "next() waits although later batches are ready. The time to make a batch varies widely "
+                "(40 % of its mean or more).",
+    .why = "torch's loader assigns whole batches to workers in turn, and returns them in order. One "
            "slow batch makes the others wait in the queue, and their workers run out of work. More "
            "workers cure a high mean, not a high variance.",
     .fix_torch = "DataLoader(dataset, num_workers=N, prefetch_factor=8)\n"
-                 "or in_order=False (torch 2.6 and newer) where the order of batches need not "
-                 "repeat; or a batch sampler that puts samples of similar length together.",
-    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, whoever is free makes the next "
-                  "sample, of whichever batch",
-    .how_to_check =
-        "The share of calls in which a later batch was ready falls, at the same number of workers.",
+                 "or in_order=False (torch 2.6 and newer) where the order of batches need not be "
+                 "reproducible; or a batch sampler that groups samples of similar cost.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # in the engine, a free thread makes the next sample, "
+                  "of any batch",
+    .how_to_check = "The share of calls in which a later batch was ready falls, with the same number "
+                    "of workers.",
 };

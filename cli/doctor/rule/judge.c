@@ -1,4 +1,4 @@
-/* judge.c - from facts to a verdict: all rules, the first cause first, what contradicts it left out
+/* judge.c - from facts to a verdict: applies all rules, drops contradictions, puts the first cause first
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,27 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A finding, and those that it makes wrong or empty: their signs follow from it, or their advice would
- * make it worse. */
+/* A finding and the findings that it removes: their symptoms follow from it, or their advice would make
+ * it worse. */
 static const struct {
     const char *code, *removes;
 } arbitration[] = {
     {"ST211",
      "ST202 ST203 ST204 ST205 ST206 ST207 ST208 ST209 ST210 ST212 ST213 ST214 ST215 ST220 ST222 "
-     "ST223 ST224 ST226 ST227 ST228"}, /* it is over by itself */
+     "ST223 ST224 ST226 ST227 ST228"}, /* the problem is over after the first epoch */
     {"ST220",
-     "ST203 ST204 ST212 ST213 ST215"}, /* what workers cost where there is no work for them */
+     "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
     {"ST202", "ST215"},
-    {"ST205", "ST203 ST204 ST213 ST223"}, /* all of them queue because of the quota */
+    {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
     {"ST206", "ST203 ST204 ST213 ST223"},
     {"ST223", "ST203 ST204 ST213"},
     {"ST224", "ST202 ST203"},
     {"ST210", "ST207 ST208"},
     {"ST208", "ST207"},
-    {"ST209", "ST203 ST207 ST208"}, /* its plan holds the workers that it needs */
+    {"ST209", "ST203 ST207 ST208"}, /* its plan includes the workers it needs */
     {"ST207", "ST203"},
     {"ST203", "ST204"},
-    {"ST301", "ST303"}, /* whose advice it gives already */
+    {"ST301", "ST303"}, /* its advice already includes that of ST303 */
 };
 
 static struct dr_finding *find(struct dr_verdict *out, const char *code)
@@ -47,7 +47,7 @@ static void drop(struct dr_verdict *out, struct dr_finding *finding)
     out->findings--;
 }
 
-/* Workers that are started for too little work: keeping them is the smaller change, unless doing without them gains more. */
+/* Workers are restarted for too little work: keeping them alive is the smaller change, unless no workers gain more. */
 static void keep_or_drop_workers(struct dr_verdict *out)
 {
     struct dr_finding *tiny = find(out, "ST220"), *respawn = find(out, "ST214");
@@ -60,19 +60,19 @@ static void arbitrate(struct dr_verdict *out)
     keep_or_drop_workers(out);
     for (size_t i = 0; i < sizeof arbitration / sizeof *arbitration; i++) {
         const struct dr_finding *cause = find(out, arbitration[i].code);
-        if (!cause || cause->order == DR_ORDER_LATER) /* what is no cure explains nothing away */
+        if (!cause || cause->order == DR_ORDER_LATER) /* a finding that cures nothing does not rule out others */
             continue;
         for (uint32_t j = out->findings; j-- > 0;)
             if (strstr(arbitration[i].removes, out->finding[j].rule->code))
                 drop(out, &out->finding[j]);
     }
-    /* A remark on the pattern of waits needs a finding that it can point at. */
+    /* A remark about the pattern of waits needs a finding to refer to. */
     struct dr_finding *remark = find(out, "ST213");
     if (remark && out->findings == 1)
         drop(out, remark);
 }
 
-/* The loss by which findings are compared: causes of the stall share one. */
+/* The loss by which findings are compared; all causes of the stall share the same loss. */
 static double loss_of(const struct dr_finding *finding, double stall)
 {
     return finding->order < DR_ORDER_OWN ? stall : finding->weight;
@@ -128,7 +128,7 @@ static void apply(struct dr_verdict *out, const struct dr_case *c)
     }
 }
 
-/* Data-bound, and no rule says why: that is said, instead of a guess. */
+/* Data-bound, but no rule matches: say so instead of guessing. */
 static void unexplained(struct dr_verdict *out, const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
@@ -143,12 +143,12 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
     const enum dr_stage stage = dr_heaviest_stage(c);
     if (dr_known(f->stage_share[stage]))
         DR_SAY(finding->sentence,
-               "no known cause explains the waits; most of a batch's time (%.0f %%) is %s",
+               "no known cause explains the waits; the largest part of the time of a batch (%.0f %%) is %s",
                f->stage_share[stage] * 100, dr_stage_word(stage));
     else
-        DR_SAY(finding->sentence, "the waits are real, but how batches are made was not seen");
-    DR_SAY(finding->advice, "look at what the data set does there, or give the signals listed below");
-    DR_SAY(finding->basis, "no cause, no prediction");
+        DR_SAY(finding->sentence, "the waits are real, but how the batches are made could not be observed");
+    DR_SAY(finding->advice, "find out what the data set does there, or provide the signals listed below");
+    DR_SAY(finding->basis, "no prediction without a cause");
 }
 
 static const char *confidence(const struct dr_facts *f)
@@ -168,17 +168,17 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                out->findings ? out->finding[0].sentence : "nothing was recorded");
     else if (out->kind == DR_COMPUTE_BOUND && find(out, "ST211"))
         DR_SAY(out->sentence,
-               "compute-bound after the first epoch: %s waits %.0f %% of a step for data from then on",
+               "compute-bound after the first epoch: from then on, %s waits for data only %.0f %% of each step",
                dr_waiter(c), f->later_epochs_stall_share * 100);
     else if (out->kind == DR_COMPUTE_BOUND)
         DR_SAY(out->sentence,
-               "compute-bound: %s waits only %.1f %% of a step for data; the loader keeps up",
+               "compute-bound: %s waits for data only %.1f %% of each step; the loader keeps up",
                dr_waiter(c), f->stall_share * 100);
     else if (dr_starved(c))
-        DR_SAY(out->sentence, "data-bound: %s waits %.0f %% of every step for the next batch",
+        DR_SAY(out->sentence, "data-bound: %s waits for the next batch %.0f %% of each step",
                dr_waiter(c), f->stall_share * 100);
     else
-        DR_SAY(out->sentence, "data-bound: %.0f %% of every epoch is spent on starting workers",
+        DR_SAY(out->sentence, "data-bound: starting workers takes %.0f %% of every epoch",
                start ? start->weight * 100 : 0.0);
 }
 

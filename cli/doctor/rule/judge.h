@@ -1,4 +1,4 @@
-/* judge.h - parts of the judgement that its files share
+/* judge.h - what the files that reach the verdict share
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,14 +7,15 @@
 
 #include "cli/doctor/rule/case.h"
 
-/* The first signal that the rule needs and the run has not, in `room`; NULL: it can be judged. */
+/* The first signal that the rule needs and the run lacks, in `room`; NULL: the rule can be judged. */
 const char *dr_lacks(const struct dr_rule *rule, const struct dr_facts *facts, char *room, size_t size);
-/* Whether the rule could hold for a run of this kind at all: no workers, no GPU, one rank. */
+/* Whether the rule can apply to a run of this kind at all (no workers, no GPU, one rank). */
 bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts);
 
-/* What limits a loader with this plan: "compute", or the heaviest stage and what it waits for. */
+/* What limits a loader with this plan: "computation", or the heaviest stage and its resource. */
 void dr_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
-/* What all findings together gain, and what limits then; the limit after the first into its `next`. */
+/* The gain of all findings together and the limit after that; the limit after the first one goes into its
+ * `next`. */
 void dr_outlook(struct dr_verdict *out, const struct dr_case *c);
 
 #endif

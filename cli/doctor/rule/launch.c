@@ -13,13 +13,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(f->gpu_busy - f->gpu_sm, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the GPU has kernels %.0f %% of the time, but only %.0f %% of its multiprocessors work; "
-           "the training thread uses %.0f %% of a CPU to launch them",
+           "kernels run on the GPU %.0f %% of the time, but occupy only %.0f %% of its multiprocessors; the "
+           "training thread uses %.0f %% of a CPU to launch them",
            f->gpu_busy * 100, f->gpu_sm * 100, f->trainer_on_cpu * 100);
     DR_SAY(out->advice,
            "%storch.compile(model, mode=\"reduce-overhead\") (CUDA graphs), AdamW(..., fused=True)",
            f->gpu_memory_peak_share < DR_MEMORY_ROOM ? "a larger batch, " : "");
-    DR_SAY(out->basis, "cannot be told from this run: try it");
+    DR_SAY(out->basis, "cannot be estimated from this run: try it");
     return true;
 }
 
@@ -29,10 +29,10 @@ const struct dr_rule dr_rule_launch = {
     .title = "Kernels are too small: launching them is the limit",
     .needs = "gpu.sm_active,gpu.busy,main.on_cpu",
     .check = check,
-    .symptoms = "nvidia-smi shows a busy GPU, but few of its multiprocessors work; the training "
-                "thread uses a whole CPU; the loader is not the limit.",
-    .why = "Each kernel costs the host a few microseconds to launch. Small batches and many small "
-           "ops make kernels that are over before the next one is launched.",
+    .symptoms = "nvidia-smi shows a busy GPU, but few of its multiprocessors work; the training thread "
+                "uses a whole CPU; the loader is not the limit.",
+    .why = "Launching a kernel costs the host a few microseconds. With small batches and many small "
+           "ops, a kernel ends before the next one is launched.",
     .fix_torch = "A larger batch; model = torch.compile(model, mode=\"reduce-overhead\"); fused "
                  "optimizers; channels_last.",
     .fix_stoker = "Nothing to change in the loader.",

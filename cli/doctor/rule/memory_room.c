@@ -1,4 +1,4 @@
-/* memory_room.c - ST303: the GPU's memory has room for a larger batch
+/* memory_room.c - ST303: the GPU has room for a larger batch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,16 +16,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(1 - f->gpu_sm, 0.95) * 0.1;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "at most %.0f %% of the GPU's memory is used, and %.0f %% of its multiprocessors work: "
-           "there is room for a larger batch",
+           "training uses at most %.0f %% of the GPU's memory and %.0f %% of its multiprocessors: there is room "
+           "for a larger batch",
            f->gpu_memory_peak_share * 100, f->gpu_sm * 100);
     if (dr_known(f->loader.batch_size))
-        DR_SAY(out->advice, "batch_size=%.0f (now %.0f), with the learning rate tuned again",
+        DR_SAY(out->advice, "batch_size=%.0f (now %.0f), with a newly tuned learning rate",
                f->loader.batch_size * fmin(times, 4), f->loader.batch_size);
     else
-        DR_SAY(out->advice, "a batch %.0f times as large, with the learning rate tuned again",
+        DR_SAY(out->advice, "a batch %.0f times as large, with a newly tuned learning rate",
                fmin(times, 4));
-    DR_SAY(out->basis, "cannot be told from this run: try it");
+    DR_SAY(out->basis, "cannot be estimated from this run: try it");
     return true;
 }
 
@@ -35,11 +35,12 @@ const struct dr_rule dr_rule_memory_room = {
     .title = "The GPU has room for a larger batch",
     .needs = "gpu.sm_active,gpu.memory_peak",
     .check = check,
-    .symptoms = "The peak of torch's memory is below 60 % of the device, its multiprocessors are "
-                "not all at work, and the loader keeps up.",
-    .why = "Larger batches make larger kernels, which use more of the GPU, and share the cost of "
-           "launches and of the optimizer among more samples.",
-    .fix_torch = "A larger batch_size; tune the learning rate again, since accuracy may change.",
-    .fix_stoker = "The same argument. The loader must then deliver the higher pace: run again.",
-    .how_to_check = "Samples a second rise. If they do not, go back: the GPU was full already.",
+    .symptoms = "Peak memory of torch is below 60 % of the device, its multiprocessors are not all "
+                "busy, and the loader keeps up.",
+    .why = "Larger batches make larger kernels, which use more of the GPU, and spread the cost of "
+           "launches and of the optimizer over more samples.",
+    .fix_torch = "A larger batch_size. Tune the learning rate again: accuracy may change.",
+    .fix_stoker = "The same argument. The loader then has to deliver more samples per second: run "
+                  "again.",
+    .how_to_check = "Samples per second rise. If they do not, go back: the GPU was already fully used.",
 };

@@ -1,4 +1,4 @@
-/* needs.c - whether what a rule judges by was to be had in this run
+/* needs.c - whether this run has the signals that a rule needs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A name in dr_rule.needs, and the fact that is NaN where it was not to be had. */
+/* A name in dr_rule.needs, and the fact that is NaN where the signal is missing. */
 static const struct {
     const char *name;
     size_t offset;
@@ -54,7 +54,7 @@ static bool is_known(const struct dr_facts *facts, const char *name, size_t leng
             memcpy(&value, (const char *)facts + sources[i].offset, sizeof value);
             return dr_known(value);
         }
-    return false; /* a name that nothing provides: a test looks for those */
+    return false; /* a name that nothing provides: a test finds those */
 }
 
 const char *dr_lacks(const struct dr_rule *rule, const struct dr_facts *facts, char *room, size_t size)

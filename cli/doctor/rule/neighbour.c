@@ -1,4 +1,4 @@
-/* neighbour.c - ST223: others on this machine use the CPUs
+/* neighbour.c - ST223: other programs on this machine use the CPUs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,14 +16,14 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_NEIGHBOUR;
     DR_SAY(out->sentence,
-           "other programs use %.1f CPUs; of %.3g CPUs this run gets %.1f, and its workers wait "
-           "%.0f %% of the time for one",
+           "other programs use %.1f CPUs; of its %.3g CPUs this run gets %.1f, and its workers wait for a CPU "
+           "%.0f %% of the time",
            f->cpus_busy_others, cpus, f->cpus_used, queue * 100);
     DR_SAY(out->advice,
-           "give the run CPUs of its own (taskset, a cgroup, another machine), or stop what else runs");
+           "reserve CPUs for this run (taskset, a cgroup, another machine), or stop the other programs");
     dr_say_stoker(c, out, "stoker.DataLoader needs less CPU time for the same batches",
-                  "the same: the CPUs are somebody else's");
-    if (c->trace) { /* with all CPUs that it may use, waits for them taken out */
+                  "the same: other programs hold the CPUs");
+    if (c->trace) { /* with all the CPUs that it may use, and without the waits for them */
         struct dr_plan then = c->now;
         then.cpus = cpus;
         struct dr_outcome outcome;
@@ -32,13 +32,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         out->gain = (struct dr_range){fmin(fmax(1, f->step / outcome.step.high), most),
                                       fmin(fmax(1, f->step / outcome.step.mid), most),
                                       fmin(fmax(1, f->step / outcome.step.low), most)};
-        DR_SAY(out->basis, "simulated with %.3g CPUs to itself", cpus);
+        DR_SAY(out->basis, "simulated with %.3g CPUs for this run alone", cpus);
         if (dr_below(out->gain.mid, DR_GAIN_WORTH))
             return false;
         if (!dr_fixes(c, out->gain))
             out->order = DR_ORDER_LATER;
     } else
-        DR_SAY(out->basis, "too little was measured to simulate");
+        DR_SAY(out->basis, "not enough was measured to simulate it");
     return true;
 }
 
@@ -48,13 +48,13 @@ const struct dr_rule dr_rule_neighbour = {
     .title = "Other programs on this machine use the CPUs",
     .needs = "step.stall,cpu.busy,run_queue",
     .check = check,
-    .symptoms =
-        "Workers queue for CPUs although the run does not use all that it may; other processes do.",
-    .why = "CPUs are shared by whoever wants to run. Another job on them slows the workers and "
-           "delays the training thread, which then launches kernels later.",
-    .fix_torch = "Another machine, or CPUs apart: taskset -c 0-15 python train.py, docker "
-                 "--cpuset-cpus, and the other job likewise.",
+    .symptoms = "Workers queue for CPUs although the run does not use all the CPUs it may; other "
+                "processes use them.",
+    .why = "CPUs are shared by all runnable threads. Another job on them slows down the workers and "
+           "delays the training thread, which then launches kernels late.",
+    .fix_torch = "Use another machine, or separate the CPUs: taskset -c 0-15 python train.py, docker "
+                 "--cpuset-cpus, and the same for the other job.",
     .fix_stoker = "The same.",
-    .how_to_check = "`top` or the report's \"used by others\"; waits for a CPU fall below 10 % "
-                    "when the other job is gone.",
+    .how_to_check = "Look at `top`, or at \"used by others\" in the report; waits for a CPU fall below "
+                    "10 % once the other job is gone.",
 };

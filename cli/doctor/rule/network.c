@@ -1,4 +1,4 @@
-/* network.c - ST209: workers wait for answers from a network
+/* network.c - ST209: workers wait for the network
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,39 +44,38 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share * f->stage_share[stage];
     out->order = DR_ORDER_NETWORK;
     DR_SAY(out->sentence,
-           "%.0f %% of a batch's time (%s, %s a sample) is waiting for %s%.30s; only %s/s come in",
+           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.30s; only %s/s arrive",
            f->stage_share[stage] * 100, dr_seconds_text(&wait, f->stage[stage]),
            dr_seconds_text(&sample, f->stage[stage] / f->loader.batch_size),
            files ? "the file system " : "the network", files ? f->limits.file_system : "",
            dr_bytes_text(&rate, traffic));
     DR_SAY(out->advice,
-           "more requests at a time (they wait, they need no CPU): %s; or a local copy, or larger "
+           "keep more requests in flight (waiting needs no CPU): %s; or make a local copy, or fetch larger "
            "objects with fewer requests",
            settings);
     dr_say_stoker(c, out,
-                  "stoker.open(\"https://...\") or s3:// reads many samples at a time in one "
-                  "process, with a cache (cache_dir)",
-                  "stoker.open(..., cache_dir=DIR) keeps what was read; a larger prefetch_factor "
-                  "keeps more requests in flight");
+                  "stoker.open(\"https://...\") or s3:// reads many samples at once in one process, "
+                  "with an optional cache (cache_dir)",
+                  "stoker.open(..., cache_dir=DIR) caches what was read; a larger prefetch_factor keeps "
+                  "more requests in flight");
     return true;
 }
 
 const struct dr_rule dr_rule_network = {
     .code = "ST209",
     .name = "network-latency",
-    .title = "Workers wait for a network",
+    .title = "Workers wait for the network",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "Workers neither run nor queue for a CPU; most of a batch's time is waiting for "
-                "sockets or for a network file system; the line itself is nearly idle.",
-    .why = "A request takes a round trip, whatever its size, and a worker has one under way at a "
-           "time. Pace is requests in flight divided by latency, so concurrency is the cure, not "
-           "bandwidth.",
-    .fix_torch = "More workers than CPUs (they wait), prefetch_factor of 4 or more, requests for "
-                 "many samples at once, or a copy on a local disk before training.",
-    .fix_stoker =
-        "stoker.open(\"https://host/train-{000..127}.tar\", fields=(\"jpg\", \"cls\"))\n"
-        "reads ahead of the workers, many requests at a time, and keeps a cache with cache_dir=DIR.",
-    .how_to_check =
-        "The time a sample waits stays, the stall goes: readiness rises with the requests in flight.",
+    .symptoms = "Workers neither run nor queue for a CPU; most of the time of a batch is spent waiting "
+                "for sockets or a network file system; the network link itself is nearly idle.",
+    .why = "A request takes a round trip, whatever its size, and a worker has one request in flight at "
+           "a time. Throughput is requests in flight divided by latency, so concurrency is the cure, "
+           "not bandwidth.",
+    .fix_torch = "More workers than CPUs (they wait), prefetch_factor of 4 or more, requests for many "
+                 "samples at once, or a copy on a local disk before training.",
+    .fix_stoker = "stoker.open(\"https://host/train-{000..127}.tar\", fields=(\"jpg\", \"cls\"))\n"
+                  "reads ahead with many requests in flight, and keeps a cache with cache_dir=DIR.",
+    .how_to_check = "The wait per sample stays, but the stall disappears: readiness rises with the "
+                    "number of requests in flight.",
 };

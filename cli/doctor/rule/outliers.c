@@ -1,4 +1,4 @@
-/* outliers.c - ST306: now and then a step takes far longer, and not because of the loader
+/* outliers.c - ST306: occasional steps take far longer, and not because of the loader
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,34 +23,35 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(f->outlier_share, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "%.0f %% of the time goes into few steps that take far longer than their neighbours%s: %s",
+           "%.0f %% of the time is spent in a few steps that take far longer than the others%s: %s",
            f->outlier_share * 100, period, what);
     DR_SAY(out->advice, "%s",
-           most < DR_OUTLIER_CAUSE ? "look at what the loop does in those steps (logging, plots, uploads): less "
-                        "often, or in a thread or process"
+           most < DR_OUTLIER_CAUSE
+               ? "find out what the loop does in those steps (logging, plots, uploads), and do it less often, or "
+                 "in a thread or process"
            : most == save
                ? "save less often, or in the background: torch.distributed.checkpoint.async_save, "
                  "or copy to CPU and save in a thread"
            : most == gc
-               ? "gc.freeze() before training and gc.disable(), with gc.collect() at the end of an epoch"
-               : "evaluate less often, on fewer batches, or in a process of its own");
-    dr_gain_by_share(out, out->weight, NAN, "the time beyond that of ordinary steps, measured");
+               ? "call gc.freeze() and gc.disable() before training, and gc.collect() after each epoch"
+               : "evaluate less often, on fewer batches, or in a separate process");
+    dr_gain_by_share(out, out->weight, NAN, "measured: the time beyond that of ordinary steps");
     return true;
 }
 
 const struct dr_rule dr_rule_outliers = {
     .code = "ST306",
     .name = "outlier-steps",
-    .title = "Checkpoints, evaluation, logging or garbage collection stop the training",
+    .title = "Checkpoints, evaluation, logging or garbage collection interrupt the training",
     .needs = "step.outliers",
     .check = check,
-    .symptoms = "Most steps are alike; a few, often at regular intervals, take many times as long, "
-                "and next() is not where the time goes.",
-    .why = "torch.save writes while training stands still; a full garbage collection walks over "
-           "all Python objects; evaluation and plots run in the training loop.",
-    .fix_torch = "torch.distributed.checkpoint.async_save(...), or save from a thread; "
-                 "gc.freeze(); log every N steps.",
-    .fix_stoker =
-        "The loader's state_dict() is small (64 bytes for the engine): saving it costs nothing.",
+    .symptoms = "Most steps take about the same time; a few, often at regular intervals, take many "
+                "times as long, and the time is not spent in next().",
+    .why = "Training stops while torch.save writes; a full garbage collection visits all Python "
+           "objects; evaluation and plotting run in the training loop.",
+    .fix_torch = "torch.distributed.checkpoint.async_save(...), or save from a thread; gc.freeze(); "
+                 "log every N steps.",
+    .fix_stoker = "The loader's state_dict() is small (64 bytes for the engine): saving it costs "
+                  "nothing.",
     .how_to_check = "report.html marks the long steps with their cause; their share falls.",
 };

@@ -1,10 +1,10 @@
-/* outlook.c - what the findings gain together, and what will be the limit then
+/* outlook.c - the gain of all findings together, and what limits the run after that
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/doctor/rule/judge.h"
 
-/* `plan`: settings to come, of whose stages only the names are sure; NULL: now. */
+/* `plan`: future settings, for which only the names of the stages are certain; NULL: the current ones. */
 static void data_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
 {
     const struct dr_facts *f = c->facts;
@@ -14,7 +14,7 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
     if (plan && plan->cpu_scale == 1 && plan->wall_scale == 1 && dr_known(f->stage_share[stage]))
         DR_SAY(what, "%s", dr_stage_word(stage));
     else if (!plan && dr_known(f->stage_share[stage]))
-        DR_SAY(what, "%s (%.0f %% of a batch's time)", dr_stage_word(stage),
+        DR_SAY(what, "%s (%.0f %% of the time of a batch)", dr_stage_word(stage),
                f->stage_share[stage] * 100);
     else
         DR_SAY(what, "making batches");
@@ -22,7 +22,7 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
     if (workers < 1)
         (void)snprintf(out, size, "%s in the training thread", what);
     else if (dr_above(waiting, DR_WAITING))
-        (void)snprintf(out, size, "%s in %.0f %s, which mostly wait", what, workers, dr_makers(c));
+        (void)snprintf(out, size, "%s in %.0f %s that mostly wait", what, workers, dr_makers(c));
     else if (dr_known(f->limits.cpus) &&
              (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c)))
         (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c),
@@ -45,10 +45,10 @@ void dr_limit_text(char *out, size_t size, const struct dr_case *c, const struct
     if (data)
         data_limit_text(out, size, c, plan);
     else
-        (void)snprintf(out, size, "computation (%s a step)", dr_seconds_text(&time, c->facts->compute));
+        (void)snprintf(out, size, "computation (%s per step)", dr_seconds_text(&time, c->facts->compute));
 }
 
-/* Adds what a finding changes: of each setting the first change counts, stages count together. */
+/* Adds the change of a finding: the first change of each setting counts; changes of stages add up. */
 static struct dr_plan add(struct dr_plan plan, const struct dr_plan *now, const struct dr_plan *change)
 {
     if (change->workers != UINT32_MAX) {
@@ -93,7 +93,7 @@ void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
             dr_limit_text(finding->next, sizeof finding->next, c, &all);
     }
     if (out->findings > 1 && !out->finding[0].next[0] && out->finding[1].order < DR_ORDER_REMARK)
-        DR_SAY(out->finding[0].next, "that of %s: %s", out->finding[1].rule->code,
+        DR_SAY(out->finding[0].next, "%s: %s", out->finding[1].rule->code,
                out->finding[1].rule->title);
     if (planned) {
         out->all = dr_gain(c->trace, &c->now, &all, c->ceiling);
@@ -102,7 +102,7 @@ void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
         out->all = (struct dr_range){1, 1, 1};
     if (!dr_known(out->all.mid))
         return;
-    /* Causes without a plan share the same ceiling; what is not the loader's has none. */
+    /* Causes without a plan share one ceiling; findings outside the loader have none. */
     const double most = dr_known(c->ceiling) ? c->ceiling : INFINITY;
     out->all.low = out->all.low * factor;
     out->all.mid = fmin(fmax(out->all.mid, alone), most) * factor;

@@ -7,8 +7,8 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    /* fmin leaves out what is unknown. Waiting for the GPU's earlier work is no cost of the copy: pinned or not, that
-     * work is to be done. */
+    /* fmin ignores unknown values. Waiting for earlier work of the GPU is not a cost of the copy: that work has to be
+     * done in any case. */
     const double cost = fmin(f->copy, f->copy_alone), share = cost / f->step;
     if (!f->has_gpu || !(f->copies_pageable_share >= DR_PAGEABLE) || !(share >= DR_COPY_MATTERS))
         return false;
@@ -16,19 +16,19 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(share, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "%.0f %% of the copies to the GPU are from pageable memory; the training thread stands "
-           "still %s a step for %s",
+           "%.0f %% of the copies to the GPU come from pageable memory; they block the training thread for %s "
+           "per step, for %s",
            f->copies_pageable_share * 100, dr_seconds_text(&time, cost),
            dr_bytes_text(&size, f->copy_bytes));
     DR_SAY(out->advice, "%s.to(device, non_blocking=True)",
            f->loader.pin_memory
-               ? "pin what the collate_fn returns (own classes need a pin_memory() method), and "
+               ? "pin what collate_fn returns (custom classes need a pin_memory() method), and use "
                : "DataLoader(..., pin_memory=True) and ");
     dr_say_stoker(
-        c, out, "stoker.DataLoader(..., device=\"cuda\") hands out batches that are on the GPU already",
-        "device=\"cuda\" hands out batches that are on the GPU already");
-    /* The copy goes on, faster and beside the host's work: from the link's speed being the limit to all of it hidden. */
-    dr_gain_by_share(out, out->weight * 0.85, NAN, "the copies' bytes at the speed of the fastest one");
+        c, out, "stoker.DataLoader(..., device=\"cuda\") returns batches that are already on the GPU",
+        "device=\"cuda\" returns batches that are already on the GPU");
+    /* The copy becomes faster and overlaps with the host: the range is from being limited by the link to being hidden. */
+    dr_gain_by_share(out, out->weight * 0.85, NAN, "the bytes copied, at the speed of the fastest copy");
     out->gain.low = 1 + (out->gain.mid - 1) * 0.5;
     out->gain.high = 1 / (1 - out->weight);
     return true;
@@ -41,16 +41,15 @@ const struct dr_rule dr_rule_pageable = {
     .needs = "copy.pageable",
     .check = check,
     .symptoms = "Batches are not pinned; .to(device) takes a visible part of the step, and kernels "
-                "start after it.",
-    .why = "The GPU can only read pinned memory by itself. From pageable memory the driver copies "
-           "in pieces through a buffer of its own, and the host waits; non_blocking has no effect "
-           "then.",
-    .fix_torch =
-        "DataLoader(dataset, pin_memory=True)\n"
-        "images = images.to(device, non_blocking=True)\n"
-        "Do not call .pin_memory() in the training loop: that copy is on the critical path too.",
-    .fix_stoker =
-        "stoker.DataLoader(dataset, device=\"cuda\")   # or pin_memory=True: pinned without a copy",
-    .how_to_check =
-        "The report's share of pageable copies is 0, and the time of copies in a step near 0.",
+                "start only after it.",
+    .why = "The GPU can read only pinned memory directly. From pageable memory the driver copies piece "
+           "by piece through its own buffer while the host waits, and non_blocking has no effect.",
+    .fix_torch = "DataLoader(dataset, pin_memory=True)\n"
+                 "images = images.to(device, non_blocking=True)\n"
+                 "Do not call .pin_memory() in the training loop: that copy is on the critical path "
+                 "too.",
+    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\")   # or pin_memory=True: pinned without "
+                  "a copy",
+    .how_to_check = "In the next report, the share of pageable copies is 0, and copies take almost no "
+                    "time in a step.",
 };

@@ -1,4 +1,4 @@
-/* pcie.c - ST217: the link to the GPU is full
+/* pcie.c - ST217: the PCIe link to the GPU is saturated
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,32 +18,32 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (!(out->weight >= DR_STALL_MATTERS))
         return false;
     out->order = DR_ORDER_OWN;
-    DR_SAY(out->sentence, "%s a step go to the GPU: %s/s of the %s/s that its link can carry",
+    DR_SAY(out->sentence, "each step copies %s to the GPU: %s/s of the %s/s that its link can carry",
            dr_bytes_text(&size, f->copy_bytes), dr_bytes_text(&rate, used * f->limits.pcie_limit),
            dr_bytes_text(&limit, f->limits.pcie_limit));
-    DR_SAY(out->advice, "send uint8 and convert on the GPU: images.to(device).float().div_(255) "
-                        "after the copy, a quarter of the bytes");
+    DR_SAY(out->advice, "copy uint8 and convert on the GPU, images.to(device).float().div_(255): a quarter of "
+                        "the bytes");
     dr_say_stoker(c, out,
-                  "stoker.DataLoader(..., device=\"cuda\") sends uint8 rows; the GPU resizes, "
-                  "normalises and casts",
-                  "device=\"cuda\" sends uint8 rows; the GPU resizes, normalises and casts");
-    dr_gain_by_share(out, out->weight * 0.75, NAN, "a quarter of the bytes, where they are float32 now");
+                  "stoker.DataLoader(..., device=\"cuda\") copies uint8 rows; the GPU resizes, "
+                  "normalizes and casts",
+                  "device=\"cuda\" copies uint8 rows; the GPU resizes, normalizes and casts");
+    dr_gain_by_share(out, out->weight * 0.75, NAN, "a quarter of the bytes, if they are float32 now");
     return true;
 }
 
 const struct dr_rule dr_rule_pcie = {
     .code = "ST217",
     .name = "pcie",
-    .title = "The link to the GPU is full",
+    .title = "The PCIe link to the GPU is saturated",
     .needs = "gpu.pcie_in",
     .check = check,
-    .symptoms = "Bytes to the GPU a second are near what its link can carry.",
-    .why = "Float images are four times the bytes of the uint8 they were made from. A link that "
-           "runs at a lower generation or width than it could (a wrong slot, power saving) is full "
+    .symptoms = "The bytes copied to the GPU per second are close to what its link can carry.",
+    .why = "Float images have four times the bytes of the uint8 data they were made from. A link that "
+           "runs at a lower generation or width than it could (wrong slot, power saving) saturates "
            "sooner.",
-    .fix_torch = "Keep images uint8 in the loader; on the GPU: images = images.to(device, "
+    .fix_torch = "Keep images as uint8 in the loader; on the GPU: images = images.to(device, "
                  "non_blocking=True).float() / 255\n"
-                 "`nvidia-smi -q -d PCIE` shows the link's generation and width.",
+                 "`nvidia-smi -q -d PCIE` shows the generation and width of the link.",
     .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\", dtype=\"bfloat16\")",
     .how_to_check = "gpu.pcie_in falls to a quarter; `stoker doctor` shows the link.",
 };

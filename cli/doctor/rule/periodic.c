@@ -1,4 +1,4 @@
-/* periodic.c - ST213: long waits come at regular intervals, one for each round of the workers
+/* periodic.c - ST213: long waits occur at regular intervals, one per round of the workers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,12 +13,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
     DR_SAY(out->sentence,
-           "one step in %.0f waits: that is a round of the %u workers, which finish together. It "
-           "is a lack of throughput, not a hiccup",
+           "one step in %.0f waits: this is a round of the %u workers, which finish together. The cause is "
+           "low throughput, not a hiccup",
            f->wait_period, f->loader.workers);
     DR_SAY(out->advice,
-           "see the finding above: when batches are made fast enough, the pattern goes too");
-    DR_SAY(out->basis, "no gain of its own");
+           "see the finding above: the pattern disappears once batches are made fast enough");
+    DR_SAY(out->basis, "no separate gain");
     return true;
 }
 
@@ -28,11 +28,14 @@ const struct dr_rule dr_rule_periodic = {
     .title = "Every Nth step waits, N being the number of workers",
     .needs = "step.stall",
     .check = check,
-    .symptoms = "W fast steps, then a long wait, then W fast steps, where W is num_workers.",
-    .why = "Workers start together, so their batches are finished together. If a round takes "
-           "longer than W steps, the rest is one wait. The mean is what counts, and it is too slow.",
-    .fix_torch =
-        "Whatever makes batches faster: ST203, ST204, or the stage that takes most of the time.",
-    .fix_stoker = "The same; the engine's threads share samples, so its batches come one by one.",
-    .how_to_check = "The stall by step (report.html) shows the period; it disappears with the stall.",
+    .symptoms = "W fast steps, then one long wait, then W fast steps again, where W is num_workers.",
+    .why = "Workers start together, so their batches are finished together. If a round takes longer "
+           "than W steps, the difference appears as one wait. The mean is what counts, and it is too "
+           "slow.",
+    .fix_torch = "Whatever makes batches faster: see ST203, ST204, or the stage that takes the most "
+                 "time.",
+    .fix_stoker = "The same. In Stoker's engine, threads share the samples of a batch, so that batches "
+                  "arrive one at a time.",
+    .how_to_check = "The stall per step (report.html) shows the period; it disappears together with "
+                    "the stall.",
 };

@@ -15,7 +15,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_OWN;
     DR_SAY(
         out->sentence,
-        "the multiprocessors work %.0f %% of the time, the tensor cores %.1f %%: everything is float32",
+        "the multiprocessors are busy %.0f %% of the time, but the tensor cores only %.1f %%: everything runs in "
+        "float32",
         f->gpu_sm * 100, f->gpu_tensor * 100);
     DR_SAY(out->advice, "%s",
            f->gpu_capability >= 8
@@ -33,12 +34,13 @@ const struct dr_rule dr_rule_precision = {
     .needs = "gpu.tensor,gpu.sm_active,amp",
     .check = check,
     .symptoms = "The GPU computes, but its tensor cores are idle; neither autocast nor TF32 was seen.",
-    .why = "Tensor cores do matrix products in bfloat16, float16 or TF32 many times faster than "
+    .why = "Tensor cores compute matrix products in bfloat16, float16 or TF32 many times faster than "
            "the float32 units.",
     .fix_torch = "torch.set_float32_matmul_precision(\"high\")\n"
                  "with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"
                  "    loss = criterion(model(images), labels)",
     .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\", dtype=\"bfloat16\", "
                   "memory_format=\"channels_last\")",
-    .how_to_check = "gpu.tensor rises. The loader must then deliver a higher pace: run again.",
+    .how_to_check = "gpu.tensor rises. The loader then has to deliver more samples per second: run "
+                    "again.",
 };

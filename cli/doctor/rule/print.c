@@ -1,4 +1,4 @@
-/* print.c - the verdict on a terminal: what, why, what to do, what it gains, what was not seen
+/* print.c - the verdict on a terminal: what, why, what to do, expected gain, what was not seen
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static void ink(const struct page *page, enum ink ink)
         fprintf(page->to, "\033[%sm", codes[ink]);
 }
 
-/* Columns that this text takes: characters, all of one column. */
+/* The width of a text: one column per character. */
 static uint32_t columns(const char *text, size_t bytes)
 {
     uint32_t count = 0;
@@ -35,7 +35,7 @@ static uint32_t columns(const char *text, size_t bytes)
     return count;
 }
 
-/* Words, broken at the page's width; what follows the first line is indented. `at`: the column now. */
+/* Prints words, wrapped at the page width; lines after the first are indented. `at`: the current column. */
 static void wrap(const struct page *page, uint32_t indent, uint32_t at, const char *text)
 {
     struct shown_text room;
@@ -149,35 +149,35 @@ static void stages(const struct page *page, const struct dr_facts *f)
                                      dr_stage_word((enum dr_stage)i), f->stage_share[i] * 100);
     struct dr_text time;
     if (used)
-        evidence(page, "a batch", "%s: %s", dr_seconds_text(&time, f->batch_mean), text);
+        evidence(page, "batch", "%s: %s", dr_seconds_text(&time, f->batch_mean), text);
 }
 
 static void evidence_of(const struct page *page, const struct dr_facts *f)
 {
     struct dr_text a, b, c, d;
     if (dr_known(f->readiness))
-        evidence(page, "queue", "%s of the calls found their batch ready%s%s%s",
+        evidence(page, "queue", "%s of the calls of next() found their batch ready%s%s%s",
                  dr_share_text(&a, f->readiness), dr_known(f->ready_mean) ? ", " : "",
                  dr_known(f->ready_mean) ? dr_plain_text(&b, f->ready_mean) : "",
                  dr_known(f->ready_mean) ? " batches ready on average" : "");
     stages(page, f);
     if (f->loader.workers > 0 && dr_known(f->worker_on_cpu))
         evidence(page, f->loader.native ? "threads" : "workers",
-                 "%u: on a CPU %s of the time, waiting for one %s, blocked %s", f->loader.workers,
+                 "%u: running %s of the time, waiting for a CPU %s, blocked %s", f->loader.workers,
                  dr_share_text(&a, f->worker_on_cpu), dr_share_text(&b, f->worker_run_queue),
                  dr_share_text(&c, f->worker_blocked));
     if (dr_known(f->limits.cpus))
-        evidence(page, "CPUs", "%s may be used%s, %s are; others use %s%s%s",
+        evidence(page, "CPUs", "%s available%s, %s used by this run, %s by others%s%s",
                  dr_plain_text(&a, f->limits.cpus), dr_known(f->limits.cpus_quota) ? " (quota)" : "",
                  dr_plain_text(&b, f->cpus_used), dr_plain_text(&c, f->cpus_busy_others),
                  dr_known(f->throttled_share) ? "; throttled " : "",
                  dr_known(f->throttled_share) ? dr_share_text(&d, f->throttled_share) : "");
     if (dr_known(f->read_asked) || dr_known(f->disk_read))
-        evidence(page, "reads", "%s asked for, %s from storage, page cache %s",
+        evidence(page, "reads", "%s requested, %s from storage; page cache hit ratio %s",
                  dr_unit_text(&a, f->read_asked, "bytes/s"),
                  dr_unit_text(&b, f->read_storage, "bytes/s"), dr_share_text(&c, f->hit_ratio));
     if (f->has_gpu)
-        evidence(page, "GPU", "kernels %s of the time, multiprocessors %s, tensor cores %s",
+        evidence(page, "GPU", "kernels running %s of the time, multiprocessors %s, tensor cores %s",
                  dr_share_text(&a, f->gpu_busy), dr_share_text(&b, f->gpu_sm),
                  dr_share_text(&c, f->gpu_tensor));
 }
@@ -190,7 +190,7 @@ static void why(const struct page *page, const struct dr_verdict *verdict, const
         DR_SAY(text, "the limit is %s", verdict->limiter);
         wrap(page, LABEL, LABEL, text);
     } else
-        fputs(verdict->findings ? "" : "nothing was seen that could say\n", page->to);
+        fputs(verdict->findings ? "" : "no data to explain it\n", page->to);
     for (uint32_t i = 0; i < verdict->findings && i < 3; i++)
         if (i > 0 || verdict->limiter[0])
             paragraph(page, LABEL, "%s", verdict->finding[i].sentence);
@@ -224,7 +224,7 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
     for (uint32_t i = 0; i < verdict->findings; i++) {
         const struct dr_finding *finding = &verdict->finding[i];
         if (i &&
-            finding->order == DR_ORDER_REMARK) /* it stands under WHY, and points at a finding above */
+            finding->order == DR_ORDER_REMARK) /* it is printed under WHY, and refers to a finding above */
             continue;
         char gain[64];
         gain_text(gain, sizeof gain, &finding->gain);
@@ -232,7 +232,7 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
         fprintf(page->to, "  %2u %-6s ", ++shown, finding->rule->code);
         ink(page, PLAIN);
         wrap(page, INDENT, INDENT, finding->advice);
-        if (finding->blocks) /* no gain: wrong data or a crash */
+        if (finding->blocks) /* not about speed: wrong data or a crash */
             paragraph(page, INDENT, "expected: %s", finding->basis);
         else
             paragraph(page, INDENT, "expected: %s, %s", gain, finding->basis);
@@ -247,8 +247,8 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
     text[0] = '\0';
     if (dr_known(verdict->all.mid) && shown > 1)
         used =
-            (size_t)snprintf(text, sizeof text, "all together: %s%s%s. ", all,
-                             verdict->limit_after[0] ? ", then limited by " : "", verdict->limit_after);
+            (size_t)snprintf(text, sizeof text, "all changes together: %s%s%s. ", all,
+                             verdict->limit_after[0] ? ", then the limit is " : "", verdict->limit_after);
     if (dr_above(verdict->ceiling, 1.005) && used < sizeof text)
         (void)snprintf(text + used, sizeof text - used, "A perfect loader would gain %.2fx.",
                        verdict->ceiling);
@@ -276,8 +276,8 @@ static void cleared(const struct page *page, const struct dr_verdict *verdict)
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-/* Signals that are missing one after the other for the same reason are one paragraph. Gives back the
- * next. */
+/* Prints consecutive signals that are missing for the same reason as one paragraph. Returns the index of
+ * the next one. */
 static uint32_t print_missing(const struct page *page, const struct dr_run *run, uint32_t first)
 {
     const struct dr_missing *missing = &run->missing[first];
@@ -333,7 +333,7 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
          verdict->sentence[0] ? verdict->sentence : "cannot tell: nothing was recorded");
     ink(&page, PLAIN);
     if (verdict->kind != DR_CANNOT_TELL && facts && dr_known(facts->confidence_steps))
-        paragraph(&page, LABEL, "confidence %s (%s steps; 95 %% interval of the wait %.0f to %.0f %%)",
+        paragraph(&page, LABEL, "confidence %s (%s steps; 95 %% interval of the stall: %.0f to %.0f %%)",
                   verdict->confidence ? verdict->confidence : "low",
                   with_commas(&steps, facts->confidence_steps),
                   dr_known(facts->stall_share_low) ? facts->stall_share_low * 100 : 0.0,

@@ -1,4 +1,4 @@
-/* quota.c - ST205: a cgroup's CPU quota holds the run back
+/* quota.c - ST205: the CPU quota of the cgroup throttles the run
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,12 +23,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_QUOTA;
     struct dr_text machine;
     DR_SAY(out->sentence,
-           "the cgroup allows %.3g CPUs and keeps the run off them %.0f %% of the time; "
-           "os.cpu_count() says %s",
+           "the cgroup allows %.3g CPUs and throttles the run %.0f %% of the time; os.cpu_count() "
+           "returns %s",
            quota, f->throttled_share * 100, dr_plain_text(&machine, f->limits.cpus_machine));
     char settings[192], more[192];
     dr_settings_text(settings, sizeof settings, c, &within);
     dr_settings_text(more, sizeof more, c, &beyond);
+    /* If a higher quota gains no more, the quota is enough: too many workers use it up. */
     if (out->gain.mid >= DR_GAIN_WORTH && !(raised.gain.mid > out->gain.mid * DR_GAIN_WORTH))
         DR_SAY(out->advice, "%s, and OMP_NUM_THREADS=1; or raise the quota", settings);
     else {
@@ -39,25 +40,25 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         out->plan = raised.plan;
         memcpy(out->basis, raised.basis, sizeof out->basis);
     }
-    dr_say_stoker(c, out, "stoker.DataLoader counts CPUs by the quota, and needs fewer of them",
-                  "num_workers=\"auto\" counts CPUs by the quota");
+    dr_say_stoker(c, out, "stoker.DataLoader respects the quota when it counts CPUs, and needs fewer of them",
+                  "num_workers=\"auto\" respects the quota when it counts CPUs");
     return true;
 }
 
 const struct dr_rule dr_rule_quota = {
     .code = "ST205",
     .name = "cpu-quota",
-    .title = "A CPU quota of the container holds the run back",
+    .title = "The container's CPU quota throttles the run",
     .needs = "step.stall,cpu.throttled",
     .check = check,
-    .symptoms =
-        "cpu.stat counts throttled time; os.cpu_count() is far larger than the quota; all threads "
-        "stop together for tens of milliseconds.",
-    .why = "A cgroup with cpu.max may use quota/period CPUs. When its threads have used up a "
-           "period's share, all of them, the training thread too, stand still until the next "
-           "period. More workers use the share up sooner.",
-    .fix_torch = "Raise the limit: docker run --cpus=16, or resources.limits.cpu. Otherwise "
-                 "num_workers below the quota, and OMP_NUM_THREADS=1.",
-    .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")   # counts by affinity and quota",
-    .how_to_check = "`stoker doctor` shows the quota; throttled time in the next report is near 0.",
+    .symptoms = "cpu.stat counts throttled time; os.cpu_count() is far larger than the quota; all "
+                "threads stop together for tens of milliseconds.",
+    .why = "A cgroup with cpu.max may use quota/period CPUs. Once its threads have used up the share "
+           "of a period, all of them stop until the next period, including the training thread. More "
+           "workers use up the share sooner.",
+    .fix_torch = "Raise the limit: docker run --cpus=16, or resources.limits.cpu in Kubernetes. "
+                 "Otherwise set num_workers below the quota, and OMP_NUM_THREADS=1.",
+    .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")   # counts CPUs by affinity and "
+                  "quota",
+    .how_to_check = "`stoker doctor` shows the quota; throttled time is near 0 in the next report.",
 };

@@ -1,4 +1,4 @@
-/* saturated.c - ST204: workers want more CPU than there is
+/* saturated.c - ST204: workers need more CPU time than there is
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 
 enum cure { FEWER, CPUS, STAGE };
 
-/* The cure that gains most: other settings, CPUs that the machine has and this process may not use, or less work. */
+/* The cure with the largest gain: other settings, CPUs of the machine that this process may not use, or less work. */
 static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage, uint32_t most)
 {
     const struct dr_facts *f = c->facts;
@@ -30,9 +30,9 @@ static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum d
             return CPUS;
         }
     }
-    /* Where the stage is a finding of its own, that says what it gains. */
+    /* Where the stage has its own finding, that one states the gain. */
     if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) && f->stage_share[stage] > DR_STAGE_HEAVY)
-        DR_SAY(by_stage.basis, "see the finding on the %s", dr_stage_word(stage));
+        DR_SAY(by_stage.basis, "see the finding about %s", dr_stage_word(stage));
     else
         dr_gain_by_stage(c, &by_stage, stage, (struct dr_range){0.75, 0.5, 0});
     if (cure == FEWER && !(by_stage.gain.mid > least))
@@ -59,29 +59,29 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     struct dr_text on, waits, share;
     DR_SAY(out->sentence,
-           "%u %s on %.3g CPUs: each works %s of the time and waits %s for a CPU; the largest part of "
-           "the work is %s (%s)",
+           "%u %s share %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the largest "
+           "part of the work is %s (%s)",
            f->loader.workers, dr_makers(c), f->limits.cpus, dr_share_text(&on, f->worker_on_cpu),
            dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
            dr_share_text(&share, f->stage_share[stage]));
     if (cure == CPUS)
         DR_SAY(out->advice,
-               "the machine has %.3g CPUs, of which this process may use %.3g (taskset, a cpuset): allow it more, with %s",
+               "the machine has %.3g CPUs, but this process may use only %.3g (taskset, a cpuset): allow it more, with %s",
                f->limits.cpus_machine, f->limits.cpus, settings);
     else if (cure == FEWER)
         DR_SAY(out->advice,
-               "%s: more only get in one another's way; then make the %s cheaper, or use more CPUs",
+               "%s, since more workers only slow each other down; then make the %s cheaper, or use more CPUs",
                settings, dr_stage_word(stage));
     else
-        DR_SAY(out->advice, "make the %s cheaper%s, or use more CPUs: %u workers keep %.3g CPUs busy as it is",
+        DR_SAY(out->advice, "make the %s cheaper%s, or use more CPUs: %u workers already keep %.3g CPUs busy",
                dr_stage_word(stage),
-               f->has_gpu ? ", move it to the GPU or do it once, beforehand" : ", or do it once, beforehand",
+               f->has_gpu ? ", move it to the GPU or do it once, offline" : ", or do it once, offline",
                f->loader.workers < most ? f->loader.workers : most, f->limits.cpus);
     dr_say_stoker(
         c, out,
-        "stoker.DataLoader does usual image pipelines in a fraction of the CPU time (its explain() "
-        "says which parts)",
-        f->has_gpu ? "device=\"cuda\" moves resize, colour and normalise to the GPU"
+        "stoker.DataLoader runs the usual image pipelines in a fraction of the CPU time (its "
+        "explain() shows which parts)",
+        f->has_gpu ? "device=\"cuda\" moves resize, colour and normalization to the GPU"
                    : "loader.explain() names the stages that still run in Python");
     return true;
 }
@@ -89,18 +89,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 const struct dr_rule dr_rule_saturated = {
     .code = "ST204",
     .name = "cpu-saturated",
-    .title = "Workers want more CPU than there is",
+    .title = "Workers need more CPU time than there is",
     .needs = "step.stall,run_queue",
     .check = check,
-    .symptoms = "There are as many workers as CPUs, or more; they are ready to run but wait for a "
-                "CPU 10 % of the time or longer; training waits all the same.",
-    .why = "All CPUs are at work, so another worker adds switching and memory, not batches. The "
-           "training thread queues for a CPU too, and launches its kernels later.",
-    .fix_torch = "Set num_workers to the number of usable CPUs less one, then make a batch "
-                 "cheaper: smaller stored images, uint8 until the GPU, augmentation on the GPU, no "
-                 "float64.",
-    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\")   # decodes the part that a crop "
+    .symptoms = "There are as many workers as CPUs or more; they are ready to run but wait for a CPU "
+                "10 % of the time or longer; training still waits.",
+    .why = "All CPUs are busy, so another worker adds context switches and memory, not batches. The "
+           "training thread queues for a CPU too, and launches its kernels late.",
+    .fix_torch = "Set num_workers to the number of usable CPUs minus one. Then make a batch cheaper: "
+                 "smaller stored images, uint8 until the GPU, augmentation on the GPU, no float64.",
+    .fix_stoker = "stoker.DataLoader(dataset, device=\"cuda\")   # decodes only the part that a crop "
                   "needs; the GPU does the rest\n"
-                  "stoker pack SRC DST --resize 512 --crop-ready  # smaller, and cheaper to crop",
-    .how_to_check = "Run again: waits for a CPU fall below 10 % with the same or a better pace.",
+                  "stoker pack SRC DST --resize 512 --crop-ready  # smaller files that are cheaper to "
+                  "crop",
+    .how_to_check = "Run again: waits for a CPU fall below 10 %, at the same or a higher speed.",
 };

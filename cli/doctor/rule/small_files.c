@@ -1,4 +1,4 @@
-/* small_files.c - ST208: many small files, each opened on its own
+/* small_files.c - ST208: many small files are opened one by one
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,18 +20,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         f->stall_share * (dr_known(f->stage_share[DR_STAGE_READ]) ? f->stage_share[DR_STAGE_READ] : 1);
     out->order = DR_ORDER_SMALL_FILES;
     DR_SAY(out->sentence,
-           "%.3g files are opened for each sample, %s each: opening and reading them takes %s a "
-           "batch (%s a file)",
+           "%.3g files of %s are opened per sample: opening and reading them takes %s per batch (%s per "
+           "file)",
            f->opens_per_sample, dr_bytes_text(&file, size),
            dr_seconds_text(&wait, f->stage[DR_STAGE_READ]),
            dr_seconds_text(&(struct dr_text){""}, f->stage[DR_STAGE_READ] / opens));
     dr_gain_by_stage(c, out, DR_STAGE_READ, (struct dr_range){0.5, 0.1, 0});
     DR_SAY(out->advice, "%s",
-           "put the samples into large files: tar shards (WebDataset), LMDB or HDF5, one array or "
-           "one file for many samples");
+           "pack the samples into large files: tar shards (WebDataset), LMDB, HDF5, or arrays that "
+           "hold many samples");
     dr_say_stoker(
         c, out,
-        "stoker pack SRC DST, then stoker.open(\"DST/*.tar\"): random access in shards, true shuffle",
+        "stoker pack SRC DST, then stoker.open(\"DST/*.tar\"): random access within shards, true shuffling",
         "stoker pack SRC DST, then stoker.open(\"DST/*.tar\")");
     return true;
 }
@@ -42,17 +42,16 @@ const struct dr_rule dr_rule_small_files = {
     .title = "Many small files are opened one by one",
     .needs = "step.stall,batch.stages,batch.opens",
     .check = check,
-    .symptoms = "About a file is opened for each sample or more, each of less than 256 KiB; "
-                "reading takes a third of the workers' time or more; the disk serves many requests "
-                "but few bytes.",
-    .why = "Each open is a look-up of the path, the inode and then the data: two or three requests "
-           "that depend on one another. On hard disks and shared file systems each takes "
+    .symptoms = "One or more files of less than 256 KiB are opened for each sample; reading takes a "
+                "third of the workers' time or more; the disk serves many requests but few bytes.",
+    .why = "Each open looks up the path, then the inode, then the data: two or three requests that "
+           "depend on each other. On hard disks and shared file systems each of them takes "
            "milliseconds.",
-    .fix_torch = "Pack samples into shards and read those: "
+    .fix_torch = "Pack the samples into shards and read those: "
                  "webdataset.WebDataset(\"train-{000..127}.tar\"), LMDB, HDF5. On a hard disk use "
                  "fewer workers, not more.",
     .fix_stoker = "stoker pack imagenet/train packed --shuffle 1\n"
                   "stoker.open(\"packed/*.tar\", fields=(\"jpg\", \"cls\"))",
-    .how_to_check = "`stoker bench` on both: files/s of the folder against the packed form. Opens "
-                    "a sample fall to near 0.",
+    .how_to_check = "Run `stoker bench` on the folder and on the packed form, and compare files per "
+                    "second. Opens per sample fall to nearly 0.",
 };

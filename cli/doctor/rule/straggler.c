@@ -39,32 +39,32 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = worst->stall_share - middle;
     out->order = dr_starved(c) ? DR_ORDER_RANK : DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "rank %d waits %.0f %% of its steps for data, the others %.0f %%: all ranks go at its pace",
+           "rank %d waits for data %.0f %% of the time, the others %.0f %%: all ranks run at its pace",
            worst->rank, worst->stall_share * 100, middle * 100);
     DR_SAY(out->advice,
-           "find out what differs on rank %d: the same CPUs, disk and shard size for every rank, "
-           "and a larger prefetch_factor to even out single slow batches",
+           "find out what differs on rank %d; give every rank the same CPUs, disk and shard size, and use a "
+           "larger prefetch_factor to absorb single slow batches",
            worst->rank);
     dr_say_stoker(c, out,
                   "stoker.DataLoader(..., shard=True) gives every rank the same number of samples, "
                   "spread over the data set",
                   "shard=True gives every rank the same number of samples");
-    dr_gain_by_share(out, fmin(out->weight, 0.95), NAN, "the worst rank's stall against the others'");
+    dr_gain_by_share(out, fmin(out->weight, 0.95), NAN, "the stall of the worst rank compared with the others");
     return true;
 }
 
 const struct dr_rule dr_rule_straggler = {
     .code = "ST225",
     .name = "straggler",
-    .title = "One rank waits for data, and the others for it",
+    .title = "One rank waits for data, and the others wait for it",
     .needs = "ranks",
     .check = check,
-    .symptoms = "One rank's stall is far above the others'; the others show a busy GPU, but it is "
-                "the collective that waits.",
-    .why = "Ranks meet in every step's all-reduce, so the slowest decides. Unequal shards, fewer "
-           "CPUs or a slower disk on one node suffice.",
-    .fix_torch = "Equal shards (DistributedSampler), equal CPUs for every rank (numactl, cgroups), "
-                 "then the finding on that rank.",
+    .symptoms = "The stall of one rank is far above that of the others; the GPUs of the others look "
+                "busy, but they wait in the collective.",
+    .why = "All ranks meet in the all-reduce of every step, so the slowest one sets the pace. Unequal "
+           "shards, fewer CPUs or a slower disk on one node are enough.",
+    .fix_torch = "Equal shards (DistributedSampler) and equal CPUs for every rank (numactl, cgroups); "
+                 "then fix the finding of that rank.",
     .fix_stoker = "stoker.DataLoader(dataset, shard=True)",
-    .how_to_check = "The ranks' stalls in the next report lie close together.",
+    .how_to_check = "In the next report, the stalls of the ranks are close together.",
 };

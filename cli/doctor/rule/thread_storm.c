@@ -1,4 +1,4 @@
-/* thread_storm.c - ST206: libraries in the workers start threads of their own
+/* thread_storm.c - ST206: libraries in the workers start too many threads
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* With one thread each, workers share the CPUs without switching. What a batch takes then is at most the CPU time of
- * all threads less the kernel's part of it, threads that spin at barriers included, and at least what the main thread
- * used, its part of the work. Nothing tells how much of the rest is spinning: the estimate is the geometric mean. */
+/* With one thread each, workers share the CPUs without switching. A batch then takes at most the CPU time of all threads
+ * minus the kernel's part, which includes threads that spin at barriers, and at least the CPU time of the main thread,
+ * its part of the work. How much of the rest is spinning is unknown: the estimate is the geometric mean. */
 static void gain(const struct dr_case *c, struct dr_finding *out, double workers)
 {
     const struct dr_facts *f = c->facts;
@@ -20,7 +20,7 @@ static void gain(const struct dr_case *c, struct dr_finding *out, double workers
     const double mid = fmin(most, fmax(1, f->step / fmax(f->compute, between)));
     const double high = fmin(most, f->step / fmax(f->compute, least));
     if (!dr_known(left) || !dr_known(c->ceiling)) {
-        DR_SAY(out->basis, "cannot be told from this run: measure it");
+        DR_SAY(out->basis, "cannot be estimated from this run: measure it");
         return;
     }
     out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
@@ -41,7 +41,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_STORM;
     struct dr_text each, all, kernel;
     DR_SAY(out->sentence,
-           "%.0f workers x %s threads = %s on %.3g CPUs%s%.100s%s; %s of their CPU time is the kernel's",
+           "%.0f workers x %s threads = %s threads on %.3g CPUs%s%.100s%s; %s of their CPU time is spent in the "
+           "kernel",
            workers, dr_plain_text(&each, f->worker_threads),
            dr_plain_text(&all, workers * f->worker_threads), f->limits.cpus,
            f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
@@ -51,9 +52,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "in worker_init_fn: %s; before Python starts: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "
            "OPENBLAS_NUM_THREADS=1",
            opencv ? "cv2.setNumThreads(0)"
-                  : "cv2.setNumThreads(0) if OpenCV is used, torch.set_num_threads(1)");
-    dr_say_stoker(c, out, "stoker.DataLoader's own ops use no other library's threads",
-                  "the same: it is the data set's Python code that starts them");
+                  : "cv2.setNumThreads(0) if it uses OpenCV, torch.set_num_threads(1)");
+    dr_say_stoker(c, out, "stoker.DataLoader's ops do not start threads of other libraries",
+                  "the same: the Python code of the data set starts these threads");
     gain(c, out, workers);
     return true;
 }
@@ -64,20 +65,19 @@ const struct dr_rule dr_rule_thread_storm = {
     .title = "Workers start more threads than there are CPUs",
     .needs = "step.stall,threads.busy",
     .check = check,
-    .symptoms = "Each worker has many threads at work, several for each CPU in all; they queue for "
-                "CPUs; much of the CPU time is spent in the kernel.",
-    .why = "torch limits its own threads to one in a worker, but OpenCV, OpenMP, MKL and OpenBLAS "
-           "make a pool as large as the machine in every worker. The pools fight for the CPUs and "
-           "spin while they wait.",
+    .symptoms = "Each worker has many busy threads, in total several per CPU; they queue for CPUs; "
+                "much of the CPU time is spent in the kernel.",
+    .why = "torch limits itself to one thread in a worker, but OpenCV, OpenMP, MKL and OpenBLAS create "
+           "a thread pool of the size of the machine in every worker. The pools compete for the CPUs, "
+           "and spin while they wait.",
     .fix_torch = "def init(worker):\n"
                  "    import cv2, torch\n"
                  "    cv2.setNumThreads(0)\n"
                  "    torch.set_num_threads(1)\n"
                  "DataLoader(dataset, num_workers=N, worker_init_fn=init)\n"
-                 "and OMP_NUM_THREADS=1 in the environment.",
-    .fix_stoker = "stoker.DataLoader(dataset)   # decode and augment run in the engine's threads, "
-                  "one a CPU;\n"
-                  "for steps of your own in Python the same worker_init_fn.",
-    .how_to_check =
-        "The report's threads per worker fall to about 3, and their waits for a CPU with them.",
+                 "and set OMP_NUM_THREADS=1 in the environment.",
+    .fix_stoker = "stoker.DataLoader(dataset)   # decoding and augmentation run in the engine's "
+                  "threads, one per CPU;\n"
+                  "your own Python steps still need the worker_init_fn above.",
+    .how_to_check = "In the next report, threads per worker fall to about 3, and so do waits for a CPU.",
 };

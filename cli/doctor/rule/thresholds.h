@@ -1,7 +1,7 @@
-/* thresholds.h - every limit that a rule compares with, in one place, and where it comes from
+/* thresholds.h - every threshold of the rules, and where it comes from
  *
- * "Table" is the decision table that the doctor was designed by; its numbers are those that other tools
- * and threads use, as starting points. "Reasoned": no source; the comment says why it is this large.
+ * "Table" is the decision table from the design of the doctor; its numbers are starting points taken from
+ * other tools and from discussions. "Reasoned": there is no source; the comment gives the reason.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,27 +11,27 @@
 /* ---- whether there is anything to explain -----------------------------------------------------------
  */
 #define DR_STALL_MATTERS                                                                                \
-    0.05                     /* table, D1/D2: below it the run is compute-bound, whatever else is seen */
-#define DR_STALL_SURE   0.02 /* reasoned: the interval's low end must be clear of zero */
-#define DR_STEPS_LEAST  10   /* reasoned: fewer steps say nothing */
+    0.05                     /* table, D1/D2: below it the run is compute-bound, no matter what else is seen */
+#define DR_STALL_SURE   0.02 /* reasoned: the low end of the interval must be clear of zero */
+#define DR_STEPS_LEAST  10   /* reasoned: fewer steps tell nothing */
 #define DR_STEPS_MEDIUM 50   /* design: a passive run has at least 50 steps */
-#define DR_STEPS_HIGH   200  /* reasoned: four times that halves the interval */
-#define DR_WIDTH_HIGH   0.10 /* reasoned: width of the stall's interval for high confidence */
+#define DR_STEPS_HIGH   200  /* reasoned: four times as many halve the interval */
+#define DR_WIDTH_HIGH   0.10 /* reasoned: width of the interval of the stall for high confidence */
 #define DR_WIDTH_MEDIUM 0.25
 #define DR_GAIN_WORTH   1.05 /* reasoned: the same 5 %; a smaller gain is not worth an edit */
-#define DR_FIX_ENOUGH   0.50 /* reasoned: a setting "fixes" what wins back half of what can be won */
+#define DR_FIX_ENOUGH   0.50 /* reasoned: a setting is a fix if it gains half of what is possible */
 #define DR_EPOCH_MATTERS                                                                                \
-    0.10 /* reasoned: share of an epoch; twice DR_STALL_MATTERS, since it is seen seldom */
+    0.10 /* reasoned: share of an epoch; twice DR_STALL_MATTERS, since few epochs are seen */
 
 /* ---- workers and CPUs -------------------------------------------------------------------------------
  */
 #define DR_QUEUE_HIGH     0.10 /* table, D4: share of a worker's time waiting for a CPU */
-#define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU, less the hand-over (table, D3 and D4) */
-#define DR_TRAINING_LIGHT 0.30 /* reasoned: a training process below this needs no CPU of its own */
+#define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU minus the hand-over (table, D3 and D4) */
+#define DR_TRAINING_LIGHT 0.30 /* reasoned: below this the training process needs no CPU to itself */
 #define DR_OVERSUBSCRIBED                                                                               \
     1.5                      /* reasoned: workers per CPU beyond which the number itself is the fault   \
                               */
-#define DR_WORKERS_MOST 64   /* reasoned: beyond it memory and start-up cost more than they bring */
+#define DR_WORKERS_MOST 64   /* reasoned: beyond it memory and start-up cost more than they gain */
 #define DR_THROTTLED    0.01 /* table, D5 */
 #define DR_STORM_BUSY                                                                                   \
     3.0 /* reasoned: a worker of torch has 2 threads at work: itself and its queue's                    \
@@ -39,42 +39,42 @@
 #define DR_STORM_THREADS   2.0 /* reasoned: threads at work per CPU, all workers together */
 #define DR_STORM_CPUS      1.3 /* reasoned: CPUs of one worker; without helper threads it cannot exceed 1 */
 #define DR_STORM_KERNEL    0.05  /* reasoned: kernel's part of the CPU time of workers that only load */
-#define DR_TINY_BATCH      0.002 /* table, D20: 1 to 2 ms of work a batch */
-#define DR_NEIGHBOUR_SHARE 0.25  /* reasoned: CPUs used by others, of those that we may use */
-#define DR_NEIGHBOUR_OURS  0.85  /* reasoned: above it we get what we may use, whoever else runs */
-#define DR_GIL_LEAST       0.85 /* reasoned: one interpreter runs one thread: all threads together use */
-#define DR_GIL_MOST        1.25 /* about one CPU, however many want to run */
+#define DR_TINY_BATCH      0.002 /* table, D20: 1 to 2 ms of work per batch */
+#define DR_NEIGHBOUR_SHARE 0.25  /* reasoned: CPUs used by others, as a share of those we may use */
+#define DR_NEIGHBOUR_OURS  0.85  /* reasoned: above it we get our CPUs, no matter what else runs */
+#define DR_GIL_LEAST       0.85 /* reasoned: the interpreter runs one thread at a time: all threads together use */
+#define DR_GIL_MOST        1.25 /* about one CPU, however many are ready to run */
 #define DR_GIL_OTHERS      0.30 /* reasoned: of that, threads other than the training thread */
 
 /* ---- stages -----------------------------------------------------------------------------------------
  */
-#define DR_STAGE_HEAVY            0.50 /* table, D26 and D27: share of the time of making a batch */
-#define DR_STAGE_DECOMPRESS_HEAVY 0.30 /* reasoned: it should not be seen at all beside the decoding */
+#define DR_STAGE_HEAVY            0.50 /* table, D26 and D27: share of the time of a batch */
+#define DR_STAGE_DECOMPRESS_HEAVY 0.30 /* reasoned: it should be negligible compared with decoding */
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
 #define DR_WAITING                0.50 /* reasoned: more than half of a stage is spent off the CPU */
-#define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of a batch's time */
-#define DR_BEHIND                 0.50 /* reasoned: of the time in next(), in calls that waited while later batches were ready */
-#define DR_CAPACITY_SHORT         1.30 /* reasoned: batch time / workers / step: beyond it order is no cure */
+#define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of the batch time */
+#define DR_BEHIND                 0.50 /* reasoned: share of the time in next() spent in calls that waited while later batches were ready */
+#define DR_CAPACITY_SHORT         1.30 /* reasoned: batch time / workers / step: beyond it the order is not the cause */
 #define DR_MAIN_IN_NEXT           0.10 /* reasoned: share of a step in which the training thread unpickles */
 #define DR_PIN_BUSY               0.80 /* table, D15 says about 100 %; queueing begins earlier */
-#define DR_PUT_HEAVY              0.30 /* reasoned: share of a batch's time spent on handing it over */
+#define DR_PUT_HEAVY              0.30 /* reasoned: share of the time of a batch spent on transferring it */
 
 /* ---- storage, network, memory -----------------------------------------------------------------------
  */
 #define DR_SMALL_FILE                                                                                   \
     262144.0 /* reasoned: below 256 KiB opening costs more than reading on most disks */
-#define DR_OPENS           0.5       /* opens a sample: about a file for each */
+#define DR_OPENS           0.5       /* opens per sample: about one file each */
 #define DR_DISK_IS_BUSY       0.80      /* table, D7: high; saturates early on NVMe, so never alone */
 #define DR_DISK_STATE      0.30      /* reasoned: share of a worker's time in state D */
-#define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; below it state D is something else */
-#define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; below it is chatter, not data */
+#define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; with less, state D has another cause */
+#define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; less is protocol traffic, not data */
 #define DR_REFAULTS_MATTER        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */
-#define DR_SHM_FULL        0.90      /* pytorch issue 5040: trouble began at 87 % of 1 GB */
-#define DR_GROWTH          1048576.0 /* reasoned: bytes/s of all workers; 3.6 GB an hour */
-#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the data set's objects could not be counted */
+#define DR_SHM_FULL        0.90      /* pytorch issue 5040: failures began at 87 % of 1 GB */
+#define DR_GROWTH          1048576.0 /* reasoned: bytes/s of all workers; 3.6 GB per hour */
+#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the objects of the data set could not be counted */
 #define DR_OBJECTS_MANY    100000.0  /* reasoned: Python objects; about 10 MB of reference counts */
-#define DR_WARM_UP         0.20      /* table, D2: a stall of 20 % is plain to see */
+#define DR_WARM_UP         0.20      /* table, D2: a stall of 20 % is obvious */
 #define DR_WARM_UP_SECONDS 1.0       /* reasoned: less is the start of the workers */
 
 /* ---- copies, GPU, ranks, outliers -------------------------------------------------------------------
@@ -86,19 +86,19 @@
 #define DR_GPU_IS_BUSY        0.80 /* ... while kernels are resident */
 #define DR_LAUNCHING       0.90 /* table, C1: the training thread at 100 % of a CPU */
 #define DR_SYNC_MATTERS    0.10 /* reasoned: share of a step in which the host waits for the GPU */
-#define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: GPU idle, and not for want of a batch */
+#define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: the GPU is idle, but not because of a missing batch */
 #define DR_MEMORY_ROOM     0.60 /* table, C3 */
-#define DR_SM_ROOM         0.60 /* reasoned: a GPU that is busier gains little from a larger batch */
+#define DR_SM_ROOM         0.60 /* reasoned: a busier GPU gains little from a larger batch */
 #define DR_TENSOR_NONE     0.02 /* table, C4: about 0 */
-#define DR_SM_WORKING      0.50 /* reasoned: matrix work is what the GPU does */
+#define DR_SM_WORKING      0.50 /* reasoned: the GPU is mostly computing */
 #define DR_CAPABILITY      7.0  /* table, C4: tensor cores */
 #define DR_LIMITED         0.50 /* reasoned: half of the time */
-#define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs run into their power limit as a rule, at 0.85 and more */
+#define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs usually reach their power limit, at 0.85 and more */
 #define DR_OUTLIERS        0.05 /* as DR_STALL_MATTERS */
 #define DR_OUTLIER_CAUSE   0.30 /* reasoned: of the long steps' excess; less does not explain them */
 #define DR_OUTLIER_QUEUE   0.50 /* reasoned: the training thread waits for a CPU at least half as long as they take too long */
 #define DR_STRAGGLER       0.10 /* reasoned: points of stall above the median rank */
 #define DR_STRAGGLER_TIMES 2.0  /* and twice as much */
-#define DR_LAST_SHARE      0.60 /* reasoned: comes last in most steps; by lot it would be 1 in ranks */
+#define DR_LAST_SHARE      0.60 /* reasoned: last in most steps; by chance it would be 1 / ranks */
 
 #endif

@@ -1,4 +1,4 @@
-/* tiny.c - ST220: the work is too small to be worth workers
+/* tiny.c - ST220: the work is too small for worker processes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (start_costs_more) {
         const struct dr_range by_plan = out->gain;
         dr_gain_by_share(out, fmin(start_share, 0.95), NAN,
-                         "the start of the workers in each epoch, measured");
+                         "measured: the start of the workers in each epoch");
         if (dr_above(by_plan.mid, out->gain.mid))
             out->gain = by_plan;
         out->plan = plan;
@@ -35,30 +35,30 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                       ? fmax(dr_known(f->stall_share) ? f->stall_share : 0, fmin(start_share, 0.95))
                       : f->stall_share;
     out->order = dr_starved(c) ? DR_ORDER_TINY : DR_ORDER_OWN;
-    DR_SAY(out->sentence, "a batch takes %s to make, and %s to come from one of %u workers",
-           dr_seconds_text(&batch, f->batch_mean),
-           dr_seconds_text(&wait, start_costs_more ? f->respawn : f->wait), f->loader.workers);
-    DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can lie on the GPU as "
-                        "one tensor that is indexed");
-    dr_say_stoker(c, out, "stoker.DataLoader takes a TensorDataset by whole batches, without workers",
-                  "num_workers=0; a TensorDataset is taken by whole batches");
+    DR_SAY(out->sentence, "making a batch takes %s, but getting it from one of %u workers takes %s",
+           dr_seconds_text(&batch, f->batch_mean), f->loader.workers,
+           dr_seconds_text(&wait, start_costs_more ? f->respawn : f->wait));
+    DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can stay on the GPU as one "
+                        "tensor that you index");
+    dr_say_stoker(c, out, "stoker.DataLoader gathers whole batches from a TensorDataset, without workers",
+                  "num_workers=0; whole batches are gathered from a TensorDataset");
     return true;
 }
 
 const struct dr_rule dr_rule_tiny = {
     .code = "ST220",
     .name = "tiny-data",
-    .title = "The work is too small to be worth worker processes",
+    .title = "The work is too small for worker processes",
     .needs = "batch.seconds",
     .check = check,
-    .symptoms = "A worker needs less than 2 ms for a batch, yet next() takes longer than that; "
+    .symptoms = "A worker needs less than 2 ms for a batch, but next() takes longer than that; "
                 "num_workers=0 is faster.",
-    .why = "A batch from a worker is pickled, sent and unpickled, and workers have to be started. "
-           "For small tensors in memory that is more work than making the batch.",
+    .why = "A batch from a worker is pickled, sent and unpickled, and workers have to be started. For "
+           "small tensors in memory that is more work than making the batch.",
     .fix_torch = "DataLoader(dataset, num_workers=0), a larger batch_size, or no loader at all:\n"
                  "data = data.to(device); for index in torch.randperm(len(data), "
                  "device=device).split(batch): step(data[index])",
-    .fix_stoker =
-        "stoker.DataLoader(TensorDataset(x, y), batch_size=1024)   # whole batches by one index",
-    .how_to_check = "Run with num_workers=0: samples a second rise.",
+    .fix_stoker = "stoker.DataLoader(TensorDataset(x, y), batch_size=1024)   # gathers whole batches "
+                  "with one index",
+    .how_to_check = "Run with num_workers=0: samples per second rise.",
 };

@@ -1,4 +1,4 @@
-/* too_few.c - ST203: workers are busy all the time, and there are CPUs for more of them
+/* too_few.c - ST203: workers are always busy, and there are CPUs for more of them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,32 +24,33 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = !c->trace || dr_fixes(c, out->gain) ? DR_ORDER_TOO_FEW : DR_ORDER_LATER;
     dr_settings_text(settings, sizeof settings, c, &plan);
     DR_SAY(
-        out->sentence, "%u %s: a batch takes %s, so one is ready every %s; a step needs one every %s",
+        out->sentence, "%u %s take %s per batch and so deliver one every %s, but a step needs one every %s",
         f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
         dr_seconds_text(&pace, f->batch_mean / f->loader.workers), dr_seconds_text(&step, f->compute));
     struct dr_text cpus, used;
-    DR_SAY(out->advice, "%s (%s CPUs may be used, %s are)", settings,
+    DR_SAY(out->advice, "%s (%s CPUs are available, %s are in use)", settings,
            dr_plain_text(&cpus, f->limits.cpus), dr_plain_text(&used, f->cpus_used));
-    dr_say_stoker(c, out, "stoker.DataLoader takes the CPUs there are (num_workers=\"auto\")",
-                  "num_workers=\"auto\" takes the CPUs there are");
+    dr_say_stoker(c, out, "stoker.DataLoader uses all available CPUs (num_workers=\"auto\")",
+                  "num_workers=\"auto\" uses all available CPUs");
     return true;
 }
 
 const struct dr_rule dr_rule_too_few = {
     .code = "ST203",
     .name = "too-few-workers",
-    .title = "Too few workers for the pace of the training",
+    .title = "Too few workers for the speed of the training",
     .needs = "step.stall,batch.seconds",
     .check = check,
-    .symptoms =
-        "Workers are never idle, hardly wait for a CPU, and CPUs are unused while training waits.",
-    .why = "W workers deliver one batch every (time of a batch / W). Where that is longer than the "
-           "step, the rest is stall. Workers that mostly wait (for a network) need no CPU each, so "
-           "there can be more of them than CPUs.",
-    .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True)\nwith N from the report.",
+    .symptoms = "Workers are never idle and rarely wait for a CPU; CPUs are unused while training "
+                "waits.",
+    .why = "W workers deliver one batch every (batch time / W). If that is longer than a step, the "
+           "difference is stall. Workers that mostly wait, for a network for example, do not need a "
+           "CPU each, so there can be more workers than CPUs.",
+    .fix_torch = "DataLoader(dataset, num_workers=N, persistent_workers=True)\n"
+                 "Take N from the report.",
     .fix_stoker = "stoker.DataLoader(dataset, num_workers=\"auto\")\n"
-                  "Most image pipelines need fewer CPUs there, since the engine does the work "
+                  "Most image pipelines need fewer CPUs with Stoker, because its engine does the work "
                   "without Python.",
-    .how_to_check =
-        "Run again: the stall falls as predicted. If workers now queue for CPUs, the report says ST204.",
+    .how_to_check = "Run again: the stall falls as predicted. If workers now queue for CPUs, the next "
+                    "finding is ST204.",
 };

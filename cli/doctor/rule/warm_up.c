@@ -15,10 +15,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
     DR_SAY(out->sentence,
-           "only the first epoch waits for data (%.0f %% of it); later ones do not (%.0f %%): the "
-           "files are in the page cache by then",
+           "only the first epoch waits for data (%.0f %% of its time); later ones do not (%.0f %%), because "
+           "the files are in the page cache by then",
            f->first_epoch_stall_share * 100, f->later_epochs_stall_share * 100);
-    DR_SAY(out->advice, "nothing: it is over after the first epoch");
+    DR_SAY(out->advice, "nothing to do: later epochs do not wait");
     out->gain = (struct dr_range){1, 1, 1};
     DR_SAY(out->basis, "measured in later epochs");
     return true;
@@ -30,11 +30,11 @@ const struct dr_rule dr_rule_warm_up = {
     .title = "Only the first epoch waits for data",
     .needs = "epochs",
     .check = check,
-    .symptoms = "The first epoch stalls, later ones do not.",
+    .symptoms = "The first epoch stalls; later ones do not.",
     .why = "The first epoch reads from the disk and fills the page cache; later ones read from memory.",
-    .fix_torch = "Nothing. Where one epoch is all there is, read the files once beforehand, or "
-                 "judge by ST207 and ST208.",
-    .fix_stoker = "Nothing.",
-    .how_to_check =
-        "Run for two epochs or more and compare the stall of the first with that of the others.",
+    .fix_torch = "Nothing to fix. If you train for one epoch only, read the files once beforehand, or "
+                 "look at ST207 and ST208.",
+    .fix_stoker = "Nothing to fix.",
+    .how_to_check = "Run for two epochs or more, and compare the stall of the first with that of the "
+                    "others.",
 };
