@@ -14,12 +14,12 @@ struct dr_style {
     bool color, ascii;
 };
 
-/* The verdict as it is printed at the end of `stoker run` and by `stoker report`. */
+/* Prints the verdict, at the end of `stoker run` and for `stoker report`. */
 void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_verdict *verdict,
                       const struct dr_facts *facts);
-/* Every number, machine-readable (run.json). */
+/* Every number as JSON (run.json). */
 int dr_write_json(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
-/* One page without a network (report.html). */
+/* One self-contained page (report.html). */
 int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
 /* For Perfetto and Chrome (trace.json): batches as flows from worker to step. */
 int dr_write_trace(FILE *to, const struct dr_facts *facts);
@@ -31,12 +31,12 @@ struct dr_judged {
     struct dr_facts facts;
     struct dr_verdict verdict;
 };
-/* The directory of a run: `word` is its number under .stoker, its path, or NULL for the newest. */
+/* Finds the directory of a run: `word` is its number in .stoker, its path, or NULL for the newest. */
 int dr_find_run(char out[4096], const char *word, struct stoker_error *err);
-/* Reads and judges it. The caller closes it, also after a failure. */
+/* Reads and judges a run. The caller closes it, even after a failure. */
 int dr_judged_open(struct dr_judged **out, const char *word, struct stoker_error *err);
 void dr_judged_close(struct dr_judged *judged);
-/* How to print to this file: its width, and whether colours and more than ASCII are wanted there. */
+/* How to print to this file: its width, and whether to use colours and non-ASCII characters. */
 struct dr_style dr_style_for(FILE *to);
 
 #endif

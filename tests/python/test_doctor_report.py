@@ -113,7 +113,7 @@ def test_trace_nests_and_flows_have_both_ends(runs, kind):
             assert any(a <= at < b for a, b in tracks[end["pid"], end["tid"]])
     if kind == "rich":
         names = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
-        assert {"training loop", "makes batches", "GPU idle for want of data"} <= names
+        assert {"training loop", "makes batches", "GPU idle, waiting for data"} <= names
         assert len(flows) > 450 and {"ready batches", "GPU SM active", "disk read", "waiting for a CPU"} <= {
             e["name"] for e in events if e["ph"] == "C"}
 

@@ -1,4 +1,4 @@
-/* html.c - report.html: one page about a run, without a network; the verdict, and the order of the parts
+/* html.c - report.html: one self-contained page about a run; the verdict, and the order of the parts
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ const char *dr_why_missing(const struct dr_run *run, const char *signal, const c
 {
     const char *dot = strchr(signal, '.');
     const size_t family = dot ? (size_t)(dot - signal) + 1 : 0;
-    for (int wide = 0; wide < (family ? 2 : 1); wide++) /* the signal itself, else one of its family */
+    for (int wide = 0; wide < (family ? 2 : 1); wide++) /* the signal itself, otherwise one of its group */
         for (uint32_t i = 0; i < run->missing_count; i++)
             if (wide ? !strncmp(run->missing[i].signal, signal, family)
                      : !strcmp(run->missing[i].signal, signal))
@@ -62,8 +62,8 @@ static void put_tiles(const struct dr_page *page)
     struct dr_text low, high;
     struct dr_text share;
     fputs("<dl class=tiles>\n", to);
-    dr_tile_put(page, "a step", f->step, "s");
-    dr_tile_put(page, "samples a second", f->samples_per_second, "");
+    dr_tile_put(page, "step time", f->step, "s");
+    dr_tile_put(page, "samples per second", f->samples_per_second, "");
     fprintf(to, "<div><dt>%s</dt><dd>%s", f->has_gpu ? "GPU waits for data" : "training waits for data",
             dr_share_text(&share, f->stall_share));
     if (dr_known(f->stall_share_low) && dr_known(f->stall_share_high))
@@ -77,7 +77,7 @@ static void put_tiles(const struct dr_page *page)
     fputs("</dl>\n", to);
 }
 
-/* A rung: from 1x to `gain`, on a scale that ends at `most`. */
+/* One rung: a bar from 1x to `gain`, on a scale that ends at `most`. */
 static void put_rung(FILE *to, const char *code, const char *name, const struct dr_range *gain,
                      double most, const char *color)
 {
@@ -118,7 +118,7 @@ static void put_ladder(const struct dr_page *page)
     if (!isfinite(v->ceiling) && most <= 1) {
         dr_html_none(
             page,
-            "What could be gained is not known: the run was too short, or its steps were not seen.");
+            "The possible gain is unknown: the run was too short, or its steps were not seen.");
         return;
     }
     most *= 1.02;
@@ -128,13 +128,13 @@ static void put_ladder(const struct dr_page *page)
         put_rung(page->to, v->finding[i].rule->code, v->finding[i].rule->title, &v->finding[i].gain,
                  most, "gain");
     if (isfinite(v->all.mid))
-        put_rung(page->to, NULL, "all of these", &v->all, most, "gain");
-    put_rung(page->to, NULL, "a perfect loader: the ceiling", &ceiling, most, "ceiling");
-    fputs("</div>\n<p class=note>Times faster than now, each change on its own; the thin line is the "
+        put_rung(page->to, NULL, "all of these together", &v->all, most, "gain");
+    put_rung(page->to, NULL, "a perfect loader (ceiling)", &ceiling, most, "ceiling");
+    fputs("</div>\n<p class=note>Speed-up over now, for each change alone; the thin line is the 95 % "
           "interval.",
           page->to);
     if (*v->limit_after) {
-        fputs(" After all of these the limit is: ", page->to);
+        fputs(" After all of these, the limit is ", page->to);
         html_text(page->to, v->limit_after);
         fputs(".", page->to);
     }
@@ -162,10 +162,10 @@ static void put_finding(FILE *to, const struct dr_finding *f)
     if (isfinite(f->gain.mid))
         fprintf(to, "Expected: <b>%.2fx</b>, %.2f to %.2f; ", f->gain.mid, f->gain.low, f->gain.high);
     else
-        fputs(f->blocks ? "This is about correct results, not about speed; " : "Gain not known; ", to);
+        fputs(f->blocks ? "This is about correct results, not about speed; " : "Gain unknown; ", to);
     html_text(to, *f->basis ? f->basis : "by rule");
     if (*f->next) {
-        fputs(". The next limit: ", to);
+        fputs(". After that, the limit is ", to);
         html_text(to, f->next);
     }
     fprintf(to, ". More: <code>stoker explain %s</code></p></li>\n", f->rule->code);
@@ -188,15 +188,15 @@ void dr_html_verdict(const struct dr_page *page)
     html_text(to, *v->sentence ? v->sentence : dr_kind_name(v->kind));
     fputs("</h1>\n", to);
     if (*v->limiter) {
-        fputs("<p class=limiter>The limit: ", to);
+        fputs("<p class=limiter>The limit is ", to);
         html_text(to, v->limiter);
         fputs("</p>\n", to);
     }
-    fprintf(to, "<p class=path>Confidence %s, by %s steps after the warm-up.</p>\n</header>\n",
+    fprintf(to, "<p class=path>Confidence %s, from %s steps after the warm-up.</p>\n</header>\n",
             v->confidence ? v->confidence : "unknown", dr_plain_text(&steps, f->step_count));
     put_tiles(page);
     dr_section_begin(page, "do", v->findings ? "Do this" : "Nothing to change",
-                     v->findings ? "The first cause first." : "");
+                     v->findings ? "The most important cause comes first." : "");
     put_ladder(page);
     if (v->findings)
         fputs("<ol class=findings>\n", to);
@@ -253,8 +253,8 @@ int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
     dr_html_ranks(&page);
     dr_html_evidence(&page);
     fprintf(to,
-            "<footer>Stoker %s. Every number stands in run.json beside this page. Keys: j and k go from "
-            "part to part, arrows move along a chart, t changes light and dark.</footer>\n"
+            "<footer>Stoker %s. All numbers are in run.json, next to this page. Keys: j and k move between "
+            "sections, arrow keys move along a chart, t switches between light and dark.</footer>\n"
             "<div id=tip role=status hidden></div>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n",
             stoker_version(), dr_page_script_source);
     return ferror(to) ? STOKER_EIO : STOKER_OK;

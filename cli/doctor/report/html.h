@@ -1,7 +1,7 @@
 /* html.h - the parts of report.html, and what they share
  *
- * Charts are inline SVG that is stretched to the width there is; their labels are HTML beside it, so
- * that text keeps its size on a phone and on a wall. A part without data says why.
+ * Charts are inline SVG stretched to the available width; their labels are HTML, so that text keeps its size
+ * on small and large screens. A part without data tells why.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,15 +29,15 @@ void dr_html_settings(const struct dr_page *page);
 void dr_html_ranks(const struct dr_page *page);
 void dr_html_evidence(const struct dr_page *page);
 
-/* `lead` is one sentence that says what to see; of this program's own, not escaped. */
+/* `lead` is one sentence that introduces the part. It is not escaped, so it must not contain data. */
 void dr_section_begin(const struct dr_page *page, const char *id, const char *title, const char *lead);
 void dr_section_end(const struct dr_page *page);
-/* In the place of something that there is no data for: why. */
+/* Replaces something without data by the reason. */
 void dr_html_none(const struct dr_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Why this signal is missing, as the probes said; `otherwise` where they said nothing. */
+/* Why this signal is missing, as the probes reported; `otherwise` if they did not. */
 const char *dr_why_missing(const struct dr_run *run, const char *signal, const char *otherwise);
-/* A tile with a number and its unit; one that is unknown says n/a. */
+/* A tile with a number and its unit; n/a if it is unknown. */
 void dr_tile_put(const struct dr_page *page, const char *name, double value, const char *unit);
 
 /* ---- charts ------------------------------------------------------------------------------------ */
@@ -54,21 +54,21 @@ struct dr_chart {
     uint32_t points;
     struct dr_line line[DR_CHART_LINES];
     uint32_t lines;
-    bool stacked; /* areas on one another */
-    double limit; /* a line across; NaN: none */
+    bool stacked; /* stacked areas */
+    double limit; /* a horizontal line; NaN: none */
     const char *limit_name;
-    double top;          /* of the scale; NaN: by the values */
-    const double *marks; /* seconds: thin lines, such as epochs */
+    double top;          /* end of the scale; NaN: chosen from the values */
+    const double *marks; /* vertical lines at these seconds, such as epochs */
     uint32_t mark_count;
     const char *mark_name;
 };
-/* Zeroed memory is not enough: NaN limits. NULL when out of memory; free() it. */
+/* Initializes the NaN members. NULL when out of memory; free() it. */
 struct dr_chart *dr_chart_new(const char *title, const char *unit, double begin, double end,
                               uint32_t points);
 struct dr_line *dr_chart_line(struct dr_chart *chart, const char *name, const char *color);
-/* Writes it; one whose lines are all unknown says `why`. Frees it. */
+/* Writes the chart, or `why` if all its values are unknown. Frees it. */
 void dr_chart_put(const struct dr_page *page, struct dr_chart *chart, const char *why);
-/* Upright bars; `labels` stand under the first, the middle and the last one. */
+/* Vertical bars; `labels` are for the first, the middle and the last one. */
 void dr_histogram_put(const struct dr_page *page, const char *title, const double *counts, uint32_t bars,
                       const char *color, const char *const labels[3]);
 

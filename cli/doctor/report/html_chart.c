@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE = 1000, HIGH = 100 }; /* of the view box, stretched to what there is */
+enum { WIDE = 1000, HIGH = 100 }; /* of the view box, which is stretched to the available width */
 
 struct dr_chart *dr_chart_new(const char *title, const char *unit, double begin, double end,
                               uint32_t points)
@@ -47,7 +47,7 @@ static bool line_known(const struct dr_chart *chart, const struct dr_line *line)
     return false;
 }
 
-/* The sum of what is known up to and with line `upto`. */
+/* The sum of the known values of all lines up to and including `upto`. */
 static double stack_at(const struct dr_chart *chart, uint32_t upto, uint32_t point)
 {
     double sum = 0;
@@ -128,7 +128,7 @@ static void put_line(FILE *to, const struct dr_chart *chart, const struct dr_lin
 /* The numbers, for the pointer and the keyboard. */
 static void put_data(FILE *to, const struct dr_chart *chart)
 {
-    struct json json = {.to = to, .depth = 4}; /* deep: no lines of their own */
+    struct json json = {.to = to, .depth = 4}; /* deep: values do not get their own lines */
     fputs("<script type=\"application/json\">", to);
     json_open(&json, NULL, '{');
     json_number(&json, "begin", chart->begin);
@@ -142,7 +142,7 @@ static void put_data(FILE *to, const struct dr_chart *chart)
         json_open(&json, "values", '[');
         for (uint32_t p = 0; p < chart->points; p++) {
             const double value = chart->line[i].values[p];
-            char text[32]; /* four digits are enough to look at, and the page stays small */
+            char text[32]; /* four digits are enough for a chart, and keep the page small */
             snprintf(text, sizeof text, "%.4g", value);
             json_number(&json, NULL, isfinite(value) ? strtod(text, NULL) : NAN);
         }
@@ -159,13 +159,13 @@ static void put_head(FILE *to, const struct dr_chart *chart)
     fputs("<figcaption><b>", to);
     html_text(to, chart->title);
     fputs("</b>", to);
-    if (chart->lines == 1) { /* the title says what it is: room for numbers */
+    if (chart->lines == 1) { /* the title names it: leave room for numbers */
         const struct dr_line *line = &chart->line[0];
         struct dr_text mean, most;
         double highest = NAN;
         for (uint32_t i = 0; i < chart->points; i++)
             highest = fmax(highest, line->values[i]);
-        fprintf(to, " <span class=key>mean <b>%s</b>, most <b>%s</b></span></figcaption>",
+        fprintf(to, " <span class=key>mean <b>%s</b>, max <b>%s</b></span></figcaption>",
                 dr_unit_text(&mean, dr_mean_of(line->values, 0, chart->points), chart->unit),
                 dr_unit_text(&most, highest, chart->unit));
         return;
@@ -188,7 +188,7 @@ static void put_marks(FILE *to, const struct dr_chart *chart)
     }
 }
 
-/* All in the unit of the last. */
+/* All labels use the unit of the last one. */
 static void put_axis(FILE *to, const struct dr_chart *chart)
 {
     const bool minutes = chart->end >= 120;

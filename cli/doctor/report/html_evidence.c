@@ -1,4 +1,4 @@
-/* html_evidence.c - report.html: the ranks side by side; what was judged, what was not, and by what
+/* html_evidence.c - report.html: the ranks side by side; which rules were judged, and by which numbers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ enum { HEAT_COLUMNS = 60, HEAT_ROWS = 64 };
 
 /* ---- ranks ------------------------------------------------------------------------------------- */
 
-/* The share of each part of the run that this process spent in next(). */
+/* For each part of the run, the share of time that this process spent in next(). */
 static bool waits_of(const struct dr_run *run, const struct dr_process *process,
                      double out[HEAT_COLUMNS])
 {
@@ -26,7 +26,7 @@ static bool waits_of(const struct dr_run *run, const struct dr_process *process,
         if (event->kind != DR_NEXT || !dr_event_sane(run, event))
             continue;
         double from = (double)(event->start_ns - run->start_ns), left = (double)event->dur_ns;
-        while (left > 0) { /* a long wait lies in several parts */
+        while (left > 0) { /* a long wait may span several parts */
             const int column = (int)(from / part);
             if (column >= HEAT_COLUMNS)
                 break;
@@ -72,7 +72,7 @@ static void put_heat(const struct dr_page *page)
     }
     fputs("</div>\n", to);
     if (!rows)
-        dr_html_none(page, "No training process noted its calls of next().");
+        dr_html_none(page, "No training process recorded its calls of next().");
 }
 
 void dr_html_ranks(const struct dr_page *page)
@@ -82,11 +82,11 @@ void dr_html_ranks(const struct dr_page *page)
     struct dr_text a, b, c, d;
     dr_section_begin(page, "ranks", "Ranks", "In distributed training the slowest rank sets the pace.");
     if (f->rank_count < 2)
-        dr_html_none(page, "One training process: there is nothing to compare.");
+        dr_html_none(page, "There is only one training process.");
     else {
         fputs("<div class=scroll><table class=numbers><tr><th>rank</th><th>step</th><th>GPU waits for "
               "data</th>"
-              "<th>in next()</th><th>came last</th></tr>\n",
+              "<th>in next()</th><th>was last</th></tr>\n",
               to);
         for (uint32_t i = 0; i < f->rank_count; i++)
             fprintf(to, "<tr><td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
@@ -128,9 +128,9 @@ static void put_rules(const struct dr_page *page)
     for (uint32_t i = 0; i < v->findings; i++)
         put_rule(to, v->finding[i].rule, "yes", "bad-text", v->finding[i].sentence);
     for (uint32_t i = 0; i < v->cleared_count; i++)
-        put_rule(to, v->cleared[i], "no", "good-text", "looked at: not the problem");
+        put_rule(to, v->cleared[i], "no", "good-text", "checked: not the problem");
     for (uint32_t i = 0; i < v->unjudged_count; i++) {
-        size_t used = (size_t)snprintf(needs, sizeof needs, "could not be judged; needs %s",
+        size_t used = (size_t)snprintf(needs, sizeof needs, "could not be judged: needs %s",
                                        *v->unjudged[i]->needs ? "" : "more data");
         for (const char *c = v->unjudged[i]->needs; *c && used + 3 < sizeof needs; c++) {
             needs[used++] = *c;
@@ -166,7 +166,7 @@ static void put_missing(const struct dr_page *page)
         const struct dr_missing *first = &run->missing[i];
         fputs("<tr><td><code>", to);
         html_text(to, first->signal);
-        /* those that follow for the same reason share its row */
+        /* signals that follow for the same reason share its row */
         for (; i + 1 < run->missing_count && same_reason(first, &run->missing[i + 1]); i++) {
             fputs(", ", to);
             html_text(to, run->missing[i + 1].signal);
@@ -201,7 +201,7 @@ static void put_watch(const struct dr_page *page)
     if (f->run->finished)
         snprintf(ending, sizeof ending, "exit code %d", f->run->exit_code);
     else
-        snprintf(ending, sizeof ending, "was still running");
+        snprintf(ending, sizeof ending, "still running");
     put_about(to, "ended", ending);
     put_about(to, "Python", dr_said_by(f->trainer, "python"));
     put_about(to, "torch", dr_said_by(f->trainer, "torch"));
@@ -210,7 +210,7 @@ static void put_watch(const struct dr_page *page)
     put_about(to, "GPU", l->gpu_name);
     put_about(to, "disk", l->disk_name);
     put_about(to, "file system", l->file_system);
-    put_about(to, "cost of watching", dr_share_text(&text, f->overhead_share));
+    put_about(to, "overhead of watching", dr_share_text(&text, f->overhead_share));
     fputs("</table>\n", to);
 }
 

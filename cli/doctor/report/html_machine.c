@@ -20,7 +20,7 @@ static struct dr_chart *over_time(const struct dr_run *run, const char *title, c
     return dr_chart_new(title, unit, 0, end, dr_parts(ticks, DR_CHART_POINTS));
 }
 
-/* A line of the machine's signal, in parts of the run. */
+/* A line with the means of a machine signal over parts of the run. */
 static void add_signal(struct dr_chart *chart, const struct dr_run *run, const char *name,
                        const char *color, enum dr_machine_signal signal, double factor)
 {
@@ -58,7 +58,7 @@ static void add_role(struct dr_chart *chart, const struct dr_run *run, const cha
     }
 }
 
-/* One signal, one chart. */
+/* A chart of one signal. */
 static void put_signal(const struct dr_page *page, const char *title, enum dr_machine_signal signal,
                        const char *color)
 {
@@ -96,7 +96,7 @@ static void put_processes(const struct dr_page *page)
     }
     fputs("</table></div>", page->to);
     if (shown < run->processes)
-        fprintf(page->to, "<p class=note>%u more stand in run.json.</p>", run->processes - shown);
+        fprintf(page->to, "<p class=note>%u more are in run.json.</p>", run->processes - shown);
     fputs("</details>\n", page->to);
 }
 
@@ -104,7 +104,7 @@ static void put_cpus(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
     const struct dr_run *run = f->run;
-    struct dr_chart *chart = over_time(run, "CPUs at work", "cpus");
+    struct dr_chart *chart = over_time(run, "Busy CPUs", "cpus");
     add_role(chart, run, "training", "compute", DR_TRAINER, DR_P_ON_CPU);
     add_role(chart, run, "workers", "worker", DR_WORKER, DR_P_ON_CPU);
     for (uint32_t i = 0; i < run->processes; i++)
@@ -115,15 +115,15 @@ static void put_cpus(const struct dr_page *page)
     if (chart) {
         chart->stacked = true;
         chart->limit = f->limits.cpus;
-        chart->limit_name = isfinite(f->limits.cpus_quota) ? "quota" : "CPUs there are";
+        chart->limit_name = isfinite(f->limits.cpus_quota) ? "quota" : "CPUs available";
     }
     dr_chart_put(page, chart, dr_why_missing(run, "on_cpu", "no process was sampled"));
-    chart = over_time(run, "Kept from the CPUs", "share");
+    chart = over_time(run, "Throttling and CPU pressure", "share");
     add_signal(chart, run, "throttled by the quota", "stall", DR_CPU_THROTTLED, 1);
     add_signal(chart, run, "some task waits for a CPU", "sync", DR_PSI_CPU, 1);
     dr_chart_put(page, chart,
-                 dr_why_missing(run, "cpu.throttled", "neither quota nor pressure can be read here"));
-    chart = over_time(run, "Threads ready, without a CPU", "");
+                 dr_why_missing(run, "cpu.throttled", "neither quota nor pressure can be read on this machine"));
+    chart = over_time(run, "Threads waiting for a CPU", "");
     add_role(chart, run, "training", "compute", DR_TRAINER, DR_P_RUN_QUEUE);
     add_role(chart, run, "workers", "worker", DR_WORKER, DR_P_RUN_QUEUE);
     if (chart)
@@ -154,11 +154,11 @@ void dr_html_resources(const struct dr_page *page)
     const struct dr_facts *f = page->facts;
     const struct dr_run *run = f->run;
     dr_section_begin(page, "machine", "Machine",
-                     "CPUs, memory, disk and network, in the time of the run.");
+                     "CPUs, memory, disk and network during the run.");
     fputs("<dl class=tiles>\n", page->to);
-    dr_tile_put(page, "CPUs that the run may use", f->limits.cpus, "");
+    dr_tile_put(page, "CPUs available to the run", f->limits.cpus, "");
     dr_tile_put(page, "CPUs of the machine", f->limits.cpus_machine, "");
-    dr_tile_put(page, "kept off by the quota", f->throttled_share, "share");
+    dr_tile_put(page, "throttled by the quota", f->throttled_share, "share");
     dr_tile_put(page, "reads from the page cache", f->hit_ratio, "share");
     dr_tile_put(page, "disk", f->disk_read, "bytes/s");
     dr_tile_put(page, "/dev/shm", f->limits.shm, "bytes");
@@ -166,7 +166,7 @@ void dr_html_resources(const struct dr_page *page)
     if (!run->machine.ticks) {
         dr_html_none(
             page,
-            "Nothing was sampled from outside: the run was too short, or its samples are missing.");
+            "Nothing was sampled: the run was too short, or its samples are missing.");
         dr_section_end(page);
         return;
     }
@@ -174,9 +174,9 @@ void dr_html_resources(const struct dr_page *page)
     put_cpus(page);
     put_signal(page, "Waiting for storage", DR_PSI_IO, "read");
     put_signal(page, "Disk, read", DR_DISK_READ, "read");
-    put_signal(page, "Disk, read requests", DR_DISK_READS, "read");
-    put_signal(page, "Disk, time of a request", DR_DISK_AWAIT, "read");
-    put_signal(page, "Disk at work", DR_DISK_BUSY, "read");
+    put_signal(page, "Disk: read requests", DR_DISK_READS, "read");
+    put_signal(page, "Disk: time per request", DR_DISK_AWAIT, "read");
+    put_signal(page, "Disk: busy", DR_DISK_BUSY, "read");
     put_signal(page, "Pages read again after eviction", DR_REFAULTS, "stall");
     put_memory(page);
     put_signal(page, "Network, received", DR_NET_RECEIVED, "network");
@@ -196,13 +196,13 @@ void dr_html_gpu(const struct dr_page *page)
                           isfinite(dr_mean_between(&run->machine, DR_GPU_SM, 0, run->machine.ticks)));
     dr_section_begin(
         page, "gpu", "GPU",
-        "NVML's utilisation is the time with any kernel at all; SM active is the work that was done.");
+        "NVML utilization is the time with any kernel running; SM active is how much of the GPU worked.");
     if (!sampled) {
         dr_html_none(page, "n/a: %s", dr_why_missing(run, "gpu.busy", "no GPU was sampled in this run"));
         dr_section_end(page);
         return;
     }
-    struct dr_chart *chart = over_time(run, "How busy it is", "share");
+    struct dr_chart *chart = over_time(run, "Utilization", "share");
     add_signal(chart, run, "SM active", "compute", DR_GPU_SM, 1);
     add_signal(chart, run, "NVML utilisation", "other", DR_GPU_BUSY, 1);
     add_signal(chart, run, "tensor cores", "b", DR_GPU_TENSOR, 1);
@@ -213,7 +213,7 @@ void dr_html_gpu(const struct dr_page *page)
     dr_chart_put(page, chart, "");
     put_signal(page, "To the GPU over PCIe", DR_GPU_PCIE_IN, "copy");
     put_signal(page, "Power", DR_GPU_WATTS, "ready");
-    put_signal(page, "Clock, of the highest", DR_GPU_CLOCK, "ready");
+    put_signal(page, "Clock, relative to its maximum", DR_GPU_CLOCK, "ready");
     fputs("</div>\n", page->to);
     if (f->gpu_busy - f->gpu_sm > 0.25) {
         struct dr_text busy, sm;

@@ -24,7 +24,7 @@ enum {
 
 /* ---- capacity ---------------------------------------------------------------------------------- */
 
-/* Demand stands in the middle of the scale; twice of it is the end. */
+/* The demand is in the middle of the scale, which ends at twice the demand. */
 static void put_pipe(FILE *to, const char *name, const char *color, double capacity, double demand,
                      bool inner)
 {
@@ -49,17 +49,17 @@ void dr_html_pipeline(const struct dr_page *page)
     const double makers = isfinite(f->workers_seen) && f->workers_seen >= 1 ? f->workers_seen : 1;
     const double demand = size / f->compute;
     dr_section_begin(
-        page, "pipeline", "Pipeline: capacity against demand",
-        "The narrowest pipe sets the pace. The line is what the training could take if it never "
+        page, "pipeline", "Pipeline: capacity and demand",
+        "The narrowest stage sets the pace. The line marks what training could consume if it never "
         "waited.");
     if (!isfinite(demand) || !(demand > 0) || !isfinite(f->batch_mean) || !(f->batch_mean > 0)) {
-        dr_html_none(page, "Not known: no batch was seen while it was made, or no step was measured.");
+        dr_html_none(page, "Unknown: no batch was observed while it was made, or no step was measured.");
         dr_section_end(page);
         return;
     }
     fprintf(
         to,
-        "<div class=pipes><span></span><span class=demand>wanted: %s samples/s</span><span></span>\n",
+        "<div class=pipes><span></span><span class=demand>demand: %s samples/s</span><span></span>\n",
         dr_plain_text(&text, demand));
     char name[64];
     snprintf(name, sizeof name, "making batches, %.0f %s", makers,
@@ -73,9 +73,8 @@ void dr_html_pipeline(const struct dr_page *page)
     put_pipe(to, "next() itself", "c", size / f->main_cpu_in_next, demand, false);
     put_pipe(to, f->has_gpu ? "training, GPU" : "training", "compute", demand, demand, false);
     fprintf(to,
-            "</div>\n<p class=note>Got: %s samples/s. A stage's own bar is what the workers would "
-            "deliver if "
-            "they did nothing else; bars end at twice the demand.</p>\n",
+            "</div>\n<p class=note>Measured: %s samples/s. The bar of a stage is what the workers would "
+            "deliver if they did nothing else; bars end at twice the demand.</p>\n",
             dr_plain_text(&text, f->samples_per_second));
     dr_section_end(page);
 }
@@ -138,8 +137,8 @@ static void put_made_box(const struct gantt *g, uint32_t row, const struct dr_ma
     }
 }
 
-/* The row of each batch: one for each track of each maker. A worker that is started anew for an epoch
- * keeps the row of its number. Returns the number of rows; batches beyond the last have that number. */
+/* Assigns a row to each batch: one per track of each maker. A worker that is restarted for an epoch keeps
+ * the row of its number. Returns the number of rows; batches beyond the last row get that number. */
 static uint32_t give_rows(const struct dr_run *run, const struct dr_made *made, uint64_t count,
                           uint32_t *rows)
 {
@@ -207,15 +206,15 @@ static void put_gantt(const struct dr_page *page, const struct dr_made *made, ui
     put_row_names(page, made, count, rows);
     fprintf(to,
             "<svg viewBox=\"0 0 1000 %u\" preserveAspectRatio=none style=\"height:%.2fem\" role=img "
-            "aria-label=\"Which worker made which batch when\">",
+            "aria-label=\"Batches over time, by worker\">",
             shown * 20, shown * 1.5);
     put_loop_row(&g, page->facts);
     for (uint64_t i = 0; i < count; i++)
         if (rows[i] < shown)
             put_made_box(&g, rows[i], &made[i]);
-    fputs("</svg></div>\n<p class=note>Stages are sums over a batch, laid end to end.", to);
+    fputs("</svg></div>\n<p class=note>The stages of a batch are summed and drawn end to end.", to);
     if (all > shown)
-        fprintf(to, " %u more makers are not shown.", all - shown);
+        fprintf(to, " %u more rows are not shown.", all - shown);
     fputs("</p>\n", to);
     free(rows);
 }
@@ -228,7 +227,7 @@ static void put_distribution(const struct dr_page *page)
     double counts[BATCH_BARS] = {0};
     double *sorted = f->batch_seconds && f->batch_count ? calloc(f->batch_count, sizeof *sorted) : NULL;
     if (!sorted) {
-        dr_html_none(page, "How long batches take is not known: none was seen while it was made.");
+        dr_html_none(page, "Batch times are unknown: no batch was observed while it was made.");
         return;
     }
     memcpy(sorted, f->batch_seconds, f->batch_count * sizeof *sorted);
@@ -241,8 +240,8 @@ static void put_distribution(const struct dr_page *page)
             counts[place < BATCH_BARS ? (int)place : BATCH_BARS - 1]++;
     }
     fputs("<dl class=tiles>\n", page->to);
-    dr_tile_put(page, "a batch, median", p50, "s");
-    dr_tile_put(page, "a batch, 99th percentile", p99, "s");
+    dr_tile_put(page, "batch time, median", p50, "s");
+    dr_tile_put(page, "batch time, 99th percentile", p99, "s");
     dr_tile_put(page, "variation (CV)", f->batch_cv, "");
     dr_tile_put(page, "of it on the CPU", f->batch_cpu_mean / f->batch_mean, "share");
     fputs("</dl>\n", page->to);
@@ -294,7 +293,7 @@ void dr_html_workers(const struct dr_page *page)
     const uint32_t steps = f->step_count < GANTT_STEPS ? f->step_count : GANTT_STEPS;
     uint64_t count = 0;
     struct dr_made *made = NULL;
-    dr_section_begin(page, "workers", "Workers", "Who made which batch, and how long a batch takes.");
+    dr_section_begin(page, "workers", "Workers", "Which worker made which batch, and how long it took.");
     if (steps) {
         const uint32_t first = (f->step_count - steps) / 2; /* from the middle of the run */
         const uint64_t from = f->steps[first].start_ns;
@@ -309,16 +308,16 @@ void dr_html_workers(const struct dr_page *page)
         if (!count)
             dr_html_none(
                 page,
-                "No batch was seen while it was made: what the workers note of themselves is missing.");
+                "No batch was observed while it was made: the records of the workers are missing.");
     }
     free(made);
     put_distribution(page);
     put_slowest(page, trainer);
     fputs("<dl class=tiles>\n", page->to);
-    dr_tile_put(page, "a worker: on a CPU", f->worker_on_cpu, "share");
+    dr_tile_put(page, "a worker: running", f->worker_on_cpu, "share");
     dr_tile_put(page, "waits for a CPU", f->worker_run_queue, "share");
     dr_tile_put(page, "blocked", f->worker_blocked, "share");
-    dr_tile_put(page, "has nothing to do", f->worker_idle, "share");
+    dr_tile_put(page, "idle", f->worker_idle, "share");
     dr_tile_put(page, "threads", f->worker_threads, "");
     fputs("</dl>\n", page->to);
     dr_section_end(page);

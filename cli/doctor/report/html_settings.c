@@ -1,4 +1,4 @@
-/* html_settings.c - report.html: the loader's settings as they were and as they should be
+/* html_settings.c - report.html: the current and the recommended settings of the loader
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,8 +22,7 @@ static const struct dr_plan *plan_of(const struct dr_verdict *verdict)
 
 /* ---- the call as it should be -------------------------------------------------------------------- */
 
-/* Where the argument that begins here ends: at its comma or its call's closing bracket. NULL: nowhere.
- */
+/* The end of the argument that begins here: its comma, or the closing bracket of the call. NULL: none. */
 static const char *argument_end(const char *at)
 {
     int depth = 0;
@@ -48,8 +47,8 @@ static const char *argument_end(const char *at)
     return NULL;
 }
 
-/* The value of keyword `name` in the call's own arguments, or its closing bracket where there is none.
- * NULL: this is no call that can be followed. */
+/* The value of keyword `name` among the arguments of the call, or the closing bracket if it is not there.
+ * NULL: the call cannot be parsed. */
 static const char *find_argument(const char *call, const char *name, const char **end)
 {
     const char *at = strchr(call, '(');
@@ -71,14 +70,14 @@ static const char *find_argument(const char *call, const char *name, const char 
     return NULL;
 }
 
-/* Sets a keyword in the text of a call; false: it is left as it was. */
+/* Sets a keyword in the text of a call; false: the text is unchanged. */
 static bool set_argument(char call[CALL_MOST], const char *name, const char *value)
 {
     const char *end, *from = find_argument(call, name, &end);
     char changed[CALL_MOST];
     if (!from)
         return false;
-    const char *last = from - 1; /* what stands before it, without blanks */
+    const char *last = from - 1; /* what precedes it, without blanks */
     while (from == end && strchr(" \t\n", *last))
         last--;
     const char *before = from != end || *last == '(' ? "" : *last == ',' ? " " : ", ";
@@ -133,7 +132,7 @@ static void put_diff(const struct dr_page *page, const struct dr_plan *plan)
     if (!*call || !set_argument(call, "num_workers", number)) {
         dr_html_none(
             page,
-            "The line that makes the loader is not known: set the arguments above where it is made.");
+            "The line that creates the loader is unknown: set the arguments above where it is created.");
         return;
     }
     if (plan->workers) {
@@ -178,6 +177,6 @@ void dr_html_settings(const struct dr_page *page)
     if (plan)
         put_diff(page, plan);
     else
-        fputs("<p class=note>No finding asks for other settings of the loader.</p>\n", page->to);
+        fputs("<p class=note>No finding recommends other loader settings.</p>\n", page->to);
     dr_section_end(page);
 }

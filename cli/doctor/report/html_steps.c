@@ -17,7 +17,7 @@ struct part {
     double seconds;
 };
 
-/* One bar that is as long as the step; parts too small for their label have it in the legend alone. */
+/* One bar for the whole step; labels are in the legend, since some parts are too small for them. */
 static void put_stack(const struct dr_page *page, const char *name, const struct part *parts,
                       size_t count, double whole)
 {
@@ -34,7 +34,7 @@ static void put_stack(const struct dr_page *page, const char *name, const struct
     fputs("</div><p class=legend>", to);
     for (size_t i = 0; i < count; i++)
         if (parts[i].seconds == 0)
-            continue; /* nothing of it was seen */
+            continue; /* it was not observed */
         else if (isfinite(parts[i].seconds))
             fprintf(to,
                     "<span class=key><i style=\"background:var(--c-%s)\"></i>%s <b>%s</b> %s</span> ",
@@ -46,8 +46,7 @@ static void put_stack(const struct dr_page *page, const char *name, const struct
     fputs("</p></div>\n", to);
 }
 
-/* The median step: the one whose length is nearest to it would be one sample; means of its parts are
- * not. */
+/* The mean of each part over all steps: a single median step would be one sample. */
 static void put_anatomy(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
@@ -67,7 +66,7 @@ static void put_anatomy(const struct dr_page *page)
                                 {"optimizer", "optimizer", f->optimizer},
                                 {"save", "save", save},
                                 {"garbage collection", "gc", gc},
-                                {"the rest: model and Python", "compute", fmax(rest - seen, 0)}};
+                                {"the rest (model and Python)", "compute", fmax(rest - seen, 0)}};
     if (f->has_gpu)
         put_stack(page, "GPU", gpu, 2, f->step);
     put_stack(page, "training thread", loop, sizeof loop / sizeof *loop, f->step);
@@ -78,7 +77,7 @@ static double since(const struct dr_run *run, uint64_t ns)
     return ns > run->start_ns ? (double)(ns - run->start_ns) / 1e9 : 0;
 }
 
-/* The starts of epochs, seconds. */
+/* The start times of epochs, in seconds. */
 static uint32_t epochs_of(const struct dr_facts *f, double *out)
 {
     uint32_t count = 0;
@@ -97,12 +96,12 @@ static struct dr_chart *over_steps(const struct dr_facts *f, const char *title, 
                         dr_parts(f->step_count, DR_CHART_POINTS));
 }
 
-/* Steps in equal parts of the time would have gaps; equal numbers of steps are drawn. */
+/* Each point covers an equal number of steps: equal parts of the time could be empty. */
 static void put_strip(const struct dr_page *page)
 {
     const struct dr_facts *f = page->facts;
     double marks[MARKS_MOST];
-    struct dr_chart *chart = over_steps(f, "Every step over time", "s");
+    struct dr_chart *chart = over_steps(f, "Steps over time", "s");
     if (chart) {
         struct dr_line *stall =
             dr_chart_line(chart, f->has_gpu ? "GPU waits for data" : "waits for data", "stall");
@@ -121,10 +120,10 @@ static void put_strip(const struct dr_page *page)
             rest->values[p] = known > 0 ? fmax(whole - waits, 0) / known : NAN;
         }
         if (isfinite(f->step_p99) && f->step_p99 > 0)
-            chart->top = f->step_p99 * 1.4; /* outliers are cut off: they are listed below */
+            chart->top = f->step_p99 * 1.4; /* cuts off outliers, which are listed below */
         chart->marks = marks;
         chart->mark_count = epochs_of(f, marks);
-        chart->mark_name = "an epoch begins";
+        chart->mark_name = "start of an epoch";
     }
     dr_chart_put(page, chart, "no step was measured");
 }
@@ -138,7 +137,7 @@ static const char *cause_of(const struct dr_step *step)
     for (size_t i = 1; i < 4; i++)
         if (isfinite(excess[i]) && !(excess[best] >= excess[i]))
             best = i;
-    return excess[best] > 0.3 * step->seconds ? names[best] : "not seen (evaluation, logging?)";
+    return excess[best] > 0.3 * step->seconds ? names[best] : "unknown (evaluation, logging?)";
 }
 
 static void put_outliers(const struct dr_page *page)
@@ -202,7 +201,7 @@ static void put_ready_histogram(const struct dr_page *page)
     if (!(known > 0))
         return;
     char middle[24], end[24];
-    const uint32_t bars = last < 4 ? 5 : (last + 1) | 1; /* odd: one of them is the middle */
+    const uint32_t bars = last < 4 ? 5 : (last + 1) | 1; /* odd, so that there is a middle one */
     snprintf(middle, sizeof middle, "%u", (bars - 1) / 2);
     snprintf(end, sizeof end, bars == READY_BARS ? "%u or more" : "%u", bars - 1);
     const char *const labels[3] = {"0 ready", middle, end};
@@ -215,7 +214,7 @@ void dr_html_queue(const struct dr_page *page)
     dr_section_begin(page, "queue", "Queue and readiness",
                      "A loader that keeps up has a batch ready at every call of next().");
     fputs("<dl class=tiles>\n", page->to);
-    dr_tile_put(page, "calls that found their batch", f->readiness, "share");
+    dr_tile_put(page, "calls that found their batch ready", f->readiness, "share");
     dr_tile_put(page, "batches ready, mean", f->ready_mean, "");
     dr_tile_put(page, "waited behind a slow one", f->behind_share, "share");
     dr_tile_put(page, "steps between long waits", f->wait_period, "");
@@ -233,7 +232,7 @@ void dr_html_queue(const struct dr_page *page)
             chart->limit = (double)f->loader.workers * f->loader.prefetch;
             chart->limit_name = "workers x prefetch";
         }
-        dr_chart_put(page, chart, "the number of ready batches cannot be told for this loader");
+        dr_chart_put(page, chart, "the number of ready batches is unknown for this loader");
         put_ready_histogram(page);
     } else {
         dr_html_none(page, "No call of next() was measured.");

@@ -23,12 +23,12 @@ struct grid {
 static const struct {
     const char *name, *label;
 } dimensions[DIMENSIONS] = {
-    {"workers", "workers"}, {"prefetch", "batches ahead, each worker"},
+    {"workers", "workers"}, {"prefetch", "batches ahead per worker"},
     {"order", "order"},     {"cpus", "CPUs"},
     {"cache", "data"},      {"gpu", "training step"},
 };
 
-/* Keeps the values ascending and each once. */
+/* Keeps the values sorted and unique. */
 static void add_value(struct grid *grid, enum dimension d, double value)
 {
     uint32_t at = 0;
@@ -50,7 +50,7 @@ static void find_now(struct grid *grid, enum dimension d, double value)
             grid->now[d] = i;
 }
 
-/* What remains of the waiting in a batch where all bytes are in memory; NaN: not known. */
+/* The share of waiting that remains in a batch when all data are in memory; NaN: unknown. */
 static double waiting_without_reads(const struct dr_facts *f)
 {
     const double waits = f->batch_mean - f->batch_cpu_mean;
@@ -143,13 +143,13 @@ static void value_text(char *out, size_t size, enum dimension d, double value)
     struct dr_text text;
     switch (d) {
     case ORDER:
-        snprintf(out, size, "%s", value > 0 ? "in order" : "as they come (in_order=False)");
+        snprintf(out, size, "%s", value > 0 ? "in order" : "as they are finished (in_order=False)");
         break;
     case CACHE:
-        snprintf(out, size, "%s", value < 1 ? "all in memory" : "as it was");
+        snprintf(out, size, "%s", value < 1 ? "all in memory" : "as measured");
         break;
     case GPU:
-        snprintf(out, size, "%s", value < 1 ? "twice as fast" : "as it was");
+        snprintf(out, size, "%s", value < 1 ? "twice as fast" : "as measured");
         break;
     default:
         snprintf(out, size, "%s", dr_plain_text(&text, value));
@@ -178,7 +178,7 @@ static void put_controls(const struct dr_page *page, const struct grid *grid)
         }
         fputs("</label>\n", to);
     }
-    fputs("<button type=button id=as-it-was>as it was</button></div>\n", to);
+    fputs("<button type=button id=as-it-was>reset</button></div>\n", to);
 }
 
 static void put_grid(FILE *to, const struct grid *grid, const struct dr_facts *f)
@@ -217,7 +217,7 @@ static void put_grid(FILE *to, const struct grid *grid, const struct dr_facts *f
     fputs("</script>\n", to);
 }
 
-/* What the script shows for the settings of the run stands there without it, too. */
+/* The result for the settings of the run is also there without the script. */
 static void put_result(const struct dr_page *page, const struct grid *grid)
 {
     const struct dr_outcome *o = &grid->outcome[place_of(grid, grid->now)];
@@ -225,17 +225,17 @@ static void put_result(const struct dr_page *page, const struct grid *grid)
     FILE *to = page->to;
     fputs("<dl class=tiles id=outcome aria-live=polite>\n", to);
     fprintf(to,
-            "<div><dt>a step</dt><dd><span data-out=step>%s</span><small "
+            "<div><dt>step time</dt><dd><span data-out=step>%s</span><small "
             "data-out=range></small></dd></div>\n",
             dr_seconds_text(&text, o->step.mid));
-    fprintf(to, "<div><dt>samples a second</dt><dd data-out=rate>%s</dd></div>\n",
+    fprintf(to, "<div><dt>samples per second</dt><dd data-out=rate>%s</dd></div>\n",
             dr_plain_text(&text, page->facts->loader.batch_size / o->step.mid));
-    fputs("<div><dt>against now</dt><dd data-out=gain>1.00x</dd></div>\n", to);
+    fputs("<div><dt>speed-up</dt><dd data-out=gain>1.00x</dd></div>\n", to);
     fprintf(to, "<div><dt>waits in next()</dt><dd data-out=wait>%s</dd></div>\n",
             dr_share_text(&text, o->wait_share));
     fprintf(to, "<div><dt>batch is ready</dt><dd data-out=ready>%s</dd></div>\n</dl>\n",
             dr_share_text(&text, o->readiness));
-    fputs("<figure class=chart><figcaption><b>A step, by the number of workers</b></figcaption><div "
+    fputs("<figure class=chart><figcaption><b>Step time by number of workers</b></figcaption><div "
           "class=plot>"
           "<svg id=curve viewBox=\"0 0 1000 100\" preserveAspectRatio=none aria-hidden=true></svg><span "
           "class=top></span></div><div class=axis id=curve-axis>",
@@ -247,7 +247,7 @@ static void put_result(const struct dr_page *page, const struct grid *grid)
     fprintf(
         to,
         "<p class=note>%u combinations, simulated from the measured times of batches and steps. For the "
-        "settings of this run the simulation gives %s a step; measured: %s.</p>\n",
+        "settings of this run, the simulated step takes %s; measured: %s.</p>\n",
         grid->outcomes, dr_seconds_text(&simulated, o->step.mid),
         dr_seconds_text(&measured, page->facts->step));
 }
@@ -274,8 +274,8 @@ void dr_html_what_if(const struct dr_page *page)
         put_grid(page->to, &grid, page->facts);
     } else {
         dr_html_none(page,
-                     "Too little was measured to simulate this run: it needs the times of batches in "
-                     "their makers, and of steps.");
+                     "Not enough was measured to simulate this run: the simulation needs the times of batches and "
+                     "of steps.");
     }
     free(grid.outcome);
     dr_section_end(page);

@@ -1,4 +1,4 @@
-/* judged.c - from a run's number or directory to its facts and verdict
+/* judged.c - finds a run by number or directory, and reads and judges it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ static bool is_folder(const char *path)
     return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* The highest number in .stoker; a run's name is its number, with zeros before it. */
+/* The highest number in .stoker; the name of a run is its number, padded with zeros. */
 static int find_newest(char out[4096], struct stoker_error *err)
 {
     DIR *folder = opendir(RUNS);
@@ -33,8 +33,8 @@ static int find_newest(char out[4096], struct stoker_error *err)
     if (!folder)
         return errno == ENOENT
                    ? st_fail(err, STOKER_ENOTFOUND,
-                             "there is no run here: 'stoker run -- python train.py' makes one, or name "
-                             "its directory")
+                             "there is no run here: 'stoker run -- python train.py' records one; or name the "
+                             "directory of a run")
                    : st_fail_errno(err, errno, "%s", RUNS);
     for (struct dirent *entry; (entry = readdir(folder));) {
         uint64_t number;
@@ -47,7 +47,7 @@ static int find_newest(char out[4096], struct stoker_error *err)
     closedir(folder);
     if (!found)
         return st_fail(err, STOKER_ENOTFOUND,
-                       "there is no run in %s: 'stoker run -- python train.py' makes one", RUNS);
+                       "there is no run in %s: 'stoker run -- python train.py' records one", RUNS);
     return STOKER_OK;
 }
 
@@ -64,7 +64,7 @@ int dr_find_run(char out[4096], const char *word, struct stoker_error *err)
             return st_fail(err, STOKER_ENOTFOUND, "there is no run %s in %s", word, RUNS);
     }
     if (strlen(word) >= 4096 || !is_folder(word))
-        return st_fail(err, STOKER_ENOTFOUND, "%s: there is no such directory of a run", word);
+        return st_fail(err, STOKER_ENOTFOUND, "%s: there is no run with this number or directory", word);
     strcpy(out, word);
     return STOKER_OK;
 }

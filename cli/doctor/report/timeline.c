@@ -1,4 +1,4 @@
-/* timeline.c - who made which batch when, and tracks on which slices nest
+/* timeline.c - which process made which batch when; tracks on which slices nest
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,15 +30,15 @@ int dr_lane_for(struct dr_lanes *lanes, uint64_t start_ns, uint64_t end_ns)
 
 /* ---- batches ----------------------------------------------------------------------------------- */
 
-/* Parts of a batch may be noted before or after the whole; this holds what was noted of one. */
+/* Parts of a batch may be recorded before or after the whole; this collects those of one batch. */
 enum { PENDING = 256 };
 struct pending {
     bool used;
     uint32_t batch;
     uint16_t loader;
-    uint64_t first_ns;    /* start of the first part without a whole */
-    struct dr_made parts; /* without a whole yet */
-    uint64_t whole;       /* number in the list, + 1; 0: none */
+    uint64_t first_ns;    /* start of the first part whose whole is missing */
+    struct dr_made parts; /* the whole is still missing */
+    uint64_t whole;       /* index in the list + 1; 0: none */
 };
 
 struct collector {
@@ -99,7 +99,7 @@ static void note_part(struct collector *c, const struct dr_event *event)
 {
     struct pending *p = pending_of(c, event);
     struct dr_made *whole = p->whole ? &c->list[p->whole - 1] : NULL;
-    /* Handing over comes after the whole; everything else within it. */
+    /* The transfer comes after the whole; everything else lies within it. */
     if (whole && event->start_ns >= whole->start_ns &&
         (event->kind == DR_PUT || event->start_ns <= whole->end_ns)) {
         add_part(whole, event);
@@ -181,7 +181,7 @@ static void give_lanes(struct collector *c)
         struct dr_made *made = &c->list[i];
         if (i && made->process != c->list[i - 1].process)
             memset(&lanes, 0, sizeof lanes);
-        /* Two batches of one maker do not nest: an end that is never inside another. */
+        /* Two batches of one maker must not nest: this end is never inside another slice. */
         int lane = 0;
         while (lane < DR_LANES && lanes.depth[lane] && lanes.end[lane][0] > made->start_ns)
             lane++;

@@ -1,6 +1,6 @@
 /* trace.c - trace.json: the end of a run for Perfetto and Chrome, batches as arrows from maker to step
  *
- * The most recent steps only: a trace of hours opens in no viewer. What it covers stands in "otherData".
+ * Only the most recent steps: no viewer opens a trace of hours. "otherData" tells what it covers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { STEPS_MOST = 500, BATCHES_MOST = 6000, EVENTS_MOST = 20000 };
-/* Numbers of tracks within a process; each kind of track may need several. */
+/* Track numbers within a process; each kind of track may need several. */
 enum { TRACK_LOOP = 1, TRACK_PIN = 101, TRACK_STALL = 201, TRACK_MAKER = 301 };
 
 struct trace {
@@ -32,7 +32,7 @@ static void put_time(struct trace *t, const char *key, uint64_t ns)
             (unsigned long long)(ns % 1000));
 }
 
-/* Without its end. */
+/* Without the closing bracket. */
 static void begin(struct trace *t, const char *phase, int pid, int track, const char *name, uint64_t ns)
 {
     fprintf(t->to, "%s\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"name\":", t->written++ ? "," : "", phase,
@@ -114,7 +114,7 @@ static const char *name_of(uint16_t kind)
     }
 }
 
-/* Which batch of the list this call of next() got: the last of its number that was finished by then. */
+/* The batch that this call of next() returned: the last one with its number that was finished by then. */
 static const struct dr_made *batch_for(const struct dr_event *next, const struct dr_made *made,
                                        uint64_t count, const struct dr_run *run, int trainer)
 {
@@ -133,7 +133,7 @@ static void put_flow(struct trace *t, const struct dr_event *next, int pid, int 
 {
     const uint64_t end = next->start_ns + next->dur_ns;
     if (!next->dur_ns || made->end_ns <= made->start_ns)
-        return; /* an arrow binds to a slice that has a length */
+        return; /* an arrow needs a slice of nonzero length */
     t->flow++;
     begin(t, "s", t->run->process[made->process].pid, TRACK_MAKER + made->lane, "batch",
           made->end_ns - 1);
@@ -177,7 +177,7 @@ static int by_track_and_start(const void *left, const void *right)
     return (a->dur_ns < b->dur_ns) - (a->dur_ns > b->dur_ns);
 }
 
-/* Those of the window that have a track; the caller frees it. */
+/* The batches within the window that have a track; the caller frees them. */
 static struct dr_event *events_of(struct trace *t, const struct dr_process *process, uint64_t *count)
 {
     uint64_t wanted = 0;
@@ -200,7 +200,7 @@ static struct dr_event *events_of(struct trace *t, const struct dr_process *proc
 static void put_trainer(struct trace *t, uint32_t number, const struct dr_made *made,
                         uint64_t made_count)
 {
-    static const char *const names[] = {"training loop", "pinning", "GPU idle for want of data"};
+    static const char *const names[] = {"training loop", "pinning", "GPU idle, waiting for data"};
     const struct dr_process *process = &t->run->process[number];
     uint64_t count;
     struct dr_event *list = events_of(t, process, &count);
@@ -234,7 +234,7 @@ static void put_trainer(struct trace *t, uint32_t number, const struct dr_made *
 
 /* ---- makers ------------------------------------------------------------------------------------ */
 
-/* The stages of a batch are sums: laid end to end inside the batch, in the order of their work. */
+/* The stages of a batch are sums: drawn end to end inside the batch, in pipeline order. */
 static void put_made(struct trace *t, const struct dr_made *made)
 {
     const int pid = t->run->process[made->process].pid, track = TRACK_MAKER + made->lane;
@@ -260,7 +260,7 @@ static void put_made(struct trace *t, const struct dr_made *made)
 
 static void put_makers(struct trace *t, const struct dr_made *made, uint64_t count)
 {
-    uint32_t named = 0; /* a bit for each lane of this process */
+    uint32_t named = 0; /* one bit per lane of this process */
     for (uint64_t i = 0; i < count; i++) {
         const uint32_t bit = 1u << made[i].lane;
         if (!i || made[i].process != made[i - 1].process)
@@ -342,7 +342,7 @@ int dr_write_trace(FILE *to, const struct dr_facts *facts)
     put_machine(&t);
     fprintf(to,
             "\n],\"otherData\":{\"covers\":\"the last %u of %u measured steps\",\"left_out\":%llu,"
-            "\"stages\":\"sums over a batch, laid end to end\",\"stoker\":",
+            "\"stages\":\"sums over a batch, drawn end to end\",\"stoker\":",
             steps, facts->step_count, (unsigned long long)t.left_out);
     json_text(to, stoker_version());
     fputs("}}\n", to);

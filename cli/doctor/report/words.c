@@ -1,4 +1,4 @@
-/* words.c - what reports call things, and numbers as people read them
+/* words.c - names used in reports, and formatted numbers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,8 +44,7 @@ double dr_steps_ready(const struct dr_facts *facts, uint64_t begin, uint64_t end
     return known > 0 ? sum / known : NAN;
 }
 
-/* What no format is made for: "n/a", or the bare number where it is beyond anything that is measured.
- * NULL: neither. */
+/* Values that the formats do not cover: "n/a", or the bare number if it is absurdly large. NULL: neither. */
 static const char *odd_text(struct dr_text *room, double value)
 {
     if (isfinite(value) && fabs(value) < 1e15)
