@@ -36,9 +36,9 @@ struct dr_tick {
 struct dr_probe {
     const char *name;
     size_t state_size; /* zeroed memory of this size is `state` */
-    /* Fills in what it knows of `limits`, which stays where it is until close, so that sample may refine
-     * it. `root` stands for "/" ("" outside tests). False: nothing of it
-     * can be had. Each signal that cannot is added to `absent`, now or, if that shows later, in sample. */
+    /* Fills in its part of `limits`, which stays valid until close, so that sample may refine it. `root` is
+     * prepended to paths ("" outside tests). False: the probe provides nothing. Missing signals are added
+     * to `absent`, here or later in sample. */
     bool (*open)(void *state, const char *root, struct dr_limits *limits, struct dr_absent *absent);
     void (*sample)(void *state, struct dr_tick *tick, const struct dr_watched *watched);
     void (*close)(void *state); /* safe after a failed open */

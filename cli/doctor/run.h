@@ -1,12 +1,12 @@
-/* run.h - a run as it was recorded, in memory
+/* run.h - a recorded run in memory
  *
  * A run directory holds:
- *   command       the command line, one argument a line (escaped as below), then its working directory
- *   process/PID   what a watched process says of itself: lines "KEY VALUE", in which \n and \\ stand for
- * a line break and a backslash; a later line with the same key replaces an earlier one events/PID what
- * it did and when (events.h) samples       what the parent saw from outside (record.c), rewritten in
- * place while the run goes on run.json, report.html, trace.json   written at the end, from all of the
- * above
+ *   command       the command line, one argument per line (escaped as below), then its working directory
+ *   process/PID   what a watched process reports about itself: lines "KEY VALUE", in which \n and \\ stand for
+ *                 a line break and a backslash; a later line replaces an earlier one with the same key
+ *   events/PID    what it did and when (events.h)
+ *   samples       what was observed from outside (record/samples.h)
+ *   run.json, report.html, trace.json   written at the end, from all of the above
  *
  * Keys in process/PID: pid, parent, role (trainer, worker), rank, local_rank, world_size, argv, cwd,
  * python, torch, cuda.uuid, cuda.name, cuda.memory_peak, cuda.memory_total, cuda.capability, amp (0/1:
@@ -31,7 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Values over time: `ticks` rows of `signals` numbers; NaN is unknown. */
+/* Values over time: `ticks` rows of `signals` numbers; NaN means unknown. */
 struct dr_table {
     uint32_t ticks, signals;
     const double *values; /* row after row */
@@ -45,10 +45,10 @@ struct dr_text_pair {
     const char *key, *value;
 };
 
-/* Threads of one name in one process, over the whole run. */
+/* Threads with the same name in one process, over the whole run. */
 struct dr_threads {
     char name[16];
-    uint32_t most; /* at once */
+    uint32_t most; /* at the same time */
     double cpu_seconds;
 };
 
@@ -57,38 +57,38 @@ enum dr_role { DR_OTHER, DR_TRAINER, DR_WORKER };
 struct dr_process {
     int pid, parent;
     enum dr_role role;
-    int rank;              /* -1: unknown, or there is one */
+    int rank;              /* -1: unknown, or only one rank */
     int worker;            /* number of the worker; -1 */
     int trainer;           /* index in run->process of the trainer it belongs to; -1 */
-    char name[64];         /* comm, or the program's file name */
-    uint32_t first_tick;   /* of the run, in which it was first seen */
+    char name[64];         /* comm, or the file name of the program */
+    uint32_t first_tick;   /* tick of the run in which it was first seen */
     struct dr_table table; /* DR_PROCESS_COUNT signals */
     const struct dr_threads *threads;
     uint32_t thread_names;
     const struct dr_text_pair *said; /* process/PID; sorted by key */
     uint32_t said_count;
     const struct dr_event *events;     /* oldest first, unrolled from the ring */
-    uint64_t event_count, events_lost; /* lost: overwritten in the ring */
+    uint64_t event_count, events_lost; /* lost: overwritten in the ring buffer */
     uint64_t watch_spent_ns;
 };
 
-/* Why a signal is not there. */
+/* Why a signal is missing. */
 struct dr_missing {
     const char *signal, *why, *remedy;
 };
 
-/* Facts about the machine that do not change in a run; NaN: unknown. */
+/* Facts about the machine that do not change during a run; NaN: unknown. */
 struct dr_limits {
     double cpus; /* effective: min(affinity, quota) */
     double cpus_affinity, cpus_quota /* NaN: no quota */, cpus_machine;
-    double memory, memory_machine; /* bytes: the cgroup's limit or the machine's; the machine's */
+    double memory, memory_machine; /* bytes: limit of the cgroup, or the machine; of the machine */
     double shm;                    /* size of /dev/shm */
     double gpu_memory;
     double nodes; /* NUMA nodes */
     double gpu_node,
-        cpu_node;      /* of the GPU; of the CPUs that ran the workers (the node most of them used) */
-    double pcie_limit; /* bytes/s of the GPU's link as it is now (generation x width) */
-    char gpu_name[96], disk_name[96], file_system[32]; /* where the data lie, as far as it was seen */
+        cpu_node;      /* of the GPU; of the CPUs that ran the workers (the most used node) */
+    double pcie_limit; /* bytes/s of the GPU's link (generation x width) */
+    char gpu_name[96], disk_name[96], file_system[32]; /* where the data are stored, as far as observed */
     char cpu_name[96];
 };
 
@@ -99,7 +99,7 @@ struct dr_run {
     uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
     int64_t started;           /* seconds since 1970 */
     bool finished;
-    int exit_code; /* of the command; 128 + signal where one ended it */
+    int exit_code; /* of the command; 128 + N if signal N killed it */
     struct dr_limits limits;
     const uint64_t *tick_ns; /* the time of each row */
     struct dr_table machine; /* DR_MACHINE_COUNT signals */
@@ -107,14 +107,14 @@ struct dr_run {
     uint32_t processes;
     const struct dr_missing *missing;
     uint32_t missing_count;
-    double own_cpu_seconds; /* of the parent that samples */
-    void *memory;           /* everything above that is pointed to */
+    double own_cpu_seconds; /* of the recorder */
+    void *memory;           /* owns everything that is pointed to above */
 };
 
-/* Reads a run directory, one that is still being written included. */
+/* Reads a run directory, even while it is being written. */
 int dr_run_open(struct dr_run **out, const char *directory, struct stoker_error *err);
 void dr_run_close(struct dr_run *run);
-/* What the process said under this key, or NULL; with a number: NaN. */
+/* What the process reported under this key, or NULL; as a number: NaN. */
 const char *dr_said(const struct dr_process *process, const char *key);
 double dr_said_number(const struct dr_process *process, const char *key);
 

@@ -1,4 +1,4 @@
-/* command.c - starts the watched command and stands in for it: signals go in, its exit code comes out
+/* command.c - starts the watched command and acts for it: passes signals on and returns its exit code
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ static sigset_t watched_signals(void)
     for (size_t k = 0; k < sizeof passed_on / sizeof *passed_on; k++)
         sigaddset(&set, passed_on[k]);
     sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGPIPE); /* a reader of our messages that left must not end the run */
+    sigaddset(&set, SIGPIPE); /* a closed pipe at our end must not end the run */
     return set;
 }
 
@@ -74,7 +74,7 @@ static void watch_over(int reports, pid_t parent)
     prctl(PR_SET_NAME, "stoker-sentinel");
     if (getppid() != parent)
         _exit(0);
-    for (int file = 0; file <= 2; file++) /* who reads what the command writes must see its end */
+    for (int file = 0; file <= 2; file++) /* readers of the output of the command must see its end */
         close(file);
     for (;;) {
         const int number = sigwaitinfo(&set, NULL);
@@ -84,7 +84,7 @@ static void watch_over(int reports, pid_t parent)
     }
 }
 
-/* Without one, every signal that was sent by a process is passed on. */
+/* Without a sentinel, every signal sent by a process is passed on. */
 static void start_sentinel(struct dr_command *command)
 {
     int ends[2];
@@ -107,7 +107,7 @@ static void start_sentinel(struct dr_command *command)
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-/* Whether the whole group got this signal: the sentinel says so within moments. */
+/* Whether the whole group got this signal: the sentinel then reports it at once. */
 static bool group_got(const struct dr_command *command, int number)
 {
     uint8_t report;
@@ -143,15 +143,15 @@ int dr_command_start(struct dr_command *command, char *const *argv, struct stoke
     const sigset_t set = watched_signals();
     int ends[2], why = 0;
     *command = (struct dr_command){.reports = -1, .exit_code = DR_NOT_EXECUTABLE};
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* processes whose parents end become our children */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become our children */
     sigprocmask(SIG_BLOCK, &set, &command->before);
-    /* Whoever ignores it, and starts us, would keep us from hearing of the command's end. */
+    /* If our parent ignores it, we would not be told when the command ends. */
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &command->children);
-    start_sentinel(command); /* before the pipe is there, whose end it would keep open */
+    start_sentinel(command); /* before the pipe exists, whose end it would keep open */
     if (pipe2(ends, O_CLOEXEC)) {
         const int why_not = errno;
         dr_command_close(command);
-        return st_fail_errno(err, why_not, "'%s' cannot be started", argv[0]);
+        return st_fail_errno(err, why_not, "cannot start '%s'", argv[0]);
     }
     command->pid = fork();
     if (command->pid == 0) {
@@ -173,10 +173,10 @@ int dr_command_start(struct dr_command *command, char *const *argv, struct stoke
     command->pid = 0;
     command->exit_code = why == ENOENT ? DR_NOT_FOUND : DR_NOT_EXECUTABLE;
     dr_command_close(command);
-    return st_fail_errno(err, why, "'%s' cannot be started", argv[0]);
+    return st_fail_errno(err, why, "cannot start '%s'", argv[0]);
 }
 
-/* Orphans come to us too, and go. */
+/* Reaps orphans too. */
 static void reap(struct dr_command *command)
 {
     int status;
@@ -190,7 +190,7 @@ static void reap(struct dr_command *command)
     }
 }
 
-/* Ctrl-Z: the command stops by itself, and so must we, or the shell would wait for us. */
+/* Ctrl-Z stops the command; we must stop too, or the shell would wait for us. */
 static void stop_too(const struct dr_command *command, bool group)
 {
     if (!group)
@@ -202,7 +202,7 @@ static void stop_too(const struct dr_command *command, bool group)
 static void pass_on(struct dr_command *command, const siginfo_t *signal)
 {
     const int number = signal->si_signo;
-    const bool sent = signal->si_code <= 0; /* by a process, not by the terminal */
+    const bool sent = signal->si_code <= 0; /* sent by a process, not by the terminal */
     const bool group = !sent || group_got(command, number);
     if (number == SIGTSTP)
         stop_too(command, group);
@@ -232,7 +232,7 @@ void dr_command_close(struct dr_command *command)
 {
     sigset_t set = watched_signals();
     while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0)
-        ; /* what ended the command is not to end us too */
+        ; /* the signal that ended the command must not end us too */
     sigdelset(&set, SIGPIPE);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     if (command->sentinel > 0 && !kill(command->sentinel, SIGKILL))

@@ -1,8 +1,8 @@
-/* command.h - starts the watched command and stands in for it: signals go in, its exit code comes out
+/* command.h - starts the watched command and acts for it: passes signals on and returns its exit code
  *
- * The command runs in our process group, with our terminal and our standard streams. A signal that the
- * whole group gets (Ctrl-C) reaches it without us; one that only we get is passed on. Which of the two
- * it was is told by a sentinel, a process of the same group that does nothing but report its signals.
+ * The command runs in our process group, with our terminal and our standard streams. A signal to the whole
+ * group (Ctrl-C) reaches it without us; a signal to us alone is passed on. A sentinel tells which of the two
+ * it was: a process of the same group that only reports its signals.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,26 +15,26 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { DR_NOT_FOUND = 127, DR_NOT_EXECUTABLE = 126 }; /* as shells exit */
+enum { DR_NOT_FOUND = 127, DR_NOT_EXECUTABLE = 126 }; /* exit codes of shells */
 
 struct dr_command {
     pid_t pid;
     pid_t sentinel;            /* 0: none */
-    int reports;               /* the signals that the sentinel got, a byte each */
-    sigset_t before;           /* what was blocked when we began */
-    struct sigaction children; /* what became of SIGCHLD then */
+    int reports;               /* the signals received by the sentinel, one byte each */
+    sigset_t before;           /* the signals that were blocked at the start */
+    struct sigaction children; /* the disposition of SIGCHLD at the start */
     bool ended;
-    int exit_code; /* 128 + signal where one ended it */
+    int exit_code; /* 128 + N if signal N killed it */
 };
 
-/* Whether a shell would find such a program: 0, DR_NOT_FOUND or DR_NOT_EXECUTABLE. */
+/* Looks a program up as a shell does: 0, DR_NOT_FOUND or DR_NOT_EXECUTABLE. */
 int dr_command_find(const char *name);
-/* Blocks the signals that dr_command_wait takes. The environment is as it is now. On failure `exit_code`
- * is what a shell would exit with. */
+/* Starts the command with the current environment. Blocks the signals that dr_command_wait handles. On
+ * failure, `exit_code` is the one a shell would return. */
 int dr_command_start(struct dr_command *command, char *const *argv, struct stoker_error *err);
-/* Waits until then, at most, handling signals and processes that end; true: the command has ended. */
+/* Handles signals and ended processes until the given time at most; true: the command has ended. */
 bool dr_command_wait(struct dr_command *command, uint64_t until_ns);
-/* From here on signals are ours again. */
+/* Restores the signal handling. */
 void dr_command_close(struct dr_command *command);
 
 #endif

@@ -1,4 +1,4 @@
-/* directory.c - a run's directory: made, filled with what a run begins with
+/* directory.c - creates the directory of a run and its initial files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,13 +20,12 @@ extern const size_t dr_inject_size;
 
 enum { RUNS_MOST = 9999 };
 
-/* Where a user left it to us: the number behind the highest there is, so that numbers are in order of
- * time. */
+/* The default directory: the highest existing number plus one, so that numbers are in order of time. */
 static int make_numbered(char *out, struct stoker_error *err)
 {
     if (mkdir(".stoker", 0777) && errno != EEXIST)
         return st_fail_errno(err, errno,
-                             "the folder .stoker cannot be made here; name another by --dir");
+                             "cannot create the folder .stoker here; choose another with --dir");
     int highest = 0;
     DIR *folder = opendir(".stoker");
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
@@ -39,11 +38,11 @@ static int make_numbered(char *out, struct stoker_error *err)
         snprintf(out, PATH_MAX, ".stoker/%04d", number);
         if (mkdir(out, 0777) == 0)
             return STOKER_OK;
-        if (errno != EEXIST) /* another run may have begun at the same time */
-            return st_fail_errno(err, errno, "%s cannot be made", out);
+        if (errno != EEXIST) /* another run may have started at the same time */
+            return st_fail_errno(err, errno, "cannot create %s", out);
     }
     return st_fail(err, STOKER_ELIMIT,
-                   ".stoker holds run %04d: remove old ones, or name a folder by --dir", RUNS_MOST);
+                   ".stoker has reached run %04d: remove old runs, or choose a folder with --dir", RUNS_MOST);
 }
 
 static bool is_empty(const char *path)
@@ -61,16 +60,16 @@ static bool is_empty(const char *path)
 static int make_named(char *out, const char *wanted, struct stoker_error *err)
 {
     if (strlen(wanted) + 64 > PATH_MAX)
-        return st_fail(err, STOKER_EINVAL, "the name of --dir is too long");
+        return st_fail(err, STOKER_EINVAL, "the name given with --dir is too long");
     snprintf(out, PATH_MAX, "%s", wanted);
     if (mkdir(out, 0777) == 0)
         return STOKER_OK;
     if (errno != EEXIST)
-        return st_fail_errno(err, errno, "%s cannot be made", wanted);
+        return st_fail_errno(err, errno, "cannot create %s", wanted);
     if (is_empty(out))
         return STOKER_OK;
     return st_fail(err, STOKER_EINVAL,
-                   "%s is not empty: --dir wants a folder that does not exist or is empty", wanted);
+                   "%s is not empty: --dir must be a new or empty folder", wanted);
 }
 
 static int write_file(const struct dr_directory *directory, const char *name, const char *data,
@@ -80,14 +79,14 @@ static int write_file(const struct dr_directory *directory, const char *name, co
     snprintf(path, sizeof path, "%s/%s", directory->path, name);
     FILE *file = fopen(path, "we");
     if (!file)
-        return st_fail_errno(err, errno, "%s cannot be written", path);
+        return st_fail_errno(err, errno, "cannot write %s", path);
     const bool written = fwrite(data, 1, size, file) == size;
     if ((fclose(file) != 0) | !written)
-        return st_fail_errno(err, errno, "%s cannot be written", path);
+        return st_fail_errno(err, errno, "cannot write %s", path);
     return STOKER_OK;
 }
 
-/* One argument a line; "\n" and "\\" stand for what would end or change it. */
+/* One argument per line; line breaks and backslashes are written as "\n" and "\\". */
 static void put_line(FILE *to, const char *text)
 {
     for (; *text; text++)
@@ -107,13 +106,13 @@ static int write_command(const struct dr_directory *directory, char *const *argv
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
-        return st_fail(err, STOKER_ENOMEM, "no memory for the command line");
+        return st_fail(err, STOKER_ENOMEM, "out of memory for the command line");
     for (; *argv; argv++)
         put_line(memory, *argv);
     put_line(memory, getcwd(cwd, sizeof cwd) ? cwd : "");
     const bool whole = fclose(memory) == 0;
     const int rc = whole ? write_file(directory, "command", text, size, err)
-                         : st_fail(err, STOKER_ENOMEM, "no memory for the command line");
+                         : st_fail(err, STOKER_ENOMEM, "out of memory for the command line");
     free(text);
     return rc;
 }
@@ -122,7 +121,7 @@ static int make_folder(const struct dr_directory *directory, const char *name, s
 {
     char path[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s/%s", directory->path, name);
-    return mkdir(path, 0777) ? st_fail_errno(err, errno, "%s cannot be made", path) : STOKER_OK;
+    return mkdir(path, 0777) ? st_fail_errno(err, errno, "cannot create %s", path) : STOKER_OK;
 }
 
 static int fill(const struct dr_directory *directory, char *const *argv, struct stoker_error *err)
@@ -147,13 +146,13 @@ int dr_directory_make(struct dr_directory *out, const char *wanted, char *const 
         return rc;
     if (!realpath(out->shown, absolute) || strlen(absolute) + 64 > PATH_MAX) {
         rmdir(out->shown);
-        return st_fail(err, STOKER_EINVAL, "%s: the whole name is too long", out->shown);
+        return st_fail(err, STOKER_EINVAL, "%s: the absolute path is too long", out->shown);
     }
     snprintf(out->path, sizeof out->path, "%s", absolute);
-    if (strchr(out->path, ':')) { /* PYTHONPATH has no way to write it */
+    if (strchr(out->path, ':')) { /* PYTHONPATH cannot contain it */
         rmdir(out->shown);
         return st_fail(err, STOKER_EINVAL,
-                       "%s: a colon in the name keeps Python from finding it; name another by --dir",
+                       "%s: Python cannot find a folder with a colon in its name; choose another with --dir",
                        out->path);
     }
     rc = fill(out, argv, err);
@@ -183,8 +182,8 @@ int dr_directory_environment(const struct dr_directory *directory, struct stoker
     char *path = NULL;
     const bool has = before && *before;
     if (asprintf(&path, "%s/inject%s%s", directory->path, has ? ":" : "", has ? before : "") < 0)
-        return st_fail(err, STOKER_ENOMEM, "no memory for the command's environment");
+        return st_fail(err, STOKER_ENOMEM, "out of memory for the environment of the command");
     const bool set = !setenv("PYTHONPATH", path, 1) && !setenv("STOKER_RUN", directory->path, 1);
     free(path);
-    return set ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "no memory for the command's environment");
+    return set ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "out of memory for the environment of the command");
 }

@@ -1,4 +1,4 @@
-/* recorder.c - samples a command: its processes, the machine, into RUN/samples
+/* recorder.c - samples a command, its processes and the machine into RUN/samples
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 #define PERIOD_NS      UINT64_C(100000000)
 #define PERIOD_MOST_NS UINT64_C(1000000000)
-enum { OWN_SHARE = 100 /* a tick may cost one part in so many of the time */, PROBES_MOST = 32 };
+enum { OWN_SHARE = 100 /* ticks may take 1/N of the time */, PROBES_MOST = 32 };
 
 struct dr_recorder {
     struct dr_samples *samples;
@@ -27,7 +27,7 @@ struct dr_recorder {
     struct dr_limits limits, written;
     struct dr_absent absent;
     uint32_t absent_written;
-    void *state[PROBES_MOST]; /* NULL: this probe has nothing */
+    void *state[PROBES_MOST]; /* NULL: this probe provides nothing */
     uint64_t before_ns, flushed_ns;
     double cost; /* CPU seconds of a tick, smoothed */
     double sum[DR_MACHINE_COUNT];
@@ -64,7 +64,7 @@ static void flush(struct dr_recorder *recorder, uint64_t now_ns)
     write_absent(recorder);
     write_limits(recorder);
     dr_samples_flush(recorder->samples, own_seconds(),
-                     NULL); /* what fails now is tried again next time */
+                     NULL); /* a failed write is repeated the next time */
 }
 
 uint64_t dr_recorder_tick(struct dr_recorder *recorder)
@@ -135,7 +135,7 @@ int dr_recorder_open(struct dr_recorder **out, const char *directory, int comman
 {
     struct dr_recorder *recorder = st_calloc(1, sizeof *recorder);
     if (!recorder)
-        return st_fail(err, STOKER_ENOMEM, "no memory to record a run");
+        return st_fail(err, STOKER_ENOMEM, "out of memory to record a run");
     for (size_t at = 0; at < offsetof(struct dr_limits, gpu_name); at += sizeof(double))
         memcpy((char *)&recorder->limits + at, &(double){NAN}, sizeof(double));
     recorder->before_ns = recorder->flushed_ns = st_now_ns();

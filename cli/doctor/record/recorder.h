@@ -1,4 +1,4 @@
-/* recorder.h - samples a command: its processes, the machine, into RUN/samples
+/* recorder.h - samples a command, its processes and the machine into RUN/samples
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,19 +8,18 @@
 #include "cli/doctor/probe.h"
 
 struct dr_recorder;
-/* Begins to watch process `command`; `ignored`: a child of this process that is no part of it, or 0. */
+/* Starts to watch process `command`; `ignored`: a child of this process that is not part of it, or 0. */
 int dr_recorder_open(struct dr_recorder **out, const char *directory, int command, int ignored,
                      struct stoker_error *err);
-/* Samples everything; once a second the file is brought up to date. Returns the time of the next tick.
- */
+/* Samples everything, and updates the file once per second. Returns the time of the next tick. */
 uint64_t dr_recorder_tick(struct dr_recorder *recorder);
-/* The mean of a signal of the machine since the last time it was asked for; NaN. */
+/* The mean of a machine signal since the last call for it; NaN. */
 double dr_recorder_mean(struct dr_recorder *recorder, enum dr_machine_signal signal);
 const struct dr_limits *dr_recorder_limits(const struct dr_recorder *recorder);
-/* Processes that are watched now. */
+/* The number of processes currently watched. */
 uint32_t dr_recorder_processes(const struct dr_recorder *recorder);
-/* Writes the end of the command, and gives back what writing failed with, if it did. */
+/* Records the end of the command. Returns the error of writing, if any. */
 int dr_recorder_finish(struct dr_recorder *recorder, int exit_code, struct stoker_error *err);
-void dr_recorder_close(struct dr_recorder *recorder); /* NULL is fine */
+void dr_recorder_close(struct dr_recorder *recorder); /* NULL is allowed */
 
 #endif

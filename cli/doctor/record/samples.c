@@ -1,4 +1,4 @@
-/* samples.c - writes RUN/samples: rows kept in memory, merged in pairs when there are too many
+/* samples.c - writes RUN/samples; rows are kept in memory and merged in pairs when there are too many
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -138,7 +138,7 @@ static void free_process(struct dr_kept_process *process)
     free(process);
 }
 
-/* Room for one more: of those that ended, the one seen in fewest rows is given up. */
+/* Makes room for one more: drops the ended process with the fewest rows. */
 static bool make_room(struct dr_samples *samples)
 {
     if (samples->processes < DR_PROCESSES_MOST)
@@ -169,7 +169,7 @@ static struct dr_kept_process *find(struct dr_samples *samples, uint32_t id)
     }
     if (from < samples->processes && samples->process[from]->id == id)
         return samples->process[from];
-    if (from < samples->processes || !make_room(samples)) /* ids only grow */
+    if (from < samples->processes || !make_room(samples)) /* ids are ascending */
         return NULL;
     struct dr_kept_process *made = st_calloc(1, sizeof *made);
     if (!made)
@@ -212,7 +212,7 @@ static void note_process(struct dr_kept_process *process, const struct dr_proces
         dr_row_add(process->sums, now->table.values, DR_PROCESS_COUNT, seconds);
 }
 
-/* A process without memory for a row has no more rows from then on: rows have no gaps. */
+/* If memory for a row runs out, the process gets no more rows: rows must not have gaps. */
 static void end_process_row(struct dr_samples *samples, struct dr_kept_process *process)
 {
     process->started = false;
@@ -304,7 +304,7 @@ static void put_end(struct dr_samples *samples)
     put(samples, &samples->end, sizeof samples->end);
 }
 
-/* A new file with everything in it takes the place of the old one. */
+/* Replaces the file by a new one with everything. */
 static int replace(struct dr_samples *samples, struct stoker_error *err)
 {
     samples->out.size = 0;
@@ -321,17 +321,17 @@ static int replace(struct dr_samples *samples, struct stoker_error *err)
         put_tick(samples, tick);
     put_end(samples);
     if (samples->behind)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory for %u ticks", samples->path, samples->ticks);
-    samples->behind = true; /* until it is done */
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %u ticks", samples->path, samples->ticks);
+    samples->behind = true; /* until it is written */
     const int file = open(samples->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0)
-        return st_fail_errno(err, errno, "%s cannot be written", samples->temporary);
+        return st_fail_errno(err, errno, "cannot write %s", samples->temporary);
     if (!write_all(file, samples->out.data, samples->out.size) ||
         rename(samples->temporary, samples->path)) {
         const int why = errno;
         close(file);
         unlink(samples->temporary);
-        return st_fail_errno(err, why, "%s cannot be written", samples->path);
+        return st_fail_errno(err, why, "cannot write %s", samples->path);
     }
     if (samples->file >= 0)
         close(samples->file);
@@ -354,8 +354,8 @@ static int append(struct dr_samples *samples, struct stoker_error *err)
     const bool done = write_all(samples->file, samples->out.data, samples->out.size);
     samples->size += samples->out.size;
     samples->out.size = 0;
-    samples->behind = !done; /* half a record may stand there: next time all of it */
-    return done ? STOKER_OK : st_fail_errno(err, errno, "%s cannot be written", samples->path);
+    samples->behind = !done; /* a partial record may be there: rewrite the file next time */
+    return done ? STOKER_OK : st_fail_errno(err, errno, "cannot write %s", samples->path);
 }
 
 int dr_samples_flush(struct dr_samples *samples, double own_cpu_seconds, struct stoker_error *err)
@@ -378,7 +378,7 @@ int dr_samples_open(struct dr_samples **out, const char *directory, uint64_t sta
 {
     struct dr_samples *samples = st_calloc(1, sizeof *samples);
     if (!samples)
-        return st_fail(err, STOKER_ENOMEM, "no memory to record a run");
+        return st_fail(err, STOKER_ENOMEM, "out of memory to record a run");
     samples->file = -1;
     samples->merge = 1;
     samples->start_ns = samples->end.end_ns = start_ns;

@@ -1,8 +1,8 @@
-/* samples_file.h - the records that RUN/samples consists of
+/* samples_file.h - the records of RUN/samples
  *
- * DR_SAMPLES_MAGIC, then records: their kind and the size of their payload, 32 bits each, and the
- * payload. Numbers are in the machine's byte order, texts end in a zero byte. Signals are named, so that
- * a file is read by programs that have others.
+ * DR_SAMPLES_MAGIC, then records: kind and size of the payload, 32 bits each, then the payload. Numbers are
+ * in native byte order, texts are zero-terminated. Signals are named, so that programs with other signals
+ * can read the file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "cli/doctor/run.h"
 
-#define DR_SAMPLES_MAGIC "stkrsm1" /* 8 bytes with its end */
+#define DR_SAMPLES_MAGIC "stkrsm1" /* 8 bytes with the terminator */
 #define DR_SAMPLES_NAME  "samples"
 
 enum dr_record_kind {
@@ -36,7 +36,7 @@ struct dr_record_end {
     uint32_t finished;
 };
 
-/* The numbers of dr_limits stand at its beginning, the texts behind them. */
+/* dr_limits begins with its numbers; the texts follow. */
 enum { DR_LIMIT_NUMBERS = offsetof(struct dr_limits, gpu_name) / sizeof(double), DR_LIMIT_TEXTS = 4 };
 struct dr_limit_text {
     size_t at, room;

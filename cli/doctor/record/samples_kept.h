@@ -1,4 +1,4 @@
-/* samples_kept.h - the rows of a run as the parent keeps them in memory
+/* samples_kept.h - the rows of a run in the memory of the recorder
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,7 @@
 
 enum { DR_MISSING_MOST = 256 };
 
-/* The values of one row while its time lasts: sums weighted by time, and the time that each was known.
- */
+/* The values of a row that is being filled: sums weighted by time, and the time for which each was known. */
 struct dr_row_sum {
     double value, seconds;
 };
@@ -28,7 +27,7 @@ struct dr_kept_process {
     struct dr_threads *threads;
     uint32_t thread_names;
     bool present;  /* in this tick */
-    bool started;  /* has something in `sums` */
+    bool started;  /* `sums` is not empty */
     bool new_name; /* to be written */
     bool new_threads;
     struct dr_row_sum sums[DR_PROCESS_COUNT];
@@ -37,8 +36,8 @@ struct dr_kept_process {
 struct dr_samples {
     char path[PATH_MAX], temporary[PATH_MAX];
     int file;
-    bool behind;            /* the file lacks something that was to be written: replace it */
-    uint64_t size, compact; /* bytes of the file now; when it was last written as a whole */
+    bool behind;            /* a write failed: the file must be replaced */
+    uint64_t size, compact; /* current size of the file; its size when it was last replaced */
     struct st_buffer out;
     uint64_t start_ns;
     int64_t started;
@@ -46,7 +45,7 @@ struct dr_samples {
     struct dr_missing missing[DR_MISSING_MOST];
     uint32_t missing_count;
     struct dr_record_end end;
-    uint32_t merge; /* ticks that make a row */
+    uint32_t merge; /* ticks per row */
     uint32_t in_row;
     struct dr_row_sum sums[DR_MACHINE_COUNT];
     uint32_t ticks;
@@ -57,10 +56,10 @@ struct dr_samples {
     uint32_t flushes;
 };
 
-/* Adds one tick's values to a row; ends it: means by time, NaN where nothing was known. */
+/* Adds the values of a tick to a row; finishes a row: means over time, NaN if nothing was known. */
 void dr_row_add(struct dr_row_sum *sums, const double *values, uint32_t count, double seconds);
 void dr_row_end(float *row, struct dr_row_sum *sums, uint32_t count);
-/* Half as many rows, of the machine and of all processes, each standing for twice the time. */
+/* Merges rows of the machine and of all processes in pairs; each then covers twice the time. */
 void dr_rows_merge(struct dr_samples *samples);
 
 #endif

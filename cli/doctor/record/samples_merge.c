@@ -1,4 +1,4 @@
-/* samples_merge.c - several ticks become one row, two rows one: means by time of what is known
+/* samples_merge.c - merges ticks into rows and rows in pairs: means over time of known values
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ static double row_seconds(const struct dr_samples *samples, uint32_t tick)
     return samples->tick_ns[tick] > from ? (double)(samples->tick_ns[tick] - from) / 1e9 : 1e-9;
 }
 
-/* Rows of one process: those of ticks 2n and 2n+1 become one, even where only one of them is there. */
+/* Rows of one process: those of ticks 2n and 2n+1 become one, even if only one of them exists. */
 static void merge_process(struct dr_kept_process *process, const double *seconds)
 {
     const uint32_t first = process->first_tick, after = first + process->ticks;
@@ -68,5 +68,5 @@ void dr_rows_merge(struct dr_samples *samples)
     }
     samples->ticks /= 2;
     samples->merge *= 2;
-    samples->behind = true; /* the file as a whole is another one now */
+    samples->behind = true; /* the whole file has to be rewritten */
 }

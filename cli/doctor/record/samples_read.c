@@ -23,15 +23,15 @@ enum { SIGNALS_MOST = 1024 };
 
 struct known {
     uint32_t id, first_tick, ticks, threads;
-    uint64_t row; /* its first in `rows` */
+    uint64_t row; /* index of its first row in `rows` */
 };
 
 struct reader {
     const char *path;
     struct stoker_error *err;
     const uint8_t *data;
-    uint64_t size, at; /* of the file; of the record that is read */
-    /* what signals of this program the columns of the file are; -1: none */
+    uint64_t size, at; /* of the file; of the current record */
+    /* maps columns of the file to signals of this program; -1: none */
     int32_t machine_of[SIGNALS_MOST], process_of[SIGNALS_MOST];
     uint32_t machine_columns, process_columns;
     struct known *known; /* processes by id */
@@ -46,7 +46,7 @@ struct reader {
     char *text;
 };
 
-/* The payload of one record; what was taken from it is `at`. */
+/* The payload of a record; `at` is the read position. */
 struct record {
     const uint8_t *data;
     uint32_t kind, size, at;
@@ -54,7 +54,7 @@ struct record {
 
 static int malformed(const struct reader *reader, const char *what)
 {
-    return st_fail(reader->err, STOKER_ECORRUPT, "%s: offset %llu: %s. Record the run anew.",
+    return st_fail(reader->err, STOKER_ECORRUPT, "%s: offset %llu: %s. Record the run again.",
                    reader->path, (unsigned long long)reader->at, what);
 }
 
@@ -77,7 +77,7 @@ static const char *take_text(struct record *record)
     return text;
 }
 
-/* False at the end; a last record that is cut off is no record yet. */
+/* False at the end; a truncated last record does not count. */
 static bool next_record(struct reader *reader, uint64_t *at, struct record *out)
 {
     struct dr_record_head head;
@@ -105,7 +105,7 @@ static struct known *find(const struct reader *reader, uint32_t id)
     return from < reader->processes && reader->known[from].id == id ? &reader->known[from] : NULL;
 }
 
-/* ---- first pass: is it sound, and how much is there? ------------------------------------------- */
+/* ---- first pass: validates and counts ----------------------------------------------------------- */
 
 static int map_columns(struct reader *reader, struct record *record, int32_t *map, uint32_t columns,
                        const struct dr_signal *signals, int32_t count)
@@ -127,7 +127,7 @@ static int read_signals(struct reader *reader, struct record *record)
     uint32_t counts[2];
     if (!take(record, counts, sizeof counts) || counts[0] > SIGNALS_MOST || counts[1] > SIGNALS_MOST ||
         reader->ticks)
-        return malformed(reader, "the list of signals makes no sense");
+        return malformed(reader, "the list of signals is invalid");
     reader->machine_columns = counts[0];
     reader->process_columns = counts[1];
     const int rc =
@@ -145,12 +145,12 @@ static int count_process(struct reader *reader, struct record *record)
     if (find(reader, id))
         return STOKER_OK;
     if (reader->processes && reader->known[reader->processes - 1].id > id)
-        return malformed(reader, "processes are out of order");
+        return malformed(reader, "process ids are not ascending");
     if (reader->processes == reader->room) {
         const uint32_t room = reader->room ? 2 * reader->room : 64;
         struct known *more = st_grow(reader->known, room, sizeof *more);
         if (!more)
-            return st_fail(reader->err, STOKER_ENOMEM, "%s: no memory", reader->path);
+            return st_fail(reader->err, STOKER_ENOMEM, "%s: out of memory", reader->path);
         reader->known = more;
         reader->room = room;
     }
@@ -165,7 +165,7 @@ static int count_threads(struct reader *reader, struct record *record)
     if (take(record, head, sizeof head))
         process = find(reader, head[0]);
     if (!process || head[1] > (record->size - record->at) / sizeof(struct dr_threads))
-        return malformed(reader, "threads of a process that is not there, or more than there are");
+        return malformed(reader, "threads of an unknown process, or too many threads");
     process->threads = head[1];
     return STOKER_OK;
 }
@@ -178,17 +178,17 @@ static int count_tick(struct reader *reader, struct record *record)
     record->at = record->size < 8 ? record->size : 8;
     if (!take(record, &count, 4) || record->size - record->at < machine ||
         record->size - record->at - machine != count * row || reader->ticks == UINT32_MAX)
-        return malformed(reader, "a tick is not as long as its signals are");
+        return malformed(reader, "the length of a tick does not match its signals");
     for (uint32_t k = 0; k < count; k++) {
         uint32_t id;
         memcpy(&id, record->data + record->at + machine + k * row, 4);
         struct known *process = find(reader, id);
         if (!process)
-            return malformed(reader, "a tick names a process that is not there");
+            return malformed(reader, "a tick refers to an unknown process");
         if (!process->ticks)
             process->first_tick = (uint32_t)reader->ticks;
         else if (process->first_tick + process->ticks != reader->ticks)
-            return malformed(reader, "a process is missing in a tick, or there twice");
+            return malformed(reader, "a process is missing in a tick, or occurs twice");
         process->ticks++;
         reader->rows++;
     }
@@ -200,7 +200,7 @@ static int count_missing(struct reader *reader, struct record *record)
 {
     for (int k = 0; k < 3; k++)
         if (!take_text(record))
-            return malformed(reader, "a text has no end");
+            return malformed(reader, "a text is not terminated");
     reader->missing++;
     reader->texts += record->at;
     return STOKER_OK;
@@ -229,7 +229,7 @@ static int count(struct reader *reader)
             rc = count_tick(reader, &record);
             break;
         default:
-            break; /* of the second pass, or of a later version */
+            break; /* for the second pass, or from a later version */
         }
     return rc;
 }
@@ -295,7 +295,7 @@ static void fill_threads(struct reader *reader, struct record *record)
     uint32_t count = 0;
     take(record, &count, 4);
     if (count != process->thread_names)
-        return; /* an earlier list */
+        return; /* an earlier list, which is replaced */
     struct dr_threads *threads = (struct dr_threads *)process->threads;
     take(record, threads, count * sizeof *threads);
     for (uint32_t k = 0; k < count; k++)
@@ -383,7 +383,7 @@ static void fill(struct reader *reader)
         }
 }
 
-/* A part of the one block; with no block yet, only its size is counted. */
+/* Allocates from the block; without a block yet, only counts the size. */
 static void *part(char *block, uint64_t *used, uint64_t count, uint64_t size)
 {
     void *at = block ? block + *used : NULL;
@@ -391,7 +391,7 @@ static void *part(char *block, uint64_t *used, uint64_t count, uint64_t size)
     return at;
 }
 
-/* All counts are at most the file's size, which is bounded: nothing here overflows. */
+/* All counts are bounded by the size of the file: nothing here overflows. */
 static uint64_t divide(struct reader *reader, char *block)
 {
     uint64_t used = 0;
@@ -414,7 +414,7 @@ static int allocate(struct reader *reader)
     const uint64_t size = divide(reader, NULL);
     char *block = st_calloc(1, size ? size : 1);
     if (!block)
-        return st_fail(reader->err, STOKER_ENOMEM, "%s: no memory for %llu bytes", reader->path,
+        return st_fail(reader->err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", reader->path,
                        (unsigned long long)size);
     divide(reader, block);
     run->memory = block;
@@ -445,19 +445,19 @@ static int load(struct reader *reader, uint8_t **out)
     const int file = open(reader->path, O_RDONLY | O_CLOEXEC);
     struct stat about;
     if (file < 0)
-        return st_fail_errno(reader->err, errno, "%s cannot be opened", reader->path);
+        return st_fail_errno(reader->err, errno, "cannot open %s", reader->path);
     uint8_t *data = NULL;
     int rc = STOKER_OK;
     if (fstat(file, &about) || !S_ISREG(about.st_mode) || (uint64_t)about.st_size > FILE_MOST)
-        rc = st_fail(reader->err, STOKER_ECORRUPT, "%s is no file of samples", reader->path);
+        rc = st_fail(reader->err, STOKER_ECORRUPT, "%s is not a samples file", reader->path);
     else if (!(data = st_calloc((uint64_t)about.st_size + 1, 1)))
-        rc = st_fail(reader->err, STOKER_ENOMEM, "%s: no memory to read it", reader->path);
+        rc = st_fail(reader->err, STOKER_ENOMEM, "%s: out of memory", reader->path);
     while (!rc && reader->size < (uint64_t)about.st_size) {
         const ssize_t got = read(file, data + reader->size, (uint64_t)about.st_size - reader->size);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            rc = st_fail_errno(reader->err, errno, "%s cannot be read", reader->path);
+            rc = st_fail_errno(reader->err, errno, "cannot read %s", reader->path);
         if (got <= 0)
             break;
         reader->size += (uint64_t)got;
@@ -465,7 +465,7 @@ static int load(struct reader *reader, uint8_t **out)
     close(file);
     if (!rc && (reader->size < sizeof DR_SAMPLES_MAGIC ||
                 memcmp(data, DR_SAMPLES_MAGIC, sizeof DR_SAMPLES_MAGIC)))
-        rc = st_fail(reader->err, STOKER_ECORRUPT, "%s is no file of samples", reader->path);
+        rc = st_fail(reader->err, STOKER_ECORRUPT, "%s is not a samples file", reader->path);
     *out = data;
     return rc;
 }
@@ -478,7 +478,7 @@ int dr_samples_read(struct dr_run *run, const char *directory, struct stoker_err
     struct reader *reader = st_calloc(1, sizeof *reader);
     uint8_t *data = NULL;
     if (!reader)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory to read it", path);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
     reader->path = path;
     reader->err = err;
     reader->run = run;

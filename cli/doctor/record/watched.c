@@ -1,4 +1,4 @@
-/* watched.c - the command's processes: who belongs to them, and a row of values for each, every tick
+/* watched.c - the processes of the command, and a row of values for each in every tick
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +20,9 @@
 
 #define SECOND UINT64_C(1000000000)
 enum {
-    FILES_MOST = 8192,   /* descriptors kept open */
-    SCAN_SHARE = 500,    /* a look through /proc may cost one part in so many of the time */
-    PRIVATE_SHARE = 150, /* and counting private memory this */
+    FILES_MOST = 8192,   /* file descriptors kept open */
+    SCAN_SHARE = 500,    /* scans of /proc may take 1/N of the time */
+    PRIVATE_SHARE = 150, /* and counting private memory 1/N */
     NODES = 64,
     CPUS = 4096,
     SCAN_MOST_SECONDS = 2,
@@ -36,14 +36,14 @@ struct dr_tree {
     char root[PATH_MAX];
     int self, ignored;
     DIR *proc;
-    int loadavg; /* its last number is the newest process: nothing to look for while that stays */
+    int loadavg; /* its last number is the newest process: no scan is needed while it stays the same */
     char newest[32];
     uint64_t scan_after_ns, private_after_ns;
-    int *known; /* pids that the last look through /proc has seen, sorted */
+    int *known; /* pids found by the last scan of /proc, sorted */
     uint32_t known_count, known_room;
-    int *now; /* the look that is going on */
+    int *now; /* the current scan */
     uint32_t now_count, now_room;
-    struct stranger *stranger; /* those of them that are new */
+    struct stranger *stranger; /* the new ones among them */
     uint32_t strangers, stranger_room;
     int files_left;
     struct dr_process_watched *inside[DR_WATCHED_MOST];
@@ -55,7 +55,7 @@ struct dr_tree {
     double node_used[NODES];
 };
 
-/* CPU time of this thread: what watching costs, however busy the machine is. */
+/* CPU time of this thread: the cost of watching, independent of the load of the machine. */
 static uint64_t spent_ns(void)
 {
     struct timespec now;
@@ -92,7 +92,7 @@ static void remove_process(struct dr_tree *tree, uint32_t at)
     memmove(tree->id + at, tree->id + at + 1, behind * sizeof *tree->id);
 }
 
-/* ---- who is new? ------------------------------------------------------------------------------ */
+/* ---- new processes ------------------------------------------------------------------------------ */
 
 static bool is_ours(const struct dr_tree *tree, int pid)
 {
@@ -139,7 +139,7 @@ static void note_pid(struct dr_tree *tree, int pid)
     tree->now[tree->now_count++] = pid;
 }
 
-/* A child may come before its parent in /proc, so go on until nobody is found any more. */
+/* /proc may list a child before its parent, so repeat until nothing new is found. */
 static void adopt(struct dr_tree *tree)
 {
     for (bool found = true; found;) {
@@ -197,7 +197,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* In turns, each process once a second at most, and all together within their share of the time. */
+/* In turn, each process at most once per second, and all together within their share of the time. */
 static void count_private(struct dr_tree *tree, uint64_t now_ns)
 {
     for (uint32_t turn = 0; turn < tree->watched.processes && now_ns >= tree->private_after_ns; turn++) {
@@ -276,15 +276,15 @@ static void say_what_is_absent(const struct dr_tree *tree, struct dr_absent *abs
     if (!dr_file_once(tree->root, "/proc/self/schedstat", text, sizeof text))
         for (size_t k = 0; k < sizeof by_schedstat / sizeof *by_schedstat; k++)
             dr_absent_add(absent, by_schedstat[k], "this kernel has no /proc/PID/schedstat",
-                          "a kernel with CONFIG_SCHED_INFO");
+                          "use a kernel with CONFIG_SCHED_INFO");
     if (!dr_file_once(tree->root, "/proc/self/io", text, sizeof text)) {
         static const char *const by_io[] = {"read.storage", "read.asked", "read.calls"};
         for (size_t k = 0; k < sizeof by_io / sizeof *by_io; k++)
-            dr_absent_add(absent, by_io[k], "/proc/PID/io cannot be read",
-                          "a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
+            dr_absent_add(absent, by_io[k], "cannot read /proc/PID/io",
+                          "use a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
     }
     if (!dr_file_once(tree->root, "/proc/self/smaps_rollup", text, sizeof text))
-        dr_absent_add(absent, "private", "/proc/PID/smaps_rollup cannot be read", "Linux 4.14 or later");
+        dr_absent_add(absent, "private", "cannot read /proc/PID/smaps_rollup", "use Linux 4.14 or newer");
 }
 
 int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,
@@ -292,7 +292,7 @@ int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, 
 {
     struct dr_tree *tree = st_calloc(1, sizeof *tree);
     if (!tree)
-        return st_fail(err, STOKER_ENOMEM, "no memory to watch processes");
+        return st_fail(err, STOKER_ENOMEM, "out of memory to watch processes");
     char proc[PATH_MAX + 8];
     tree->self = self;
     tree->ignored = ignored;
@@ -314,7 +314,7 @@ int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, 
     if (!tree->proc) {
         const int why = errno;
         dr_tree_close(tree);
-        return st_fail_errno(err, why, "%s cannot be read: no process can be watched", proc);
+        return st_fail_errno(err, why, "cannot read %s: no process can be watched", proc);
     }
     say_what_is_absent(tree, absent);
     add_process(tree, command);

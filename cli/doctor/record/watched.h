@@ -1,8 +1,8 @@
-/* watched.h - the command's processes, seen from outside
+/* watched.h - the processes of the command, observed from outside
  *
- * The tree is followed by parents: whoever is a child of a watched process is watched too, and with
- * PR_SET_CHILD_SUBREAPER those whose parents have ended become children of this one. /proc is gone
- * through only after a process was made, and as often as costs a small share of one CPU.
+ * Children of a watched process are watched too; with PR_SET_CHILD_SUBREAPER, orphans become children of this
+ * process. /proc is scanned only after a process was created, and only as often as costs a small share of a
+ * CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,17 +14,17 @@
 enum { DR_WATCHED_MOST = 256 };
 
 struct dr_tree;
-/* Watches `command` and what descends from it. `self`: the process to which orphans come;
- * `ignored`: a child of it that does not belong to the command, or 0. */
+/* Watches `command` and its descendants. `self`: the process that adopts orphans; `ignored`: a child of it
+ * that does not belong to the command, or 0. */
 int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,
                  struct dr_absent *absent, struct stoker_error *err);
-/* Looks for new processes and samples all; rates are over the time since the call before. */
+/* Finds new processes and samples all of them; rates are over the time since the last call. */
 void dr_tree_sample(struct dr_tree *tree, uint64_t now_ns);
 /* Valid until the next sample. */
 const struct dr_watched *dr_tree_now(const struct dr_tree *tree);
-/* The NUMA node whose CPUs were used most so far; NaN: unknown. */
+/* The NUMA node whose CPUs were used the most so far; NaN: unknown. */
 double dr_tree_node(const struct dr_tree *tree);
-void dr_tree_close(struct dr_tree *tree); /* NULL is fine */
+void dr_tree_close(struct dr_tree *tree); /* NULL is allowed */
 
 /* ---- one process (watched_process.c) ---------------------------------------------------------- */
 
@@ -43,10 +43,10 @@ struct dr_process_watched {
     char state;
     char name[64];
     int stat, io;
-    int *files_left; /* descriptors that may still be opened, of all together */
+    int *files_left; /* file descriptors that may still be opened, for all processes together */
     struct dr_thread_watched *thread;
     uint32_t threads, room;
-    uint64_t sampled_ns, listed_ns, counted_ns, private_ns; /* when each was last done; 0: never */
+    uint64_t sampled_ns, listed_ns, counted_ns, private_ns; /* time of the last update of each; 0: never */
     double ticks, system_ticks, faults, read_storage, read_asked, read_calls;
     double last_private, last_files;
     struct dr_threads names[DR_THREAD_NAMES];
@@ -54,13 +54,13 @@ struct dr_process_watched {
     double row[DR_PROCESS_COUNT];
 };
 
-/* False: there is no such process (any more). */
+/* False: the process does not exist (any more). */
 bool dr_process_open(struct dr_process_watched *process, const char *root, int pid, int *files_left);
 bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns);
-/* Private memory, which the kernel has to count: the caller decides when it is worth it. */
+/* Private memory. The kernel has to count it, so the caller decides when it is worth the cost. */
 void dr_process_private(struct dr_process_watched *process, uint64_t now_ns);
 void dr_process_close(struct dr_process_watched *process);
-/* The fields of /proc/PID/stat: parent alone, for a process that may not be one of ours; 0: unknown. */
+/* The parent in /proc/PID/stat of a process that may not be ours; 0: unknown. */
 int dr_process_parent(const char *root, int pid);
 
 #endif

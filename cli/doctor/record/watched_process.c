@@ -1,4 +1,4 @@
-/* watched_process.c - one process from outside: running, queueing, blocked, by thread; memory and reads
+/* watched_process.c - observes one process: running, queueing, blocked, per thread; memory and reads
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,14 +17,14 @@
 #define SECOND UINT64_C(1000000000)
 enum { PATH_ROOM = 512, THREADS_MOST = 1024, FILES_COUNTED = 4096 };
 
-/* What is used of /proc/PID/stat. */
+/* The fields of /proc/PID/stat that are used. */
 struct stat_line {
     char state;
     int parent, threads, cpu;
     double faults, user, system, pages;
 };
 
-/* The name stands in brackets and may hold anything, brackets too: what follows the last one counts. */
+/* The name is in brackets and may contain brackets: the fields follow the last one. */
 static bool parse_stat(const char *text, struct stat_line *out, char *name, size_t room)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -32,7 +32,7 @@ static bool parse_stat(const char *text, struct stat_line *out, char *name, size
         return false;
     if (name)
         snprintf(name, room, "%.*s", (int)(close - open - 1), open + 1);
-    double field[40] = {0}; /* by the numbers of proc(5) */
+    double field[40] = {0}; /* numbered as in proc(5) */
     const char *at = close + 3;
     int k = 4;
     for (; k < 40; k++) {
@@ -129,7 +129,7 @@ static uint32_t name_number(struct dr_process_watched *process, const char *name
     return k;
 }
 
-/* Threads are given their names soon after they were made. */
+/* Threads get their names soon after their creation. */
 static void name_thread(struct dr_process_watched *process, struct dr_thread_watched *thread)
 {
     char file[48], text[64];
@@ -163,7 +163,7 @@ static struct dr_thread_watched *thread_of(struct dr_process_watched *process, i
     return made;
 }
 
-/* The main thread stays the first. */
+/* The main thread stays first. */
 static void forget_thread(struct dr_process_watched *process, uint32_t at)
 {
     let_go(process, &process->thread[at].file);
@@ -223,7 +223,7 @@ static bool read_schedstat(const struct dr_process_watched *process,
     return end != text;
 }
 
-/* No thread runs or waits longer than there was time. */
+/* No thread runs or waits longer than the interval. */
 static double share(uint64_t now, uint64_t before, double seconds)
 {
     const double done = now > before ? (double)(now - before) / 1e9 : 0;
@@ -283,7 +283,7 @@ static void sample_io(struct dr_process_watched *process, double seconds)
     process->row[DR_P_READ_CALLS] = rate(dr_text_number(text, "syscr:"), &process->read_calls, seconds);
 }
 
-/* Newer kernels say the number of descriptors as the size of the folder. */
+/* Newer kernels report the number of file descriptors as the size of the folder. */
 static void count_files(struct dr_process_watched *process, uint64_t now_ns)
 {
     char path[PATH_ROOM];
@@ -316,8 +316,8 @@ void dr_process_private(struct dr_process_watched *process, uint64_t now_ns)
             1024 * (dr_text_number(text, "Private_Clean:") + dr_text_number(text, "Private_Dirty:"));
 }
 
-/* What short threads have used that ended between two ticks is in the process's own account alone, which
- * is kept in hundredths of a second. */
+/* CPU time of threads that ended between two ticks is only in the total of the process, which has a
+ * resolution of 10 ms. */
 static void add_ended_threads(struct dr_process_watched *process, double used)
 {
     const double two_ticks = 0.02;
