@@ -1,4 +1,4 @@
-/* facts.c - a run boiled down: whose facts, which loader, and its settings
+/* facts.c - reduces a run to facts: which training process, which loader, its settings
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 const char *const dr_stage_names[DR_STAGES] = {"read",      "network", "decompress", "decode",
                                                "transform", "collate", "put",        "other"};
 
-/* Every number begins as unknown. */
+/* All numbers start as unknown. */
 #define FORGET(out, first, last)                                                                        \
     dr_forget((char *)(out) + offsetof(struct dr_facts, first),                                         \
               offsetof(struct dr_facts, last) + sizeof(double) - offsetof(struct dr_facts, first))
@@ -38,7 +38,7 @@ static uint64_t count_of(const struct dr_process *process, uint16_t kind)
     return count;
 }
 
-/* The training process with this rank; -1: the one that steps most, or that asks for most batches. */
+/* The training process with this rank; -1: the one with the most steps, or the most requested batches. */
 static int pick_trainer(const struct dr_run *run, int rank)
 {
     int best = -1;
@@ -129,13 +129,13 @@ bool dr_is_maker(const struct dr_part *part, const struct dr_process *process)
 
 bool dr_is_measured(const struct dr_part *part, const struct dr_event *event)
 {
-    /* The engine's own account is written once a second, for the time before. */
+    /* The engine writes its counters once per second, for the time before. */
     const uint64_t late = part->facts->loader.native ? 1000000000 : 0;
     return event->loader == part->intervals.loader && event->start_ns >= part->from_ns &&
            event->start_ns <= part->to_ns + late;
 }
 
-/* What watching costs, of the CPU time that the run used. */
+/* The cost of watching, as a share of the CPU time of the run. */
 static void facts_overhead(struct dr_part *part)
 {
     const struct dr_run *run = part->run;
@@ -182,17 +182,17 @@ int dr_facts_of(struct dr_facts *out, const struct dr_run *run, int rank, struct
     out->limits = run->limits;
     const int trainer = pick_trainer(run, rank);
     if (trainer < 0 && rank >= 0)
-        return st_fail(err, STOKER_ENOTFOUND, "%s: no training process of rank %d was seen",
+        return st_fail(err, STOKER_ENOTFOUND, "%s: no training process with rank %d was seen",
                        run->directory, rank);
     if (trainer < 0)
         return st_fail(
             err, STOKER_ENOTFOUND,
-            "%s: no process that trains was seen. The command must start a Python that uses a "
-            "DataLoader, without -I, -S or -E",
+            "%s: no training process was seen. The command must start a Python program that uses a "
+            "DataLoader, without python -I, -S or -E",
             run->directory);
     struct dr_blocks *blocks = st_calloc(1, sizeof *blocks);
     if (!blocks)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory to judge it", run->directory);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", run->directory);
     out->memory = blocks;
     out->trainer = &run->process[trainer];
     struct dr_part part = {.facts = out,

@@ -63,7 +63,7 @@ static int tally_all(struct dr_part *part, struct tally *tally)
     for (uint32_t k = 0; k < part->run->processes; k++)
         most += dr_is_maker(part, &part->run->process[k]) ? part->run->process[k].event_count : 0;
     if (most > UINT32_MAX || !(tally->made = dr_blocks_new(part->blocks, most, sizeof *tally->made)))
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for the batches of %llu events",
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for the batches of %llu events",
                        (unsigned long long)most);
     for (uint32_t k = 0; k < part->run->processes; k++) {
         const struct dr_process *process = &part->run->process[k];
@@ -86,7 +86,7 @@ static void stages(struct dr_facts *facts, const struct tally *tally)
     for (int k = 0; k < DR_STAGE_OTHER; k++) {
         facts->stage[k] = tally->wall[k] / tally->count;
         facts->stage_cpu[k] = tally->cpu[k] / tally->count;
-        if (k != DR_STAGE_PUT) /* handing over comes after the batch is made */
+        if (k != DR_STAGE_PUT) /* the transfer follows after the batch is made */
             inside += facts->stage[k], inside_cpu += facts->stage_cpu[k];
     }
     facts->stage[DR_STAGE_OTHER] = fmax(facts->batch_mean - inside, 0);
@@ -122,7 +122,7 @@ int dr_facts_batches(struct dr_part *part)
     qsort(tally.made, count, sizeof *tally.made, compare_made);
     double *wall = dr_blocks_new(part->blocks, 3 * (uint64_t)count, sizeof *wall);
     if (!wall)
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u batches", count);
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u batches", count);
     double *cpu = wall + count, *sorted = cpu + count, sum = 0, squares = 0, cpu_sum = 0;
     for (uint32_t k = 0; k < count; k++) {
         sorted[k] = wall[k] = tally.made[k].wall;

@@ -8,12 +8,12 @@
 struct epochs {
     struct dr_sum start, respawn, length;
     double ends;
-    uint64_t iter_ns, first_ns; /* where the present one began; 0: unknown */
+    uint64_t iter_ns, first_ns; /* start of the current epoch; 0: unknown */
     double iter_seconds;
-    bool respawned, later; /* workers were started in it; it is not the run's first */
+    bool respawned, later; /* workers were started in it; it is not the first epoch */
 };
 
-/* The first batch of an epoch is there. */
+/* The first batch of an epoch has arrived. */
 static void first_batch(struct epochs *epochs, const struct dr_event *event)
 {
     epochs->first_ns = event->start_ns;

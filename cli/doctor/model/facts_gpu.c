@@ -6,27 +6,27 @@
 
 #include <stdio.h>
 
-enum { PLACES = 256, LARGE_KIB = 256 /* of smaller copies most of the time is the call's */ };
+enum { PLACES = 256, LARGE_KIB = 256 /* smaller copies mostly measure the overhead of the call */ };
 
 struct copies {
     double bytes, pageable, blocking;
     double place[PLACES]; /* seconds of waiting for the GPU */
     uint64_t count;
-    double fastest; /* seconds a byte; NaN */
+    double fastest; /* seconds per byte; NaN */
 };
 
 static void copy_event(struct copies *copies, const struct dr_event *event)
 {
     const double bytes = event->a == DR_UNKNOWN ? 0 : event->a * 1024.0;
-    const double weight = bytes + 1; /* so that copies of less than 1 KiB count as well */
+    const double weight = bytes + 1; /* so that copies of less than 1 KiB count too */
     copies->count++;
     copies->bytes += bytes;
     copies->pageable += event->b & DR_COPY_PINNED ? 0 : weight;
     copies->blocking += event->b & DR_COPY_NON_BLOCKING ? 0 : weight;
 }
 
-/* The stream is empty in front of a program's first copies: they show what a copy itself takes, so all count, not the
- * measured steps' alone. */
+/* Before the first copies of a program the stream is empty, so they show the cost of a copy itself. Therefore all
+ * copies count, not only those of the measured steps. */
 static void fastest_copy(struct copies *copies, const struct dr_event *event)
 {
     if (event->a == DR_UNKNOWN || event->a < LARGE_KIB || event->dur_ns == 0)

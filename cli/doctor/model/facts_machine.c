@@ -4,7 +4,7 @@
  */
 #include "cli/doctor/model/parts.h"
 
-static const double LITTLE_READ = 65536; /* bytes/s: below, a hit ratio says nothing */
+static const double LITTLE_READ = 65536; /* bytes/s: below this a hit ratio means nothing */
 
 static double machine_mean(const struct dr_part *part, uint32_t signal)
 {
@@ -35,7 +35,7 @@ static void cpus(struct dr_part *part)
     facts->psi_memory = machine_mean(part, DR_PSI_MEMORY);
 }
 
-/* All makers together: the sum in each tick, the mean of the ticks in which any was seen. */
+/* All makers together: the sum per tick, averaged over the ticks in which any was seen. */
 static double makers_sum(const struct dr_part *part, uint32_t signal)
 {
     struct dr_sum ticks = {0};
@@ -69,7 +69,7 @@ static void storage(struct dr_part *part)
     facts->major_faults = makers_sum(part, DR_P_MAJOR_FAULTS);
     facts->net_received = machine_mean(part, DR_NET_RECEIVED);
     facts->net_loopback = machine_mean(part, DR_NET_LOOPBACK);
-    /* Of a sample: the files that are opened for it where their sizes are known, or all that is read. */
+    /* Per sample: the size of the files opened for it if known, otherwise all bytes read. */
     double of_sample = facts->opens_per_sample * facts->bytes_per_open;
     if (!dr_known(of_sample))
         of_sample = dr_share(fmax(facts->read_asked, facts->read_storage), facts->samples_per_second);

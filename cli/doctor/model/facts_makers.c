@@ -1,4 +1,4 @@
-/* facts_makers.c - the processes that make batches, as they look from outside
+/* facts_makers.c - the processes that make batches, observed from outside
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 enum { NUMBERS = 4096, NAMES = 4, MANY_THREADS = 2, LONG_ROWS = 600 /* ticks: a minute */ };
 
-/* Seconds of batches made, and of the time in which they could have been. */
+/* Seconds spent on making batches, and the time that was available for it. */
 static void add_busy(const struct dr_part *part, const struct dr_process *process, double *busy,
                      double *time)
 {
@@ -25,8 +25,7 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
         to = event->start_ns + event->dur_ns;
         made += event->dur_ns;
     }
-    /* A worker that lives on is there until the end; one of an epoch that is over was, until its last
-     * batch. */
+    /* A worker that is still alive counts until the end; a worker of a past epoch until its last batch. */
     const struct dr_rows rows = dr_rows_of(process, part->rows);
     const bool lives =
         process->table.values && rows.to > rows.from && process->first_tick + rows.to == part->rows.to;
@@ -37,8 +36,8 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
     }
 }
 
-/* Bytes a second by a straight line through what there is of this process: through its second half where that is long
- * enough, since the first may be caches that fill. Counting takes time, so a short run has few different values. */
+/* Bytes per second, by a straight line through the samples of this process: through the second half if it is long
+ * enough, since caches may fill in the first. Counting takes time, so a short run has few different values. */
 static double growth(const struct dr_part *part, const struct dr_process *process)
 {
     struct dr_rows rows = dr_rows_of(process, part->rows);
@@ -62,7 +61,7 @@ static int compare_threads(const void *a, const void *b)
     return ((*one)->most < (*other)->most) - ((*one)->most > (*other)->most);
 }
 
-/* The names that most threads of the worker with the most names of threads have. */
+/* The most frequent thread names of the worker with the most threads. */
 static void storm_names(struct dr_facts *facts, const struct dr_process *process)
 {
     const struct dr_threads *sorted[64];
@@ -109,7 +108,7 @@ static void look_at(struct outside *seen, const struct dr_part *part, const stru
     add_sum(&seen->private, process, rows, DR_P_PRIVATE);
     add_sum(&seen->rss, process, rows, DR_P_RSS);
     if (rows.to > rows.from &&
-        process->first_tick + rows.to == part->rows.to) /* it is there at the end */
+        process->first_tick + rows.to == part->rows.to) /* it is alive at the end */
         dr_sum_add(&seen->growth, growth(part, process));
     uint32_t threads = 0;
     for (uint32_t k = 0; k < process->thread_names; k++)
@@ -118,7 +117,7 @@ static void look_at(struct outside *seen, const struct dr_part *part, const stru
         seen->most = process, seen->most_threads = threads;
 }
 
-/* Workers that are started anew for every epoch count once. */
+/* A worker that is restarted for every epoch counts once. */
 static double count_workers(const struct dr_part *part)
 {
     bool number[NUMBERS] = {false};
@@ -142,7 +141,7 @@ void dr_facts_makers(struct dr_part *part)
     struct dr_facts *facts = part->facts;
     struct outside seen = {0};
     facts->workers_seen = count_workers(part);
-    if (facts->loader.native) /* its threads are among the training process's own */
+    if (facts->loader.native) /* its threads are part of the training process */
         return;
     for (uint32_t k = 0; k < part->run->processes; k++)
         if (dr_is_maker(part, &part->run->process[k]))

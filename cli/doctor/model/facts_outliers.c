@@ -1,4 +1,4 @@
-/* facts_outliers.c - steps far longer than their neighbours, for reasons other than the loader
+/* facts_outliers.c - steps far longer than the others, for reasons other than the loader
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,19 +6,19 @@
 
 #include "base/err.h"
 
-static const double MANY_DEVIATIONS = 8, LEAST_EXCESS = 0.5; /* of the median step */
+static const double MANY_DEVIATIONS = 8, LEAST_EXCESS = 0.5; /* share of the median step */
 
 struct outliers {
     double usual, limit;
     double all, excess, save, gc, eval;
-    struct dr_sum gaps; /* steps from one to the next */
+    struct dr_sum gaps; /* steps between two outliers */
     double gap_squares;
     uint32_t last;
     bool any;
 };
 
-/* What the training process itself does in a step: waiting for the loader, and for the GPU, is other
- * rules' business (a host that runs ahead waits long every so often, and that is no outlier). */
+/* The time of the training process itself in a step. Waits for the loader and for the GPU are covered by other
+ * rules (a host that runs ahead occasionally waits long, which is not an outlier). */
 static double own_seconds(const struct dr_interval *interval)
 {
     const struct dr_step *step = &interval->step;
@@ -41,7 +41,7 @@ static void count_outlier(struct outliers *out, uint32_t at, double excess, doub
     out->gc += fmin(gc, fmax(excess - eval - save, 0));
 }
 
-/* The step itself, and what lies between the end of its epoch and the next one. */
+/* The step itself, and the time between the end of its epoch and the next one. */
 static void look_at(struct outliers *out, const struct dr_intervals *intervals, uint32_t at)
 {
     const struct dr_interval *interval = &intervals->all[at];
@@ -56,7 +56,7 @@ static void look_at(struct outliers *out, const struct dr_intervals *intervals, 
     double gc = interval->step.gc, evaluated = after ? 0 : eval;
     if (interval->last && at + 1 < intervals->count && (interval->gap_save > 0 || (after && eval > 0))) {
         const double gap =
-            fmin((after ? eval : 0) + interval->gap_save, /* never more than there was time */
+            fmin((after ? eval : 0) + interval->gap_save, /* never more than the elapsed time */
                  (double)(intervals->all[at + 1].step.start_ns - interval->end_ns) / 1e9);
         out->all += gap;
         excess += gap;
@@ -75,7 +75,7 @@ int dr_facts_outliers(struct dr_part *part)
     const uint32_t most = intervals->count - part->first;
     double *own = dr_blocks_new(part->blocks, most, sizeof *own);
     if (!own)
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u steps", most);
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", most);
     uint32_t count = 0;
     for (uint32_t k = part->first; k < intervals->count; k++)
         if (dr_is_ordinary(&intervals->all[k]))

@@ -1,4 +1,4 @@
-/* facts_ranks.c - training processes side by side: who waits for data while the others wait for it
+/* facts_ranks.c - compares ranks: which one waits for data while the others wait for it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@ enum { RANKS = 1024 };
 struct rank {
     const struct dr_process *process;
     struct dr_intervals intervals;
-    uint32_t at, last; /* of the walk through all; steps in which it was the last */
+    uint32_t at, last; /* position in the merge of all ranks; steps in which this rank was the last */
 };
 
 static uint64_t key_of(const struct dr_interval *interval)
@@ -19,7 +19,7 @@ static uint64_t key_of(const struct dr_interval *interval)
     return (uint64_t)interval->epoch << 32 | interval->step.batch;
 }
 
-/* Moves to the batch with this key; false: this rank has not seen it. */
+/* Moves to the batch with this key; false: this rank does not have it. */
 static bool walk_to(struct rank *rank, uint64_t key)
 {
     while (rank->at < rank->intervals.count && key_of(&rank->intervals.all[rank->at]) < key)
@@ -27,7 +27,7 @@ static bool walk_to(struct rank *rank, uint64_t key)
     return rank->at < rank->intervals.count && key_of(&rank->intervals.all[rank->at]) == key;
 }
 
-/* In how many steps each was the last to have its batch, and so to let the others go on. */
+/* Counts for each rank the steps in which it was the last to get its batch, so that the others waited. */
 static double count_last(struct rank *ranks, uint32_t count)
 {
     double steps = 0;
@@ -84,8 +84,8 @@ int dr_facts_ranks(struct dr_part *part)
     struct rank *ranks = dr_blocks_new(part->blocks, count, sizeof *ranks);
     struct dr_rank_facts *out = dr_blocks_new(part->blocks, count, sizeof *out);
     if (!ranks || !out)
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u ranks", count);
-    bool whole = true; /* where events were lost, epochs cannot be counted alike */
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u ranks", count);
+    bool whole = true; /* if events were lost, epochs of different ranks do not match */
     for (uint32_t k = 0, n = 0; k < run->processes && n < count; k++) {
         const struct dr_process *process = &run->process[k];
         if (process->role != DR_TRAINER || process->rank < 0 || !process->event_count)

@@ -1,4 +1,4 @@
-/* facts_steps.c - which steps are measured, and what they say: durations, stalls, waits, the queue
+/* facts_steps.c - which steps are measured, and their durations, stalls, waits and queue
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,8 +8,8 @@
 
 enum { WARM_UP_LEAST = 5, WARM_UP_PER = 20, STEPS_LEAST = 3 };
 
-/* The first interval after the warm-up: 5 steps, or 5 % of them, and all before the optimizer's first
- * step. Of very short runs at most half goes; where the beginning is no longer there, nothing. */
+/* The first interval after the warm-up: 5 steps or 5 % of all, and everything before the first step of the
+ * optimizer. At most half of a very short run; nothing if the beginning of the run was overwritten. */
 static uint32_t warm_up(const struct dr_part *part, uint32_t ordinary)
 {
     const struct dr_intervals *intervals = &part->intervals;
@@ -23,7 +23,7 @@ static uint32_t warm_up(const struct dr_part *part, uint32_t ordinary)
     return at > intervals->first_stepped ? at : intervals->first_stepped;
 }
 
-/* The GPU's idle time where it was measured; steps whose event was not yet read get the usual part of
+/* The idle time of the GPU where it was measured; steps whose event was not read get the usual share of
  * their wait. */
 static void settle_stalls(struct dr_part *part)
 {
@@ -43,7 +43,7 @@ static void settle_stalls(struct dr_part *part)
     }
 }
 
-/* The steps to measure; a run that is too short for any keeps its whole time. */
+/* The steps to measure; a run too short for any uses its whole time. */
 static int take_steps(struct dr_part *part)
 {
     struct dr_facts *facts = part->facts;
@@ -58,7 +58,7 @@ static int take_steps(struct dr_part *part)
     part->first = warm_up(part, ordinary);
     struct dr_step *steps = dr_blocks_new(part->blocks, ordinary, sizeof *steps);
     if (!steps)
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u steps", ordinary);
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", ordinary);
     double early = 0, early_stall = 0;
     for (uint32_t k = 0; k < intervals->count; k++) {
         const struct dr_interval *interval = &intervals->all[k];
@@ -144,14 +144,14 @@ int dr_facts_steps(struct dr_part *part)
     const uint32_t count = facts->step_count;
     double *one = dr_blocks_new(part->blocks, 2 * (uint64_t)count, sizeof *one), *other = one + count;
     if (!one)
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u steps", count);
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", count);
     for (uint32_t k = 0; k < count; k++)
         one[k] = facts->steps[k].wait;
     facts->wait_period = dr_period(one, count);
     for (uint32_t k = 0; k < count; k++)
         one[k] = facts->steps[k].stall, other[k] = facts->steps[k].seconds;
     if (!dr_ratio_interval(one, other, count, &facts->stall_share_low, &facts->stall_share_high))
-        return st_fail(part->err, STOKER_ENOMEM, "no memory for %u steps", count);
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", count);
     facts->step_p50 = dr_percentile(other, count, 0.5);
     facts->step_p99 = dr_percentile(other, count, 0.99);
     return STOKER_OK;

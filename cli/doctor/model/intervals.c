@@ -18,12 +18,11 @@ struct score {
 
 struct reading {
     struct dr_intervals *out;
-    bool flagged; /* only calls with gradients enabled are of training */
+    bool flagged; /* only calls with gradients enabled belong to training */
     uint32_t epoch;
 };
 
-/* The loader after whose batches the optimizer steps; without an optimizer the one that is called most.
- */
+/* The loader whose batches are followed by steps of the optimizer; without an optimizer, the most used one. */
 static uint16_t pick_loader(const struct dr_process *trainer, struct score *scores, uint64_t *steps)
 {
     uint16_t last = 0, best = 0;
@@ -56,7 +55,7 @@ static struct dr_interval *current(const struct reading *reading)
     return reading->out->count ? &reading->out->all[reading->out->count - 1] : NULL;
 }
 
-/* The interval in which this time lies; what is written late is looked for a little way back. */
+/* The interval that contains this time; events may be written late, so it also searches a little way back. */
 static struct dr_interval *interval_at(const struct reading *reading, uint64_t ns)
 {
     for (uint32_t back = 0; back < reading->out->count && back < LOOK_BACK; back++) {
@@ -74,13 +73,13 @@ static void close_interval(struct dr_interval *interval, uint64_t ns)
     interval->closed = true;
     interval->end_ns = ns;
     interval->step.seconds = (double)(ns - interval->step.start_ns) / 1e9;
-    /* Calls by several threads at once overlap. */
+    /* Calls from several threads may overlap. */
     interval->step.wait = fmin(interval->step.wait, interval->step.seconds);
     if (!interval->stall_known)
         interval->step.stall = interval->step.wait;
 }
 
-/* The loop was left before the loader's end: nobody knows when. */
+/* The loop was left before the end of the loader, at an unknown time. */
 static void cut_interval(struct dr_interval *interval, uint64_t ns)
 {
     if (!interval || interval->closed)
@@ -111,7 +110,7 @@ static void begin_interval(struct reading *reading, const struct dr_event *event
     };
 }
 
-/* next() of another loader, or of this one in an evaluation. */
+/* next() of another loader, or of this one during an evaluation. */
 static void other_call(struct reading *reading, const struct dr_event *event)
 {
     struct dr_interval *interval = current(reading);
@@ -126,7 +125,7 @@ static void other_call(struct reading *reading, const struct dr_event *event)
     interval->eval_to_ns = event->start_ns + event->dur_ns;
 }
 
-/* The call is known by its start; by its batch's number alone it might be the one of another epoch. */
+/* The start identifies the call; the batch index alone could belong to another epoch. */
 static struct dr_interval *stalled_call(const struct reading *reading, const struct dr_event *event)
 {
     struct dr_interval *by_batch = NULL;
@@ -149,7 +148,7 @@ static void stalled(struct reading *reading, const struct dr_event *event)
     interval->step.stall = (double)event->dur_ns / 1e9;
 }
 
-/* Something else that the training process did. */
+/* Any other event of the training process. */
 static void add_part(struct reading *reading, const struct dr_event *event)
 {
     struct dr_interval *interval = interval_at(reading, event->start_ns);
@@ -213,12 +212,12 @@ static void read_event(struct reading *reading, const struct dr_event *event)
     }
 }
 
-/* An evaluation: more calls of other loaders than a step usually has (two loaders may feed one step). */
+/* An evaluation: more calls of other loaders than usual in a step (two loaders may feed one step). */
 static int mark_interrupted(struct dr_intervals *out, struct dr_blocks *blocks, struct stoker_error *err)
 {
     double *calls = dr_blocks_new(blocks, out->count, sizeof *calls);
     if (!calls)
-        return st_fail(err, STOKER_ENOMEM, "no memory for %u steps", out->count);
+        return st_fail(err, STOKER_ENOMEM, "out of memory for %u steps", out->count);
     for (uint32_t k = 0; k < out->count; k++)
         calls[k] = out->all[k].eval_calls;
     const double usual_eval = dr_percentile(calls, out->count, 0.5);
@@ -244,14 +243,14 @@ int dr_intervals_of(struct dr_intervals *out, const struct dr_process *trainer, 
     struct score *scores = st_calloc(LOADERS, sizeof *scores);
     *out = (struct dr_intervals){.accumulation = NAN};
     if (!scores)
-        return st_fail(err, STOKER_ENOMEM, "no memory to look at %llu events",
+        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu events",
                        (unsigned long long)trainer->event_count);
     out->loader = pick_loader(trainer, scores, &out->optimizer_steps);
     const struct score score = scores[out->loader];
     free(scores);
     out->all = dr_blocks_new(blocks, score.calls, sizeof *out->all);
     if (!out->all)
-        return st_fail(err, STOKER_ENOMEM, "no memory for %llu steps", (unsigned long long)score.calls);
+        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu steps", (unsigned long long)score.calls);
     struct reading reading = {.out = out, .flagged = score.training > score.calls / 4};
     for (uint64_t k = 0; k < trainer->event_count; k++)
         read_event(&reading, &trainer->events[k]);

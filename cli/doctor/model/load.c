@@ -1,4 +1,4 @@
-/* load.c - a run directory in memory: samples, processes and events joined by process id
+/* load.c - reads a run directory: samples, processes and events, joined by process id
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,12 +20,12 @@
 enum { MOST_PROCESSES = 65536 };
 
 struct loaded {
-    struct dr_run run; /* first: dr_run_close is given this */
+    struct dr_run run; /* first member: dr_run_close gets a pointer to it */
     struct dr_blocks blocks;
-    bool own_processes; /* run.process is a block of its own, not part of the samples */
+    bool own_processes; /* run.process is a separate block, not part of the samples */
 };
 
-/* Room for the longest name in a run directory, behind the directory's own. */
+/* Room for the longest name in a run directory, after its own path. */
 struct path {
     char text[sizeof((struct dr_run *)0)->directory + 64];
 };
@@ -48,7 +48,7 @@ static int read_samples(struct loaded *loaded, struct stoker_error *err)
         return STOKER_OK;
     const int rc = dr_samples_read(run, run->directory, err);
     if (run->memory && !dr_blocks_own(&loaded->blocks, run->memory))
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory", run->directory);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", run->directory);
     return rc;
 }
 
@@ -72,7 +72,7 @@ static int read_command(struct loaded *loaded, struct stoker_error *err)
     return STOKER_OK;
 }
 
-/* A name that is nothing but a process id; 0: another. */
+/* A name that is just a process id; 0: any other. */
 static int pid_of(const char *name)
 {
     char *end;
@@ -83,7 +83,7 @@ static int pid_of(const char *name)
     return *end || errno || pid > INT32_MAX ? 0 : (int)pid;
 }
 
-/* The process with this id: of several, one after the other, the last. NULL: there is none. */
+/* The process with this id; the last one if the id was reused. NULL: there is none. */
 static struct dr_process *find_pid(const struct dr_run *run, int pid)
 {
     for (uint32_t k = run->processes; k-- > 0;)
@@ -109,7 +109,7 @@ static struct dr_process *add_process(struct dr_run *run, uint32_t *room, int pi
     return process;
 }
 
-/* One of the folders process/ and events/: processes that were not seen from outside are added. */
+/* Reads process/ or events/, and adds processes that were not seen from outside. */
 static int read_folder(struct loaded *loaded, uint32_t *room, const char *folder,
                        int (*read)(const char *, struct dr_blocks *, struct dr_process *,
                                    struct stoker_error *),
@@ -119,7 +119,7 @@ static int read_folder(struct loaded *loaded, uint32_t *room, const char *folder
     struct path path;
     DIR *listing = opendir(path_of(&path, run, folder, -1));
     if (!listing)
-        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "%s cannot be listed", path.text);
+        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "cannot list %s", path.text);
     int rc = STOKER_OK;
     for (struct dirent *entry; !rc && (entry = readdir(listing));) {
         const int pid = pid_of(entry->d_name);
@@ -129,7 +129,7 @@ static int read_folder(struct loaded *loaded, uint32_t *room, const char *folder
         if (!process)
             process = add_process(run, room, pid);
         if (!process)
-            rc = st_fail(err, STOKER_ENOMEM, "%s: more processes than there is room for", path.text);
+            rc = st_fail(err, STOKER_ENOMEM, "%s: too many processes", path.text);
         else
             rc = read(path_of(&path, run, folder, pid), &loaded->blocks, process, err);
     }
@@ -161,8 +161,8 @@ static enum dr_role role_of(const struct dr_process *process)
     return did(process, DR_NEXT) ? DR_TRAINER : did(process, DR_FETCH) ? DR_WORKER : DR_OTHER;
 }
 
-/* Those that were seen from outside come in the order in which they were; of the others it is that of
- * their files in the directory, which means nothing. */
+/* Processes seen from outside are in the order in which they appeared; the others in the order of their files
+ * in the directory, which is arbitrary. */
 static int compare_processes(const void *a, const void *b)
 {
     const struct dr_process *one = a, *other = b;
@@ -170,7 +170,7 @@ static int compare_processes(const void *a, const void *b)
     return order ? order : (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-/* Who is who: roles, ranks, whose worker. */
+/* Sets roles, ranks, and which worker belongs to which trainer. */
 static void join(struct dr_run *run)
 {
     for (uint32_t k = 0; k < run->processes; k++) {
@@ -202,13 +202,13 @@ static int read_all(struct loaded *loaded, struct stoker_error *err)
         rc = read_command(loaded, err);
     if (rc)
         return rc;
-    /* The processes' array moves as it grows, so it is a block of its own. */
+    /* The array of processes moves when it grows, so it is a separate block. */
     const struct dr_process *seen = run->process;
     uint32_t room = run->processes < 32 ? 64 : 2 * run->processes;
     run->process = st_calloc(room, sizeof *run->process);
     loaded->own_processes = true;
     if (!run->process)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory for its processes", run->directory);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for its processes", run->directory);
     if (run->processes)
         memcpy(run->process, seen, run->processes * sizeof *seen);
     rc = read_folder(loaded, &room, "process", dr_read_said, err);
@@ -228,11 +228,11 @@ int dr_run_open(struct dr_run **out, const char *directory, struct stoker_error 
     if (stat(directory, &status))
         return st_fail_errno(err, errno, "%s: no such run", directory);
     if (!S_ISDIR(status.st_mode))
-        return st_fail(err, STOKER_EINVAL, "%s: not the directory of a run, which `stoker run` makes",
+        return st_fail(err, STOKER_EINVAL, "%s: not a run directory, as `stoker run` creates it",
                        directory);
     struct loaded *loaded = st_calloc(1, sizeof *loaded);
     if (!loaded)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory to read it", directory);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory", directory);
     struct dr_run *run = &loaded->run;
     if (snprintf(run->directory, sizeof run->directory, "%s", directory) >= (int)sizeof run->directory) {
         free(loaded);

@@ -1,4 +1,4 @@
-/* load_events.c - unrolls the ring of a process's events, which may still be written
+/* load_events.c - unrolls the ring buffer of events of a process, which may still be written to
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_RECORDS (UINT64_C(1) << 20) /* sixteen times what a training process keeps */
+#define MOST_RECORDS (UINT64_C(1) << 20) /* sixteen times what a training process writes */
 #define LONGEST_NS   (UINT64_C(1) << 60)
 
-enum { UNDER_WAY = 8 }; /* one, and more where another CPU sees the count earlier than the records */
+enum { UNDER_WAY = 8 }; /* one, and more in case another CPU sees the count before the records */
 
-/* All of it, or false. */
+/* Reads all of it, or returns false. */
 static bool read_at(int file, void *to, uint64_t size, uint64_t offset)
 {
     uint8_t *at = to;
@@ -39,7 +39,7 @@ static bool is_kind(uint16_t kind)
     return (kind >= DR_NEXT && kind <= DR_EPOCH) || (kind >= DR_FETCH && kind < DR_KINDS);
 }
 
-/* Records `from` to `to` into `out`, the oldest first. */
+/* Copies records `from` to `to` into `out`, the oldest first. */
 static bool copy_ring(int file, struct dr_event *out, uint64_t from, uint64_t to, uint64_t capacity)
 {
     const uint64_t first = from % capacity, count = to - from;
@@ -54,30 +54,30 @@ static int read_ring(int file, const char *path, struct dr_blocks *blocks, struc
     struct stat status;
     struct dr_events_header header;
     if (fstat(file, &status))
-        return st_fail_errno(err, errno, "%s cannot be read", path);
+        return st_fail_errno(err, errno, "cannot read %s", path);
     const uint64_t size = (uint64_t)status.st_size;
     if (size < DR_EVENTS_HEADER || !read_at(file, &header, sizeof header, 0) || !header.magic[0])
-        return STOKER_OK; /* just being made */
+        return STOKER_OK; /* still being created */
     if (memcmp(header.magic, DR_EVENTS_MAGIC, sizeof header.magic) ||
         header.record_size != sizeof(struct dr_event))
         return st_fail(err, STOKER_ECORRUPT,
-                       "%s: not a file of events of this version. Record the run anew.", path);
+                       "%s: not an events file of this version. Record the run again.", path);
     if (!header.capacity || header.capacity > MOST_RECORDS ||
         header.capacity > (size - DR_EVENTS_HEADER) / sizeof(struct dr_event))
         return st_fail(
             err, STOKER_ECORRUPT,
-            "%s: offset 16: %llu records do not lie in a file of %llu bytes. Record the run anew.", path,
+            "%s: offset 16: %llu records do not fit into a file of %llu bytes. Record the run again.", path,
             (unsigned long long)header.capacity, (unsigned long long)size);
     const uint64_t to = header.written, capacity = header.capacity;
     uint64_t from = to > capacity ? to - capacity : 0;
     struct dr_event *events = dr_blocks_new(blocks, to - from, sizeof *events);
     if (!events)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory for %llu events", path,
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu events", path,
                        (unsigned long long)(to - from));
     if (!copy_ring(file, events, from, to, capacity) || !read_at(file, &header, sizeof header, 0))
         return st_fail(err, STOKER_EIO, "%s became shorter while it was read", path);
-    /* The writer may have continued meanwhile, and be in the middle of records after the last that it
-     * has counted, which lie where the oldest did. */
+    /* The writer may have continued, and may be writing records beyond the counted ones, in the place of
+     * the oldest. */
     uint64_t skipped = 0;
     if (header.written >= capacity && header.written - capacity + UNDER_WAY > from)
         skipped = header.written - capacity + UNDER_WAY - from;
@@ -99,7 +99,7 @@ int dr_read_events(const char *path, struct dr_blocks *blocks, struct dr_process
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "%s cannot be opened", path);
+        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "cannot open %s", path);
     const int rc = read_ring(file, path, blocks, process, err);
     close(file);
     return rc;

@@ -1,4 +1,4 @@
-/* load_text.c - text files of a run directory: the command, and what processes say of themselves
+/* load_text.c - text files of a run directory: the command, and what processes report about themselves
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,14 +45,13 @@ void dr_blocks_free(struct dr_blocks *blocks)
     *blocks = (struct dr_blocks){0};
 }
 
-/* The whole file with a 0 behind it, at most MOST_BYTES of it; NULL without an error: it is not there.
- */
+/* The whole file, zero-terminated, at most MOST_BYTES; NULL without an error: it does not exist. */
 static int read_whole(const char *path, struct dr_blocks *blocks, char **out, struct stoker_error *err)
 {
     *out = NULL;
     FILE *file = fopen(path, "re");
     if (!file)
-        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "%s cannot be opened", path);
+        return errno == ENOENT ? STOKER_OK : st_fail_errno(err, errno, "cannot open %s", path);
     char *text = NULL;
     size_t size = 0, room = 0;
     for (;;) {
@@ -61,9 +60,9 @@ static int read_whole(const char *path, struct dr_blocks *blocks, char **out, st
             if (!more) {
                 free(text);
                 fclose(file);
-                return room < MOST_BYTES ? st_fail(err, STOKER_ENOMEM, "%s: no memory to read it", path)
+                return room < MOST_BYTES ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", path)
                                          : st_fail(err, STOKER_ECORRUPT,
-                                                   "%s: more than %d MB of text. Record the run anew.",
+                                                   "%s: more than %d MB of text. Record the run again.",
                                                    path, MOST_BYTES >> 20);
             }
             text = more;
@@ -78,12 +77,12 @@ static int read_whole(const char *path, struct dr_blocks *blocks, char **out, st
     fclose(file);
     if (failed) {
         free(text);
-        return st_fail(err, STOKER_EIO, "%s cannot be read to its end", path);
+        return st_fail(err, STOKER_EIO, "cannot read all of %s", path);
     }
     text[size] = '\0';
     *out = text;
     return dr_blocks_own(blocks, text) ? STOKER_OK
-                                       : st_fail(err, STOKER_ENOMEM, "%s: no memory to read it", path);
+                                       : st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
 }
 
 static void unescape(char *text)
@@ -111,7 +110,7 @@ int dr_read_lines(const char *path, struct dr_blocks *blocks, char ***lines, uin
         ends++;
     *lines = dr_blocks_new(blocks, (uint64_t)ends + 1, sizeof **lines);
     if (!*lines)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory for its lines", path);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for its lines", path);
     for (char *at = text, *end; at && (end = strchr(at, '\n')); at = end + 1) {
         *end = '\0';
         unescape(at);
@@ -120,7 +119,7 @@ int dr_read_lines(const char *path, struct dr_blocks *blocks, char ***lines, uin
     return STOKER_OK;
 }
 
-/* By key; of the same key, by where they stand. */
+/* By key; lines with the same key by position. */
 static int compare_pairs(const void *a, const void *b)
 {
     const struct dr_text_pair *one = a, *other = b;
@@ -138,7 +137,7 @@ int dr_read_said(const char *path, struct dr_blocks *blocks, struct dr_process *
         return rc;
     struct dr_text_pair *pairs = dr_blocks_new(blocks, count, sizeof *pairs);
     if (!pairs)
-        return st_fail(err, STOKER_ENOMEM, "%s: no memory for its lines", path);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for its lines", path);
     for (uint32_t k = 0; k < count; k++) {
         char *space = strchr(lines[k], ' ');
         if (space == lines[k] || !*lines[k])
@@ -149,7 +148,7 @@ int dr_read_said(const char *path, struct dr_blocks *blocks, struct dr_process *
         pairs[kept++].value = space ? space + 1 : "";
     }
     for (uint32_t k = 0; k < kept;
-         k++) /* "" must not lie outside the file's text: it would sort wrongly */
+         k++) /* "" must point into the text of the file: it would sort wrongly otherwise */
         if (!*pairs[k].value)
             pairs[k].value = pairs[k].key + strlen(pairs[k].key);
     qsort(pairs, kept, sizeof *pairs, compare_pairs);

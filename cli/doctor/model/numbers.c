@@ -13,7 +13,7 @@
 
 enum {
     DRAWN = 400,          /* replicas of a bootstrap */
-    PERIOD_VALUES = 4096, /* the last so many are looked at */
+    PERIOD_VALUES = 4096, /* only this many of the last values are used */
     PERIOD_MOST = 512,
 };
 static const double PERIOD_CORRELATION = 0.4;
@@ -60,8 +60,8 @@ bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, 
     *low = *high = NAN;
     const uint32_t block = dr_block_length(count);
     if (count < 2 * block)
-        return true; /* too few to say */
-    /* Sums up to each value, twice round, so that a block may run over the end. */
+        return true; /* too few to tell */
+    /* Prefix sums over the series twice, so that a block may wrap around. */
     double *sums = st_calloc(4 * (uint64_t)count + 2, sizeof *sums), ratio[DRAWN];
     if (!sums)
         return false;

@@ -1,4 +1,4 @@
-/* random.h - the doctor's own random numbers: the same for the same run, whatever else draws
+/* random.h - random numbers of the doctor: the same for the same run
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct dr_random {
-    uint64_t state; /* the seed at first */
+    uint64_t state; /* initially the seed */
 };
 
 /* SplitMix64. */
@@ -26,7 +26,7 @@ static inline uint32_t dr_random_below(struct dr_random *random, uint32_t limit)
     return (uint32_t)((dr_random_next(random) >> 32) * limit >> 32);
 }
 
-/* Blocks of a bootstrap over a series of `count` values that hang together over short distances. */
+/* Block length for a bootstrap over `count` values that are correlated over short distances. */
 static inline uint32_t dr_block_length(uint32_t count)
 {
     const uint32_t length = (uint32_t)(2 * cbrt(count));

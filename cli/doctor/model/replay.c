@@ -1,10 +1,10 @@
 /* replay.c - torch's and Stoker's loader as a queueing system, event by event
  *
  * Actors are the workers, the pinning thread and the training thread. Each does one job at a time; a job
- * is time of waiting and time on the CPU, in slices that alternate. CPU slices share the CPUs: while
- * they want more than there is, all of them slow down alike. That is one clock for all ("service"),
- * which runs at min(1, CPUs / wanted), so that the end of a CPU slice is a fixed time on it, and an
- * event costs the logarithm of the number of actors.
+ * consists of alternating slices of waiting and of CPU time. CPU slices share the CPUs: when they need more
+ * than there is, all of them slow down equally. This is modelled by one clock ("service") that runs at
+ * min(1, CPUs / needed). A CPU slice ends at a fixed time on that clock, and an event costs the logarithm of
+ * the number of actors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,17 +17,17 @@
 #include <string.h>
 
 enum {
-    SLICES = 4, /* of a job, where CPUs may be short: real work alternates, it does not wait once */
+    SLICES = 4, /* per job, if CPUs may be short: real work alternates between waiting and computing */
     MOST_QUEUED = 1 << 20,
 };
 
 struct job {
-    double wait, cpu, weight; /* of one slice; weight: CPUs that it uses while it is on them */
+    double wait, cpu, weight; /* of one slice; weight: CPUs it uses while running */
     uint8_t waits, cpus;      /* slices left */
     bool on_cpu;
 };
 
-/* The actor whose slice ends first is at the root; `key` is time, or service. */
+/* A heap with the actor whose slice ends first at the root; `key` is time or service. */
 struct heap {
     double *key;
     uint32_t *actor;
@@ -39,23 +39,23 @@ enum trainer_state { TRAINER_STARTS, TRAINER_WAITS, TRAINER_TAKES, TRAINER_STEPS
 struct sim {
     const struct dr_replay *in;
     struct dr_plan plan;
-    uint32_t workers; /* that take batches from a queue of their own: one with shared samples */
-    uint32_t depth;   /* batches asked for at most, by the trainer */
-    uint32_t room;    /* of them in one worker's queue */
-    bool contended;   /* the CPUs may be too few */
+    uint32_t workers; /* with a queue of batches each: one with shared samples */
+    uint32_t depth;   /* most batches requested by the trainer */
+    uint32_t room;    /* most in the queue of one worker */
+    bool contended;   /* there may be too few CPUs */
     double now, service, wanted;
     struct heap waiting, on_cpu;
     struct job *job;
 
-    uint32_t *queue, *first, *queued; /* of each worker, a ring of batches */
-    uint32_t *tasks;                  /* of each worker: asked for and not yet taken */
+    uint32_t *queue, *first, *queued; /* ring buffer of batches, per worker */
+    uint32_t *tasks;                  /* requested and not yet taken, per worker */
     bool *busy;
-    uint32_t turn; /* the worker that is asked next */
-    /* With in_order a batch is known by its number n, at place n % depth here. Without, numbers may lie
-     * further apart than that, and only whose batch it is counts: it is known by its worker. */
-    uint8_t *made;                             /* it is there */
+    uint32_t turn; /* the worker that gets the next batch */
+    /* With in_order, batch n is at index n % depth. Otherwise the numbers may be further apart, and only the
+     * worker of a batch matters: it is identified by its worker. */
+    uint8_t *made;                             /* it is finished */
     uint32_t *maker;                           /* its worker */
-    uint32_t *ready, ready_first, ready_count; /* workers, as their batches came */
+    uint32_t *ready, ready_first, ready_count; /* workers, in the order in which their batches were finished */
     uint32_t *pins, pins_first, pins_count;
     bool pinning;
 
@@ -114,8 +114,8 @@ static void begin_slice(struct sim *sim, uint32_t actor)
     }
 }
 
-/* `wall` seconds, `cpu` of them on the CPU: more than `wall` where several threads do it. `fluid`: the
- * two lie side by side (many hands do it), not one after the other. */
+/* A job of `wall` seconds with `cpu` seconds of CPU time, which may be more if several threads do it.
+ * `fluid`: both overlap (many threads do it) instead of alternating. */
 static void begin_job(struct sim *sim, uint32_t actor, double wall, double cpu, bool fluid)
 {
     struct job *job = &sim->job[actor];
@@ -128,7 +128,7 @@ static void begin_job(struct sim *sim, uint32_t actor, double wall, double cpu, 
     } else {
         *job = (struct job){.wait = (wall - cpu) / SLICES, .cpu = cpu / SLICES, .weight = 1};
         job->waits = job->cpus = SLICES;
-        job->on_cpu = actor & 1; /* so that workers that start together do not want the same */
+        job->on_cpu = actor & 1; /* so that workers that start together do not need the CPU at the same time */
     }
     begin_slice(sim, actor);
 }
@@ -137,7 +137,7 @@ static void begin_batch(struct sim *sim, uint32_t worker, uint32_t batch)
 {
     const uint32_t at = batch % sim->in->count;
     const double wall = sim->in->wall[at], cpu = sim->in->cpu[at], put = sim->in->put;
-    if (sim->plan.shared_samples) /* `workers` of them at a time work on it */
+    if (sim->plan.shared_samples) /* `workers` threads work on it at a time */
         begin_job(sim, worker, wall / sim->plan.workers, cpu, true);
     else
         begin_job(sim, worker, wall + put, cpu + put, false);
@@ -151,7 +151,7 @@ static void look_for_work(struct sim *sim, uint32_t worker)
     begin_batch(sim, worker, sim->queue[(size_t)worker * sim->room + sim->first[worker]]);
 }
 
-/* torch's _try_put_index: the next worker in turn, one with room where batches come as they are made. */
+/* As torch's _try_put_index: the next worker in turn; without in_order, one that has room. */
 static void ask(struct sim *sim)
 {
     if (sim->sent - sim->taken >= sim->depth || sim->sent >= sim->epoch_end)
@@ -188,7 +188,7 @@ static bool is_ready(const struct sim *sim)
     return sim->plan.in_order ? sim->made[sim->taken % sim->depth] : sim->ready_count > 0;
 }
 
-/* next() has its batch: with workers, unpickling it; without, making it. */
+/* next() gets its batch: unpickles it with workers, makes it without. */
 static void take(struct sim *sim)
 {
     const struct dr_replay *in = sim->in;
@@ -251,7 +251,7 @@ static void trainer_done(struct sim *sim)
         }
         call_next(sim);
         break;
-    case TRAINER_WAITS: /* it has no job then */
+    case TRAINER_WAITS: /* it is idle */
         break;
     }
 }
@@ -300,7 +300,7 @@ static void pinner_done(struct sim *sim)
     arrive(sim, batch);
 }
 
-/* The next end of a slice. False: nobody has anything to do, which torch's rules exclude. */
+/* Advances to the next end of a slice. False: no actor has a job, which cannot happen by torch's rules. */
 static bool advance(struct sim *sim)
 {
     if (!sim->waiting.count && !sim->on_cpu.count)
@@ -332,7 +332,7 @@ static bool advance(struct sim *sim)
     return true;
 }
 
-/* Whether all that can run at once may want more CPUs than there are. */
+/* Whether the actors together may need more CPUs than there are. */
 static bool may_contend(const struct dr_replay *in, const struct dr_plan *plan)
 {
     double batch = 0, trainer = in->hand_over > 0;

@@ -1,9 +1,8 @@
-/* simulate.c - settings tried on measured times: replays, their intervals, gains, the best settings
+/* simulate.c - tries settings on measured times: replays, intervals, gains, the best settings
  *
- * The estimate replays the batches in the order in which they were measured. Its interval comes from
- * replays of blocks drawn from them at random, with a seed of its own: the same run gives the same
- * numbers. Where the measured run is longer than such a replay, the spread shrinks with the root of the
- * ratio, as that of a mean does.
+ * The estimate replays the batches in the measured order. Its interval comes from replays of randomly drawn
+ * blocks, with a fixed seed: the same run gives the same numbers. If the measured run is longer than such a
+ * replay, the spread shrinks with the square root of the ratio, as for a mean.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,20 +16,20 @@
 #include <stdlib.h>
 
 enum {
-    MOST_BATCHES = 2000,  /* of the estimate's replay */
-    LEAST_BATCHES = 400,  /* fewer measured ones are replayed again and again */
-    DRAWN_BATCHES = 400,  /* of a replay for the interval */
+    MOST_BATCHES = 2000,  /* batches in the replay for the estimate */
+    LEAST_BATCHES = 400,  /* fewer measured ones are repeated */
+    DRAWN_BATCHES = 400,  /* batches in a replay for the interval */
     DRAWN = 20,           /* replays for an interval */
-    SEARCH_BATCHES = 800, /* of a replay in the search for the best settings */
+    SEARCH_BATCHES = 800, /* batches in a replay of the search for the best settings */
     MOST_WORKERS = 4096,
     MOST_PREFETCH = 16,
 };
-static const double LONGEST = 1e6; /* seconds: what a measured time is cut to */
+static const double LONGEST = 1e6; /* seconds: longer measured times are clipped */
 static const double GOOD_ENOUGH = 1.02;
 
 static double sane(double seconds) { return seconds > 0 ? fmin(seconds, LONGEST) : 0; }
 
-/* The times of `count` batches, in memory of their own. */
+/* The times of `count` batches, in its own memory. */
 struct tape {
     double *wall, *cpu, *step;
     uint32_t count;
@@ -57,14 +56,14 @@ static void tape_set(struct tape *tape, uint32_t at, const struct dr_trace *trac
     tape->step[at] = fmax(own * (1 - fmin(sane(trace->step_queued), 1)), fmin(sane(trace->step_cpu), own));
 }
 
-/* As they were measured, from the first one on. */
+/* In the measured order, from the first one on. */
 static void tape_as_measured(struct tape *tape, const struct dr_trace *trace)
 {
     for (uint32_t k = 0; k < tape->count; k++)
         tape_set(tape, k, trace, k % trace->batches, k % trace->steps);
 }
 
-/* Blocks that begin anywhere: what lies close together in time is alike. */
+/* Blocks that start anywhere: batches close in time are similar. */
 static void tape_draw(struct tape *tape, const struct dr_trace *trace, struct dr_random *random)
 {
     const uint32_t least = trace->batches < trace->steps ? trace->batches : trace->steps;
@@ -77,7 +76,7 @@ static void tape_draw(struct tape *tape, const struct dr_trace *trace, struct dr
     }
 }
 
-/* Stage what-ifs: factors on the waiting and on the CPU part. */
+/* What-ifs of stages: factors on the waiting and on the CPU part. */
 static void scale_into(struct tape *to, const struct tape *from, const struct dr_plan *plan)
 {
     for (uint32_t k = 0; k < from->count; k++) {
@@ -93,8 +92,8 @@ struct result {
     double step, wait_share, readiness, cpus;
 };
 
-/* Without ends of epochs the first quarter, in which the queue fills, does not count. With epochs that
- * are longer than the tape, the rest of it stands for what is missing. */
+/* Without ends of epochs, the first quarter, in which the queue fills, does not count. If epochs are longer
+ * than the replay, its remainder represents the missing part. */
 static bool replay(struct result *out, const struct tape *tape, struct tape *room,
                    const struct dr_trace *trace, const struct dr_plan *plan)
 {
@@ -143,7 +142,7 @@ static uint32_t tape_length(const struct dr_trace *trace, uint32_t most)
     return measured < LEAST_BATCHES ? LEAST_BATCHES : measured < most ? measured : most;
 }
 
-/* What is estimated: the step under `then`, or, with `now`, how many times faster it is. */
+/* The estimate: the step with plan `then`, or, with `now`, the speed-up. */
 static bool estimate(double *value, struct result *result, const struct tape *tape, struct tape *room,
                      const struct dr_trace *trace, const struct dr_plan *now, const struct dr_plan *then)
 {
@@ -159,8 +158,8 @@ static bool estimate(double *value, struct result *result, const struct tape *ta
     return true;
 }
 
-/* 95 % about `mid`, by replays of drawn blocks; the same draws for both plans, so that what they have in
- * common cancels. */
+/* The 95 % interval around `mid`, by replays of drawn blocks. Both plans use the same draws, so that common
+ * effects cancel. */
 static struct dr_range spread(double mid, const struct dr_trace *trace, const struct dr_plan *now,
                               const struct dr_plan *then)
 {
@@ -242,8 +241,8 @@ static bool fits(const struct dr_plan *plan, uint64_t most_batches)
     return !plan->workers || workers * ((uint64_t)plan->prefetch + 1) <= most_batches;
 }
 
-/* Settings that are looked at: every number of workers up to 16, then about every eighth more; the
- * prefetch there is and its doublings, or the largest that fits. */
+/* The settings to try: every number of workers up to 16, then steps of about an eighth; the current prefetch
+ * and its doublings, or the largest that fits. */
 static uint32_t next_workers(uint32_t workers)
 {
     return workers < 16 ? workers + 1 : workers + workers / 8;
@@ -257,8 +256,8 @@ static uint32_t first_prefetch(const struct dr_plan *now, struct dr_plan plan, u
     return plan.prefetch;
 }
 
-/* Goes through all settings in order of cost. With `limit` NaN: the least step time, into *least.
- * Otherwise: the first that is not above the limit, into *plan. */
+/* Goes through all settings in order of cost. With a `limit` of NaN: finds the lowest step time, *least.
+ * Otherwise: finds the first plan within the limit, *plan. */
 static void search(struct dr_plan *plan, double *least, double limit, const struct dr_trace *trace,
                    const struct dr_plan *now, uint32_t most_workers, uint64_t most_batches)
 {

@@ -10,16 +10,16 @@
 
 enum { LEAST = 8 };
 
-/* For what a run without workers cannot show: seconds to receive a tensor, bytes/s into shared memory,
- * and seconds to start a worker by fork and otherwise. */
+/* Assumptions for what a run without workers cannot show: seconds to receive a tensor, bytes/s into shared
+ * memory, seconds to start a worker by fork and by other methods. */
 static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
 
-static const double LEAST_ON_CPU = 0.02; /* below, what other threads use is noise */
+static const double LEAST_ON_CPU = 0.02; /* below this, the CPU time of other threads is noise */
 
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
 
-/* next() with its batch ready, but no more than the CPU time of next(): the rest is a worker that is slow to answer
- * because it computes, which the replay has already. */
+/* The time of next() with a ready batch, but at most the CPU time of next(): the rest is a worker that answers late
+ * because it computes, which the replay accounts for. */
 static double hand_over_of(const struct dr_facts *facts)
 {
     double sum = 0, count = 0;
@@ -34,8 +34,8 @@ static double hand_over_of(const struct dr_facts *facts)
     return RECEIVE * fmax(or_else(facts->loader.tensors, 1), 1);
 }
 
-/* CPU seconds of the training process between two calls of next(): all of its own, less what its threads
- * do for the loader. */
+/* CPU seconds of the training process between two calls of next(), without what its threads do for the
+ * loader. */
 static double step_cpu_of(const struct dr_facts *facts)
 {
     double cpu = or_else(facts->trainer_cpus, 0) * facts->step - or_else(facts->main_cpu_in_next, 0);
@@ -46,8 +46,8 @@ static double step_cpu_of(const struct dr_facts *facts)
     return fmax(cpu, 0);
 }
 
-/* CPUs for this training process: others on the machine have theirs, but not what this run has had;
- * ranks share. */
+/* CPUs for this training process: without those of other programs, but at least what this run used; ranks
+ * share them. */
 static double cpus_of(const struct dr_facts *facts)
 {
     const struct dr_limits *limits = &facts->limits;
@@ -94,7 +94,7 @@ bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_fa
     else
         trace->put = or_else(loader->batch_bytes, 0) / INTO_SHARED;
     if (dr_above(facts->respawn, 0) && loader->workers)
-        trace->start_worker = /* what is not in iter() itself is in the first batch's wait */
+        trace->start_worker = /* the part outside iter() is in the wait for the first batch */
             fmax(facts->respawn, or_else(facts->epoch_start - facts->batch_mean, 0)) / loader->workers;
     else
         trace->start_worker =

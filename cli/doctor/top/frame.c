@@ -1,4 +1,4 @@
-/* frame.c - what `stoker top` shows: verdict, the anatomy of a step, the pipeline, workers, resources
+/* frame.c - what `stoker top` shows: verdict, parts of a step, pipeline, workers, resources
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 enum { RECENT_TICKS = 20, LABEL = 11 };
 
-/* The mean over the latest ticks. */
+/* The mean over the last ticks. */
 static double recent(const struct dr_table *table, uint32_t signal)
 {
     double sum = 0;
@@ -85,7 +85,7 @@ static void put_rate(struct dr_screen *s, const struct dr_facts *f)
     const uint32_t wanted = s->width > LABEL + 40 ? s->width - LABEL - 40 : 8;
     const uint32_t columns = wanted > 64 ? 64 : wanted;
     const uint32_t count = f->step_count < columns ? f->step_count : columns;
-    for (uint32_t k = 0; k < count; k++) { /* each column is an equal part of the steps */
+    for (uint32_t k = 0; k < count; k++) { /* each column covers an equal number of steps */
         const uint32_t from = (uint32_t)((uint64_t)k * f->step_count / count);
         const uint32_t to = (uint32_t)((uint64_t)(k + 1) * f->step_count / count);
         double seconds = 0;
@@ -147,7 +147,7 @@ static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
                    dr_stage_names[stage], dr_share_text(&a, f->stage_share[stage]));
             dr_put(s, DR_QUIET, " %s ", s->ascii ? ">" : "▸");
         }
-    dr_put(s, DR_PLAIN, "%.1f ms a batch", 1e3 * f->batch_mean);
+    dr_put(s, DR_PLAIN, "%.1f ms per batch", 1e3 * f->batch_mean);
     dr_put_line(s);
     const uint32_t room = f->loader.workers * f->loader.prefetch;
     label(s, "queue");
@@ -155,9 +155,9 @@ static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
         dr_put_bar(s, DR_BLUE, 10, f->ready_mean / room);
         dr_put(s, DR_PLAIN, " %.1f of %u batches; ", f->ready_mean, room);
     }
-    dr_put(s, DR_PLAIN, "ready in %s of calls", dr_share_text(&a, f->readiness));
+    dr_put(s, DR_PLAIN, "ready in %s of the calls", dr_share_text(&a, f->readiness));
     if (dr_above(f->behind_share, 0.01))
-        dr_put(s, DR_YELLOW, ", later ones were in %s", dr_share_text(&a, f->behind_share));
+        dr_put(s, DR_YELLOW, ", later ones ready in %s", dr_share_text(&a, f->behind_share));
     dr_put_line(s);
 }
 
@@ -201,7 +201,7 @@ static void put_workers(struct dr_screen *s, const struct dr_run *run, uint32_t 
             shown++;
         }
     if (workers > shown && shown == most) {
-        dr_put(s, DR_QUIET, " and more: key 4 shows them");
+        dr_put(s, DR_QUIET, " more: press 4");
         dr_put_line(s);
     }
 }

@@ -17,7 +17,7 @@ enum dr_pane {
     DR_PANES
 };
 
-/* `facts` and `verdict` are NULL until there are steps to judge by; `why` says so then. */
+/* `facts` and `verdict` are NULL until there are enough steps; `why` then tells the reason. */
 void dr_top_frame(struct dr_screen *screen, const struct dr_run *run, const struct dr_facts *facts,
                   const struct dr_verdict *verdict, enum dr_pane pane, const char *why);
 

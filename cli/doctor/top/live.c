@@ -82,7 +82,7 @@ bool dr_run_of_process(char *out, size_t room, int pid)
 /* ---- pages -----------------------------------------------------------------------------------------
  */
 
-/* A consistent copy; false: no page of ours, or always being written. */
+/* A consistent copy; false: not one of our pages, or constantly being written. */
 static bool read_page(int fd, char text[sizeof((struct st_published_page *)0)->text])
 {
     struct st_published_page page;
@@ -133,7 +133,7 @@ static struct counters *loader_numbered(struct dr_live *live, unsigned long numb
     return fresh;
 }
 
-/* One descriptor of the process: a page, or something else. */
+/* Inspects one file descriptor of the process: it may be a page of a loader. */
 static void look_at(struct dr_live *live, const char *folder, const char *name)
 {
     char path[PATH_MAX], link[256], text[sizeof((struct st_published_page *)0)->text];
@@ -152,7 +152,7 @@ static void look_at(struct dr_live *live, const char *folder, const char *name)
         read_page(fd, text) ? loader_numbered(live, strtoul(name, NULL, 10)) : NULL;
     if (loader) {
         parse(loader, text);
-        loader->seen = loader->value[PID] == live->pid; /* a forked child holds its parent's page too */
+        loader->seen = loader->value[PID] == live->pid; /* a forked child has the page of its parent open too */
     }
     close(fd);
 }

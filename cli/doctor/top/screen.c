@@ -1,7 +1,6 @@
-/* screen.c - a frame of text of a fixed size, written at once
+/* screen.c - a text frame of fixed size, written at once
  *
- * Each line is followed by "erase to the end of the line" and nothing is ever cleared first: that is
- * what keeps a redrawn screen from flickering.
+ * Each line is followed by "erase to end of line", and nothing is cleared first: this avoids flicker.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +33,7 @@ static void add_text(struct dr_screen *screen, const char *text) { add(screen, t
 
 bool dr_screen_begin(struct dr_screen *screen, uint32_t width, uint32_t height)
 {
-    /* a cell takes at most 4 bytes, its colour and the end of it at most 10 */
+    /* a cell takes at most 4 bytes, and the escape sequences of its colour at most 10 */
     const uint64_t room = (uint64_t)width * height * 16 + 4096;
     if (room > screen->room) {
         char *text = st_grow(screen->text, room, 1);
@@ -53,7 +52,7 @@ bool dr_screen_begin(struct dr_screen *screen, uint32_t width, uint32_t height)
     return true;
 }
 
-/* One character, whole, if there is a column for it. */
+/* Writes one whole character, if there is a column for it. */
 static void put_character(struct dr_screen *screen, const char *bytes, size_t size)
 {
     if (screen->column >= screen->width)

@@ -1,6 +1,6 @@
-/* patch.c - new arguments for a call of DataLoader in the text of a Python program
+/* patch.c - changes the arguments of a DataLoader call in the text of a Python program
  *
- * No parser of Python: it knows strings, comments and brackets, which is what it takes to find where an
+ * It is not a Python parser: it knows strings, comments and brackets, which is enough to find where an
  * argument begins and ends.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ struct text {
 struct argument {
     size_t begin, end;  /* without the spaces around it */
     size_t name_size;   /* 0: by position */
-    size_t value_begin; /* behind "name=" */
+    size_t value_begin; /* after "name=" */
 };
 
 struct call {
@@ -44,7 +44,7 @@ static bool name_byte(char c)
     return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 128;
 }
 
-/* Behind the string that begins at `at` (at its quote). */
+/* The position after the string that begins at `at` (at its quote). */
 static size_t skip_string(const struct text *t, size_t at)
 {
     const char quote = t->data[at];
@@ -64,7 +64,7 @@ static size_t skip_string(const struct text *t, size_t at)
     return t->size;
 }
 
-/* Behind the string, the comment, or else the byte at `at`. */
+/* The position after the string, the comment, or otherwise the byte at `at`. */
 static size_t skip_token(const struct text *t, size_t at)
 {
     if (t->data[at] == '"' || t->data[at] == '\'')
@@ -115,7 +115,7 @@ static bool find_name(const struct text *t, int line, struct call *call)
     return false;
 }
 
-/* Finishes the argument that ends before `end`; nothing where only spaces and comments stand. */
+/* Finishes the argument that ends before `end`; ignores spaces and comments. */
 static bool add_argument(const struct text *t, struct call *call, size_t begin, size_t end)
 {
     while (begin < end && (isspace((unsigned char)t->data[begin]) || t->data[begin] == '#'))
@@ -177,8 +177,8 @@ static bool is_named(const struct text *t, const struct argument *argument, cons
            !memcmp(t->data + argument->begin, name, argument->name_size);
 }
 
-/* What stands in front of a further argument: a new line with the last one's indentation, where that has
- * a line of its own. */
+/* The separator before another argument: a new line with the indentation of the last argument, if that has
+ * its own line. */
 static size_t separator(const struct text *t, const struct call *call, char *out, size_t room)
 {
     const struct argument *last = call->arguments ? &call->argument[call->arguments - 1] : NULL;
@@ -203,14 +203,14 @@ static int refuse(const struct text *t, const struct call *call, struct stoker_e
         if (argument->end - argument->begin > 2 && !memcmp(t->data + argument->begin, "**", 2))
             return st_fail(
                 err, STOKER_EUNSUPPORTED,
-                "the call takes settings from %.*s: change them where those are set",
+                "the call takes its settings from %.*s: change them there",
                 (int)(argument->end - argument->begin > 64 ? 64 : argument->end - argument->begin),
                 t->data + argument->begin);
         by_position += !argument->name_size;
     }
     if (by_position > NUM_WORKERS_PLACE)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "the call gives num_workers by position: name it first (num_workers=...)");
+                       "the call passes num_workers by position: write it as a keyword first (num_workers=...)");
     return 0;
 }
 
@@ -222,8 +222,7 @@ static void put(struct st_buffer *out, const char *bytes, size_t size)
     out->size += size;
 }
 
-/* All that is there, with new values in their places; from the call's name to behind its last argument.
- */
+/* The existing arguments with new values, from the name of the call to the end of its last argument. */
 static size_t put_changed(struct st_buffer *out, const struct text *t, const struct call *call,
                           const struct dr_setting *settings, uint32_t count, bool *done)
 {
@@ -271,9 +270,9 @@ int dr_patch_call(struct dr_patch *out, const char *text, size_t size, int line,
     bool done[16] = {false};
     *out = (struct dr_patch){0};
     if (count > sizeof done / sizeof done[0])
-        return st_fail(err, STOKER_EINVAL, "more settings than a call takes");
+        return st_fail(err, STOKER_EINVAL, "too many settings for a call");
     if (line < 1 || !find_name(&t, line, &call))
-        return st_fail(err, STOKER_ENOTFOUND, "line %d holds no call of a DataLoader", line);
+        return st_fail(err, STOKER_ENOTFOUND, "line %d contains no DataLoader call", line);
     if (!find_arguments(&t, &call))
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "the call in line %d has no closing bracket, or too many arguments", line);

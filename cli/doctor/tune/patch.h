@@ -1,4 +1,4 @@
-/* patch.h - new arguments for a call of DataLoader in the text of a Python program
+/* patch.h - changes the arguments of a DataLoader call in the text of a Python program
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,20 +16,18 @@ struct dr_setting {
 
 struct dr_patch {
     size_t begin, end; /* the call's bytes in the text, from its name to its closing bracket */
-    char *call;        /* what takes their place; the caller frees it */
+    char *call;        /* the new text; the caller frees it */
 };
 
-/* Sets keyword arguments of the call that begins in `line` (from 1): those that are there get the new
- * value, the others are added in the manner of the last one. Everything else keeps its bytes, comments
- * included. Fails with a sentence where the call cannot be changed safely (settings that come from
- * **name, or by position). */
+/* Sets keyword arguments of the call that begins in `line` (from 1): existing ones get the new value, the
+ * others are added in the layout of the last one. Everything else stays unchanged, including comments. Fails
+ * if the call cannot be changed safely (settings from **name, or by position). */
 int dr_patch_call(struct dr_patch *out, const char *text, size_t size, int line,
                   const struct dr_setting *settings, uint32_t count, struct stoker_error *err);
 
-/* A whole file of text, which the caller frees; NULL: it cannot be read, or is too large for a program.
- */
+/* The text of a file, which the caller frees; NULL: it cannot be read, or is too large for a program. */
 char *dr_patch_read(const char *path, size_t *size);
-/* Writes `text` with the change in it over the file it was read from. */
+/* Replaces the file by `text` with the change. */
 int dr_patch_write(const char *path, const char *text, size_t size, const struct dr_patch *patch,
                    struct stoker_error *err);
 

@@ -1,4 +1,4 @@
-/* patch_file.c - the program that is changed, read and written
+/* patch_file.c - reads and writes the program to be changed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ char *dr_patch_read(const char *path, size_t *size)
     return text;
 }
 
-/* Beside the file and then in its place, so that no half of a program is ever there. */
+/* Written next to the file and then renamed, so that the program is never incomplete. */
 int dr_patch_write(const char *path, const char *text, size_t size, const struct dr_patch *patch,
                    struct stoker_error *err)
 {

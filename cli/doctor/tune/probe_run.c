@@ -1,6 +1,6 @@
-/* probe_run.c - the command once more, under this program's own `run`, with other settings
+/* probe_run.c - runs the command under `stoker run` with other settings
  *
- * What the command prints goes to DIRECTORY.log: it would print the same a dozen times.
+ * The output of the command goes to DIRECTORY.log: it would print the same a dozen times.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,14 +32,14 @@ static char **arguments(const struct dr_probe_run *run)
     if (!argv)
         return NULL;
     for (size_t k = 0; k < FIRST; k++)
-        argv[k] = (char *)first[k]; /* execv changes none of them */
+        argv[k] = (char *)first[k]; /* execv does not modify them */
     argv[FIRST] = (char *)run->directory;
     argv[FIRST + 1] = (char *)"--";
     memcpy(argv + FIRST + 2, run->command, count * sizeof *argv);
     return argv;
 }
 
-/* In the child; does not come back. */
+/* In the child; does not return. */
 static void become(const struct dr_probe_run *run, char **argv, int log)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -50,8 +50,8 @@ static void become(const struct dr_probe_run *run, char **argv, int log)
     _exit(127);
 }
 
-/* Ends what the supervisor watches; it ends by itself then. Killed itself, it would leave the command
- * behind. */
+/* Kills the processes that `stoker run` watches; it then exits itself. Killing it would leave the command
+ * running. */
 static void kill_watched(pid_t supervisor)
 {
     char path[64];
@@ -64,7 +64,7 @@ static void kill_watched(pid_t supervisor)
         fclose(file);
 }
 
-/* Waits for the child; after `limit` seconds it is asked, then made, to end. */
+/* Waits for the child; after `limit` seconds it is terminated, then killed. */
 static int wait_for(pid_t child, double limit)
 {
     const uint64_t begin = st_now_ns();
@@ -87,7 +87,7 @@ static int wait_for(pid_t child, double limit)
     }
 }
 
-/* The numbers that each rank has written. */
+/* Reads the numbers that each rank has written. */
 static bool read_results(const char *directory, struct dr_probe_result *out)
 {
     DIR *dir = opendir(directory);
@@ -164,8 +164,8 @@ int dr_probe_run(struct dr_probe_result *out, const struct dr_probe_run *run, st
         return 0;
     tail(log_path, printed, sizeof printed);
     return st_fail(err, STOKER_EIO,
-                   "the command ended (status %d) before its loader had given enough batches; it "
-                   "printed, last:\n%s",
+                   "the command ended (status %d) before its loader had delivered enough batches; its last "
+                   "output:\n%s",
                    status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                    printed[0] ? printed : "(nothing)");
 }

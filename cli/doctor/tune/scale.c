@@ -1,5 +1,5 @@
-/* scale.c - how a loader's rate grows with its workers: the universal scalability law through a few
- * measured points
+/* scale.c - how the rate of a loader scales with its workers: the universal scalability law, fitted to a
+ * few measured points
  *
  * X(n) = one * n / (1 + contention * (n - 1) + crosstalk * n * (n - 1)).
  *
@@ -15,8 +15,7 @@ double dr_scale_at(const struct dr_scale *scale, double workers)
            (1 + scale->contention * (workers - 1) + scale->crosstalk * workers * (workers - 1));
 }
 
-/* With the shape given, the best `one`, and how far off the points lie then (sum of squares of
- * logarithms). */
+/* The best `one` for a given shape, and the error of the points (sum of squares of logarithms). */
 static double error_of(struct dr_scale *scale, const struct dr_scale_point *points, uint32_t count)
 {
     double mean = 0, squares = 0;
@@ -31,8 +30,8 @@ static double error_of(struct dr_scale *scale, const struct dr_scale_point *poin
     return squares;
 }
 
-/* Two parameters over small ranges: looked for on a grid, twice refined. With fewer than three points
- * the simpler shapes win, since the grid begins with zeros. */
+/* Searches two parameters with small ranges on a grid, refined twice. With fewer than three points the
+ * simpler shapes win, since the grid begins with zeros. */
 bool dr_scale_fit(struct dr_scale *out, const struct dr_scale_point *points, uint32_t count)
 {
     struct dr_scale best = {0};
