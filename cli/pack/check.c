@@ -1,4 +1,4 @@
-/* check.c - whether the files of a pack are what they were when they were written
+/* check.c - checks that the files of a pack are unchanged since they were written
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -72,13 +72,13 @@ static void check_file(const char *folder, const char *name, uint64_t bytes, uin
     if (!rc)
         rc = st_held_open(&file, path, &error);
     if (!rc && file.size != bytes) {
-        snprintf(why, sizeof why, "has %llu bytes; the manifest says %llu",
+        snprintf(why, sizeof why, "has %llu bytes; the manifest lists %llu",
                  (unsigned long long)file.size, (unsigned long long)bytes);
         findings->bad(findings->context, path, why);
     } else if (!rc) {
         rc = pack_sum_range(&file, 0, file.size, &crc, &error);
         if (!rc && crc != written)
-            findings->bad(findings->context, path, "its bytes are not those that were written (CRC32C)");
+            findings->bad(findings->context, path, "its bytes differ from those that were written (CRC32C)");
     }
     if (rc)
         findings->bad(findings->context, name, error.message);
@@ -86,12 +86,12 @@ static void check_file(const char *folder, const char *name, uint64_t bytes, uin
     st_held_close(&file);
 }
 
-/* All the samples that were packed must be there, whatever the files' sums say. */
+/* All packed samples must be there, even if the checksums of the files are right. */
 static void check_count(const char *folder, uint64_t packed, uint64_t found,
                         struct pack_findings *findings)
 {
     char why[160];
-    snprintf(why, sizeof why, "has %llu samples; the manifest says %llu", (unsigned long long)found,
+    snprintf(why, sizeof why, "has %llu samples; the manifest lists %llu", (unsigned long long)found,
              (unsigned long long)packed);
     if (found != packed)
         findings->bad(findings->context, folder, why);
@@ -135,7 +135,7 @@ static bool is_index(const struct st_tar_member *member)
     return member->regular && member->name.size == 9 && !memcmp(member->name.data, "__index__", 9);
 }
 
-/* Finds the index; false where there is none that is sound. */
+/* Finds the index; false: there is no valid one. */
 static bool find_index(struct check *c)
 {
     struct st_tar_walk walk = {.window = &c->window};
@@ -166,13 +166,13 @@ static int check_member(struct check *c, const struct st_tar_member *member, str
     name_part(c, name, sizeof name);
     const struct st_shard_part *part = &c->index.parts[c->part];
     if (member->start != part->start || member->data + member->size != part->end) {
-        c->findings->bad(c->findings->context, name, "another member lies where it should");
-        return STOKER_END; /* and all that follow are elsewhere too */
+        c->findings->bad(c->findings->context, name, "another member is in its place");
+        return STOKER_END; /* all following members are misplaced too */
     }
     const int rc = pack_sum_range(&c->file, member->data, member->size, &crc, err);
     if (!rc && crc != c->index.crcs[c->part])
         c->findings->bad(c->findings->context, name,
-                         "its bytes are not those that were written (CRC32C)");
+                         "its bytes differ from those that were written (CRC32C)");
     c->findings->sums++;
     return rc;
 }

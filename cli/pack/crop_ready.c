@@ -1,8 +1,8 @@
-/* crop_ready.c - JPEG files of which any part can be decoded alone
+/* crop_ready.c - rewrites JPEG files so that any part can be decoded alone
  *
- * The coefficients stay as they are, so every decoder gives the same pixels; only how they are written
- * changes: one scan, tables made for this file, and restart markers every few MCUs. A decoder that wants
- * a region then reads the intervals that the region touches, and no others.
+ * The coefficients are unchanged, so every decoder returns the same pixels; only their encoding changes: one
+ * scan, tables optimized for the file, and restart markers every few MCUs. To decode a region, a decoder then
+ * reads only the intervals that the region touches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum {
     INTERVAL = 8
-}; /* MCUs, or near it: shorter ones cost bytes, longer ones decode what nobody wants */
+}; /* MCUs, approximately: shorter intervals cost bytes, longer ones decode too much */
 
 struct transcode {
     struct pack_jpeg_errors errors;
@@ -24,8 +24,7 @@ struct transcode {
     struct jpeg_compress_struct to;
 };
 
-/* The divisor of the row's length that is nearest to INTERVAL, by ratio; 2 at the least, if that is
- * there. */
+/* The divisor of the row length closest to INTERVAL, by ratio; at least 2 if possible. */
 static unsigned int interval_for(unsigned int row)
 {
     unsigned int best = row;
@@ -38,7 +37,7 @@ static unsigned int interval_for(unsigned int row)
     return best;
 }
 
-/* Files whose decoding depends on more than their coefficients, or that few can read at all. */
+/* Files whose pixels depend on more than their coefficients, or that few decoders can read. */
 static bool is_suitable(const struct jpeg_decompress_struct *from)
 {
     const bool colour = from->num_components == 3 && from->jpeg_color_space == JCS_YCbCr;
@@ -46,7 +45,7 @@ static bool is_suitable(const struct jpeg_decompress_struct *from)
     return (colour || grey) && from->data_precision == 8 && !from->arith_code;
 }
 
-/* Whether every bit of a progressive file's coefficients came: what is missing, decoders make up. */
+/* Whether a progressive file has all bits of its coefficients: decoders guess missing ones. */
 static bool is_whole(const struct jpeg_decompress_struct *from)
 {
     if (!from->coef_bits)
@@ -101,8 +100,7 @@ bool pack_crop_ready(struct st_bytes jpeg, struct st_buffer *into)
     volatile bool done = false;
     if (!t)
         return false;
-    /* A warning is damage, and how a damaged file looks depends on how it is written: it stays as it is.
-     */
+    /* A warning means damage, and the pixels of a damaged file depend on its encoding: leave it unchanged. */
     t->from.err = t->to.err = pack_jpeg_errors(&t->errors, true);
     if (!setjmp(t->errors.out)) {
         jpeg_create_decompress(&t->from);

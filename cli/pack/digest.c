@@ -1,8 +1,8 @@
-/* digest.c - whether a source is still what it was when a pack was begun
+/* digest.c - checks that a source is unchanged since the pack was started
  *
- * Every sample that is packed adds its name, and if it is a file its size and time, to a chain of sums, which
- * the manifest has at the end of each file. Who goes on sums up the same samples again. What is not packed yet
- * may change: a damaged file may be mended.
+ * Every packed sample adds its name, and if it is a file its size and time, to a chain of sums, which the
+ * manifest records at the end of each file. A run that resumes computes the sums of the same samples again.
+ * Samples that are not packed yet may change: a damaged file may be repaired.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Who asks waits for the disk or a server, not for the CPU. */
+/* These threads wait for the disk or a server, not for a CPU. */
 enum { THREADS = 16, BLOCK = 1 << 16, STEP = 64 };
 
 /* FNV-1a */
@@ -29,7 +29,7 @@ static uint64_t add(uint64_t sum, const void *bytes, size_t size)
 
 uint64_t pack_digest_add(uint64_t chain, uint64_t sum) { return add(chain, &sum, sizeof sum); }
 
-/* Its size and time; of a database's folder those of the file in it. */
+/* Size and time; for the folder of a database, those of the file in it. */
 static uint64_t add_file(uint64_t sum, const char *path)
 {
     struct stat info;
@@ -52,7 +52,7 @@ uint64_t pack_digest_archives(const struct st_location *place)
     return sum;
 }
 
-/* Whether samples are files of their own. */
+/* Whether each sample is a file. */
 static bool is_of_files(const struct stoker_dataset *data)
 {
     static const char *const kinds[] = {"folder", "flat", "csv", "jsonl"};
@@ -75,7 +75,7 @@ uint64_t pack_digest_sample(const struct stoker_dataset *data, uint64_t number)
 
 /* ---- all that was packed ------------------------------------------------------------------------ */
 
-/* The sums of some positions, taken in several threads. */
+/* The sums of some positions, computed in several threads. */
 struct block {
     const struct stoker_dataset *data;
     struct stoker_order *order;
@@ -101,9 +101,9 @@ static int differs(const struct pack_options *opt, const char *file, const struc
     char name[300];
     st_dataset_name(b->data, b->order ? stoker_order_at(b->order, position) : position, name, sizeof name);
     return st_fail(err, STOKER_EINVAL,
-                   "%.200s: %.200s is not what it was when this pack was begun: names, sizes or times differ, "
-                   "first among the samples of %.64s (now from %.200s on): remove the folder to pack anew, or "
-                   "name another one",
+                   "%.200s: %.200s has changed since this pack was started: names, sizes or times differ, "
+                   "first among the samples of %.64s (now from %.200s on): remove the folder to start over, or "
+                   "choose another one",
                    opt->folder, opt->source, file, name);
 }
 
@@ -129,7 +129,7 @@ int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, c
             position += b.count;
         }
         if (!rc && end > first && *chain != (marked ? m->mark.source : m->shards[k].source))
-            rc = differs(opt, marked ? "the file under way" : m->shards[k].name, &b, first, err);
+            rc = differs(opt, marked ? "the unfinished file" : m->shards[k].name, &b, first, err);
     }
     free(b.sums);
     return rc;

@@ -1,4 +1,4 @@
-/* file.c - files that are whole or not there
+/* file.c - files that are either complete or do not exist
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,8 +42,8 @@ int pack_cannot_write(const char *path, int why, struct stoker_error *err)
 {
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
         return st_fail_errno(err, why,
-                             "%.600s cannot be written: what is finished is kept; make room and run the "
-                             "same command again",
+                             "cannot write %.600s: finished parts are kept; make room and run the same command "
+                             "again",
                              path);
     return st_fail_errno(err, why, "%s", path);
 }
@@ -51,8 +51,8 @@ int pack_cannot_write(const char *path, int why, struct stoker_error *err)
 int pack_was_changed(const char *path, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ECORRUPT,
-                   "%.600s: is not as an earlier run left it, so that nothing can go on from it: remove "
-                   "the folder and run the same command again",
+                   "%.600s: has changed since an earlier run, so this pack cannot be resumed: remove the folder "
+                   "and run the same command again",
                    path);
 }
 
@@ -78,7 +78,7 @@ int pack_rename(const char *temporary, const char *path, struct stoker_error *er
     char folder[PATH_MAX];
     if (rename(temporary, path))
         return pack_cannot_write(path, errno, err);
-    /* The name is on the disk before the manifest speaks of it. Some file systems cannot do that. */
+    /* The name must be on the disk before the manifest mentions it. Some file systems cannot do that. */
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,7 +89,7 @@ int pack_rename(const char *temporary, const char *path, struct stoker_error *er
     return STOKER_OK;
 }
 
-/* Names and room for bytes. */
+/* Sets the names and allocates the buffer. */
 static int prepare(struct pack_file *file, const char *folder, const char *name,
                    struct stoker_error *err)
 {
@@ -109,7 +109,7 @@ int pack_file_open(struct pack_file *file, const char *folder, const char *name,
     const int rc = prepare(file, folder, name, err);
     if (rc)
         return rc;
-    /* Not through a link that somebody put there: nothing is written outside of the folder. */
+    /* Do not follow a link: nothing must be written outside the folder. */
     if (unlink(file->temporary) && errno != ENOENT)
         return st_fail_errno(err, errno, "%s", file->temporary);
     file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -187,7 +187,7 @@ int pack_file_zeros(struct pack_file *file, uint64_t size, struct stoker_error *
     return rc;
 }
 
-/* The sum of all bytes, read back: they are in the page cache. */
+/* Computes the checksum of all bytes by reading them back from the page cache. */
 static int sum_again(struct pack_file *file, struct stoker_error *err)
 {
     file->crc = 0;

@@ -1,9 +1,9 @@
-/* hdf5_write.c - one data set a field in an HDF5 file, a row a sample
+/* hdf5_write.c - an HDF5 file with one data set per field and one row per sample
  *
- * The library would leave a file that nobody can open if it were killed in the middle. So it only makes
- * the file, with room for all samples, and says where the rows lie; they are written by us, which
- * changes none of the library's own structures. Where bad samples left room behind, the rows are copied
- * into a file without it at the end.
+ * If the library is killed while writing, it leaves a file that cannot be opened. Therefore it only creates
+ * the file, with room for all samples, and tells where the rows are; we write them, which changes none of the
+ * structures of the library. If bad samples left room at the end, the rows are finally copied into a file
+ * without it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,14 +16,14 @@
 
 #include <hdf5.h>
 
-enum { LIBRARY_BYTES = 64 * 1024 }; /* more than the library needs for itself */
+enum { LIBRARY_BYTES = 64 * 1024 }; /* more than the library itself needs */
 
 struct hdf5_writer {
     const char *folder;
-    uint64_t most, done; /* samples that there may be; those of an earlier run */
+    uint64_t most, done; /* most samples; samples of an earlier run */
     uint64_t room;       /* rows in the file */
     struct pack_rows rows;
-    uint64_t at[ST_FIELDS_MAX]; /* where the first row lies */
+    uint64_t at[ST_FIELDS_MAX]; /* offset of the first row */
     int fd;                     /* 0: not open */
     uint64_t bytes;
     char path[PATH_MAX], temporary[PATH_MAX];
@@ -33,14 +33,14 @@ static int failed(const char *path, struct stoker_error *err)
 {
     if (errno)
         return pack_cannot_write(path, errno, err);
-    return st_fail(err, STOKER_EIO, "%.600s: the HDF5 library failed to write it", path);
+    return st_fail(err, STOKER_EIO, "%.600s: the HDF5 library failed to write the file", path);
 }
 
 static hid_t type_of(enum stoker_dtype dtype)
 {
     switch (dtype) {
     case STOKER_U8:
-    case STOKER_BOOL: /* as numbers: HDF5 has no booleans */
+    case STOKER_BOOL: /* as numbers: HDF5 has no boolean type */
         return H5T_NATIVE_UINT8;
     case STOKER_I8:
         return H5T_NATIVE_INT8;
@@ -65,11 +65,11 @@ static hid_t type_of(enum stoker_dtype dtype)
     }
 }
 
-/* Workers may ask the library for rows, and some builds of it serve one thread alone. */
+/* Workers may read rows through the library, and some builds of it are not thread-safe. */
 static bool hdf5_beside(const char *scheme)
 {
     hbool_t safe = false;
-    H5dont_atexit(); /* it would fall over files that it could not close */
+    H5dont_atexit(); /* it would crash on files that it could not close */
     return strcmp(scheme, "hdf5") || (H5is_library_threadsafe(&safe) >= 0 && safe);
 }
 
@@ -85,13 +85,13 @@ static int hdf5_begin(void *self, const struct pack_options *opt, const struct p
         rc = pack_temporary(w->temporary, opt->folder, "data.h5", err);
     if (!rc && start->done)
         rc = pack_take_up(w->temporary, w->path, err);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* what fails is said once, by us */
-    return rc;                             /* the first sample shows what is in it */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* we report errors ourselves */
+    return rc;                             /* the first sample determines the fields */
 }
 
-/* ---- what the library does --------------------------------------------------------------------- */
+/* ---- done by the library ------------------------------------------------------------------------- */
 
-/* [rows, ...], one row behind the other, at a place that is chosen now. */
+/* [rows, ...], contiguous, allocated now. */
 static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, uint64_t rows)
 {
     const struct st_piece *shape = &w->rows.shapes[index];
@@ -104,7 +104,7 @@ static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, ui
     if (space >= 0 && how >= 0 && H5Pset_layout(how, H5D_CONTIGUOUS) >= 0 &&
         H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY) >= 0 &&
         H5Pset_fill_time(how, H5D_FILL_TIME_NEVER) >= 0 &&
-        H5Pset_obj_track_times(how, false) >= 0) /* the same samples make the same file */
+        H5Pset_obj_track_times(how, false) >= 0) /* so that the same samples give the same file */
         set = H5Dcreate2(file, w->rows.names[index], type_of(shape->dtype), space, H5P_DEFAULT, how,
                          H5P_DEFAULT);
     H5Pclose(how);
@@ -112,8 +112,8 @@ static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, ui
     return set >= 0 && H5Dclose(set) >= 0;
 }
 
-/* Whether so large a file may be, with room on the disk for what the library writes: it does not survive
- * that it fails. */
+/* Whether a file of this size is allowed, with disk space for what the library writes: it does not recover
+ * from a failed write. */
 static int try_size(const char *path, uint64_t size)
 {
     static const uint8_t zeros[LIBRARY_BYTES];
@@ -129,7 +129,7 @@ static int try_size(const char *path, uint64_t size)
     return why;
 }
 
-/* A new file with room for so many rows. */
+/* Creates a file with room for this many rows. */
 static int make_file(const struct hdf5_writer *w, const char *path, uint64_t rows,
                      struct stoker_error *err)
 {
@@ -137,7 +137,7 @@ static int make_file(const struct hdf5_writer *w, const char *path, uint64_t row
     for (uint32_t i = 0; i < w->rows.count; i++) {
         if (type_of(w->rows.shapes[i].dtype) < 0)
             return st_fail(err, STOKER_EUNSUPPORTED,
-                           "the field %.100s has numbers of a type that HDF5 lacks", w->rows.names[i]);
+                           "the field %.100s has a number type that HDF5 does not have", w->rows.names[i]);
         if (!st_mul(rows, w->rows.shapes[i].bytes.size, &bytes) || !st_add(size, bytes, &size) ||
             size > INT64_MAX - LIBRARY_BYTES)
             return pack_cannot_write(w->path, EFBIG, err);
@@ -156,7 +156,7 @@ static int make_file(const struct hdf5_writer *w, const char *path, uint64_t row
     return good ? STOKER_OK : failed(w->path, err);
 }
 
-/* Where the rows of a field lie; false where the data set is not one that make_set made. */
+/* The offset of the rows of a field; false: the data set was not created by make_set. */
 static bool find_set(const struct hdf5_writer *w, hid_t file, uint32_t index, uint64_t *rows,
                      uint64_t *at)
 {
@@ -194,7 +194,7 @@ static int find_sets(const struct hdf5_writer *w, const char *path, uint64_t *ro
     return same ? STOKER_OK : pack_was_changed(path, err);
 }
 
-/* ---- what is written by us --------------------------------------------------------------------- */
+/* ---- written by us ------------------------------------------------------------------------------- */
 
 static int open_file(struct hdf5_writer *w, struct stoker_error *err)
 {
@@ -282,7 +282,7 @@ static int copy_rows(const struct hdf5_writer *w, int to, const uint64_t *at, st
     return STOKER_OK;
 }
 
-/* The rows in a file without the room that is left over, which takes the other's place in one step. */
+/* Copies the rows into a file without the unused room, which atomically replaces the other. */
 static int tighten(struct hdf5_writer *w, struct stoker_error *err)
 {
     char tight[PATH_MAX];

@@ -1,4 +1,4 @@
-/* jpeg_out.c - where libjpeg writes: a buffer that is ours at every moment, also after an error
+/* jpeg_out.c - a destination for libjpeg: a buffer that we always own, even after an error
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +33,7 @@ struct jpeg_error_mgr *pack_jpeg_errors(struct pack_jpeg_errors *errors, bool st
     return &errors->manager;
 }
 
-/* More room behind the buffer's `size` bytes. */
+/* Extends the buffer after its `size` bytes. */
 static void make_room(j_compress_ptr cinfo)
 {
     struct pack_jpeg_out *out = (struct pack_jpeg_out *)cinfo->dest;
@@ -44,7 +44,7 @@ static void make_room(j_compress_ptr cinfo)
     out->manager.free_in_buffer = buffer->capacity - buffer->size;
 }
 
-/* libjpeg calls this when all that was free is written, whatever free_in_buffer says. */
+/* libjpeg calls this when the whole free space is used, whatever free_in_buffer is. */
 static boolean when_full(j_compress_ptr cinfo)
 {
     struct st_buffer *buffer = ((struct pack_jpeg_out *)cinfo->dest)->buffer;

@@ -1,4 +1,4 @@
-/* jpeg_out.h - where libjpeg writes: a buffer that is ours at every moment, also after an error
+/* jpeg_out.h - a destination for libjpeg: a buffer that we always own, even after an error
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <jpeglib.h>
 
-/* An error leads to `out`; so does a warning where `strict`. */
+/* An error jumps to `out`; with `strict`, so does a warning. */
 struct pack_jpeg_errors {
     struct jpeg_error_mgr manager;
     jmp_buf out;
@@ -24,7 +24,7 @@ struct pack_jpeg_out {
     struct jpeg_destination_mgr manager;
     struct st_buffer *buffer;
 };
-/* Replaces what is in the buffer. */
+/* Replaces the contents of the buffer. */
 void pack_jpeg_out(struct jpeg_compress_struct *cinfo, struct pack_jpeg_out *out,
                    struct st_buffer *buffer);
 

@@ -1,4 +1,4 @@
-/* key.c - what a sample is called in an archive
+/* key.c - the key of a sample in an archive
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,23 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Room for a key; behind it stands "~NUMBER" if something was lost on the way, so that keys stay distinct. */
+/* A key under construction; "~NUMBER" is appended if the name had to be changed, so that keys stay unique. */
 enum { ROOM = PACK_KEY_MAX - 21 };
 
 struct key {
     char *text;
     size_t used;
-    bool lossy; /* another name could have become the same */
+    bool lossy; /* another name could have the same result */
 };
 
-/* The path without "kind:" in front of it. */
+/* The path without a leading "kind:". */
 static const char *without_kind(const char *source)
 {
     const char *colon = strchr(source, ':'), *slash = strchr(source, '/');
     return colon && (!slash || colon < slash) ? colon + 1 : source;
 }
 
-/* Of a path that leads elsewhere the last two parts: a folder and a name. */
+/* For a path outside the source: its last two components. */
 static const char *last_parts(const char *name, bool *lossy)
 {
     const char *at = name + strlen(name);
@@ -34,7 +34,7 @@ static const char *last_parts(const char *name, bool *lossy)
     return at + (*at == '/');
 }
 
-/* What of a sample's name is its own: not the archive's, and not the folder that all lie in. */
+/* The part of a sample name that is its own, without the archive and the common folder. */
 static const char *own_part(const char *name, const struct stoker_dataset *data, const char *source, bool *lossy)
 {
     const bool table = !strcmp(data->kind, "csv") || !strcmp(data->kind, "jsonl");
@@ -50,8 +50,8 @@ static const char *own_part(const char *name, const struct stoker_dataset *data,
     return table ? last_parts(name, lossy) : name;
 }
 
-/* One part of a path: what is odd becomes '_', and it neither begins with a dot nor is empty. The last
- * part has no dot at all, because there the key would end. */
+/* One component of a path: unusual characters become '_', and it neither begins with a dot nor is empty. The
+ * last component has no dot at all, because the key would end there. */
 static void put_part(struct key *key, const char *part, size_t size, bool last)
 {
     const size_t began = key->used;
@@ -74,14 +74,14 @@ static void put_part(struct key *key, const char *part, size_t size, bool last)
     }
 }
 
-/* Of the last part all but its extension. */
+/* The last component without its extension. */
 static size_t stem(const char *part, size_t size, bool extended)
 {
     const char *dot = extended ? memrchr(part, '.', size) : NULL;
     return dot && dot > part ? (size_t)(dot - part) : size;
 }
 
-/* Whether a sample before this one, of those that sort beside it, is called the same but for its extension. */
+/* Whether an earlier neighbour in sort order has the same name except for the extension. */
 static bool has_twin(const struct stoker_dataset *data, uint64_t number, const char *name)
 {
     enum { NEIGHBOURS = 64 };
@@ -104,8 +104,8 @@ void pack_key(char text[PACK_KEY_MAX + 1], const struct stoker_dataset *data, ui
     char name[PATH_MAX];
     struct key key = {.text = text};
     st_dataset_name(data, number, name, sizeof name);
-    const bool files = strcmp(data->kind, "tar") != 0; /* keys of tar files have lost theirs */
-    const bool parts = !strcmp(data->source->scheme, "compound"); /* archives may share keys */
+    const bool files = strcmp(data->kind, "tar") != 0; /* keys of tar files have no extension */
+    const bool parts = !strcmp(data->source->scheme, "compound"); /* several archives may use the same keys */
     const char *at = own_part(name, data, source, &key.lossy);
     key.lossy |= parts || at[0] == '/' || (files && (strchr(at, '~') || has_twin(data, number, name)));
     while (*at && key.used < ROOM) {
@@ -119,7 +119,7 @@ void pack_key(char text[PACK_KEY_MAX + 1], const struct stoker_dataset *data, ui
     key.lossy |= *at != '\0';
     while (key.used && text[key.used - 1] == '/')
         key.used--;
-    /* "__x" at the front could make it one of the archive's own members. */
+    /* A leading "__" could clash with internal members of the archive. */
     if (key.used >= 2 && text[0] == '_' && text[1] == '_') {
         text[0] = 'x';
         key.lossy = true;

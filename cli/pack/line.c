@@ -1,4 +1,4 @@
-/* line.c - many workers whose results are taken in order
+/* line.c - many workers, whose results are processed in order
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@ struct state {
     const struct pack_line *line;
     pthread_mutex_t lock;
     pthread_cond_t made, taken;
-    uint64_t next, done; /* to be worked on; taken out */
+    uint64_t next, done; /* next to work on; next to take out */
     uint32_t started;
     bool ready[PACK_RING];
     bool stop;
@@ -71,7 +71,7 @@ int pack_line_run(const struct pack_line *line, struct stoker_error *err)
     while (started < line->workers && !(why = st_thread_start(&threads[started], worker, &s, "pack")))
         started++;
     if (!started)
-        rc = st_fail_errno(err, why, "no thread could be started");
+        rc = st_fail_errno(err, why, "cannot start a thread");
     else
         rc = take_all(&s);
     pthread_mutex_lock(&s.lock);

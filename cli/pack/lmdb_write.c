@@ -1,4 +1,4 @@
-/* lmdb_write.c - samples into an LMDB database: images, or Caffe's Datum where they have a label
+/* lmdb_write.c - writes samples into an LMDB database: images, or Caffe's Datum if they have a label
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include <lmdb.h>
 
-/* The database may grow to this, of addresses and not of disk. */
+/* The database may grow to this size: address space, not disk space. */
 #define MAP_SIZE ((size_t)1 << 42)
 
 struct lmdb_writer {
@@ -19,7 +19,7 @@ struct lmdb_writer {
     MDB_txn *txn;
     MDB_dbi dbi;
     uint64_t rows, bytes;
-    uint64_t there; /* rows that the database held when it was opened: at least those that were noted */
+    uint64_t there; /* rows in the database when it was opened: at least those in the manifest */
     struct st_buffer datum;
     char path[PATH_MAX], temporary[PATH_MAX];
 };
@@ -27,7 +27,7 @@ struct lmdb_writer {
 static int failed(const struct lmdb_writer *w, int why, struct stoker_error *err)
 {
     if (why > 0)
-        return pack_cannot_write(w->path, why == EIO ? ENOSPC : why, err); /* EIO: it stopped short */
+        return pack_cannot_write(w->path, why == EIO ? ENOSPC : why, err); /* EIO: short write */
     return st_fail(err, STOKER_EIO, "%.600s: %s", w->path, mdb_strerror(why));
 }
 
@@ -55,7 +55,7 @@ static int open_all(struct lmdb_writer *w, struct stoker_error *err)
     return why ? failed(w, why, err) : STOKER_OK;
 }
 
-/* A run that was killed may have committed more than it noted: that much is not put again. */
+/* A killed run may have committed more than the manifest says: those rows are not put again. */
 static int go_on(struct lmdb_writer *w, uint64_t done, struct stoker_error *err)
 {
     MDB_stat stat;
@@ -81,7 +81,7 @@ static int lmdb_begin(void *self, const struct pack_options *opt, const struct p
     return rc || !start->done ? rc : go_on(w, start->done, err);
 }
 
-/* Field numbers of Datum: 4 data, 5 label, 7 encoded; of raw pixels 1 channels, 2 height, 3 width. */
+/* Field numbers of Datum: 4 data, 5 label, 7 encoded; for raw pixels 1 channels, 2 height, 3 width. */
 static bool make_datum(struct lmdb_writer *w, const struct st_piece *image, int64_t label)
 {
     w->datum.size = 0;
@@ -121,7 +121,7 @@ static int lmdb_add(void *self, const struct pack_options *opt, struct pack_samp
     int rc = make_value(w, sample, &value, err);
     if (rc)
         return rc;
-    /* The number in front makes the order of keys that of packing. */
+    /* The leading number makes the order of keys the order of packing. */
     const int size = snprintf(name, sizeof name, "%010llu_%s", (unsigned long long)w->rows, sample->key);
     MDB_val key = {(size_t)size, name};
     const int why = w->rows < w->there ? 0 : mdb_put(w->txn, w->dbi, &key, &value, MDB_APPEND);
@@ -132,7 +132,7 @@ static int lmdb_add(void *self, const struct pack_options *opt, struct pack_samp
 
 static uint64_t lmdb_size(const void *self) { return ((const struct lmdb_writer *)self)->bytes; }
 
-/* A commit has all of it on the disk, or nothing. */
+/* A commit writes everything to the disk, or nothing. */
 static int commit(struct lmdb_writer *w, struct stoker_error *err)
 {
     const int why = mdb_txn_commit(w->txn);
@@ -140,8 +140,8 @@ static int commit(struct lmdb_writer *w, struct stoker_error *err)
     return why ? failed(w, why, err) : STOKER_OK;
 }
 
-/* Opened anew, because pages that the library uses again in memory carry old bytes into the gaps between
- * samples: so every run writes the same file, killed or not. */
+/* Reopened, because pages that the library reuses in memory would carry old bytes into the gaps between
+ * samples. This way every run writes the same file, whether it was killed or not. */
 static int lmdb_keep(void *self, struct stoker_error *err)
 {
     struct lmdb_writer *w = self;

@@ -1,7 +1,7 @@
-/* lock.c - one run at a time writes into a folder
+/* lock.c - only one run at a time writes into a folder
  *
- * A file in the folder is locked for as long as the run lives, however it ends, and says who that is. It
- * goes with the run that ends well; one that was killed leaves it, and nobody holds it then.
+ * A file in the folder names the run and is locked while the run is alive, however it ends. A run that ends
+ * normally removes it; a killed run leaves it unlocked.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the name still leads to the file that is open: who held the lock before removes it. */
+/* Whether the name still refers to the open file: the previous holder of the lock removes it. */
 static bool is_still_named(int fd, const char *path)
 {
     struct stat held, named;
@@ -30,9 +30,9 @@ static int held_by_another(int fd, const char *folder, struct stoker_error *err)
     who[size > 0 ? (size_t)size : 0] = '\0';
     who[strcspn(who, "\n")] = '\0';
     return st_fail(err, STOKER_EINVAL,
-                   "%.500s: another 'stoker pack' is writing there (%s): wait until it is done, or name "
+                   "%.500s: another 'stoker pack' is writing there (%s): wait until it is done, or choose "
                    "another folder",
-                   folder, who[0] ? who : "it does not say who");
+                   folder, who[0] ? who : "unknown process");
 }
 
 static void say_who(int fd)
@@ -41,7 +41,7 @@ static void say_who(int fd)
     gethostname(host, sizeof host - 1);
     const int size = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
     if (ftruncate(fd, 0) || pwrite(fd, who, (size_t)size, 0) != size)
-        return; /* the lock counts, not what stands in it: a full disk shows soon enough */
+        return; /* only the lock matters, not its contents: a full disk will be noticed later */
 }
 
 int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_error *err)
@@ -62,7 +62,7 @@ int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_err
             close(fd);
             return STOKER_EINVAL;
         }
-        /* Else a file system without locks, which cannot be helped, or the lock is ours. */
+        /* Otherwise the lock is ours, or the file system has no locks, which must be accepted. */
         if (why || is_still_named(fd, lock->path)) {
             lock->fd = fd;
             say_who(fd);

@@ -1,4 +1,4 @@
-/* manifest.c - takes up what an earlier run left in the folder of a pack
+/* manifest.c - resumes what an earlier run left in the folder of a pack
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,8 +16,7 @@
 
 static bool is_partial(const char *name) { return !strncmp(name, ".partial-", 9); }
 
-/* A folder of somebody's own is not written into. What a killed run left half-written goes, unless it
- * can go on. */
+/* Refuses a folder with other files. Removes unfinished files of a killed run, unless they can be resumed. */
 static int look_into(const char *folder, bool known, bool goes_on, struct stoker_error *err)
 {
     DIR *dir = opendir(folder);
@@ -32,14 +31,14 @@ static int look_into(const char *folder, bool known, bool goes_on, struct stoker
             unlinkat(dirfd(dir), entry->d_name, 0);
         else if (!known)
             rc = st_fail(err, STOKER_EINVAL,
-                         "%.500s: holds '%.200s' and no manifest of a pack: name a new or empty folder",
+                         "%.500s: contains '%.200s' but no manifest of a pack: choose a new or empty folder",
                          folder, entry->d_name);
     }
     closedir(dir);
     return rc;
 }
 
-/* The ledger as it was when the manifest was written. */
+/* Truncates the ledger to its state when the manifest was written. */
 static int cut_ledger(const struct st_pack *manifest, const struct pack_options *opt,
                       struct stoker_error *err)
 {
@@ -54,7 +53,7 @@ static int cut_ledger(const struct st_pack *manifest, const struct pack_options 
     return STOKER_OK;
 }
 
-/* What an earlier run finished must still be there. */
+/* Files that an earlier run finished must still exist. */
 static int find_file(const char *folder, const char *name, uint64_t bytes, struct stoker_error *err)
 {
     char path[PATH_MAX];
@@ -76,7 +75,7 @@ static int find_files(const struct st_pack *m, const char *folder, struct stoker
     return rc;
 }
 
-/* The names of the source's classes. */
+/* The class names of the source. */
 static int take_classes(struct st_cells *out, const struct stoker_dataset *data, struct stoker_error *err)
 {
     const uint32_t count = stoker_dataset_class_count(data);
@@ -125,7 +124,7 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
         st_cells_clear(&manifest->classes);
         if (!rc)
             rc = take_classes(&manifest->classes, data, err);
-        if (!rc) /* from now on the folder is known as ours */
+        if (!rc) /* from now on the folder is recognized as ours */
             rc = pack_manifest_store(manifest, opt, err);
     }
     free(wanted);

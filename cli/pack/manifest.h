@@ -1,4 +1,4 @@
-/* manifest.h - what reading and writing the manifest of a pack share
+/* manifest.h - shared by reading and writing the manifest of a pack
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,10 +7,10 @@
 
 #include "cli/pack/pack.h"
 
-/* One line of JSON: what the output depends on. The caller frees it. */
+/* The options that the output depends on, as one line of JSON. The caller frees it. */
 int pack_manifest_settings(char **out, const struct pack_options *opt, const struct stoker_dataset *data,
                            struct stoker_error *err);
-/* Replaces the file in one step. */
+/* Replaces the file atomically. */
 int pack_manifest_store(const struct st_pack *manifest, const struct pack_options *opt,
                         struct stoker_error *err);
 

@@ -1,7 +1,7 @@
-/* manifest_write.c - notes what a pack consists of, and how far it has come
+/* manifest_write.c - records the contents of a pack and its progress
  *
- * The manifest is replaced in one step, and only what it says counts: so a run that was killed goes on
- * behind its last finished shard, or behind the last mark in an output of one piece.
+ * The manifest is replaced atomically, and only its contents count: after a kill, the next run continues after
+ * the last finished shard, or after the last mark in a single output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -135,7 +135,7 @@ int pack_manifest_store(const struct st_pack *manifest, const struct pack_option
     return rc;
 }
 
-/* ---- what comes to pass ------------------------------------------------------------------------ */
+/* ---- progress ------------------------------------------------------------------------------------ */
 
 int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err)
@@ -189,7 +189,7 @@ int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
     const int rc = append_ledger(manifest, opt, err);
     if (rc)
         return rc;
-    if (!shard->samples && manifest->shard_count) { /* bad samples at the end, and no file */
+    if (!shard->samples && manifest->shard_count) { /* only bad samples at the end, so there is no file */
         manifest->shards[manifest->shard_count - 1].positions += shard->positions;
         manifest->shards[manifest->shard_count - 1].source = shard->source;
         manifest->positions += shard->positions;

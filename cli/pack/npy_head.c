@@ -1,4 +1,4 @@
-/* npy_head.c - what stands before the numbers in a file of numpy's
+/* npy_head.c - the header of a .npy file
  *
  * SPDX-License-Identifier: Apache-2.0
  */

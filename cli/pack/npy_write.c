@@ -1,4 +1,4 @@
-/* npy_write.c - one array a field, as numpy's own files
+/* npy_write.c - one .npy file per field
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@ enum { HEAD = 256 };
 
 struct npy_writer {
     const char *folder;
-    uint64_t done, bytes; /* rows of an earlier run; bytes of this one */
+    uint64_t done, bytes; /* rows of an earlier run; bytes written by this one */
     struct pack_rows rows;
     struct pack_file files[ST_FIELDS_MAX];
 };
@@ -23,7 +23,7 @@ static int npy_begin(void *self, const struct pack_options *opt, const struct pa
                      struct stoker_error *err)
 {
     struct npy_writer *npy = self;
-    (void)err; /* the files are named for the fields, which the first sample shows */
+    (void)err; /* files are named after the fields, which the first sample determines */
     npy->folder = opt->folder;
     npy->done = start->done;
     return STOKER_OK;
@@ -37,8 +37,7 @@ static int open_new(struct npy_writer *npy, uint32_t index, const char *name, st
     return rc ? rc : pack_file_write(&npy->files[index], head, sizeof head, err);
 }
 
-/* A file of an earlier run must hold rows like these. Its header counts them if it was finished already.
- */
+/* A file of an earlier run must have the same kind of rows. Its header has their number if it was finished. */
 static int go_on(struct npy_writer *npy, uint32_t index, const char *name, struct stoker_error *err)
 {
     struct pack_file *file = &npy->files[index];
@@ -105,7 +104,7 @@ static void npy_drop(void *self, bool leave)
     *npy = (struct npy_writer){0};
 }
 
-/* The first field's file stands for the rows, and the others lie beside it. */
+/* The file of the first field counts as the shard; the others are listed beside it. */
 static int npy_finish(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                       struct stoker_error *err)
 {

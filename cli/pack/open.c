@@ -1,4 +1,4 @@
-/* open.c - opens data sets for the commands: whatever Stoker opens, and folders of sounds
+/* open.c - opens data sets for the commands: everything that Stoker opens, and folders of sounds
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -6,7 +6,7 @@
 
 const char *const pack_sounds[] = {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", NULL};
 
-/* A folder without images may be one of sounds. */
+/* A folder without images may contain sounds. */
 static int open_place(struct stoker_dataset **out, const struct st_location *place, const char *fields,
                       struct stoker_error *err)
 {

@@ -1,8 +1,8 @@
 /* pack.h - what the parts of `stoker pack` share
  *
- * Workers read samples and make them ready (sample.c, picture.c, crop_ready.c); one thread takes them in
- * order and hands them to a writer, which is one file that ends in its `const struct pack_writer`. What
- * is finished is noted in the manifest, from which an interrupted run goes on.
+ * Workers read and prepare samples (sample.c, picture.c, crop_ready.c); one thread passes them in order to a
+ * writer, which is one file that ends in its `const struct pack_writer`. The manifest records what is finished,
+ * so that an interrupted run can be resumed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,85 +21,84 @@ enum { PACK_KEY_MAX = 200, PACK_SUFFIX_MAX = 100 };
 
 struct pack_options {
     const char *source, *folder; /* SRC and DST */
-    const char *fields;          /* NULL: the source's own choice */
+    const char *fields;          /* NULL: chosen by the source */
     const struct pack_writer *writer;
-    uint64_t resize_width, resize_height; /* height 0: the shorter side becomes the width */
-    uint64_t max_size;                    /* of the longer side; 0: any */
-    uint64_t quality;                     /* 0: files stay as they are where they can */
+    uint64_t resize_width, resize_height; /* height 0: the width is for the shorter side */
+    uint64_t max_size;                    /* of the longer side; 0: unlimited */
+    uint64_t quality;                     /* 0: files are kept unchanged where possible */
     uint64_t shard_size;
     uint64_t workers;
     uint64_t seed;
     bool shuffle, crop_ready, compress, skip_bad, quiet;
 };
 
-/* One field of a sample that is ready to be written. */
+/* One field of a prepared sample. */
 struct pack_field {
-    const char *name; /* the source's */
+    const char *name; /* in the source */
     enum st_field_kind kind;
     struct st_piece piece;
 };
 
 struct pack_sample {
     uint64_t number; /* in the source */
-    int status;      /* not STOKER_OK: it is bad, and `error` says why */
+    int status;      /* not STOKER_OK: the sample is bad, and `error` tells why */
     struct stoker_error error;
     char key[PACK_KEY_MAX + 1];
     uint32_t count;
     struct pack_field fields[ST_FIELDS_MAX];
     uint64_t bytes_in;
-    uint64_t source; /* a sum of its name, size and time in the source */
-    uint64_t ready_in, ready_out; /* bytes of files made ready for crops, before and after */
-    bool kept_as_it_was;          /* a JPEG that could not be made so */
-    struct st_buffer raw, scratch, made[ST_FIELDS_MAX]; /* what the pieces lie in */
+    uint64_t source; /* hash of its name, size and time in the source */
+    uint64_t ready_in, ready_out; /* bytes of files prepared for crops, before and after */
+    bool kept_as_it_was;          /* a JPEG that could not be prepared */
+    struct st_buffer raw, scratch, made[ST_FIELDS_MAX]; /* the memory of the pieces */
 };
 void pack_sample_free(struct pack_sample *sample);
 /* What a worker needs to decode and resize. */
 struct st_work pack_work(void);
 void pack_work_free(struct st_work *work);
 
-/* ---- making samples ready ---------------------------------------------------------------------- */
+/* ---- preparing samples ---------------------------------------------------------------------------- */
 
-/* Reads sample->number and does to it what the options say. What is wrong with it goes into the sample.
- */
+/* Reads sample->number and applies the options. Errors go into the sample. */
 void pack_sample_make(struct pack_sample *sample, struct stoker_dataset *data,
                       const struct pack_options *opt, struct st_work *work);
-/* The fields of any data set: an image or a sound and a label where the source has no fields. */
+/* The fields of any data set: an image or a sound and a label if the source has no fields. */
 uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[ST_FIELDS_MAX]);
 /* Reads a sample and finds its pieces. */
 int pack_read(struct stoker_dataset *data, uint64_t number, struct st_buffer *raw,
               struct st_buffer *scratch, struct st_piece pieces[ST_FIELDS_MAX], uint64_t *bytes,
               struct stoker_error *err);
-/* The key of a sample, made from its name: no part of it leads out of a folder, or ends the key. */
+/* The key of a sample, made from its name, without components that would leave the folder or end the key. */
 void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uint64_t number,
               const char *source);
-/* "jpg", "png", ... by the first bytes; NULL: none that is known. */
+/* "jpg", "png", ... by the first bytes; NULL: unknown. */
 const char *pack_image_type(struct st_bytes bytes);
 const char *pack_audio_type(struct st_bytes bytes);
 
-/* Resizes one image as the options say, and encodes it, or makes pixels of it where the format wants
- * those. Leaves it alone where nothing is to be done. */
+/* Resizes one image and encodes it, or decodes it if the format stores pixels. Does nothing if the options
+ * do not require it. */
 int pack_picture(struct st_piece *piece, struct st_buffer *into, const struct pack_options *opt,
                  struct st_work *work, struct stoker_error *err);
 int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer *into,
                      struct stoker_error *err);
-/* The same image in a file of which any part can be decoded alone. False: it has to stay as it is. */
+/* Rewrites an image so that any part can be decoded alone. False: it must be kept unchanged. */
 bool pack_crop_ready(struct st_bytes jpeg, struct st_buffer *into);
 
 struct pack_sound {
-    uint32_t rate, channels; /* 0: of a kind that this build cannot read */
+    uint32_t rate, channels; /* 0: this build cannot read it */
     uint64_t frames;
 };
-/* Reads a sound's header, and `deep` all of it. */
+/* Reads the header of a sound; with `deep`, decodes all of it. */
 int pack_sound_look(struct pack_sound *sound, struct st_bytes bytes, bool deep,
                     struct stoker_error *err);
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-/* A file that is written from front to back under a temporary name. */
+/* A file that is written sequentially under a temporary name. */
 struct pack_file {
     int fd;
     uint64_t size;
-    uint32_t crc; /* CRC32C of all that was written */
+    uint32_t crc; /* CRC32C of all bytes written */
     uint8_t *buffer;
     uint64_t used;
     char path[PATH_MAX], temporary[PATH_MAX];
@@ -108,63 +107,63 @@ int pack_file_open(struct pack_file *file, const char *folder, const char *name,
                    struct stoker_error *err);
 int pack_file_write(struct pack_file *file, const void *bytes, uint64_t size, struct stoker_error *err);
 int pack_file_zeros(struct pack_file *file, uint64_t size, struct stoker_error *err);
-/* Puts other bytes at the beginning, which are as many as stand there. Ends the sum. */
+/* Overwrites the first `size` bytes, and computes the checksum again. */
 int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t size,
                           struct stoker_error *err);
-/* Goes on behind the first `size` bytes of what an earlier run left; begin_again must end it. */
+/* Continues after the first `size` bytes of an earlier run; begin_again must be called at the end. */
 int pack_file_go_on(struct pack_file *file, const char *folder, const char *name, uint64_t size,
                     struct stoker_error *err);
-/* Has all that was written on the disk. */
+/* Syncs everything written to the disk. */
 int pack_file_sync(struct pack_file *file, struct stoker_error *err);
-/* The same, and gives it its name. */
+/* The same, then gives the file its final name. */
 int pack_file_finish(struct pack_file *file, struct stoker_error *err);
-/* Safe after a failed open, and after finish. What is unfinished goes, or stays for pack_file_go_on. */
+/* Safe after a failed open, and after finish. Removes an unfinished file, or leaves it for pack_file_go_on. */
 void pack_file_drop(struct pack_file *file, bool leave);
-/* The name that a file has until it is finished. */
+/* The name of a file until it is finished. */
 int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
-/* The temporary file that an earlier run left is there, also if that run had named it already. */
+/* Makes the file of an earlier run available under its temporary name, even if it was renamed already. */
 int pack_take_up(const char *temporary, const char *path, struct stoker_error *err);
-/* Gives a file its name, for good. */
+/* Gives a file its final name durably. */
 int pack_rename(const char *temporary, const char *path, struct stoker_error *err);
-/* A write that failed: what can be done about it. */
+/* The error for a failed write, with the remedy. */
 int pack_cannot_write(const char *path, int why, struct stoker_error *err);
-/* What an earlier run left is not there any more as it was. */
+/* The error for files that changed since an earlier run. */
 int pack_was_changed(const char *path, struct stoker_error *err);
-/* All of it at once. */
+/* Writes a whole file at once. */
 int pack_file_put(const char *folder, const char *name, const void *bytes, uint64_t size,
                   struct stoker_error *err);
 bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size);
-/* DST/NAME; fails when that is too long. */
+/* DST/NAME; fails if that is too long. */
 int pack_path(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
 
-/* What a writer begins with. */
+/* What a writer starts with. */
 struct pack_start {
     const char *name;
-    const struct st_cells *classes; /* their names; tar files hold them */
-    uint64_t most; /* samples that there may be */
-    uint64_t done; /* samples that an earlier run added before its last `keep` */
+    const struct st_cells *classes; /* class names, which tar files contain */
+    uint64_t most; /* most samples */
+    uint64_t done; /* samples added by an earlier run before its last `keep` */
 };
 
 struct pack_writer {
     const char *name;
     const char *extension;
-    bool sharded; /* else one output, with `keep` */
-    bool pixels;  /* wants pixels, not encoded images */
+    bool sharded; /* otherwise a single output, with `keep` */
+    bool pixels;  /* stores pixels, not encoded images */
     size_t self_size;
-    /* NULL: always; else whether samples of this kind of source may be read while it writes. */
+    /* Whether this kind of source may be read while it writes; NULL: always. */
     bool (*beside)(const char *scheme);
-    /* Begins an output in the folder, or goes on with one. */
+    /* Starts an output in the folder, or resumes one. */
     int (*begin)(void *self, const struct pack_options *opt, const struct pack_start *start,
                  struct stoker_error *err);
     int (*add)(void *self, const struct pack_options *opt, struct pack_sample *sample,
                struct stoker_error *err);
-    uint64_t (*size)(const void *self); /* what was added, without what an earlier run did */
-    /* Has all samples so far on the disk, whatever is killed from now on. */
+    uint64_t (*size)(const void *self); /* bytes added, without those of an earlier run */
+    /* Makes all samples so far durable. */
     int (*keep)(void *self, struct stoker_error *err);
-    /* Completes it; its size and sum go into the shard, and other files beside it. */
+    /* Completes the output; size and checksum go into the shard, additional files into `beside`. */
     int (*finish)(void *self, struct st_pack_shard *shard, struct st_pack_beside *beside,
                   struct stoker_error *err);
-    /* Safe at any time, also twice. What is unfinished goes, or stays for `begin` to go on with. */
+    /* Safe at any time, even twice. Removes an unfinished output, or leaves it for `begin` to resume. */
     void (*drop)(void *self, bool leave);
 };
 extern const struct pack_writer pack_writer_tar, pack_writer_tfrecord, pack_writer_lmdb, pack_writer_npy,
@@ -172,68 +171,68 @@ extern const struct pack_writer pack_writer_tar, pack_writer_tfrecord, pack_writ
 /* NULL at the end. */
 extern const struct pack_writer *const pack_writers[];
 
-/* The header of numpy's own format for `rows` of this piece (of one array: UINT64_MAX), always `size`
- * bytes long, of which it needs less than 200. */
+/* The header of a .npy file with `rows` of this piece (UINT64_MAX: of the piece alone), padded to `size`
+ * bytes; it needs less than 200. */
 void pack_npy_header(char *out, uint64_t size, const struct st_piece *piece, uint64_t rows);
 /* Rows of arrays. */
 struct pack_rows {
     uint64_t rows;
-    uint32_t count; /* of arrays; 0 before the first row */
+    uint32_t count; /* number of arrays; 0 before the first row */
     char names[ST_FIELDS_MAX][64];
-    struct st_piece shapes[ST_FIELDS_MAX]; /* of the first row, which all others must have */
+    struct st_piece shapes[ST_FIELDS_MAX]; /* of the first row; all others must match */
 };
-/* The sample's fields as one row more; refuses what does not fit. */
+/* Adds the fields of a sample as a row; fails if they do not match. */
 int pack_rows_take(struct pack_rows *rows, const struct pack_sample *sample, struct st_piece *row,
                    struct stoker_error *err);
-/* What an INT, FLOAT or ARRAY is as an array. */
+/* An INT, FLOAT or ARRAY as an array. */
 struct st_piece pack_as_array(const struct pack_field *field);
 
 /* ---- the manifest ------------------------------------------------------------------------------ */
 
 #define PACK_LEDGER   "bad_samples.jsonl"
 
-/* Held while a run writes into its folder. */
+/* Locked while a run writes into its folder. */
 #define PACK_LOCK ".stoker-pack-lock"
 struct pack_lock {
     int fd; /* -1: not held */
     char path[PATH_MAX];
 };
-/* Makes the folder if it is missing; refuses while another run holds it, and says which. */
+/* Creates the folder if necessary; fails while another run holds the lock, and names it. */
 int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_error *err);
 void pack_lock_drop(struct pack_lock *lock);
 
-/* DST must not lie in SRC. */
+/* DST must not be inside SRC. */
 int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
-/* Sums of names, sizes and times: of the archives that the source is, of one of its samples, and of samples
- * one after another. */
+/* Hashes of names, sizes and times: of the archives of the source, of one sample, and of a sequence of
+ * samples. */
 #define PACK_DIGEST_BEGIN 0xcbf29ce484222325ull
 uint64_t pack_digest_archives(const struct st_location *place);
 uint64_t pack_digest_sample(const struct stoker_dataset *data, uint64_t number);
 uint64_t pack_digest_add(uint64_t chain, uint64_t sum);
-/* Whether what earlier runs packed is what the source has in its place; `chain` then goes on behind that. */
+/* Checks that the source still has the samples that earlier runs packed; `chain` then continues after them. */
 int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, const struct stoker_dataset *data,
                       struct stoker_order *order, uint64_t *chain, struct stoker_error *err);
-/* Takes up what an earlier run with the same settings, and the same source, left in the folder. */
+/* Opens the manifest of an earlier run with the same settings and the same source, or starts a new one. */
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
                        const struct stoker_dataset *data, uint64_t archives,
                        struct stoker_error *err);
 int pack_manifest_bad(struct st_pack *manifest, const struct stoker_dataset *data,
                       const struct pack_sample *sample, struct stoker_error *err);
-/* Notes a finished shard, with the bad samples met on the way. */
+/* Records a finished shard, with the bad samples since the last one. */
 int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
                       const struct st_pack_shard *shard, bool last, struct stoker_error *err);
-/* Notes how far the output under way has come, with the bad samples met on the way; {0}: nowhere. */
+/* Records the progress of the current output, with the bad samples since the last record; {0}: none. */
 int pack_manifest_mark(struct st_pack *manifest, const struct pack_options *opt,
                        struct st_pack_mark mark, struct stoker_error *err);
-/* A string as it stands in JSON, in quotes, at most `size` bytes with its end. */
+/* A quoted JSON string, at most `size` bytes with its terminator. */
 void pack_json_text(char *out, size_t size, const char *text);
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 struct pack_result {
     uint64_t samples, bad, bytes_in, bytes_out, shards;
-    uint64_t done;    /* of the samples, by this run */
-    uint64_t resumed; /* samples that an earlier run had done */
+    uint64_t done;    /* samples packed by this run */
+    uint64_t resumed; /* samples packed by earlier runs */
     uint64_t ready, kept, ready_in, ready_out;
     double seconds;
     bool nothing_to_do;
@@ -253,11 +252,10 @@ struct pack_line {
 };
 int pack_line_run(const struct pack_line *line, struct stoker_error *err);
 
-/* A line with rate, bytes and the time left: redrawn on a terminal, else now and then a line of its own.
- */
+/* Shows rate, bytes and remaining time: a line redrawn on a terminal, otherwise a new line every 10 s. */
 struct pack_progress {
     const char *what;         /* "packing" */
-    uint64_t total, began_at; /* began_at: were done before */
+    uint64_t total, began_at; /* began_at: done before the start */
     uint64_t start_ns, shown_ns;
     bool terminal, quiet;
 };
@@ -268,8 +266,8 @@ void pack_progress_end(struct pack_progress *p);
 
 /* The extensions of sounds, with the dot; NULL at the end. */
 extern const char *const pack_sounds[];
-/* Opens any data set, also a folder of sounds, and what is finished of a pack that is not complete; `place`
- * then says what it consists of, and must be freed in any case. */
+/* Opens any data set, including folders of sounds and the finished part of an incomplete pack. `place` then
+ * lists what it consists of, and must be freed in any case. */
 int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data, const char *fields,
                    struct stoker_error *err);
 

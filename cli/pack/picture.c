@@ -1,4 +1,4 @@
-/* picture.c - resizes and encodes images on their way into a pack
+/* picture.c - resizes and encodes images for a pack
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { QUALITY = 90 }; /* of what must be encoded anew, where nobody said how */
+enum { QUALITY = 90 }; /* for images that must be re-encoded, without --quality */
 
 /* ---- JPEG files -------------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer
     if (setjmp(e->errors.out)) {
         char why[JMSG_LENGTH_MAX];
         e->errors.manager.format_message((j_common_ptr)&e->cinfo, why);
-        rc = st_fail(err, STOKER_EUNSUPPORTED, "%d x %d pixels cannot be written as JPEG: %s",
+        rc = st_fail(err, STOKER_EUNSUPPORTED, "cannot encode %d x %d pixels as JPEG: %s",
                      pixels->width, pixels->height, why);
     } else {
         encode(e, pixels, quality, into);
@@ -62,11 +62,11 @@ int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer
 
 static int32_t scaled(int32_t side, uint64_t to, uint64_t from)
 {
-    const uint64_t value = (uint64_t)side * to / from; /* rounds down, as torchvision's Resize */
+    const uint64_t value = (uint64_t)side * to / from; /* rounds down, as torchvision's Resize does */
     return value ? (int32_t)value : 1;
 }
 
-/* What an image becomes: --resize first, then --max-size. */
+/* The new size of an image: --resize first, then --max-size. */
 static void wanted_size(const struct pack_options *opt, int32_t *width, int32_t *height)
 {
     const int32_t w = *width, h = *height;

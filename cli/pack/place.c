@@ -1,4 +1,4 @@
-/* place.c - where a pack may not lie: in the data that it is made of
+/* place.c - refuses to write a pack into its own source
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The folder that "kind:path" or a path names, without links; NULL where it is none. */
+/* The folder of "kind:path" or of a path, with links resolved; NULL: it is not a folder. */
 static char *source_folder(const char *source)
 {
     struct stat status;
@@ -23,7 +23,7 @@ static char *source_folder(const char *source)
     return path;
 }
 
-/* The same of a folder that may be made yet: then of the one that it will lie in. */
+/* The same for a folder that may not exist yet: then for its parent. */
 static char *target_folder(const char *folder)
 {
     char above[PATH_MAX];

@@ -1,4 +1,4 @@
-/* progress.c - how far it is, how fast it goes and how long it will take
+/* progress.c - shows progress, rate and remaining time
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* rows.c - samples as rows of arrays, which all have one shape
+/* rows.c - samples as rows of arrays, all of the same shape
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A field's name as that of a file or data set, unlike the others. */
+/* Makes a unique name for a file or data set from the name of a field. */
 static void name_field(struct pack_rows *rows, const char *name, uint32_t index)
 {
     char *out = rows->names[index];
@@ -33,12 +33,12 @@ static int begin(struct pack_rows *rows, const struct pack_sample *sample, struc
             field->kind == ST_FIELD_JSON || field->kind == ST_FIELD_BYTES)
             return st_fail(
                 err, STOKER_EINVAL,
-                "the field %.200s is %s, which is no array: leave it out with --fields, or choose "
+                "the field %.200s is %s, which cannot be stored as an array: leave it out with --fields, or use "
                 "--format tar",
                 field->name, st_field_kind_name(field->kind));
         rows->shapes[i] = pack_as_array(field);
         if (rows->shapes[i].dtype == STOKER_BF16)
-            return st_fail(err, STOKER_EUNSUPPORTED, "the field %.200s is bfloat16, which numpy lacks",
+            return st_fail(err, STOKER_EUNSUPPORTED, "the field %.200s is bfloat16, which numpy does not have",
                            field->name);
         name_field(rows, field->name, i);
     }

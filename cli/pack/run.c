@@ -1,4 +1,4 @@
-/* run.c - packs a data set: workers make samples ready, one thread writes them in order
+/* run.c - packs a data set: workers prepare samples, one thread writes them in order
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,28 +20,28 @@ const struct pack_writer *const pack_writers[] = {&pack_writer_tar,  &pack_write
 #endif
                                                   &pack_writer_npy,  NULL};
 
-/* How often an output of one piece is kept: so seldom that it costs little, so often that little is done
- * again. Both depend on the samples alone, so that every run writes the same. */
+/* How often a single output is checkpointed: rarely enough to be cheap, often enough to lose little. Both
+ * depend only on the samples, so that every run writes the same file. */
 enum { SAMPLES_A_KEEP = 1000, BYTES_A_KEEP = 64 << 20 };
 
 struct pack {
     const struct pack_options *opt;
     struct pack_result *result;
     struct stoker_error *err;
-    struct stoker_error bad; /* the latest bad sample's */
-    struct st_location place; /* what SRC is */
+    struct stoker_error bad; /* of the latest bad sample */
+    struct st_location place; /* what SRC consists of */
     struct stoker_dataset *data;
     struct stoker_order *order;
     struct pack_lock lock;
     struct st_pack manifest;
     struct pack_sample *ring;
-    struct st_work *work; /* one for each worker */
-    void *writer;         /* opt->writer's self */
-    bool open;            /* an output is begun */
+    struct st_work *work; /* one per worker */
+    void *writer;         /* state of opt->writer */
+    bool open;            /* an output is open */
     struct st_pack_shard shard;
     struct pack_progress progress;
     uint64_t chain; /* the sum over all samples so far: see digest.c */
-    uint64_t total, kept_size; /* kept_size: the output's when it was kept last */
+    uint64_t total, kept_size; /* kept_size: size of the output at its last checkpoint */
 };
 
 static void make(void *context, uint32_t worker, uint64_t ticket)
@@ -73,8 +73,8 @@ static int begin_output(struct pack *pack)
     return writer->begin(pack->writer, pack->opt, &start, pack->err);
 }
 
-/* Notes what an output of one piece has reached, so that a run that is killed can go on from there. Done
- * in front of a good sample: whoever goes on gets at least that, and sees from it what all are like. */
+/* Checkpoints a single output, so that a killed run can be resumed from there. Done before a good sample: the
+ * resumed run then has at least one sample, which determines the fields. */
 static int keep_so_far(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
@@ -97,7 +97,7 @@ static int end_output(struct pack *pack, bool last)
     const struct pack_writer *writer = pack->opt->writer;
     int rc = STOKER_OK;
     if (!pack->shard.samples && !pack->manifest.samples)
-        return st_fail(pack->err, STOKER_ECORRUPT, "no sample could be packed. The last one: %.600s",
+        return st_fail(pack->err, STOKER_ECORRUPT, "no sample could be packed. The last error: %.600s",
                        pack->bad.message);
     if (pack->shard.samples)
         rc = writer->finish(pack->writer, &pack->shard, &pack->manifest.beside, pack->err);
@@ -166,7 +166,7 @@ static int take(void *context, uint64_t ticket)
     return rc;
 }
 
-/* Positions that earlier runs have done. */
+/* Positions finished by earlier runs. */
 static uint64_t pack_done(const struct pack *pack)
 {
     return pack->manifest.positions + pack->manifest.mark.positions;
@@ -182,16 +182,16 @@ static int prepare(struct pack *pack)
         return rc;
     if (pack->place.pack.settings && !pack->place.pack.complete)
         return st_fail(pack->err, STOKER_EINVAL,
-                       "%.500s: is a pack that is not complete: run the 'stoker pack' that writes it again first",
+                       "%.500s: is an incomplete pack: first run the 'stoker pack' command that writes it again",
                        opt->source);
     if (opt->writer->beside && !opt->writer->beside(pack->data->kind))
         return st_fail(
             pack->err, STOKER_EUNSUPPORTED,
-            "the %s library of this machine cannot read and write at once: choose another --format",
+            "the %s library of this machine cannot read and write at the same time: use another --format",
             opt->writer->name);
     pack->total = st_dataset_count(pack->data);
     if (!pack->total)
-        return st_fail(pack->err, STOKER_EINVAL, "%.500s: no samples to pack", opt->source);
+        return st_fail(pack->err, STOKER_EINVAL, "%.500s: contains no samples", opt->source);
     rc = pack_lock_take(&pack->lock, opt->folder, pack->err);
     if (!rc)
         rc = pack_manifest_open(&pack->manifest, opt, pack->data, pack_digest_archives(&pack->place),

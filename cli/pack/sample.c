@@ -1,4 +1,4 @@
-/* sample.c - reads a sample of any data set and makes it ready to be written
+/* sample.c - reads a sample of any data set and prepares it for writing
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { PIXEL_LIMIT = 178956970, PILLOW = 13 }; /* as everywhere: where Pillow refuses an image */
+enum { PIXEL_LIMIT = 178956970, PILLOW = 13 }; /* the limit of Pillow, as everywhere in Stoker */
 
 struct st_work pack_work(void)
 {
@@ -106,8 +106,8 @@ const char *pack_audio_type(struct st_bytes b)
     return NULL;
 }
 
-/* One image: resized, encoded, made ready for crops. Its header is looked at in any case, so that what
- * is no image is found out now and not in the middle of an epoch. */
+/* Resizes and encodes one image, and prepares it for crops. Always reads its header, so that a file that is
+ * not an image is found now and not in the middle of an epoch. */
 static int make_image(struct pack_sample *sample, uint32_t index, const struct pack_options *opt,
                       struct st_work *work, struct stoker_error *err)
 {

@@ -1,4 +1,4 @@
-/* sound.c - whether a sound is one, and what it is like
+/* sound.c - checks sounds and reads their properties
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 enum { FRAMES_AT_ONCE = 1 << 14 };
 
-/* All of it, in pieces. */
+/* Decodes all of it, piece by piece. */
 static int decode(struct st_audio_file *file, const struct pack_sound *sound, struct stoker_error *err)
 {
     float *samples = st_calloc((uint64_t)FRAMES_AT_ONCE * sound->channels, sizeof *samples);
@@ -33,7 +33,7 @@ int pack_sound_look(struct pack_sound *sound, struct st_bytes bytes, bool deep, 
     const int32_t kind = st_audio_probe(bytes);
     *sound = (struct pack_sound){0};
     if (kind >= 0 && st_audio_format_at((uint32_t)kind, &format) && !format.present)
-        return STOKER_OK; /* not for this build to judge */
+        return STOKER_OK; /* this build cannot decode sounds */
     int rc = st_audio_file_open(&file, bytes, &header, err);
     if (rc)
         return rc;

@@ -1,4 +1,4 @@
-/* suffix.c - the members of a tar file that a sample becomes
+/* suffix.c - the members of a sample in a tar file
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,7 +45,7 @@ static const char *type_of(const struct pack_field *field)
     return "bin";
 }
 
-/* Whether the sample has a field of this kind before this one. */
+/* Whether an earlier field of the sample has this kind. */
 static bool is_first(const struct pack_sample *sample, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
@@ -54,11 +54,11 @@ static bool is_first(const struct pack_sample *sample, uint32_t index)
     return true;
 }
 
-/* A name that stands for a suffix already, in a data set that came from tar files. */
+/* The name is already a suffix, in a data set that came from tar files. */
 static bool take_suffix(const struct pack_field *field, const char *type, char *out, size_t room)
 {
     enum st_field_kind kind;
-    const enum st_packing packing = st_tar_suffix_packing(field->name); /* it was unpacked on reading */
+    const enum st_packing packing = st_tar_suffix_packing(field->name); /* it was decompressed on reading */
     const size_t tail = packing == ST_PACKED_GZIP ? 3 : packing == ST_PACKED_ZSTD ? 4 : 0;
     const size_t size = strlen(field->name) - tail;
     if (size == 0 || size >= room || strpbrk(field->name, ";/ ") || !strncmp(field->name, "__", 2) ||
@@ -66,7 +66,7 @@ static bool take_suffix(const struct pack_field *field, const char *type, char *
         return false;
     memcpy(out, field->name, size);
     out[size] = '\0';
-    if (field->kind == ST_FIELD_IMAGE) { /* it may have been encoded anew */
+    if (field->kind == ST_FIELD_IMAGE) { /* it may have been re-encoded */
         const char *dot = strrchr(out, '.'), *last = dot ? dot + 1 : out;
         const bool jpeg = !strcmp(last, "jpeg") || !strcmp(last, "jpe") || !strcmp(last, "jfif");
         return !strcmp(last, type) || (jpeg && !strcmp(type, "jpg"));
@@ -138,7 +138,7 @@ static int compress(struct pack_member *out, struct stoker_error *err)
     return STOKER_OK;
 #else
     (void)out;
-    return st_fail(err, STOKER_EUNSUPPORTED, "this build has no zstd");
+    return st_fail(err, STOKER_EUNSUPPORTED, "this build was made without libzstd");
 #endif
 }
 

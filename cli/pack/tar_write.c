@@ -1,9 +1,9 @@
-/* tar_write.c - samples into tar files, as the Python package webdataset reads them
+/* tar_write.c - writes samples into tar files, as the Python package webdataset reads them
  *
- * Large payloads begin at multiples of 4 KiB, so that they can be read straight from the disk; what
- * fills the gap is a comment in an extended header, which every tar program passes over. The last
- * member, "__index__", says where the samples lie and what their checksums are; webdataset skips it for
- * its name. The names of the classes are a comment in a global header in front of the first sample.
+ * Large payloads begin at multiples of 4 KiB, so that they can be read directly from the disk; the gap is filled
+ * by a comment in an extended header, which every tar program skips. The last member, "__index__", holds the
+ * offsets and checksums of the samples; webdataset skips it because of its name. The class names are a comment
+ * in a global header before the first sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -75,7 +75,7 @@ static int put_header(struct tar_writer *tar, const char *name, char type, uint6
     return pack_file_write(&tar->file, block, sizeof block, err);
 }
 
-/* "LENGTH key=value\n", where LENGTH counts itself. */
+/* "LENGTH key=value\n", where LENGTH includes itself. */
 static uint64_t record_size(const char *key, uint64_t value)
 {
     const uint64_t rest = strlen(key) + value + 3;
@@ -85,8 +85,8 @@ static uint64_t record_size(const char *key, uint64_t value)
     return size;
 }
 
-/* The extended header in front of a member: its name where that is long, and a comment that fills
- * `total` bytes, header and all. */
+/* The extended header before a member: its name if that is long, and a comment that pads it to `total` bytes
+ * including the header. */
 static int put_extended(struct tar_writer *tar, const char *path, uint64_t total,
                         struct stoker_error *err)
 {
@@ -113,7 +113,7 @@ static int put_extended(struct tar_writer *tar, const char *path, uint64_t total
     return rc;
 }
 
-/* How long the extended header must be, in whole blocks; 0: none is needed. */
+/* The size of the extended header in whole blocks; 0: none is needed. */
 static uint64_t extended_size(const struct tar_writer *tar, const char *path, uint64_t payload)
 {
     const uint64_t at = tar->file.size + ST_TAR_BLOCK;
@@ -160,7 +160,7 @@ static bool note(struct tar_writer *tar, uint64_t start, uint64_t end, const str
                         (struct st_bytes){(const uint8_t *)member->suffix, strlen(member->suffix)});
 }
 
-/* Two samples beside each other with one key would be one sample. */
+/* Two neighbouring samples with the same key would be read as one. */
 static void choose_key(struct tar_writer *tar, const struct pack_sample *sample)
 {
     const bool twin = !strcmp(tar->last_key, sample->key);
@@ -179,12 +179,12 @@ static int check_suffixes(const struct tar_writer *tar, const struct pack_sample
             if (!strcmp(tar->members[i].suffix, tar->members[k].suffix))
                 return st_fail(
                     err, STOKER_EINVAL,
-                    "the fields %.200s and %.200s would both be members .%s: choose with --fields",
+                    "the fields %.200s and %.200s would both become members .%s: choose one with --fields",
                     sample->fields[k].name, sample->fields[i].name, tar->members[i].suffix);
     return STOKER_OK;
 }
 
-/* The classes as a comment, if a header has room for them; the manifest has them in any case. */
+/* The classes as a comment, if they fit into a header; the manifest always has them. */
 static int put_classes(struct tar_writer *tar, struct stoker_error *err)
 {
     struct st_buffer text = {0};
@@ -229,7 +229,7 @@ static int tar_add(void *self, const struct pack_options *opt, struct pack_sampl
         const struct pack_member *member = &tar->members[i];
         const uint64_t start = tar->file.size, tail = member->bytes.size % ST_TAR_BLOCK;
         snprintf(path, sizeof path, "%s.%s", tar->last_key, member->suffix);
-        if (!start && tar->classes->count) /* it belongs to the first member, as all headers do */
+        if (!start && tar->classes->count) /* it belongs to the first member, like all headers */
             rc = put_classes(tar, err);
         if (!rc)
             rc = put_member(tar, path, member->bytes, err);
@@ -244,7 +244,7 @@ static uint64_t tar_size(const void *self) { return ((const struct tar_writer *)
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
-/* The index as a block with sums, sealed. */
+/* The index as a block with checksums. */
 static int build_index(const struct tar_writer *tar, const struct st_shard_stamp *stamp,
                        struct st_shard_index *out, struct stoker_error *err)
 {
@@ -271,7 +271,7 @@ static int put_index(struct tar_writer *tar, struct stoker_error *err)
     return rc;
 }
 
-/* Beside the archive, where whoever opens it finds it. One that cannot be written is built by them. */
+/* Next to the archive, where readers look for it. If it cannot be written, they build it. */
 static void keep_index(const struct tar_writer *tar, const char *name)
 {
     struct st_held held = {0};

@@ -1,4 +1,4 @@
-/* tfrecord_write.c - samples as tf.train.Example in TFRecord files
+/* tfrecord_write.c - writes samples as tf.train.Example into TFRecord files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,7 +51,7 @@ static bool put_ints(struct st_buffer *out, const struct st_piece *piece)
     }
 }
 
-/* The values of a field; float32 and whole numbers as what they are, other numbers as their bytes. */
+/* The values of a field; float32 and whole numbers as such, other numbers as raw bytes. */
 static bool put_values(struct record_writer *w, const struct pack_field *field, enum list_kind *kind)
 {
     const struct st_piece *piece = &field->piece;
@@ -76,7 +76,7 @@ static bool put_values(struct record_writer *w, const struct pack_field *field, 
     return pack_append(list, piece->bytes.data, piece->bytes.size);
 }
 
-/* The names that most data sets of images have. */
+/* The names that most image data sets use. */
 static const char *feature_name(const struct pack_field *field, bool named)
 {
     if (!named && field->kind == ST_FIELD_IMAGE)
@@ -110,7 +110,7 @@ static int record_add(void *self, const struct pack_options *opt, struct pack_sa
                       struct stoker_error *err)
 {
     struct record_writer *w = self;
-    /* A folder's two fields have no names of their own. */
+    /* The two fields of a folder have no names. */
     const bool named = !(sample->count == 2 && !strcmp(sample->fields[0].name, "image") &&
                          !strcmp(sample->fields[1].name, "label"));
     bool good = true;

@@ -57,10 +57,10 @@ static void calls(void)
             "other loaders, comparisons");
     refused("DataLoader(ds, **options)", 1, "**options");
     refused("DataLoader(ds, 8, True, None, None, 4)", 1, "by position");
-    refused("x = 1\n", 1, "no call");
+    refused("x = 1\n", 1, "no DataLoader call");
     refused("DataLoader(ds, (", 1, "closing bracket");
-    refused("DataLoader(ds)", 0, "no call");
-    refused("DataLoader(ds)", 9, "no call");
+    refused("DataLoader(ds)", 0, "no DataLoader call");
+    refused("DataLoader(ds)", 9, "no DataLoader call");
 }
 
 /* Every cut of a text is either changed or refused, and nothing is read beyond its end (ASan sees that). */

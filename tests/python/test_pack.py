@@ -494,7 +494,7 @@ def test_verify_finds_a_flipped_byte_in_any_array(even_tree, tmp_path, name):
     data[-1] ^= 1
     path.write_bytes(data)
     got = stoker("verify", tmp_path / "out")
-    assert got.returncode == 3 and f"{name}: its bytes are not those" in got.stdout, got.stdout
+    assert got.returncode == 3 and f"{name}: its bytes differ from those" in got.stdout, got.stdout
     path.write_bytes(data[:-1])
     got = stoker("verify", tmp_path / "out")
     assert got.returncode != 0 and name in got.stdout + got.stderr

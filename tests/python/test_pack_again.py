@@ -75,7 +75,7 @@ def test_verify_compares_counts(tmp_path, form):
         text = re.sub(rf'("{name}".*"bytes": )\d+(, "crc32c": ")[0-9a-f]*', rf'\g<1>{file["bytes"]}\g<2>{file["crc32c"]}', text)
     (out / "manifest.json").write_text(text)
     got = stoker("verify", out)
-    assert got.returncode == 3 and "has 30 samples; the manifest says 40" in got.stdout, got.stdout + got.stderr
+    assert got.returncode == 3 and "has 30 samples; the manifest lists 40" in got.stdout, got.stdout + got.stderr
     assert "all good" not in got.stdout
 
 
@@ -152,7 +152,7 @@ def test_a_source_that_was_changed_is_refused(tmp_path, change):
     out = half_done(tree, tmp_path / "out")
     path = change(tree)
     got = pack(tree, out, "--shard-size", "8K", code=1)
-    assert "is not what it was when this pack was begun" in got.stderr and got.stderr.count("\n") == 1
+    assert "has changed since this pack was started" in got.stderr and got.stderr.count("\n") == 1
     assert "remove the folder" in got.stderr and str(path) in got.stderr and "shard-000000.tar" in got.stderr
 
 
@@ -186,4 +186,4 @@ def test_an_archive_that_was_changed_is_refused(tmp_path, kind):
     out = half_done(source, tmp_path / "out")
     os.utime(source, ns=(1, source.stat().st_mtime_ns + 1))
     got = pack(source, out, "--shard-size", "8K", code=1)
-    assert f"{source} was changed since this pack was begun" in got.stderr
+    assert f"{source} has changed since this pack was started" in got.stderr

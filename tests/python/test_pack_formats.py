@@ -68,7 +68,7 @@ def test_from_everything_to_everything(tmp_path, kind, target):
     if got.returncode == 2:
         pytest.skip(f"this build has no {target}")
     if kind == target == "hdf5" and got.returncode == 1:
-        assert "cannot read and write at once" in got.stderr
+        assert "cannot read and write at the same time" in got.stderr
         pytest.skip("this machine's HDF5 serves one thread alone")
     if target == "lmdb" and kind in OF_PIXELS:  # an encoded image is wanted
         assert got.returncode == 1 and "--quality" in got.stderr and got.stderr.count("\n") == 1
@@ -174,7 +174,7 @@ def test_sounds(tmp_path):
     for example, file in zip(reader.tfrecord_loader(str(tmp_path / "record" / "shard-000000.tfrecord"), None), files,
                              strict=True):
         assert bytes(example["audio"]) == file.read_bytes()
-    assert "is audio, which is no array" in pack(tmp_path / "tree", tmp_path / "npy", "--format", "npy", code=1).stderr
+    assert "is audio, which cannot be stored as an array" in pack(tmp_path / "tree", tmp_path / "npy", "--format", "npy", code=1).stderr
     assert "encoded image" in pack(tmp_path / "tree", tmp_path / "lmdb", "--format", "lmdb", code=1).stderr
     flac = next(f for f in files if f.suffix == ".flac")
     flac.write_bytes(flac.read_bytes()[:3000] + bytes(3000))
