@@ -23,7 +23,7 @@ struct dr_trace {
     const double *step;  /* between two calls of next() */
     const struct dr_step *step_of; /* if `step` is NULL: seconds - wait of these (facts.h) */
     uint32_t steps;
-    double step_queued;     /* of a step, waiting for a CPU; taken out as well; 0 */
+    double step_queued;     /* share of a step spent waiting for a CPU, which is removed too; 0 */
     double step_cpu;        /* CPU seconds of the training process in such a step */
     double hand_over;       /* seconds of next() with a batch ready: queue, unpickling, inline pinning */
     double pin;             /* seconds per batch in the pinning thread; 0: none */

@@ -101,8 +101,8 @@ static int make_value(struct lmdb_writer *w, const struct pack_sample *sample, M
     if (!image || image->piece.ndim || known != sample->count)
         return st_fail(
             err, STOKER_EINVAL,
-            "an LMDB database takes an encoded image and one whole number a sample: choose with "
-            "--fields, or make files of pixels with --quality, or choose --format tar");
+            "an LMDB database takes one encoded image and one whole number per sample: choose them with "
+                   "--fields, encode pixels with --quality, or use --format tar");
     *value = (MDB_val){image->piece.bytes.size, (void *)(uintptr_t)image->piece.bytes.data};
     if (label && !make_datum(w, &image->piece, label->piece.whole))
         return st_fail(err, STOKER_ENOMEM, "out of memory for a Datum");

@@ -102,13 +102,13 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
     if (known && strcmp(manifest->settings, wanted))
         rc = st_fail(
             err, STOKER_EINVAL,
-            "%.300s: was begun with other settings or other data: give the same options again, or name "
-            "another folder. Then: %.300s",
+            "%.300s: was started with other settings or other data: use the same options again, or choose "
+                   "another folder. It was started with: %.300s",
             opt->folder, manifest->settings);
     if (known && !rc && manifest->archives != archives)
         rc = st_fail(err, STOKER_EINVAL,
-                     "%.300s: %.300s was changed since this pack was begun (its size or its time): remove the "
-                     "folder to pack anew, or name another one",
+                     "%.300s: %.300s has changed since this pack was started (its size or time): remove the folder "
+                   "to start over, or choose another one",
                      opt->folder, opt->source);
     if (!rc || rc == STOKER_END)
         rc = look_into(opt->folder, ours, known && marked, err);

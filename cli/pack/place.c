@@ -51,8 +51,8 @@ int pack_place_check(const struct pack_options *opt, struct stoker_error *err)
     free(target);
     return inside
                ? st_fail(err, STOKER_EINVAL,
-                         "%.300s lies in %.300s, which is to be packed and would change by it: name a "
-                         "folder elsewhere",
+                         "%.300s is inside %.300s, the data set to be packed, and would change it: choose a folder "
+                         "elsewhere",
                          opt->folder, opt->source)
                : STOKER_OK;
 }

@@ -59,8 +59,8 @@ int pack_rows_take(struct pack_rows *rows, const struct pack_sample *sample, str
         if (!same)
             return st_fail(
                 err, STOKER_EINVAL,
-                "%.200s: the field %.100s has another shape than in the first sample, and an array "
-                "has one for all: use --resize WxH, or --format tar",
+                "%.200s: the field %.100s has a different shape than in the first sample, but an array needs one "
+                           "shape for all samples: use --resize WxH, or --format tar",
                 sample->key, sample->fields[i].name);
     }
     rows->rows += !rc;

@@ -182,7 +182,7 @@ static int prepare(struct pack *pack)
         return rc;
     if (pack->place.pack.settings && !pack->place.pack.complete)
         return st_fail(pack->err, STOKER_EINVAL,
-                       "%.500s: is an incomplete pack: first run the 'stoker pack' command that writes it again",
+                       "%.500s: the pack is not complete: first run the same 'stoker pack' again that writes it",
                        opt->source);
     if (opt->writer->beside && !opt->writer->beside(pack->data->kind))
         return st_fail(

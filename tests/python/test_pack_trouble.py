@@ -147,7 +147,7 @@ def test_a_folder_in_the_source(tmp_path):
     for where in (tree, tree / "packed", tree / "c0" / "packed", link / "packed", Path(f"{tree}/c1/../packed/")):
         for written in (tree, f"folder:{tree}", link):
             got = pack(written, where, code=1)
-            assert "name a folder elsewhere" in got.stderr and got.stderr.count("\n") == 1
+            assert "choose a folder elsewhere" in got.stderr and got.stderr.count("\n") == 1
     assert sorted(tree.rglob("*")) == before
     assert stoker("pack", ".", "packed", cwd=tree).returncode == 1
     pack(tree, tmp_path / "tree-packed")  # beside it, with a name that begins alike

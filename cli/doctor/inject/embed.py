@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one Python file of the parts: embed.py OUTPUT
+"""Joins the parts into one Python file: embed.py OUTPUT
 
-One file is what a Python process takes as its sitecustomize; the parts share its names."""
+A Python process loads a single file as its sitecustomize; the parts share its namespace."""
 import sys
 from pathlib import Path
 

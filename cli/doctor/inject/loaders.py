@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-# Loaders: where they were made, and what they are. Part of watch.py.
+# Loaders: where they were created, and their settings. Part of watch.py.
 
 
 class _Loader:
-    """A loader as it is numbered and described."""
+    """The number and the description of a loader."""
 
     def __init__(self, number: int, loader, site) -> None:
         self.number, self.site, self.seed, self.started, self.seen = number, site, None, 0, False
         self.alive = weakref.ref(loader)
-        self.native = {}  # counters of Stoker's engine when they were looked at last
+        self.native = {}  # counters of Stoker's engine when they were last read
         self.looked = 0
 
 
-_loaders: dict = {}  # what tells loaders apart -> _Loader
-_made_at: dict = {}  # id of a loader -> (weak reference, where it was made)
-_sites_of_data: dict = {}  # id of a data set -> where its first loader was made
+_loaders: dict = {}  # identity of a loader -> _Loader
+_made_at: dict = {}  # id of a loader -> (weak reference, where it was created)
+_sites_of_data: dict = {}  # id of a data set -> where its first loader was created
 
 
 def _outside(frame):
-    """The innermost frame of the program itself."""
+    """The innermost frame that belongs to the program itself."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.partition(".")[0] not in _LIBRARIES and frame.f_code.co_filename != __file__:
@@ -28,7 +28,7 @@ def _outside(frame):
 
 
 def _call_text(file: str, line: int) -> str:
-    """The call that begins on this line, up to the bracket that closes it."""
+    """The call that begins on this line, up to its closing bracket."""
     text, depth = "", 0
     for number in range(line, line + 30):
         part = linecache.getline(file, number)
@@ -46,7 +46,7 @@ def _note_site(loader):
         return
     site = (frame.f_code.co_filename, frame.f_lineno)
     data = id(getattr(loader, "dataset", None))
-    if data in _sites_of_data:  # a framework made this one from the program's
+    if data in _sites_of_data:  # a framework created this one from the program's loader
         site = _sites_of_data[data] if "DataLoader" not in linecache.getline(*site) else site
     elif len(_sites_of_data) < 1024:
         _sites_of_data[data] = site
@@ -55,7 +55,7 @@ def _note_site(loader):
 
 
 def _known(loader) -> _Loader:
-    """The loader's number and description; one that is made anew at the same place keeps its number."""
+    """The number and description of a loader; one that is created again at the same place keeps its number."""
     site = _made_at[id(loader)][1] if id(loader) in _made_at else ("", 0)
     data, sampler = loader.dataset, getattr(loader, "sampler", None)
     key = (site, type(data), loader.batch_size, loader.num_workers, type(sampler), loader.drop_last)
@@ -136,7 +136,7 @@ _HANDLES = {
 
 
 def _inside(data) -> tuple:
-    """Open handles in the data set's attributes, in words, and how many Python objects its containers hold."""
+    """Open handles in the attributes of the data set, in words, and the number of Python objects in its containers."""
     handles, objects, seen, level = [], 0, set(), [("dataset", data)]
     for _ in range(4):
         following = []
@@ -165,7 +165,7 @@ def _inside(data) -> tuple:
 
 
 def _weigh(data) -> tuple:
-    """Bytes and tensors of a batch."""
+    """The number of bytes and tensors in a batch."""
     size = count = 0
     level = [data]
     for _ in range(512):

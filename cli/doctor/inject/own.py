@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Stoker's own loader: the engine's account, and its worker processes. Part of watch.py.
+# Stoker's loader: the counters of its engine, and its worker processes. Part of watch.py.
 
 
 def _native_begin(original):
-    """The engine's epoch begins: its calls are timed where the iterator makes them."""
+    """An epoch of the engine begins: its calls are timed in the iterator."""
 
     def _begin(self):
         start = _clock()
@@ -24,7 +24,7 @@ def _native_iterate(original):
 
 @_guarded
 def _whose(native, iterator):
-    """The loader need not outlive its iterator: it is looked for while it calls."""
+    """The iterator must not keep its loader alive, so the loader is looked up in each call."""
     for reference, _ in list(_made_at.values()):
         loader = reference()
         if loader is not None and getattr(loader, "_native", None) is native:
@@ -62,7 +62,7 @@ def _begin_native(known, count):
 
 @_guarded
 def _native_stages(known, engine, ended):
-    """The engine's own account, once a second: the mean of the batches that were made since, for each of them."""
+    """Reads the counters of the engine once per second: every batch made since then gets the mean."""
     now = _clock()
     if now - known.looked < 1_000_000_000 and not ended:
         return
@@ -138,7 +138,7 @@ def _stoker_pack(original):
 
 @_guarded
 def attach():
-    """Called by Stoker's modules when they are loaded."""
+    """Called by Stoker's modules when they are imported."""
     _prepare()
     base = getattr(sys.modules.get("stoker.dataloader"), "_Base", None)
     for module, path, make in (

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs of `stoker tune`: other loader settings, replayed batches, or the loader alone. Part of watch.py.
 #
-# STOKER_PROBE is a list of "key=value" with ";" between:
-#   at=FILE:LINE    the DataLoader call that is meant; without it, every one
+# STOKER_PROBE is a list of "key=value", separated by ";":
+#   at=FILE:LINE    the DataLoader call to change; without it, all of them
 #   mode=time       train as usual
-#   mode=replay     after `skip` batches end the workers and hand out the last batches again and again: the speed of
-#                   training with a loader that is always ready
-#   mode=loader     take batches as fast as they come, without training
+#   mode=replay     after `skip` batches, end the workers and repeat the last batches: the speed of training with a
+#                   loader that is always ready
+#   mode=loader     take batches as fast as possible, without training
 #   skip=N          batches before the measured ones
-#   seconds=S       the process ends after so long; nothing that the program would do at its end (checkpoints) is done
-#   stoker=1        Stoker's DataLoader in the place of torch's
+#   seconds=S       the process ends after this time, without what the program would do at its end (checkpoints)
+#   stoker=1        use Stoker's DataLoader instead of torch's
 #   num_workers=, prefetch_factor=, pin_memory=, persistent_workers=, in_order=   settings of that loader
-# What was measured is written to STOKER_RUN/probe-PID: "BATCHES SECONDS".
+# The result is written to STOKER_RUN/probe-PID: "BATCHES SECONDS".
 
-_KEPT = 4  # batches replayed, one after the other
+_KEPT = 4  # batches that are replayed in turn
 _WORDS = {"True": True, "False": False, "None": None}
 
 
@@ -34,7 +34,7 @@ class _Probe:
         return not self.at or f"{site[0]}:{site[1]}" == self.at
 
     def changed(self, original, loader, args, kwargs) -> dict:
-        """The arguments of DataLoader() with our settings in their places."""
+        """The arguments of DataLoader() with our settings."""
         given = inspect.signature(original).bind_partial(loader, *args, **kwargs).arguments
         given.pop(next(iter(given)))
         given.update(given.pop("kwargs", {}))
@@ -45,7 +45,7 @@ class _Probe:
         return given
 
     def count(self) -> None:
-        """One more batch; the process ends when there are enough."""
+        """Counts a batch; ends the process when there are enough."""
         self.taken += 1
         if self.taken <= self.skip:
             return
@@ -55,7 +55,7 @@ class _Probe:
             self.end()
 
     def write(self) -> None:
-        """Also at the end of a program that ended by itself."""
+        """Also called when the program ends normally."""
         if self.began is None or self.taken <= self.skip + 1:
             return
         took = time.monotonic() - self.began
@@ -75,7 +75,7 @@ class _Probe:
 
 
 class _Taken:
-    """In the place of a loader's iterator."""
+    """Replaces the iterator of a loader."""
 
     def __init__(self, probe: _Probe, iterator) -> None:
         self._probe, self._inner, self._kept, self._next = probe, iterator, [], 0
@@ -96,7 +96,7 @@ class _Taken:
                 next(self._inner)
             except StopIteration:
                 if probe.taken > probe.skip + 1:
-                    probe.end()  # the data ended: what was seen is all there is
+                    probe.end()  # the data are exhausted: report what was measured
                 raise
             probe.count()
         if probe.mode == "replay" and len(self._kept) == _KEPT and probe.taken >= probe.skip:
@@ -108,7 +108,7 @@ class _Taken:
         return batch
 
     def _again(self):
-        """A batch that was there before; the workers end, so that they take no CPU from the training."""
+        """Returns an earlier batch; ends the workers, so that they use no CPU time during training."""
         inner, self._inner = self._inner, None
         if hasattr(inner, "_shutdown_workers"):
             inner._shutdown_workers()
@@ -143,7 +143,7 @@ def _probe_iter(probe: _Probe):
         def __iter__(self):
             iterator = original(self)
             site = _made_at[id(self)][1] if id(self) in _made_at else ("", 0)
-            # Stoker's __iter__ may call torch's: a batch is to be counted once.
+            # Stoker's __iter__ may call torch's: count each batch once.
             return _Taken(probe, iterator) if probe.meant(site) and type(iterator) is not _Taken else iterator
 
         return functools.update_wrapper(__iter__, original)
@@ -152,7 +152,7 @@ def _probe_iter(probe: _Probe):
 
 
 def _patch_probe() -> None:
-    """Not guarded: a run that cannot be probed is to say why."""
+    """Not guarded: a run that cannot be probed must report the error."""
     parts = (part.partition("=") for part in os.environ.get("STOKER_PROBE", "").split(";") if part)
     asked = {key: value for key, _, value in parts}
     if not asked:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Stages: what a batch's time goes into, each without what is nested inside. Part of watch.py (see embed.py).
+# Stages: how the time of a batch is spent, each without nested stages. Part of watch.py (see embed.py).
 
 
 class _Job:
@@ -16,15 +16,15 @@ class _Job:
         self.cpu, self.start = _cpu_clock(), _clock()
 
 
-_every = 1  # of so many samples the stages of one are measured
-_stage_cost = 2000  # ns of one stage call; measured below
+_every = 1  # the stages of one in this many samples are measured
+_stage_cost = 2000  # ns per measured call; calibrated below
 _wrapped: dict = {}  # id of a function -> (function, wrapper)
-_swaps: list = []  # (namespace, name, function, wrapper): put in place while batches are made
-_swapped = 0  # jobs that have asked for it
-_unused = 0  # batches in a row that called none of them: then they are put in place for some batches alone
+_swaps: list = []  # (namespace, name, function, wrapper): installed while batches are made
+_swapped = 0  # number of jobs that have installed them
+_unused = 0  # consecutive batches that called none of them: they are then installed for some batches only
 _modules_seen = 0
 _modules_known: set = set()
-_plan: dict = {}  # module -> what of it is timed
+_plan: dict = {}  # module -> its functions to time
 for _kind, _text in _STAGES.items():
     for _entry in _text.split():
         _plan.setdefault(_entry.partition(":")[0], []).extend((_kind, p) for p in _entry.partition(":")[2].split(","))
@@ -75,11 +75,11 @@ def _count_open(job: _Job, path) -> None:
 
 
 class _Raw(io.FileIO):
-    """The file under an open() in a data set: its reads are timed, and all else is as ever."""
+    """The raw file below open() in a data set: times reads, and changes nothing else."""
 
 
 def _plain_open(function):
-    """open() whose file is a _Raw where that makes no difference to the program."""
+    """open() with a _Raw file, if the program cannot notice the difference."""
 
     def opened(file, mode, buffering, encoding, errors, newline, closefd, opener):
         plain = mode in ("r", "rt") or mode in ("rb", "br") and encoding is errors is newline is None
@@ -114,8 +114,8 @@ def _plain_open(function):
 
 
 def _look_for_stages(dataset) -> None:
-    """Wraps what is there of _STAGES: methods for good, functions while batches are made (so that one that a data
-    set holds can still be pickled by its name)."""
+    """Wraps what exists of _STAGES: methods permanently, functions only while batches are made (so that a function
+    in a data set can still be pickled by name)."""
     global _modules_seen, _spent
     if len(sys.modules) != _modules_seen:
         with _swap_lock:
@@ -143,8 +143,7 @@ def _look_for_stages(dataset) -> None:
 
 
 def _wrap(kind: int, owner, path: str) -> None:
-    """What is named by `path` in a module: a function, or a method of a class. Modules that load names when they are
-    asked for are not asked."""
+    """The function, or method of a class, named `path` in a module. Does not trigger lazy loading of modules."""
     name, _, method = path.partition(".")
     function = getattr(owner, "__dict__", {}).get(name)
     if method and isinstance(function, type) and hasattr(function, method):
@@ -154,7 +153,7 @@ def _wrap(kind: int, owner, path: str) -> None:
 
 
 def _places_of_functions(modules: list) -> list:
-    """Where functions to be timed are found: in their modules, and under names in the program's own."""
+    """The places of a function to time: its module, and names in the modules of the program."""
     out = []
     for name in modules:
         names = getattr(sys.modules.get(name), "__dict__", {})
@@ -176,7 +175,7 @@ def _wrap_method(kind: int, owner: type, name: str) -> None:
         try:
             setattr(owner, name, timed)
         except (AttributeError, TypeError):
-            pass  # a class in C
+            pass  # implemented in C
 
 
 def _put_functions(timed: bool, places: list) -> None:
@@ -200,7 +199,7 @@ def _begin_job(dataset):
     me = _me or _process()
     _look_for_stages(dataset)
     entered = _clock()
-    swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # in a worker they stay
+    swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # in a worker they stay installed
     if swaps:
         _swap(1)
     _local.job = job = _Job(_local.batch, _local.loader)
@@ -210,13 +209,13 @@ def _begin_job(dataset):
 
 
 def _charge(ns: int) -> None:
-    """More than a fifth of a millisecond is time in which another process had the CPU."""
+    """More than 0.2 ms means that another process had the CPU."""
     global _spent
     _spent += ns if ns < 200_000 else 200_000
 
 
 def _sampled(job: _Job, index, start: int) -> int:
-    """A sample is made; returns now."""
+    """A sample is finished; returns the current time."""
     now = _clock()
     job.samples += 1
     if job.active:
@@ -240,7 +239,7 @@ def _end_job(job, done: bool):
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
     index = job.slow_index
     me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
-    rest = dur  # where some samples stand for all, no more than there was
+    rest = dur  # when samples are extrapolated, never more than the total
     for place in range(6):
         calls = job.calls[place]
         if calls:
@@ -266,7 +265,7 @@ def _end_job(job, done: bool):
 
 
 def _calibrate() -> None:
-    """What one stage costs here."""
+    """Measures the cost of one stage call on this machine."""
     global _stage_cost
     nothing, _local.job = _stage(READ, len), _Job(0, 0)
     start = _clock()
@@ -339,7 +338,7 @@ def _fetch_of_iterable(original):
 
 
 def _whole(original, count):
-    """Any other function that makes a batch: count(args) says of how many samples."""
+    """Any other function that makes a batch; count(args) is its number of samples."""
 
     def fetch(self, *args):
         job = _begin_job(getattr(self, "_dataset", None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Putting all of it in place, once torch is imported. Part of watch.py, and its end.
+# Installs everything once torch is imported. The last part of watch.py.
 
 
 def _mark(wrapper):
@@ -50,7 +50,7 @@ def _at_exit():
 
 @_guarded
 def _patch_torch():
-    """torch is imported. What of it is not there (other versions) stays unmeasured."""
+    """torch is imported. Parts that this version lacks are not measured."""
     torch = sys.modules["torch"]
     _prepare()
     process = sys.modules.get("multiprocessing.process")
@@ -100,7 +100,7 @@ def _patch_loader_and_probe() -> None:
 
 
 class _Finder:
-    """Waits for the modules to be imported; gone once they are."""
+    """Waits for the modules to be imported, and then removes itself."""
 
     def __init__(self) -> None:
         self.wanted = {"torch": _patch_torch, "torch.utils.data.dataloader": _patch_loader_and_probe}
@@ -133,7 +133,7 @@ class _Finder:
 
 
 def _next_sitecustomize() -> None:
-    """The one that Python would have imported without this: ours hides it. What it raises is Python's to report."""
+    """Imports the sitecustomize that ours hides. Python reports its exceptions as usual."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 

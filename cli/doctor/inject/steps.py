@@ -18,11 +18,11 @@ def _new_iterator(original):
 
 @_guarded
 def _begin_iterator(self, args, kwargs):
-    """For a loader's _get_iterator(), and the _reset(loader) of an iterator whose workers persist."""
+    """For _get_iterator() of a loader, and _reset(loader) of an iterator with persistent workers."""
     if args and (len(args) > 1 and args[1] or kwargs.get("first_iter")) or _local.job is not None:
         return None
     _process()
-    _look_for_stages(None)  # here, so that workers that are forked need not
+    _look_for_stages(None)  # here, so that forked workers need not do it
     global _started_last
     _local.starting = known = _known(args[0] if args else self)
     known.started, _started_last = 0, known.number
@@ -65,8 +65,8 @@ def _take_from_queue(original):
 
 @_guarded
 def _note_empty(iterator):
-    """Whether next() must wait. qsize() does not tell: a queue between processes counts a batch from put() on, but the
-    worker's feeder thread may still wait for the interpreter's lock to pickle it. Only what is in the pipe is there."""
+    """Notes whether next() must wait. qsize() does not tell: a queue between processes counts a batch from put() on,
+    while the feeder thread of the worker may still wait for the GIL to pickle it. Only data in the pipe are ready."""
     queue = iterator._data_queue
     reader = getattr(queue, "_reader", None)
     if reader is None:
@@ -80,7 +80,7 @@ def _note_empty(iterator):
 
 
 def _queue_of(iterator) -> tuple:
-    """Batches that wait aside, batches in the queue, and whether the one that is wanted is aside. (-1: unknown)"""
+    """Batches set aside, batches in the queue, and whether the next batch is set aside (-1: unknown)."""
     tasks = getattr(iterator, "_task_info", None)
     if tasks is not None:  # torch's
         aside = len(tasks) - iterator._tasks_outstanding
@@ -116,7 +116,7 @@ def _open_call(entered, known, queue, batch):
 
 
 def _failure_text(error: Exception) -> str:
-    """The error and what caused it; of a worker's whole traceback the first and the last line."""
+    """The error and its cause; of the traceback of a worker only the first and the last line."""
     parts = []
     while error is not None and len(parts) < 4:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
@@ -146,15 +146,15 @@ def _end_next(call, iterator, data, failed):
         ready = aside + queued
         if getattr(iterator, "_task_info", None) is not None:
             there = there or not iterator._stoker_waited
-            ready = ready if there else aside  # what was counted was not there yet
+            ready = ready if there else aside  # the counted batches were not ready yet
             later = max(aside, len(iterator._task_info) - iterator._tasks_outstanding)
         else:
             later = ready
-        # torch fetches a tensor's memory from a thread of the worker, which may be long in coming while that computes.
+        # torch gets the memory of a tensor from a thread of the worker, which may answer late while the worker computes.
         at_once = end - start - 1000 * cpu < 2_000_000
         flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
     elif end - start < 300_000:
-        flags |= _READY  # nobody can say, but it took no time
+        flags |= _READY  # unknown, but it took no time
     me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)
     _stalls.end(stall, known.number, batch, start)
     if not known.seen and data is not None:
@@ -172,7 +172,7 @@ def _end_next(call, iterator, data, failed):
 
 
 class _Stalls:
-    """The GPU's idle time in next(): an event at its beginning, one at its end, asked for later, never waited for."""
+    """Idle time of the GPU in next(): one event at its start, one at its end; queried later, never waited for."""
 
     def __init__(self) -> None:
         self.free: list = []
@@ -180,7 +180,7 @@ class _Stalls:
         self.inherited: list = []
 
     def forget(self) -> None:
-        self.inherited.append((self.free, self.open))  # they are the parent's, and cannot be destroyed here
+        self.inherited.append((self.free, self.open))  # they belong to the parent, and cannot be destroyed here
         self.free, self.open = [], None
 
     def begin(self, torch):
@@ -196,7 +196,7 @@ class _Stalls:
         return pair
 
     def end(self, pair, loader, batch, start) -> None:
-        if pair is None:  # no CUDA, or a graph is being captured, which a query would break
+        if pair is None:  # no CUDA, or a graph is being captured, which a query would invalidate
             return
         if self.open is None:
             self.open = deque()
@@ -217,12 +217,12 @@ class _Stalls:
 _stalls = _Stalls()
 _copies = 0  # measured in this step
 _sync_sites: dict = {}
-_started_last = 0  # the loader that an iterator was made of last
-_pin_queues: dict = {}  # id of the queue that a pinning thread reads -> loader
+_started_last = 0  # the loader of the latest iterator
+_pin_queues: dict = {}  # id of the queue of a pinning thread -> loader
 
 
 def _look_at_cuda(me: _Process) -> None:
-    """What may have changed: once in some seconds, and at the end."""
+    """Updates values that may have changed: every few seconds, and at the end."""
     torch = sys.modules.get("torch")
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -369,7 +369,7 @@ def _pin_loop(original):
 
 
 def _pinning(original):
-    """pin_memory calls itself for what is inside a batch: the outermost call counts."""
+    """pin_memory calls itself for the parts of a batch: only the outermost call counts."""
 
     def pin_memory(data, *args, **kwargs):
         if _local.pinning:

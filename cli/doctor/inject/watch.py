@@ -23,8 +23,8 @@ import time
 
 _LIBRARY = os.path.dirname(os.__file__)  # Python's own
 _RUN = os.environ.get("STOKER_RUN", "")
-_HEADER, _CHUNK = 4096, 2048  # bytes; records whose room on the disk is made sure of at a time
-_TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring
+_HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space is reserved at a time
+_TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
 FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST = range(16, 26)
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
@@ -32,11 +32,11 @@ _PINNED, _NON_BLOCKING = 1, 2  # of COPY
 _UNKNOWN = 0xFFFFFFFF
 _LIBRARIES = {"torch", "stoker", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers"}
 _LIBRARIES |= {"torchdata", "contextlib", "functools", "sitecustomize", "_stoker_watch"}
-_SITES, _LOADERS = 64, 64  # places that wait for the GPU, and loaders, that are described
-_COPIES = 32  # that are measured in a step
-_SHARE = 100  # of the time of a batch, measuring its stages may cost 1 / _SHARE
+_SITES, _LOADERS = 64, 64  # most places that wait for the GPU, and most loaders, that are described
+_COPIES = 32  # most copies measured in a step
+_SHARE = 100  # measuring stages may take 1 / _SHARE of the time of a batch
 
-# What is timed as a stage of making a batch, in modules that the program has imported: functions and methods.
+# Functions and methods that are timed as stages of a batch, in modules that the program has imported.
 _STAGES = {
     READ: "numpy:load,fromfile os:read,pread torch:load torchvision.io:read_file torchvision.io.image:read_file "
     "h5py._hl.dataset:Dataset.__getitem__,Dataset.read_direct tarfile:_FileInFile.read mmap:mmap.read",
@@ -57,18 +57,18 @@ _STAGES = {
     "albumentations.core.composition:Compose.__call__ stoker._lazy_compose:Compose.__call__ "
     "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
 }  # fmt: skip
-_OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # functions in C that are given a path
+_OPENS_BY_ITSELF = {"imread", "read_file", "fromfile"}  # C functions that take a path
 
-_on = True  # False once something has failed
-_me = None  # this process, once it has something to say
-_said: dict = {}  # what this process has said of itself
+_on = True  # False after a failure
+_me = None  # this process, once it has something to report
+_said: dict = {}  # what this process has reported about itself
 _spent = 0  # ns that watching has cost this process
 _clock, _cpu_clock = getattr(time, "monotonic_ns", None), getattr(time, "thread_time_ns", None)  # Python 3.7
 
 
 class _Local(_thread._local):
-    job = None  # the batch being made in this thread
-    batch, loader = _UNKNOWN, 0  # the batch that next() is asked for, or a worker has been sent
+    job = None  # the batch that this thread is making
+    batch, loader = _UNKNOWN, 0  # the batch that next() returns, or that a worker makes
     starting = None  # the loader whose workers are being started
     pinning = stepping = pin_queue = 0
 
@@ -91,7 +91,7 @@ def _fail(error: BaseException) -> None:
 
 
 def _say(key: str, value: object) -> None:
-    """A line of RUN/process/PID."""
+    """Writes a line to RUN/process/PID."""
     text = str(value).replace("\\", "\\\\").replace("\n", "\\n").replace("\r", " ")
     if _said.get(key) == text:
         return
@@ -106,7 +106,7 @@ def _say(key: str, value: object) -> None:
 
 
 def _guarded(function):
-    """For all that is called from wrappers: the program never sees its exceptions."""
+    """For everything called from wrappers: the program must never see its exceptions."""
 
     def guarded(*args):
         if not _on:
@@ -121,7 +121,7 @@ def _guarded(function):
 
 
 def _import_all() -> None:
-    """Modules that a program without torch need not pay for."""
+    """Imports modules that a program without torch should not pay for."""
     global functools, gc, linecache, mmap, select, struct, weakref, deque, _RECORD, _HEAD, _TALLY
     import functools
     import gc
@@ -142,8 +142,8 @@ class _Process:
         self.pid, self.role, self.capacity = os.getpid(), role, capacity
         self.lock = _thread.RLock()
         self.written, self.reserved, self.looked = 0, 0, _clock()
-        self.collections = deque(maxlen=256)  # by the garbage collector, not written yet
-        self.collecting = 0  # since when
+        self.collections = deque(maxlen=256)  # of the garbage collector, not yet written
+        self.collecting = 0  # start time
         self.path = os.path.join(_RUN, "events", str(self.pid))
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         size = _HEADER + 32 * capacity
@@ -158,7 +158,7 @@ class _Process:
         self._introduce()
 
     def _reserve(self) -> None:
-        """A write to a page that the disk has no room for would kill the process: ask before."""
+        """Writing to a mapped page without disk space would kill the process: reserve the space first."""
         if self.reserved >= self.capacity:
             return
         file = os.open(self.path, os.O_RDWR)
@@ -196,7 +196,7 @@ class _Process:
                 _say(key, value)
 
     def flush(self) -> None:
-        """Collections are written here: the collector runs in the middle of anything."""
+        """Garbage collections are written here: the collector may run at any point."""
         while self.collections:
             self.write(GC, *self.collections.popleft())
 
@@ -225,7 +225,7 @@ def _collected(phase: str, about: dict) -> None:
 
 
 def _after_fork() -> None:
-    """The child has files of its own, once it has something to write. CUDA events of the parent stay unreleased."""
+    """The child opens its own files when it has something to write. CUDA events of the parent are not released."""
     global _me, _spent, _local, _swap_lock, _swapped
     inherited, _local, _swap_lock = _local, _Local(), _thread.RLock()
     _local.starting, _me, _spent = inherited.starting, None, 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Worker processes: which batch they make, for whom, and handing it over. Part of watch.py.
+# Worker processes: which batch they make, for which loader, and its transfer. Part of watch.py.
 
 
 class _Sent:
-    """A worker's queue of indices: tells which batch is next."""
+    """The index queue of a worker: tells which batch is next."""
 
     def __init__(self, queue) -> None:
         self.queue = queue
@@ -20,7 +20,7 @@ class _Sent:
 
 @_guarded
 def _begin_worker(number: int, seed: int, loader):
-    """`loader`: known where the process was forked; else the parent has noted whose seed it is."""
+    """`loader` is known if the process was forked; otherwise it is found by the seed that the parent recorded."""
     multiprocessing = sys.modules["multiprocessing"]
     parent = multiprocessing.parent_process()
     parent = os.getppid() if parent is None else parent.pid
@@ -54,7 +54,7 @@ def _worker_loop(original):
 
 
 def _time_putting(queue, loader: int) -> None:
-    """A queue pickles and sends in a thread of its own: dumps begins a hand-over, and the send that follows ends it."""
+    """A queue pickles and sends in its own thread: dumps starts a transfer, and the following send ends it."""
     queues = sys.modules["multiprocessing.queues"]
     send, pickler, under_way = queue._send_bytes, queues._ForkingPickler, []
 
@@ -93,7 +93,7 @@ def _start_process(original):
 
 @_guarded
 def _note_worker(process):
-    """Before a loader's worker starts: one that is not forked finds its loader by the seed."""
+    """Called before a worker starts: a worker that is not forked finds its loader by the seed."""
     loader = _local.starting
     if loader is not None:
         loader.started += 1

@@ -95,8 +95,8 @@
 #define DR_LIMITED         0.50 /* reasoned: half of the time */
 #define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs usually reach their power limit, at 0.85 and more */
 #define DR_OUTLIERS        0.05 /* as DR_STALL_MATTERS */
-#define DR_OUTLIER_CAUSE   0.30 /* reasoned: of the long steps' excess; less does not explain them */
-#define DR_OUTLIER_QUEUE   0.50 /* reasoned: the training thread waits for a CPU at least half as long as they take too long */
+#define DR_OUTLIER_CAUSE   0.30 /* reasoned: share of the excess of long steps; less does not explain them */
+#define DR_OUTLIER_QUEUE   0.50 /* reasoned: waits of the training thread for a CPU, relative to the excess of long steps */
 #define DR_STRAGGLER       0.10 /* reasoned: points of stall above the median rank */
 #define DR_STRAGGLER_TIMES 2.0  /* and twice as much */
 #define DR_LAST_SHARE      0.60 /* reasoned: last in most steps; by chance it would be 1 / ranks */
