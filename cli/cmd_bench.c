@@ -325,10 +325,10 @@ const struct command cmd_bench = {
     .name = "bench",
     .summary = "measure how fast this machine reads, decodes and loads a data set, and what limits it",
     .synopsis = "DATA [OPTIONS]",
-    .about = "Measures reading, decoding on one core, and the whole pipeline with one worker and with all; then\n"
-             "shows where the workers spent their time. DATA is a folder with one sub-folder per class, flat:DIR\n"
-             "for images without classes, any other data set that Stoker opens, or a folder that 'stoker pack'\n"
-             "wrote.",
+    .about = "Measures reading, decoding on one core, and the whole pipeline with one worker and\n"
+             "with all; then shows where the workers spent their time. DATA is a folder with one\n"
+             "sub-folder per class, flat:DIR for images without classes, any other data set that\n"
+             "Stoker opens, or a folder that 'stoker pack' wrote.",
     .options = options,
     .arguments = COMPLETES_FILES,
     .run = bench_run,

@@ -152,12 +152,12 @@ const struct command cmd_check = {
     .name = "check",
     .summary = "compare a run with limits, for CI",
     .synopsis = "[RUN] LIMITS [--json]",
-    .about = "Prints one line per limit, with the measured value, and exits with 3 if a limit is exceeded.\n"
-             "RUN is the number or the directory of a run that 'stoker run' recorded; the default is the\n"
-             "newest run in .stoker.",
+    .about = "Prints one line per limit, with the measured value, and exits with 3 if a limit is\n"
+             "exceeded. RUN is the number or the directory of a run that 'stoker run' recorded; the\n"
+             "default is the newest run in .stoker.",
     .options = options,
-    .notes = "Exit codes: 0 all limits are kept, 1 the run cannot be read or a value is unknown, 2 usage error,\n"
-             "3 a limit is exceeded.",
+    .notes = "Exit codes: 0 all limits are kept, 1 the run cannot be read or a value is unknown, 2\n"
+             "usage error, 3 a limit is exceeded.",
     .arguments = COMPLETES_FOLDERS,
     .run = check_run,
 };

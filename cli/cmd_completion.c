@@ -306,8 +306,8 @@ const struct command cmd_completion = {
     .name = "completion",
     .summary = "print a completion script for bash, zsh or fish",
     .synopsis = "bash | zsh | fish",
-    .about = "Prints a script that completes the commands of stoker, their options and values. 'meson install'\n"
-             "installs all three; elsewhere:\n"
+    .about = "Prints a script that completes the commands of stoker, their options and values.\n"
+             "'meson install' installs all three; elsewhere:\n"
              "\n"
              "  bash   source <(stoker completion bash)              # in ~/.bashrc\n"
              "  zsh    source <(stoker completion zsh)               # in ~/.zshrc, after compinit\n"

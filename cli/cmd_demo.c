@@ -62,10 +62,12 @@ const struct command cmd_demo = {
     .name = "demo",
     .summary = "load a small data set with torch's DataLoader and with Stoker, and compare",
     .synopsis = "[OPTIONS]",
-    .about = "Generates a small realistic image set (kept for the next run), loads one epoch of it with torch's\n"
-             "DataLoader and one with Stoker, with the same transforms and the same number of workers, and\n"
-             "compares images per second, time to the first batch, CPU time and memory.",
+    .about = "Generates a small realistic image set (kept for the next run), loads one epoch of it\n"
+             "with torch's DataLoader and one with Stoker, with the same transforms and the same\n"
+             "number of workers, and compares images per second, time to the first batch, CPU time\n"
+             "and memory.",
     .options = options,
-    .notes = "The comparison needs torch, torchvision and Pillow; without them Stoker is shown alone.",
+    .notes = "The comparison needs torch, torchvision and Pillow; without them Stoker is shown\n"
+             "alone.",
     .run = demo_run,
 };

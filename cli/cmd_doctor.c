@@ -79,10 +79,10 @@ const struct command cmd_doctor = {
     .name = "doctor",
     .summary = "check the machine: CPUs, memory, storage, GPU, libraries",
     .synopsis = "[--data PATH] [--json]",
-    .about = "Checks what training needs from this machine, before any run: CPUs and CPU quota, shared memory,\n"
-             "limits, NUMA, storage, page cache, the GPU with its PCIe link and copy speed, the libraries and\n"
-             "codecs of this build, the kernel and the environment. Each line is graded good, improve, broken\n"
-             "or n/a, and says what to do.",
+    .about = "Checks what training needs from this machine, before any run: CPUs and CPU quota,\n"
+             "shared memory, limits, NUMA, storage, page cache, the GPU with its PCIe link and copy\n"
+             "speed, the libraries and codecs of this build, the kernel and the environment. Each\n"
+             "line is graded good, improve, broken or n/a, and says what to do.",
     .options = options,
     .notes = "Exit codes: 0 nothing is broken, 2 usage error, 3 something is broken.",
     .run = doctor_run,

@@ -158,8 +158,8 @@ const struct command cmd_explain = {
     .name = "explain",
     .summary = "explain a code of the doctor: symptoms, cause, fix",
     .synopsis = "[CODE | NAME] [--json]\n--markdown",
-    .about = "Explains a finding of 'stoker run': its symptoms, its cause, the fix in torch and with Stoker, and\n"
-             "how to check it. Without a code: lists all codes.",
+    .about = "Explains a finding of 'stoker run': its symptoms, its cause, the fix in torch and with\n"
+             "Stoker, and how to check it. Without a code: lists all codes.",
     .options = options,
     .notes = "Example: stoker explain ST206",
     .words = list_words,

@@ -303,11 +303,13 @@ const struct command cmd_info = {
     .name = "info",
     .summary = "show what this build supports on this machine; with DATA, what a data set contains",
     .synopsis = "[DATA] [OPTIONS]",
-    .about = "Without DATA: the codecs and libraries of this build, the kernels chosen for this CPU, how files are\n"
-             "read, how many CPUs this process may use, and the ops that a pipeline can use.\n"
-             "With DATA (any data set that Stoker opens, or a folder that 'stoker pack' wrote): its format, number\n"
-             "of samples and fields, and, from up to 1,000 samples, their sizes, resolutions or lengths, and what\n"
-             "it costs to decode them.",
+    .about = "Without DATA: the codecs and libraries of this build, the kernels chosen for this CPU,\n"
+             "how files are read, how many CPUs this process may use, and the ops that a pipeline\n"
+             "can use.\n"
+             "\n"
+             "With DATA (any data set that Stoker opens, or a folder that 'stoker pack' wrote): its\n"
+             "format, number of samples and fields, and, from up to 1,000 samples, their sizes,\n"
+             "resolutions or lengths, and what it costs to decode them.",
     .options = options,
     .arguments = COMPLETES_FILES,
     .run = info_run,

@@ -259,12 +259,12 @@ const struct command cmd_pack = {
     .name = "pack",
     .summary = "rewrite a data set as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
     .synopsis = "SRC DST [OPTIONS]",
-    .about = "SRC is any data set that Stoker opens, a folder of sounds, or a folder that pack wrote. DST is a\n"
-             "folder outside SRC: new, empty, or left by an earlier run with the same options. In that case the\n"
-             "finished part is kept and the rest is packed.",
+    .about = "SRC is any data set that Stoker opens, a folder of sounds, or a folder that pack\n"
+             "wrote. DST is a folder outside SRC: new, empty, or left by an earlier run with the\n"
+             "same options. In that case the finished part is kept and the rest is packed.",
     .options = options,
-    .notes = "Exit codes: 0 all samples are packed, 1 failed, 2 usage error, 3 packed, but without bad samples\n"
-             "(--on-error skip).",
+    .notes = "Exit codes: 0 all samples are packed, 1 failed, 2 usage error, 3 packed, but without\n"
+             "bad samples (--on-error skip).",
     .arguments = COMPLETES_FILES,
     .run = pack_command,
 };

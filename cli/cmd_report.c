@@ -202,8 +202,9 @@ const struct command cmd_report = {
     .name = "report",
     .summary = "show the verdict of a recorded run as text, page, JSON or trace; compare two runs",
     .synopsis = "[RUN] [--html FILE] [--trace FILE] [--json]\n--diff A B [--json]",
-    .about = "Prints the verdict of a run, or writes what the options ask for. RUN is the number or the directory\n"
-             "of a run that 'stoker run' recorded; the default is the newest run in .stoker.",
+    .about = "Prints the verdict of a run, or writes what the options ask for. RUN is the number or\n"
+             "the directory of a run that 'stoker run' recorded; the default is the newest run in\n"
+             ".stoker.",
     .options = options,
     .notes = "Exit codes: 0 success, 1 the run cannot be read or judged, 2 usage error.",
     .arguments = COMPLETES_FOLDERS,

@@ -321,19 +321,22 @@ const struct command cmd_run = {
     .name = "run",
     .summary = "run a training command unchanged, and report what it waited for and what to change",
     .synopsis = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
-    .about = "Runs the command with its input, output, signals and exit code untouched, and watches it: CPUs,\n"
-             "memory, disks, network and GPU from outside, the loader and the steps from inside Python. When the\n"
-             "command has ended, the verdict is printed on standard error: whether training waited for data, why,\n"
-             "what to change, and what that would gain.",
+    .about = "Runs the command with its input, output, signals and exit code untouched, and watches\n"
+             "it: CPUs, memory, disks, network and GPU from outside, the loader and the steps from\n"
+             "inside Python. When the command has ended, the verdict is printed on standard error:\n"
+             "whether training waited for data, why, what to change, and what that would gain.",
     .options = options,
-    .notes = "In the other commands --json is a switch and prints to standard output. Here standard output belongs\n"
-             "to the command, so --json takes the name of a file (/dev/fd/3 works too). With '-' the JSON follows\n"
-             "the last output of the command. All numbers of the run are in run.json in the run directory.\n"
+    .notes = "In the other commands --json is a switch and prints to standard output. Here standard\n"
+             "output belongs to the command, so --json takes the name of a file (/dev/fd/3 works\n"
+             "too). With '-' the JSON follows the last output of the command. All numbers of the run\n"
+             "are in run.json in the run directory.\n"
              "\n"
-             "STOKER_OFF=1 keeps Stoker out of the command's Python: the run is then watched from outside only.\n"
+             "STOKER_OFF=1 keeps Stoker out of the command's Python: the run is then watched from\n"
+             "outside only.\n"
              "\n"
-             "Exit code: that of the command; 128 + N if signal N killed it, 127 if there is no such command, 126\n"
-             "if it cannot be executed; 1 if the run directory cannot be made, 2 usage error.",
+             "Exit code: that of the command; 128 + N if signal N killed it, 127 if there is no such\n"
+             "command, 126 if it cannot be executed; 1 if the run directory cannot be made, 2 usage\n"
+             "error.",
     .arguments = COMPLETES_COMMANDS,
     .run = run_run,
 };

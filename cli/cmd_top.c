@@ -250,8 +250,9 @@ const struct command cmd_top = {
     .name = "top",
     .summary = "watch a run live: verdict, steps, pipeline, workers, resources",
     .synopsis = "[RUN | PID] [--once | --json]",
-    .about = "RUN is the number or the directory of a run that 'stoker run' records; the default is the newest run\n"
-             "in .stoker. PID is a process of such a run, or any process that loads data with Stoker's engine.",
+    .about = "RUN is the number or the directory of a run that 'stoker run' records; the default is\n"
+             "the newest run in .stoker. PID is a process of such a run, or any process that loads\n"
+             "data with Stoker's engine.",
     .options = options,
     .notes = "Keys: 1 all, 2 steps, 3 pipeline, 4 workers, 5 resources, q quit.",
     .arguments = COMPLETES_FOLDERS,

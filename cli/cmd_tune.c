@@ -343,13 +343,14 @@ const struct command cmd_tune = {
     .name = "tune",
     .summary = "find faster loader settings for a training command, and print the change",
     .synopsis = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
-    .about = "Runs the command about a dozen times: unchanged; with batches replayed from memory, to see how fast\n"
-             "training can be at best; and the loader alone with 1, 2 and more workers. Then simulates the best\n"
-             "settings within memory, /dev/shm and the usable CPUs, confirms them in alternating runs, and prints\n"
-             "the changed DataLoader call. A change that does not exceed the noise is not recommended.",
+    .about = "Runs the command about a dozen times: unchanged; with batches replayed from memory, to\n"
+             "see how fast training can be at best; and the loader alone with 1, 2 and more workers.\n"
+             "Then simulates the best settings within memory, /dev/shm and the usable CPUs, confirms\n"
+             "them in alternating runs, and prints the changed DataLoader call. A change that does\n"
+             "not exceed the noise is not recommended.",
     .options = options,
-    .notes = "Each run of the command is ended early, so a checkpoint at its end is not written. Runs and logs are\n"
-             "kept in .stoker/tune-NNNN.",
+    .notes = "Each run of the command is ended early, so a checkpoint at its end is not written.\n"
+             "Runs and logs are kept in .stoker/tune-NNNN.",
     .arguments = COMPLETES_COMMANDS,
     .run = run,
 };

@@ -231,11 +231,13 @@ const struct command cmd_verify = {
     .name = "verify",
     .summary = "check that every sample of a data set can be read, and name those that cannot",
     .synopsis = "DATA [OPTIONS]",
-    .about = "Reads every sample, compares every checksum that the data set has, reads the header of every image\n"
-             "and sound, and names each bad sample. DATA is any data set that Stoker opens, or a folder that\n"
-             "'stoker pack' wrote; such a folder is also compared with its manifest.",
+    .about = "Reads every sample, compares every checksum that the data set has, reads the header of\n"
+             "every image and sound, and names each bad sample. DATA is any data set that Stoker\n"
+             "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
+             "manifest.",
     .options = options,
-    .notes = "Exit codes: 0 no bad samples, 1 DATA cannot be opened or read, 2 usage error, 3 bad samples or files.",
+    .notes = "Exit codes: 0 no bad samples, 1 DATA cannot be opened or read, 2 usage error, 3 bad\n"
+             "samples or files.",
     .arguments = COMPLETES_FILES,
     .run = verify_run,
 };

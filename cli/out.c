@@ -1,4 +1,4 @@
-/* out.c - text that may hold anything, into JSON and into pages; what the program's pages share
+/* out.c - escapes arbitrary text for JSON and HTML; the frame of all pages
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@ size_t json_character(char *out, const char **at)
     const unsigned char c = (unsigned char)**at;
     const size_t size = utf8_size(*at);
     char text[JSON_CHARACTER + 1];
-    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) { /* U+0080 to U+009F are controls */
+    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) { /* U+0080 to U+009F are control characters */
         memcpy(out, *at, size);
         *at += size;
         return size;
@@ -21,7 +21,7 @@ size_t json_character(char *out, const char **at)
     int used;
     if (c == '"' || c == '\\')
         used = snprintf(text, sizeof text, "\\%c", c);
-    else if (size > 1) /* one of those controls: its second byte is its number */
+    else if (size > 1) /* such a control character: its second byte is its code */
         used = snprintf(text, sizeof text, "\\u%04x", (unsigned char)(*at)[1]);
     else
         used = snprintf(text, sizeof text, c < 32 || c >= 127 || c == '<' ? "\\u%04x" : "%c", c);
@@ -45,7 +45,7 @@ void html_text(FILE *to, const char *text)
         const unsigned char c = (unsigned char)*text;
         const size_t size = utf8_size(text);
         if (!size)
-            fputs("\xef\xbf\xbd", to); /* U+FFFD: no character */
+            fputs("\xef\xbf\xbd", to); /* U+FFFD: replacement character */
         else if (c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text[1] < 0xa0))
             fputc(' ', to);
         else if (strchr("<>&\"'", c))
@@ -94,7 +94,7 @@ void html_begin(FILE *to, const char *title, const char *style)
 {
     fputs("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n"
-          /* whatever a name may hold, the browser asks nobody for anything */
+          /* whatever a name contains, the browser loads nothing */
           "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data:; "
           "style-src "
           "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",

@@ -1,4 +1,4 @@
-/* out.h - text that may hold anything, into JSON and into pages; what the program's pages share
+/* out.h - escapes arbitrary text for JSON and HTML; the frame of all pages
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* One character of *at as JSON writes it inside quotes, and *at moves behind it: the number of bytes put
- * into `out`, at most JSON_CHARACTER. A byte that is no UTF-8 is taken for Latin-1: JSON cannot hold it.
- * "<" is escaped, so that the result may stand in a page's script. */
+/* Writes one character of *at as inside a JSON string and advances *at. Returns the number of bytes put into
+ * `out`, at most JSON_CHARACTER. A byte that is not UTF-8 is taken as Latin-1, since JSON cannot hold it. "<" is
+ * escaped, so that the result can be embedded in a script. */
 enum { JSON_CHARACTER = 6 };
 size_t json_character(char *out, const char **at);
-/* With the quotes. */
+/* A whole string, with quotes. */
 void json_text(FILE *to, const char *text);
 
-/* As the text or an attribute of a page. Control characters become spaces. */
+/* Escapes text or an attribute of a page. Control characters become spaces. */
 void html_text(FILE *to, const char *text);
-/* From the doctype to the beginning of <main>. `style` follows what all pages have. */
+/* Writes everything from the doctype to <main>. `style` is appended to the common style. */
 void html_begin(FILE *to, const char *title, const char *style);
-/* One of <dl class=tiles>. */
+/* One tile of <dl class=tiles>. */
 void html_tile(FILE *to, const char *name, const char *value);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a C file of a text file: embed.py NAME INPUT OUTPUT defines NAME_source, with its end, and NAME_size."""
+"""Embeds a text file in C: embed.py NAME INPUT OUTPUT defines NAME_source, zero-terminated, and NAME_size."""
 import sys
 
 name, source, target = sys.argv[1:]

@@ -235,7 +235,7 @@ def test_stages_and_handles(watch, even_tree):
     assert sum(event.dur for event in transform) > 2 * 2_000_000
     assert sum(event.b for event in transform) * 1000 < sum(event.dur for event in transform)
     assert trainer.said["loader.0.transform"] == "Compose(Resize, ToTensor)"
-    assert "dataset.handle is an open file" in trainer.said["loader.1.handles"]
+    assert "an open file at dataset.handle" in trainer.said["loader.1.handles"]
     assert "loader.0.handles" not in trainer.said
 
 

@@ -130,8 +130,8 @@ def _in_words(data, depth: int = 0) -> str:
 
 
 _HANDLES = {
-    "h5py": "an open h5py file", "lmdb": "an open lmdb environment", "zipfile": "an open zip file",
-    "tarfile": "an open tar file", "sqlite3": "a sqlite3 connection", "_io": "an open file",
+    "h5py": "an open HDF5 file", "lmdb": "an open LMDB environment", "zipfile": "an open zip file",
+    "tarfile": "an open tar file", "sqlite3": "a SQLite connection", "_io": "an open file",
 }  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _inside(data) -> tuple:
                 home = "lmdb"
             if home in _HANDLES and not getattr(value, "closed", False) and getattr(value, "fp", value) is not None:
                 if home not in ("_io", "zipfile") or hasattr(value, "fileno") or home == "zipfile":
-                    handles.append(f"{path} is {_HANDLES[home]}")
+                    handles.append(f"{_HANDLES[home]} at {path}")
             elif isinstance(value, (list, tuple, dict, set)):
                 objects += len(value)
                 if value and isinstance(value, (list, tuple)) and isinstance(value[0], (list, tuple)):

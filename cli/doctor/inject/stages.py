@@ -199,7 +199,7 @@ def _begin_job(dataset):
     me = _me or _process()
     _look_for_stages(dataset)
     entered = _clock()
-    swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # in a worker they stay installed
+    swaps = not _swapped if me.role == "worker" else _unused < 8 or not _local.batch & 15  # a worker keeps them
     if swaps:
         _swap(1)
     _local.job = job = _Job(_local.batch, _local.loader)

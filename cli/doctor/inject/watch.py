@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""watch.py - what `stoker run` puts into the Python processes of a run, as their sitecustomize
+"""watch.py - what `stoker run` injects into the Python processes of a run, as their sitecustomize
 
-This is the first of several parts that embed.py joins into one file: they share its names.
+This is the first of several parts that embed.py joins into one file; they share its namespace.
 
-It waits for the program to import torch (or Stoker), then measures loaders, workers, steps and copies into
-RUN/events/PID (events.h) and describes them in RUN/process/PID (run.h). A process that uses no loader and no
-optimizer writes nothing. It changes no result: it draws no random number, waits for nothing, keeps no batch, prints
-nothing, and what fails in here turns it off ("watch.error") and never reaches the program.
+It waits for the program to import torch (or Stoker), then records events of loaders, workers, steps and copies in
+RUN/events/PID (events.h), and describes them in RUN/process/PID (run.h). A process without a loader and an optimizer
+writes nothing. It changes no results: it draws no random numbers, waits for nothing, keeps no batches and prints
+nothing. A failure in here turns it off ("watch.error") and never reaches the program.
 
-What the makers of batches do is seen where Python calls it: files opened by open(), and the functions and methods
-in _STAGES. Blind spots, which count as time in none of the stages: reads by C libraries that are not named there,
-and by mmap (LMDB, Arrow, memmap); transforms that are plain functions; threads of the data set's own. In torch.compile
-nothing is measured. CUDA copies and waits are seen at the methods of plain tensors, not in C++.
+The making of batches is observed where Python calls it: files opened by open(), and the functions and methods in
+_STAGES. Blind spots, which are not attributed to any stage: reads by C libraries that are not listed there, and by
+mmap (LMDB, Arrow, memmap); transforms that are plain functions; threads started by the data set. Nothing is measured
+inside torch.compile. CUDA copies and waits are observed at the methods of plain tensors, not in C++.
 """
 
 import _thread

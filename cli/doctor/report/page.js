@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What report.html does when it is touched: numbers under the pointer, other settings, copying, keys.
+// Interaction of report.html: values under the pointer, what-if settings, copying, keys.
 "use strict";
 (() => {
 const all = (what, within = document) => [...within.querySelectorAll(what)];
@@ -71,7 +71,7 @@ async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch {  // a page from a file may not
+  } catch {  // a page opened from a file may not be allowed to
     const area = document.createElement("textarea");
     area.value = text;
     area.style.position = "fixed";
