@@ -1,5 +1,4 @@
-/* facts_epochs.c - ends and beginnings of epochs: what starting again costs, and whether the first
- * differs
+/* facts_epochs.c - starts and ends of epochs: the cost of a restart, and how the first epoch differs
  *
  * SPDX-License-Identifier: Apache-2.0
  */

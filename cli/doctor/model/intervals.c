@@ -1,5 +1,4 @@
-/* intervals.c - the events of a training process as steps: which loader is trained from, what lies in a
- * step
+/* intervals.c - turns the events of a training process into steps, and finds the training loader
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,4 @@
-/* trace.c - what a run gives the simulator: its times as they would be on CPUs of one's own, its
- * settings
+/* trace.c - the input of the simulator from a run: its settings, and its times as on free CPUs
  *
  * SPDX-License-Identifier: Apache-2.0
  */

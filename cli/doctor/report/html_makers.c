@@ -1,5 +1,4 @@
-/* html_makers.c - report.html: what each stage could deliver against what is wanted; who made which
- * batch
+/* html_makers.c - report.html: capacity of each stage and demand; which worker made which batch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
