@@ -62,8 +62,11 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < CODES; i++) {
         fprintf(to, "  %d  ", exit_codes[i].code);
-        for (const char *c = exit_codes[i].meaning; *c; c++)
-            fprintf(to, *c == '\n' ? "\n     " : "%c", *c);
+        for (const char *c = exit_codes[i].meaning; *c; c++) {
+            fputc(*c, to);
+            if (*c == '\n')
+                fputs("     ", to);
+        }
         fputc('\n', to);
     }
 }
