@@ -75,7 +75,7 @@ static void bash_skip_values(FILE *to)
         for (const struct cli_option *option = commands[i]->options;
              commands[i]->arguments == COMPLETES_COMMANDS && option->name; option++)
             if (option->value)
-                fprintf(to, "        %s:%s) ((i++)); [[ ${COMP_WORDS[i]} == = ]] && ((i++)) ;;\n",
+                fprintf(to, "        %s:%s) ((i++)); [[ ${COMP_WORDS[i]-} == = ]] && ((i++)) ;;\n",
                         commands[i]->name, option->name);
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples, the demo and the program run as a user runs them."""
+import json
 import os
 import re
 import runpy
@@ -223,6 +224,14 @@ def test_demo_shows_both_loaders(folder):
     for word in ("torch DataLoader", "Stoker", "images/s", "first batch", "CPU s per 1,000", "memory", "decode"):
         assert word in got.stdout, got.stdout
     assert "\033" not in got.stdout and "\r" not in got.stdout
+
+
+def test_demo_as_json(folder):
+    got = stoker("demo", "--data", folder, "--workers", "1", "--batch-size", "8", "--json")
+    assert got.returncode == 0, got.stderr
+    shown = json.loads(got.stdout)
+    assert shown["stoker"]["images"] == 24 and shown["stoker"]["images_per_second"] > 0
+    assert set(shown["stage_shares"]) == {"read", "decode", "augment", "slot"} and "torch" in shown
 
 
 def test_demo_without_images_is_one_sentence(tmp_path):
