@@ -26,7 +26,7 @@ struct bench {
     /* results */
     double open_seconds;
     bool read_measured, decode_measured;
-    char read_error[512]; /* why reading could not be measured */
+    char read_error[1024]; /* why reading could not be measured */
     double reads_per_second, read_bytes_per_second, bytes_per_read;
     double decode_rate;
     uint64_t decode_failed;

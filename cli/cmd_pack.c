@@ -263,8 +263,8 @@ const struct command cmd_pack = {
              "wrote. DST is a folder outside SRC: new, empty, or left by an earlier run with the\n"
              "same options. In that case the finished part is kept and the rest is packed.",
     .options = options,
-    .notes = "Exit codes: 0 all samples are packed, 1 failed, 2 usage error, 3 packed, but without\n"
-             "bad samples (--on-error skip).",
+    .notes = "Exit codes: 0 all samples are packed, 1 failed, 2 usage error, 3 packed, but bad\n"
+             "samples were left out (--on-error skip).",
     .arguments = COMPLETES_FILES,
     .run = pack_command,
 };
