@@ -144,8 +144,8 @@ static void print_parts(const struct bench *b, const struct stoker_error *err)
     print_rate("read", b->reads_per_second, remark);
     print_rate("decode", b->decode_rate, "whole images, one core");
     if (b->decode_failed)
-        printf("%-12s %9lu images could not be decoded; the last: %s\n", "", (unsigned long)b->decode_failed,
-               err->message);
+        printf("%-12s %9lu images could not be decoded; the last: %s\n", "",
+               (unsigned long)b->decode_failed, err->message);
     fflush(stdout);
 }
 
@@ -168,7 +168,8 @@ static void print_all(const struct bench *b)
                  b->all.rate / b->one.rate);
         print_rate("", b->all.rate, remark);
     }
-    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds, (unsigned long)b->batch);
+    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds,
+           (unsigned long)b->batch);
     printf("memory       %9.1f MB      peak, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, "
            "%.1f MB read by %s\n",
            (double)stats->memory_peak / 1e6, (double)stats->memory_allowed / 1e6,

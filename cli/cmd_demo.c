@@ -42,9 +42,8 @@ static int demo_run(int argc, char **argv)
     execvp(python, (char *const *)args);
     const int why = errno;
     free(args);
-    return fail(EXIT_FAILED,
-                "demo: cannot start %s: %s. The demo needs Python and the stoker package.", python,
-                strerror(why));
+    return fail(EXIT_FAILED, "demo: cannot start %s: %s. The demo needs Python and the stoker package.",
+                python, strerror(why));
 }
 
 /* Parsed by the Python program; listed here for help and completion. A test compares the two. */
@@ -52,7 +51,8 @@ static const struct cli_option options[] = {
     {"--data", "DIR", "a folder with one sub-folder per class (default: generated images)",
      "a folder with one sub-folder per class", .completes = COMPLETES_FOLDERS},
     {"--images", "N", "the number of images to generate (default 512)", "a whole number from 1"},
-    {"--workers", "N", "workers of each loader (default: the CPUs this process may use)", "a whole number from 1"},
+    {"--workers", "N", "workers of each loader (default: the CPUs this process may use)",
+     "a whole number from 1"},
     {"--batch-size", "N", "samples per batch (default 32)", "a whole number from 1"},
     {"--json", NULL, "print the measurements as JSON"},
     {NULL},

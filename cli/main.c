@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-const struct command *const commands[] = {&cmd_run,   &cmd_top,  &cmd_report, &cmd_check,      &cmd_explain,
-                                          &cmd_tune,  &cmd_doctor, &cmd_demo, &cmd_bench,      &cmd_pack,
-                                          &cmd_verify, &cmd_info, &cmd_completion, &cmd_help,  NULL};
+const struct command *const commands[] = {
+    &cmd_run,   &cmd_top,  &cmd_report, &cmd_check, &cmd_explain,    &cmd_tune, &cmd_doctor, &cmd_demo,
+    &cmd_bench, &cmd_pack, &cmd_verify, &cmd_info,  &cmd_completion, &cmd_help, NULL};
 enum { COMMANDS = sizeof commands / sizeof commands[0] - 1 };
 
 static const struct {
@@ -46,7 +46,8 @@ static int unknown(const char *word)
 
 static void print_help(FILE *to)
 {
-    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and reproducibly,\n"
+    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and "
+          "reproducibly,\n"
           "and finds out why a training run waits for its data.\n"
           "\n"
           "usage: stoker COMMAND [ARGUMENTS]\n"
@@ -54,12 +55,13 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n"
-          "  --version    print the version\n"
-          "  --help       print this text\n"
-          "\n"
-          "Exit codes, the same for every command except run, which exits with the code of its command:\n",
-          to);
+    fputs(
+        "\n"
+        "  --version    print the version\n"
+        "  --help       print this text\n"
+        "\n"
+        "Exit codes, the same for every command except run, which exits with the code of its command:\n",
+        to);
     for (size_t i = 0; i < CODES; i++) {
         fprintf(to, "  %d  ", exit_codes[i].code);
         for (const char *c = exit_codes[i].meaning; *c; c++) {
@@ -182,11 +184,13 @@ static int run(int argc, char **argv)
         return EXIT_OK;
     }
     if (word[0] == '-')
-        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.", word);
+        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.",
+                    word);
     const struct command *command = command_named(word);
     if (!command)
         return unknown(word);
-    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) { /* the demo is a Python program with its own */
+    if (argc > 2 && is_help(argv[2]) &&
+        command != &cmd_demo) { /* the demo is a Python program with its own */
         print_usage(stdout, command);
         return EXIT_OK;
     }
