@@ -164,7 +164,7 @@ def test_sounds(tmp_path):
     got = stoker("info", tmp_path / "tree", "--html", tmp_path / "page.html").stdout
     if "sounds" not in got:
         pytest.skip("this build cannot read sounds")
-    assert "16000 Hz, 0.5 s on average" in got and "of sound in all" in (tmp_path / "page.html").read_text()
+    assert "16000 Hz, 0.5 s on average" in got and "of sound in total" in (tmp_path / "page.html").read_text()
     pack(tmp_path / "tree", tmp_path / "tar")
     found = list(wds.WebDataset(str(tmp_path / "tar" / "shard-000000.tar"), shardshuffle=False))
     assert [next(s[k] for k in ("wav", "flac") if k in s) for s in found] == [f.read_bytes() for f in files]
