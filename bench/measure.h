@@ -58,7 +58,7 @@ static inline void engine_open(struct engine *engine, uint32_t batch_size, int w
     struct stoker_loader_options opt = stoker_loader_defaults();
     opt.batch_size = batch_size;
     opt.workers = workers;
-    opt.order.kind = STOKER_ORDER_SHUFFLE;
+    opt.order = STOKER_ORDER_SHUFFLE;
     engine->epoch = stoker_epoch_defaults();
     must(stoker_pipeline_open(&engine->pipe, TRAINING, &engine->err), &engine->err);
     must(stoker_loader_open(&engine->loader, engine->data, engine->pipe, &opt, &engine->err),

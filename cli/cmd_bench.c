@@ -111,7 +111,7 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
     printf("data         %s: %s samples, %u classes, opened in %.3f s\n", bench->data,
            with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
            open_seconds);
-    struct stoker_feature feature;
+    struct stoker_feature feature = {.size = sizeof feature};
     printf("machine      %u CPUs", stoker_cpus());
     for (uint32_t i = 0; stoker_feature_at(i, &feature); i++)
         if (!strcmp(feature.kind, "kernels")) {
@@ -158,7 +158,7 @@ static int measure_pipeline(const struct bench *bench, struct stoker_dataset *da
     struct bench_pipeline one, all;
     char remark[128] = "1 worker";
     opt.batch_size = (uint32_t)bench->batch;
-    opt.order.kind = STOKER_ORDER_SHUFFLE;
+    opt.order = STOKER_ORDER_SHUFFLE;
     opt.on_error = STOKER_ON_ERROR_SKIP;
     opt.workers = 1;
     int rc = bench_pipeline(&one, data, pipe, &opt, bench->seconds / 4, "pipeline, 1 worker", err);

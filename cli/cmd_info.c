@@ -12,7 +12,7 @@
 
 static void print_features(void)
 {
-    struct stoker_feature feature;
+    struct stoker_feature feature = {.size = sizeof feature};
     const char *kind = "";
     for (uint32_t i = 0; stoker_feature_at(i, &feature); i++) {
         if (strcmp(kind, feature.kind))
@@ -25,7 +25,7 @@ static void print_features(void)
 
 static void print_ops(void)
 {
-    struct stoker_op_info op;
+    struct stoker_op_info op = {.size = sizeof op};
     puts("\nops");
     for (uint32_t i = 0; stoker_op_at(i, &op); i++)
         printf("  %-24s %s\n", op.name, op.help ? op.help : "");
@@ -33,7 +33,7 @@ static void print_ops(void)
 
 static int print_build(void)
 {
-    printf("stoker %s\n", stoker_version());
+    printf("stoker %s\n", stoker_version_string());
     printf("CPUs this process may use: %u\n", stoker_cpus());
     print_features();
     print_ops();

@@ -193,7 +193,7 @@ static void put_page(FILE *file, const struct info *info)
     fprintf(file, "<footer>By %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
             with_commas(&looked_at, (double)info->looked_at),
             with_commas(&samples, (double)info->samples),
-            info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version());
+            info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version_string());
 }
 
 int info_write_html(const struct info *info, const char *path, struct stoker_error *err)

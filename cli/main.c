@@ -71,7 +71,7 @@ static int run(int argc, char **argv)
     if (is_help(word) || !strcmp(word, "help"))
         return help(argc > 2 ? argv[2] : NULL);
     if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
-        printf("stoker %s\n", stoker_version());
+        printf("stoker %s\n", stoker_version_string());
         return EXIT_OK;
     }
     if (word[0] == '-')

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     int rc;
 
     opt.batch_size = 64;
-    opt.order.kind = STOKER_ORDER_SHUFFLE;
+    opt.order = STOKER_ORDER_SHUFFLE;
     if ((rc = stoker_dataset_open(&data, argc > 1 ? argv[1] : "train", NULL, &err)) == STOKER_OK &&
         (rc = stoker_pipeline_open(&pipe, "random_resized_crop(size=224); to_tensor", &err)) ==
             STOKER_OK &&

@@ -199,7 +199,8 @@ static int prepare(struct pack *pack)
     if (!rc && !pack->manifest.complete && pack_done(pack) >= pack->total)
         rc = pack_was_changed(opt->folder, pack->err);
     if (!rc && opt->shuffle) {
-        const struct stoker_order_options order = {.kind = STOKER_ORDER_SHUFFLE, .seed = opt->seed};
+        const struct stoker_order_options order = {
+            .size = sizeof order, .kind = STOKER_ORDER_SHUFFLE, .seed = opt->seed};
         rc = stoker_order_open(&pack->order, pack->total, &order, pack->err);
         if (!rc)
             rc = stoker_order_start(pack->order, 0, NULL, 0, pack->err);

@@ -324,7 +324,7 @@ static PyObject *batch_columns(PyObject *object, void *unused)
 
     (void)unused;
     for (uint32_t k = 0; list && k < batch->column_count; k++) {
-        PyObject *entry = column_entry(object, &batch->columns[k]);
+        PyObject *entry = column_entry(object, batch->columns[k]);
 
         if (!entry || PyList_SetItem(list, k, entry) < 0)
             Py_CLEAR(list);

@@ -419,7 +419,7 @@ static PyObject *dataset_kind(PyObject *object, void *unused)
 static PyObject *dataset_fields(PyObject *object, void *unused)
 {
     PyObject *list = PyList_New(0);
-    struct stoker_field field;
+    struct stoker_field field = {.size = sizeof(field)};
 
     (void)unused;
     for (uint32_t i = 0; list && stoker_dataset_field(ext_dataset_handle(object), i, &field); i++) {

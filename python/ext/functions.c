@@ -9,7 +9,7 @@
 static PyObject *version(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return PyUnicode_FromString(stoker_version());
+    return PyUnicode_FromString(stoker_version_string());
 }
 
 static PyObject *cpus(PyObject *module, PyObject *unused)
@@ -20,7 +20,7 @@ static PyObject *cpus(PyObject *module, PyObject *unused)
 
 static PyObject *features(PyObject *module, PyObject *unused)
 {
-    struct stoker_feature feature;
+    struct stoker_feature feature = {.size = sizeof(feature)};
     PyObject *list = PyList_New(0);
 
     (void)module, (void)unused;
@@ -38,7 +38,7 @@ static PyObject *features(PyObject *module, PyObject *unused)
 
 static PyObject *ops(PyObject *module, PyObject *unused)
 {
-    struct stoker_op_info info;
+    struct stoker_op_info info = {.size = sizeof(info)};
     PyObject *list = PyList_New(0);
 
     (void)module, (void)unused;
@@ -221,13 +221,14 @@ static bool check_count(long long count)
 
 static PyObject *order_indices(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    struct order_request request = {.options.kind = STOKER_ORDER_TORCH};
+    struct order_request request = {.options = stoker_order_defaults()};
     PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New(), *indices, *weights, *out = NULL;
     Py_buffer index_view = {0}, weight_view = {0};
     long long count;
 
     if (!rest)
         return NULL;
+    request.options.kind = STOKER_ORDER_TORCH;
     indices = ext_options_take(rest, "indices");
     weights = ext_options_take(rest, "weights");
     if (PyArg_ParseTuple(args, "L:order_indices", &count) && check_count(count) &&

@@ -40,7 +40,6 @@ static const char *const augment_on_words[] = {"auto", "cpu", "cuda", NULL}; /* 
 /* clang-format off */
 #define OPTION(name, kind) {#name, kind, offsetof(struct request, options.name), NULL}
 #define WORDS(name) {#name, EXT_WORD, offsetof(struct request, options.name), name##_words}
-#define ORDER(name, kind) {#name, kind, offsetof(struct request, options.order.name), NULL}
 /* clang-format on */
 static const struct ext_option loader_options[] = {
     OPTION(batch_size, EXT_U32),
@@ -48,13 +47,13 @@ static const struct ext_option loader_options[] = {
     OPTION(prefetch, EXT_U32),
     OPTION(read_ahead, EXT_U32),
     OPTION(drop_last, EXT_BOOL),
-    {"order", EXT_WORD, offsetof(struct request, options.order.kind), ext_order_words},
-    ORDER(seed, EXT_U64),
-    ORDER(rank, EXT_U32),
-    ORDER(world, EXT_U32),
-    ORDER(drop_uneven, EXT_BOOL),
-    ORDER(epoch_fixed, EXT_BOOL),
-    ORDER(draws, EXT_U64),
+    {"order", EXT_WORD, offsetof(struct request, options.order), ext_order_words},
+    OPTION(seed, EXT_U64),
+    OPTION(rank, EXT_U32),
+    OPTION(world, EXT_U32),
+    OPTION(drop_uneven, EXT_BOOL),
+    OPTION(epoch_fixed, EXT_BOOL),
+    OPTION(draws, EXT_U64),
     WORDS(dtype),
     {"layout", EXT_WORD, offsetof(struct request, options.layout), ext_layout_words},
     WORDS(ragged),
@@ -88,7 +87,7 @@ static int read_request(struct request *request, PyObject *options, PyObject *we
                      (unsigned long long)samples);
         return -1;
     }
-    request->options.order.weights = view->buf;
+    request->options.weights = view->buf;
     request->options.dtype_given = dtype && dtype != Py_None;
     request->options.timeout_ms =
         request->timeout_ms && request->timeout_ms < SLICE_MS ? request->timeout_ms : SLICE_MS;

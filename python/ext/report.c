@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static PyObject *stage_dict(const uint64_t stage_ns[STOKER_STAGES])
+static PyObject *stage_dict(const uint64_t stage_ns[STOKER_STAGE_MAX])
 {
     return Py_BuildValue("{sKsKsKsK}", "read", (unsigned long long)stage_ns[STOKER_STAGE_READ], "decode",
                          (unsigned long long)stage_ns[STOKER_STAGE_DECODE], "augment",
@@ -16,11 +16,11 @@ static PyObject *stage_dict(const uint64_t stage_ns[STOKER_STAGES])
 
 static PyObject *worker_list(const struct stoker_loader *handle)
 {
-    uint64_t stage_ns[STOKER_STAGES], samples;
+    struct stoker_worker_stats stats = {.size = sizeof(stats)};
     PyObject *list = PyList_New(0);
 
-    for (uint32_t i = 0; list && stoker_loader_worker_stats(handle, i, stage_ns, &samples); i++) {
-        PyObject *entry = stage_dict(stage_ns), *count = PyLong_FromUnsignedLongLong(samples);
+    for (uint32_t i = 0; list && stoker_loader_worker_stats(handle, i, &stats); i++) {
+        PyObject *entry = stage_dict(stats.stage_ns), *count = PyLong_FromUnsignedLongLong(stats.samples);
 
         if (!entry || !count || PyDict_SetItemString(entry, "samples", count) < 0 ||
             PyList_Append(list, entry) < 0)
@@ -33,7 +33,7 @@ static PyObject *worker_list(const struct stoker_loader *handle)
 
 static PyObject *path_list(const struct stoker_loader *handle)
 {
-    struct stoker_path path;
+    struct stoker_path path = {.size = sizeof(path)};
     PyObject *list = PyList_New(0);
 
     for (uint32_t k = 0; list && stoker_loader_path(handle, k, &path); k++) {
@@ -118,7 +118,7 @@ PyObject *ext_report_stats(const struct ext_state *state, const struct stoker_lo
 
 PyObject *ext_report_ledger(const struct stoker_loader *handle)
 {
-    struct stoker_bad_sample bad;
+    struct stoker_bad_sample bad = {.size = sizeof(bad)};
     PyObject *list = PyList_New(0);
 
     for (uint64_t k = 0; list && stoker_loader_bad(handle, k, &bad); k++) {

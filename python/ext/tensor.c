@@ -71,7 +71,7 @@ struct tensor {
     struct stoker_tensor view;
     const struct stoker_batch *batch; /* whose images or labels these are; NULL: of none */
     struct ext_hold *hold;
-    Py_ssize_t shape[4], strides[4]; /* in bytes, for the buffer protocol */
+    Py_ssize_t shape[STOKER_TENSOR_DIMS], strides[STOKER_TENSOR_DIMS]; /* in bytes, for the buffer protocol */
     bool bits;                       /* show the bits of each value as uint16 */
 };
 
@@ -191,7 +191,7 @@ struct packed {
         struct dlpack_versioned versioned;
     };
     struct ext_hold *hold;
-    int64_t shape[4], strides[4];
+    int64_t shape[STOKER_TENSOR_DIMS], strides[STOKER_TENSOR_DIMS];
 };
 
 static void packed_free(struct packed *packed)

@@ -10,10 +10,13 @@
 
 enum { VALUE_LIMIT = 178956970 }; /* a loader's default: half an hour of two channels at 48 kHz */
 
-struct stoker_audio_options stoker_audio_defaults(void)
+ST_SIZED(options, stoker_audio_options, pixel_limit);
+
+static const struct stoker_audio_options defaults = {.size = sizeof defaults, .pixel_limit = VALUE_LIMIT};
+
+void stoker_audio_options_init(struct stoker_audio_options *opt, size_t size)
 {
-    return (struct stoker_audio_options){.size = sizeof(struct stoker_audio_options),
-                                         .pixel_limit = VALUE_LIMIT};
+    st_sized_init(&options, &defaults, opt, size);
 }
 
 static int cut(struct st_audio *audio, const struct stoker_audio_options *opt, struct stoker_error *err)
@@ -45,14 +48,13 @@ static int copy_out(struct stoker_sound *out, const struct st_audio *audio, stru
 int stoker_audio_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
                         const struct stoker_audio_options *given, struct stoker_error *err)
 {
-    struct stoker_audio_options opt = stoker_audio_defaults();
+    struct stoker_audio_options opt = defaults;
     struct st_arena arena = {0};
     struct st_audio audio;
     if (!out || (!data && size))
         return st_fail(err, STOKER_EINVAL, "stoker_audio_decode: out and data must not be NULL");
     *out = (struct stoker_sound){0};
-    int rc =
-        given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_audio_options", err) : STOKER_OK;
+    int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (rc)
         return rc;
     struct st_audio_work work = {.arena = &arena, .limit = opt.pixel_limit};

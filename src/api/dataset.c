@@ -5,20 +5,27 @@
 #include "api/sized.h"
 #include "source/field_list.h"
 
-struct stoker_dataset_options stoker_dataset_defaults(void)
+ST_SIZED(options, stoker_dataset_options, db);
+ST_SIZED(pixel_sets, stoker_pixels, stride);
+ST_SIZED(callback_sets, stoker_callbacks, close);
+ST_SIZED(fields, stoker_field, type);
+
+static const struct stoker_dataset_options defaults = {.size = sizeof defaults};
+
+void stoker_dataset_options_init(struct stoker_dataset_options *opt, size_t size)
 {
-    return (struct stoker_dataset_options){.size = sizeof(struct stoker_dataset_options)};
+    st_sized_init(&options, &defaults, opt, size);
 }
 
 int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
                         const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
-    struct stoker_dataset_options own = stoker_dataset_defaults();
+    struct stoker_dataset_options own = defaults;
     if (!out || !uri)
         return st_fail(err, STOKER_EINVAL,
                        "stoker_dataset_open: no path given, or nowhere to put the handle");
     *out = NULL;
-    const int rc = opt ? st_sized_take(&own, sizeof own, opt, "struct stoker_dataset_options", err) : 0;
+    const int rc = opt ? st_sized_take(&options, &own, opt, err) : 0;
     return rc ? rc : st_dataset_open(out, uri, &own, err);
 }
 
@@ -38,7 +45,7 @@ int stoker_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_
     if (!out || !pixels)
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_pixels: no pixels given");
     *out = NULL;
-    const int rc = st_sized_take(&own, sizeof own, pixels, "struct stoker_pixels", err);
+    const int rc = st_sized_take(&pixel_sets, &own, pixels, err);
     return rc ? rc : st_dataset_from_pixels(out, &own, err);
 }
 
@@ -58,7 +65,7 @@ int stoker_dataset_from_callbacks(struct stoker_dataset **out, const struct stok
     if (!out || !callbacks)
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_from_callbacks: no callbacks given");
     *out = NULL;
-    const int rc = st_sized_take(&own, sizeof own, callbacks, "struct stoker_callbacks", err);
+    const int rc = st_sized_take(&callback_sets, &own, callbacks, err);
     return rc ? rc : st_dataset_from_callbacks(out, &own, cookie, err);
 }
 
@@ -108,8 +115,8 @@ bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, str
         data->source->fields ? data->source->fields(data->self, &count) : image_and_label;
     if (index >= count)
         return false;
-    *out = (struct stoker_field){field[index].name, st_field_kind_name(field[index].kind)};
-    return true;
+    const struct stoker_field found = {sizeof found, field[index].name, st_field_kind_name(field[index].kind)};
+    return !st_sized_give(&fields, &found, out, NULL);
 }
 
 const char *stoker_dataset_note(const struct stoker_dataset *data)

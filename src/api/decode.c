@@ -10,10 +10,13 @@
 
 enum { PIXEL_LIMIT = 178956970 }; /* where Pillow refuses an image as a decompression bomb */
 
-struct stoker_decode_options stoker_decode_defaults(void)
+ST_SIZED(options, stoker_decode_options, pixel_limit);
+
+static const struct stoker_decode_options defaults = {.size = sizeof defaults, .pixel_limit = PIXEL_LIMIT};
+
+void stoker_decode_options_init(struct stoker_decode_options *opt, size_t size)
 {
-    return (struct stoker_decode_options){.size = sizeof(struct stoker_decode_options),
-                                          .pixel_limit = PIXEL_LIMIT};
+    st_sized_init(&options, &defaults, opt, size);
 }
 
 static int copy_out(struct stoker_image *out, const struct st_view *view, struct stoker_error *err)
@@ -45,11 +48,11 @@ static int decode(struct stoker_image *out, struct st_work *work, struct st_byte
 int stoker_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
                   const struct stoker_decode_options *given, struct stoker_error *err)
 {
-    struct stoker_decode_options opt = stoker_decode_defaults();
+    struct stoker_decode_options opt = defaults;
     if (!out || (!data && size))
         return st_fail(err, STOKER_EINVAL, "stoker_decode: out and data must not be NULL");
     *out = (struct stoker_image){0};
-    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_decode_options", err) : STOKER_OK;
+    int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (rc)
         return rc;
     struct st_work work = {.decoder.pixel_limit = opt.pixel_limit}; /* no kernels: nothing is resized */

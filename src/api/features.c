@@ -2,17 +2,24 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "base/cpu.h"
 #include "codec/audio.h"
 #include "codec/codec.h"
 #include "gpu/gpu.h"
 #include "st_config.h"
 
-/* A version is "" where the build went without the library. */
-#define LIBRARY(name, version, does, without)                                                           \
+ST_SIZED(feature_list, stoker_feature, detail);
+
+#define FEATURE(about, title, text, has)                                                                \
     {                                                                                                   \
-        "library", name, sizeof version > 1 ? version ": " does : without, sizeof version > 1           \
+        .size = sizeof(struct stoker_feature), .present = (has), .kind = (about), .name = (title),      \
+        .detail = (text)                                                                                \
     }
+
+/* A version is "" if the build does without the library. */
+#define LIBRARY(title, version, does, without)                                                          \
+    FEATURE("library", title, sizeof version > 1 ? version ": " does : without, sizeof version > 1)
 
 static const struct stoker_feature libraries[] = {
     LIBRARY("HDF5", ST_WITH_HDF5,
@@ -42,11 +49,11 @@ static bool codec_at(uint32_t index, struct stoker_feature *out)
         missing++;
     if (index < present) {
         const struct st_codec *codec = st_codecs[index];
-        *out = (struct stoker_feature){"codec", codec->name,
-                                       codec->based_on ? codec->based_on() : "built in", true};
+        *out = (struct stoker_feature)FEATURE("codec", codec->name,
+                                              codec->based_on ? codec->based_on() : "built in", true);
     } else if (index - present < missing) {
         const struct st_codec_missing *none = &st_codecs_missing[index - present];
-        *out = (struct stoker_feature){"codec", none->name, none->library, false};
+        *out = (struct stoker_feature)FEATURE("codec", none->name, none->library, false);
     }
     return index < present + missing;
 }
@@ -56,7 +63,7 @@ static bool audio_at(uint32_t index, struct stoker_feature *out)
     struct st_audio_format format;
     if (!st_audio_format_at(index, &format))
         return false;
-    *out = (struct stoker_feature){"audio", format.name, format.detail, format.present};
+    *out = (struct stoker_feature)FEATURE("audio", format.name, format.detail, format.present);
     return true;
 }
 
@@ -70,17 +77,18 @@ static bool library_at(uint32_t index, struct stoker_feature *out)
 
 static bool kernels_at(uint32_t index, struct stoker_feature *out)
 {
-    *out = (struct stoker_feature){"kernels", st_cpu_level_name(st_cpu_level()),
-                                   "the best this CPU and STOKER_CPU allow", true};
+    *out = (struct stoker_feature)FEATURE("kernels", st_cpu_level_name(st_cpu_level()),
+                                          "the best that this CPU and STOKER_CPU allow", true);
     return index == 0;
 }
 
 static bool reader_at(uint32_t index, struct stoker_feature *out)
 {
-    *out = (struct stoker_feature){"reader", "io_uring",
-                                   ST_HAVE_URING ? "where the kernel allows it, else a pool of threads"
-                                                 : "built without liburing: a pool of threads reads",
-                                   ST_HAVE_URING};
+    *out = (struct stoker_feature)FEATURE("reader", "io_uring",
+                                          ST_HAVE_URING
+                                              ? "where the kernel allows it, else a pool of threads"
+                                              : "built without liburing: a pool of threads reads",
+                                          ST_HAVE_URING);
     return index == 0;
 }
 
@@ -92,10 +100,8 @@ bool stoker_feature_at(uint32_t index, struct stoker_feature *out)
     struct stoker_feature feature;
     for (uint32_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         uint32_t count = 0;
-        if (kinds[k](index, &feature)) {
-            *out = feature;
-            return true;
-        }
+        if (kinds[k](index, &feature))
+            return !st_sized_give(&feature_list, &feature, out, NULL);
         while (kinds[k](count, &feature))
             count++;
         index -= count; /* the place among the kinds that follow */

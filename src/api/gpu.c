@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "gpu/nvml.h"
 
-#include <string.h>
+ST_SIZED(samples, stoker_gpu_sample, driver);
 
 int stoker_gpu_watch_open(struct stoker_gpu_watch **out, const char *which, struct stoker_error *err)
 {
@@ -18,14 +19,10 @@ int stoker_gpu_watch_sample(struct stoker_gpu_watch *watch, struct stoker_gpu_sa
                             struct stoker_error *err)
 {
     struct stoker_gpu_sample sample;
-    if (!watch || !out || out->size < sizeof out->size)
-        return st_fail(
-            err, STOKER_EINVAL,
-            "stoker_gpu_watch_sample: neither watch nor out may be NULL, and out->size must be set");
+    if (!watch || !out)
+        return st_fail(err, STOKER_EINVAL, "stoker_gpu_watch_sample: watch and out must not be NULL");
     st_nvml_sample(watch, &sample);
-    sample.size = out->size;
-    memcpy(out, &sample, out->size < sizeof sample ? out->size : sizeof sample);
-    return STOKER_OK;
+    return st_sized_give(&samples, &sample, out, err);
 }
 
 void stoker_gpu_watch_close(struct stoker_gpu_watch *watch) { st_nvml_close(watch); }

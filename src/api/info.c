@@ -2,11 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "api/sized.h"
 #include "base/cpu.h"
 #include "pipe/spec.h"
 #include "st_config.h"
 
-const char *stoker_version(void) { return ST_VERSION; }
+ST_SIZED(ops, stoker_op_info, help);
+
+uint32_t stoker_version(void) { return STOKER_VERSION; }
+
+const char *stoker_version_string(void) { return ST_VERSION; }
 
 uint32_t stoker_cpus(void) { return st_cpu_count(); }
 
@@ -29,7 +34,7 @@ const char *stoker_status_text(int status)
         STOKER_STATUS_MAP(X)
 #undef X
     }
-    return "a status this version does not know";
+    return "a status that this version does not know";
 }
 
 int stoker_pipeline_open(struct stoker_pipeline **out, const char *text, struct stoker_error *err)
@@ -45,8 +50,8 @@ bool stoker_op_at(uint32_t index, struct stoker_op_info *out)
 {
     for (uint32_t k = 0; st_ops[k]; k++)
         if (k == index) {
-            *out = (struct stoker_op_info){.name = st_ops[k]->name, .help = st_ops[k]->help};
-            return true;
+            const struct stoker_op_info found = {sizeof found, st_ops[k]->name, st_ops[k]->help};
+            return !st_sized_give(&ops, &found, out, NULL);
         }
     return false;
 }

@@ -12,22 +12,32 @@
 #include <string.h>
 #include <unistd.h>
 
-struct stoker_loader_options stoker_loader_defaults(void)
+ST_SIZED(options, stoker_loader_options, pinned_limit);
+ST_SIZED(epochs, stoker_epoch, first_batch);
+ST_SIZED(statistics, stoker_stats, tuning_last);
+ST_SIZED(worker_statistics, stoker_worker_stats, samples);
+ST_SIZED(paths, stoker_path, files);
+ST_SIZED(bad_samples, stoker_bad_sample, reason);
+
+static const struct stoker_loader_options default_options = {
+    .size = sizeof default_options,
+    .batch_size = 1,
+    .workers = -1,
+    .dtype = STOKER_F32,
+    .error_limit = UINT64_MAX,
+    .pillow = 13,
+    .pixel_limit = 178956970,
+};
+static const struct stoker_epoch default_epoch = {.size = sizeof default_epoch};
+
+void stoker_loader_options_init(struct stoker_loader_options *opt, size_t size)
 {
-    return (struct stoker_loader_options){
-        .size = sizeof(struct stoker_loader_options),
-        .batch_size = 1,
-        .workers = -1,
-        .dtype = STOKER_F32,
-        .error_limit = UINT64_MAX,
-        .pillow = 13,
-        .pixel_limit = 178956970,
-    };
+    st_sized_init(&options, &default_options, opt, size);
 }
 
-struct stoker_epoch stoker_epoch_defaults(void)
+void stoker_epoch_init(struct stoker_epoch *epoch, size_t size)
 {
-    return (struct stoker_epoch){.size = sizeof(struct stoker_epoch)};
+    st_sized_init(&epochs, &default_epoch, epoch, size);
 }
 
 /* "cuda" or "cuda:1"; NULL and "cpu": none. */
@@ -52,12 +62,12 @@ static int find_device(const char *name, struct st_devices *out, struct stoker_e
 int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                        const struct stoker_loader_options *given, struct stoker_error *err)
 {
-    struct stoker_loader_options opt = stoker_loader_defaults();
+    struct stoker_loader_options opt = default_options;
     if (!out || !data || !pipe)
         return st_fail(err, STOKER_EINVAL, "stoker_loader_open: out, data and pipe must not be NULL");
     *out = NULL;
     struct st_devices devices;
-    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_loader_options", err) : STOKER_OK;
+    int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (!rc)
         rc = find_device(opt.device, &devices, err);
     if (!rc)
@@ -70,8 +80,8 @@ int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, 
 int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epoch,
                         struct stoker_error *err)
 {
-    struct stoker_epoch own = stoker_epoch_defaults();
-    const int rc = epoch ? st_sized_take(&own, sizeof own, epoch, "struct stoker_epoch", err) : STOKER_OK;
+    struct stoker_epoch own = default_epoch;
+    const int rc = epoch ? st_sized_take(&epochs, &own, epoch, err) : STOKER_OK;
     return rc ? rc : st_loader_start(loader, &own, 0, err);
 }
 
@@ -133,37 +143,33 @@ int stoker_loader_save(const struct stoker_loader *loader, struct stoker_state *
 int stoker_loader_restore(struct stoker_loader *loader, const struct stoker_state *state,
                           const struct stoker_epoch *epoch, struct stoker_error *err)
 {
-    struct stoker_epoch own = stoker_epoch_defaults();
-    const int rc = epoch ? st_sized_take(&own, sizeof own, epoch, "struct stoker_epoch", err) : STOKER_OK;
+    struct stoker_epoch own = default_epoch;
+    const int rc = epoch ? st_sized_take(&epochs, &own, epoch, err) : STOKER_OK;
     return rc ? rc : st_loader_restore(loader, state, &own, err);
 }
 
 int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out)
 {
     struct stoker_stats stats = {0};
-    const size_t size = out->size;
-    if (size < sizeof size)
-        return STOKER_EINVAL;
     const int rc = st_loader_check_owner(loader, NULL);
     if (rc)
         return rc;
     st_loader_stats(inside(loader), &stats);
     stats.source_note = stoker_dataset_note(loader->data);
-    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
-    out->size = size;
-    return STOKER_OK;
+    return st_sized_give(&statistics, &stats, out, NULL);
 }
 
 bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t worker,
-                                uint64_t stage_ns[STOKER_STAGES], uint64_t *samples)
+                                struct stoker_worker_stats *out)
 {
+    struct stoker_worker_stats stats = {0};
     if (worker >= loader->worker_count && !(worker == 0 && loader->worker_count == 0))
         return false;
     struct st_worker *w = &inside(loader)->worker[worker];
     for (int stage = 0; stage < STOKER_STAGES; stage++)
-        stage_ns[stage] = atomic_load_explicit(&w->stage_ns[stage], memory_order_relaxed);
-    *samples = atomic_load_explicit(&w->samples, memory_order_relaxed);
-    return true;
+        stats.stage_ns[stage] = atomic_load_explicit(&w->stage_ns[stage], memory_order_relaxed);
+    stats.samples = atomic_load_explicit(&w->samples, memory_order_relaxed);
+    return !st_sized_give(&worker_statistics, &stats, out, NULL);
 }
 
 static uint64_t path_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path)
@@ -183,13 +189,16 @@ bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct s
             if (files == 0 || k-- > 0)
                 continue;
             const struct st_codec *c = st_codecs[codec];
-            *out = (struct stoker_path){c->name, c->path_name ? c->path_name(path) : "decoded", files};
-            return true;
+            const struct stoker_path found = {
+                sizeof found, c->name, c->path_name ? c->path_name(path) : "decoded", files};
+            return !st_sized_give(&paths, &found, out, NULL);
         }
     return false;
 }
 
 bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
 {
-    return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, out);
+    struct stoker_bad_sample entry = {0};
+    return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, &entry) &&
+           !st_sized_give(&bad_samples, &entry, out, NULL);
 }

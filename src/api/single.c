@@ -24,10 +24,15 @@ struct stoker_single {
     _Atomic(struct st_work *) idle[IDLE];
 };
 
-struct stoker_single_options stoker_single_defaults(void)
+ST_SIZED(options, stoker_single_options, pixel_limit);
+ST_SIZED(pictures, stoker_picture, name);
+
+static const struct stoker_single_options defaults = {
+    .size = sizeof defaults, .layout = STOKER_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};
+
+void stoker_single_options_init(struct stoker_single_options *opt, size_t size)
 {
-    return (struct stoker_single_options){
-        .size = sizeof(struct stoker_single_options), .layout = STOKER_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};
+    st_sized_init(&options, &defaults, opt, size);
 }
 
 static void work_free(struct st_work *work)
@@ -71,11 +76,11 @@ static void give_work(struct stoker_single *single, struct st_work *work)
 int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
                        const struct stoker_single_options *given, struct stoker_error *err)
 {
-    struct stoker_single_options opt = stoker_single_defaults();
+    struct stoker_single_options opt = defaults;
     if (!out || !pipe)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: out and pipe must not be NULL");
     *out = NULL;
-    int rc = given ? st_sized_take(&opt, sizeof opt, given, "struct stoker_single_options", err) : STOKER_OK;
+    int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (rc)
         return rc;
     if (pipe->sounds)
@@ -170,7 +175,7 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
     if (!single || !given || !out)
         return st_fail(err, STOKER_EINVAL, "stoker_single_run: single, picture and out must not be NULL");
     *out = (struct stoker_tensor){0};
-    int rc = st_sized_take(&picture, sizeof picture, given, "struct stoker_picture", err);
+    int rc = st_sized_take(&pictures, &picture, given, err);
     if (rc)
         return rc;
     if (!picture.data && picture.bytes)

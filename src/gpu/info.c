@@ -89,6 +89,10 @@ bool st_gpu_info(uint32_t index, struct stoker_feature *out)
     if (index >= known.count)
         return false;
     const struct line *line = &known.line[index];
-    *out = (struct stoker_feature){"gpu", line->name, line->detail, line->present};
+    *out = (struct stoker_feature){.size = sizeof *out,
+                                   .present = line->present,
+                                   .kind = "gpu",
+                                   .name = line->name,
+                                   .detail = line->detail};
     return true;
 }

@@ -36,6 +36,7 @@ struct st_columns {
     struct st_account *account;
     struct store store[ST_FIELDS_MAX];
     struct stoker_column column[ST_FIELDS_MAX];
+    const struct stoker_column *listed[ST_FIELDS_MAX]; /* what the batch points at */
 };
 
 _Static_assert(ST_DIMS_MAX == STOKER_COLUMN_DIMS - 1, "a column has one axis more than its samples");
@@ -409,7 +410,9 @@ int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoke
     for (uint32_t k = 0; !rc && k < plan->count; k++) {
         const struct st_field *field = &plan->field[plan->column[k].field];
         struct stoker_column *column = &columns->column[k];
-        *column = (struct stoker_column){.name = field->name, .kind = plan->column[k].kind};
+        *column = (struct stoker_column){
+            .size = sizeof *column, .name = field->name, .kind = plan->column[k].kind};
+        columns->listed[k] = column;
         if (!plan->column[k].each) {
             rc = complete_cells(&columns->store[k], count, plan->column[k].dtype, column, err);
             continue;
@@ -421,7 +424,7 @@ int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoke
                                                             : STOKER_F64;
         set_shape(column, count, array ? field->ndim : 0, field->shape);
     }
-    batch->columns = columns->column;
+    batch->columns = columns->listed;
     batch->column_count = plan->count;
     return rc;
 }

@@ -223,6 +223,22 @@ static int open_locks(struct stoker_loader *loader)
     return failed ? STOKER_ENOMEM : 0;
 }
 
+static int open_order(struct stoker_loader *loader, struct stoker_error *err)
+{
+    struct stoker_loader_options *opt = &loader->opt;
+    const struct stoker_order_options order = {.size = sizeof order,
+                                               .kind = opt->order,
+                                               .seed = opt->seed,
+                                               .rank = opt->rank,
+                                               .world = opt->world,
+                                               .drop_uneven = opt->drop_uneven,
+                                               .epoch_fixed = opt->epoch_fixed,
+                                               .weights = opt->weights,
+                                               .draws = opt->draws};
+    opt->weights = NULL; /* the caller's: the order copies them */
+    return st_order_open(&loader->order, loader->dataset_count, &order, err);
+}
+
 int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
                    const struct stoker_loader_options *opt, const struct st_devices *devices,
                    struct stoker_error *err)
@@ -251,7 +267,7 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
                             opt->dtype_given ? opt->dtype : pipe->finish.dtype, opt->layout,
                             pipe->shape.channels, err);
     if (!rc)
-        rc = st_order_open(&loader->order, loader->dataset_count, &loader->opt.order, err);
+        rc = open_order(loader, err);
     if (!rc)
         rc = st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)

@@ -408,7 +408,7 @@ static int check_made(const struct st_slot *slot, uint32_t count, struct stoker_
     const uint8_t *unmade = memchr(slot->made, 0, count);
     if (!unmade)
         return 0;
-    return st_fail(err, STOKER_EINVAL, "sample %llu, row %u of its batch, was not made: a fault of this library",
+    return st_fail(err, STOKER_EINTERNAL, "sample %llu, row %u of its batch, was not made: a bug in libstoker",
                    (unsigned long long)slot->samples[unmade - slot->made], (uint32_t)(unmade - slot->made));
 }
 
@@ -421,6 +421,7 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
     int rc = check_made(slot, count, err);
     if (rc)
         return rc;
+    batch->size = sizeof *batch;
     batch->count = count;
     batch->samples = slot->samples;
     batch->device_type = shape->device  ? shape->device->kind->type

@@ -49,10 +49,10 @@ int st_loader_save(struct stoker_loader *loader, struct stoker_state *out, struc
     const uint64_t cursor = loader->epoch.base + samples * st_order_world(loader->order);
     memcpy(bytes, "STKS", 4);
     put(bytes + 4, VERSION, 2);
-    put(bytes + KIND_AT, loader->opt.order.kind, 2);
+    put(bytes + KIND_AT, loader->opt.order, 2);
     put(bytes + EPOCH_AT, loader->epoch.number, 8);
     put(bytes + CURSOR_AT, cursor, 8);
-    put(bytes + SEED_AT, loader->opt.order.seed, 8);
+    put(bytes + SEED_AT, loader->opt.seed, 8);
     put(bytes + COUNT_AT, loader->dataset_count, 8);
     pthread_mutex_unlock(&loader->lock);
     put(bytes + SUM_AT, checksum(bytes), 4);
@@ -74,11 +74,11 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                        "the state was saved with a data set of %llu samples; this one has %llu",
                        (unsigned long long)get(bytes + COUNT_AT, 8),
                        (unsigned long long)loader->dataset_count);
-    if (get(bytes + SEED_AT, 8) != loader->opt.order.seed)
+    if (get(bytes + SEED_AT, 8) != loader->opt.seed)
         return st_fail(err, STOKER_EINVAL, "the state was saved with seed %llu; this loader has %llu",
                        (unsigned long long)get(bytes + SEED_AT, 8),
-                       (unsigned long long)loader->opt.order.seed);
-    if (get(bytes + KIND_AT, 2) != (uint64_t)loader->opt.order.kind)
+                       (unsigned long long)loader->opt.seed);
+    if (get(bytes + KIND_AT, 2) != (uint64_t)loader->opt.order)
         return st_fail(err, STOKER_EINVAL, "the state was saved with another kind of order");
     if (given)
         epoch = *given;

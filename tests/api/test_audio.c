@@ -87,7 +87,7 @@ static void wrong(size_t size)
 
 int main(void)
 {
-    struct stoker_feature feature = {0};
+    struct stoker_feature feature = {.size = sizeof feature};
     const size_t size = wav_write(file, SOUND, FRAMES, CHANNELS);
     for (uint32_t k = 0; stoker_feature_at(k, &feature) && strcmp(feature.name, "libsndfile"); k++)
         ;

@@ -24,7 +24,7 @@ static struct stoker_dataset *open_data(const char *uri, const char *fields)
 static bool has_fields(const struct stoker_dataset *data, const char *expected)
 {
     char text[512] = "";
-    struct stoker_field field;
+    struct stoker_field field = {.size = sizeof field};
     uint32_t count = 0;
     while (stoker_dataset_field(data, count, &field)) {
         const size_t used = strlen(text);

@@ -20,10 +20,15 @@ static void words(void)
     ok(strlen(stoker_status_text(STOKER_ELIMIT)) > 10 && strlen(stoker_status_text(99)) > 10, "and meanings");
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", STOKER_VERSION_MAJOR, STOKER_VERSION_MINOR, STOKER_VERSION_PATCH);
-    ok(!strcmp(version, stoker_version()), "header and library agree on the version (%s)", version);
+    ok(!strcmp(version, stoker_version_string()) && stoker_version() == STOKER_VERSION,
+       "header and library agree on the version (%s, %u)", version, stoker_version());
+    ok(STOKER_VERSION == STOKER_VERSION_MAJOR * 10000 + STOKER_VERSION_MINOR * 100 + STOKER_VERSION_PATCH,
+       "which is a number too");
+    ok(!strcmp(stoker_status_name(STOKER_EINTERNAL), "EINTERNAL") && !strcmp(stoker_status_name(-99), "unknown"),
+       "our own errors have a status");
     ok(stoker_cpus() >= 1, "there are CPUs");
 
-    struct stoker_feature feature;
+    struct stoker_feature feature = {.size = sizeof feature};
     bool jpeg = false, kernels = false, told = true;
     uint32_t features = 0, libraries = 0;
     for (; stoker_feature_at(features, &feature); features++) {
@@ -39,7 +44,7 @@ static void words(void)
     ok(!stoker_feature_at(features + 1, &feature) && !stoker_feature_at(UINT32_MAX, &feature) &&
            !strcmp(feature.name, "untouched"),
        "the list ends");
-    struct stoker_op_info op;
+    struct stoker_op_info op = {.size = sizeof op};
     uint32_t ops = 0;
     bool helped = true;
     while (stoker_op_at(ops, &op)) {
@@ -59,19 +64,35 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "size 0 is refused (%s)",
        err.message);
 
-    /* A caller compiled against an older header knows only the first fields. */
-    opt = stoker_loader_defaults();
-    opt.batch_size = 3;
-    opt.pillow = 99; /* beyond what the caller says it knows */
-    opt.size = offsetof(struct stoker_loader_options, workers);
-    ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == 0, "a shorter structure gets defaults for the rest");
+    opt.size = sizeof opt - 1;
+    ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader,
+       "and so is a structure shorter than that of the first version");
+    opt.size = 1 << 20;
+    ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "and one of a megabyte");
+
+    /* A program compiled against a later header knows more members. */
+    struct {
+        struct stoker_loader_options opt;
+        uint64_t later[2];
+    } more;
+    memset(&more, 0xEE, sizeof more);
+    stoker_loader_options_init(&more.opt, sizeof more);
+    ok(more.opt.size == sizeof more && more.opt.workers == -1 && !more.later[0] && !more.later[1],
+       "defaults fill the whole structure of a later version");
+    more.later[1] = 1;
+    ok(stoker_loader_open(&loader, data, pipe, &more.opt, &err) == STOKER_EUNSUPPORTED && !loader,
+       "a member that this version does not know is refused (%s)", err.message);
+    more.later[1] = 0;
+    more.opt.batch_size = 3;
+    ok(stoker_loader_open(&loader, data, pipe, &more.opt, &err) == 0, "unless it is 0");
     const struct stoker_batch *batch;
     ok(stoker_loader_start(loader, NULL, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0 && batch->count == 3,
-       "and what it says counts");
+       "and the members that it knows count");
+    ok(batch->size == sizeof *batch && STOKER_HAS(batch, lengths), "a batch states its size");
     stoker_batch_release(batch);
     ok(stoker_loader_start(loader, &(struct stoker_epoch){.epoch = 3}, &err) == STOKER_EINVAL,
        "an epoch that does not state its size is refused (%s)", err.message);
-    struct stoker_path path = {0};
+    struct stoker_path path = {.size = sizeof path};
     const bool counted = stoker_loader_path(loader, 0, &path);
     ok(counted && !strcmp(path.codec, "JPEG") && path.files >= 3,
        "files are counted by codec and path (%s, %s)", path.codec, path.path);
@@ -79,12 +100,20 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
 
     struct {
         struct stoker_stats stats;
-        uint64_t behind;
-    } room = {.stats = {.size = offsetof(struct stoker_stats, bytes)}, .behind = 42};
-    ok(stoker_loader_stats(loader, &room.stats) == 0 && room.stats.samples == 3 && room.stats.bytes == 0,
+        uint64_t later, behind;
+    } room = {.stats = {.size = sizeof(struct stoker_stats)}, .later = 41, .behind = 42};
+    ok(stoker_loader_stats(loader, &room.stats) == 0 && room.stats.samples == 3 && room.later == 41,
        "statistics write no more than the caller has room for");
+    room.stats.size = offsetof(__typeof__(room), behind);
+    ok(stoker_loader_stats(loader, &room.stats) == 0 && room.later == 0 && room.behind == 42,
+       "and zeros to the members of a later version");
     room.stats.size = 0;
-    ok(stoker_loader_stats(loader, &room.stats) == STOKER_EINVAL, "and want to be told how much that is");
+    ok(stoker_loader_stats(loader, &room.stats) == STOKER_EINVAL, "and need to be told how much that is");
+    struct stoker_worker_stats worker = {.size = sizeof worker};
+    ok(stoker_loader_worker_stats(loader, 0, &worker) && !stoker_loader_worker_stats(loader, 1000, &worker),
+       "each worker has statistics");
+    worker.size = 8;
+    ok(!stoker_loader_worker_stats(loader, 0, &worker), "which need a size too");
     stoker_loader_close(loader);
 }
 

@@ -67,7 +67,7 @@ static void as_rows(struct stoker_dataset *data, const struct stoker_item *items
     pthread_t thread[THREADS];
     opt.batch_size = COUNT;
     opt.workers = 0;
-    opt.order.seed = SEED;
+    opt.seed = SEED;
     epoch.epoch = EPOCH;
     if (!ok(stoker_pipeline_open(&pipe, steps, &err) == 0 && stoker_loader_open(&loader, data, pipe, &opt, &err) == 0 &&
                 stoker_loader_start(loader, &epoch, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0,

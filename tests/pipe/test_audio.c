@@ -23,7 +23,7 @@ static void make(struct stoker_item *items, uint32_t channels)
 static struct stoker_loader_options options(uint32_t batch, int32_t workers)
 {
     struct stoker_loader_options opt = harness_options(batch, workers);
-    opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+    opt.order = STOKER_ORDER_SEQUENTIAL;
     return opt;
 }
 

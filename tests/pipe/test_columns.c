@@ -150,8 +150,8 @@ static void take_fields(const uint32_t *which, uint32_t count)
 static const struct stoker_column *column(const struct stoker_batch *batch, uint32_t field)
 {
     for (uint32_t k = 0; k < batch->column_count; k++)
-        if (!strcmp(batch->columns[k].name, all_fields[field].name))
-            return &batch->columns[k];
+        if (!strcmp(batch->columns[k]->name, all_fields[field].name))
+            return batch->columns[k];
     return NULL;
 }
 
@@ -272,7 +272,7 @@ static void bad_pictures(void)
     opt.on_error = STOKER_ON_ERROR_REPLACE;
     loader = open_made("center_crop(size=8)", &opt, &err);
     const bool came = st_loader_next(loader, &batch, &err) == 0;
-    ok(came && ((const int64_t *)batch->labels.data)[0] == -100 && batch->columns[1].shapes[0][0] == 0,
+    ok(came && ((const int64_t *)batch->labels.data)[0] == -100 && batch->columns[1]->shapes[0][0] == 0,
        "a second image that is none makes the sample a bad one");
     st_batch_release(came ? batch : NULL, NULL);
     st_loader_close(loader);

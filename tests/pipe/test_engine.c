@@ -434,7 +434,7 @@ static uint64_t pairs_on(const struct st_devices *devices)
         st_batch_sync(batch, NULL);
         sum = sum * 31 + digest_batch(batch);
         for (uint32_t k = 0; k < batch->column_count; k++) {
-            const struct stoker_column *column = &batch->columns[k];
+            const struct stoker_column *column = batch->columns[k];
             sum = digest_bytes(sum, column->data,
                                column->offsets ? column->offsets[batch->count] : 8 * batch->count);
         }

@@ -40,7 +40,7 @@ static void sizes(void)
     ok(loader->epoch.batches == 4 && harness_take(loader, digests, 8, NULL) == 4, "drop_last leaves it out");
     st_loader_close(loader);
 
-    opt.order.kind = STOKER_ORDER_GIVEN;
+    opt.order = STOKER_ORDER_GIVEN;
     loader = harness_open(items, COUNT, "center_crop(size=8)", &opt);
     const uint64_t indices[] = {4, 4, 0, 9, 1, 7};
     const uint32_t batch_sizes[] = {1, 3, 2};

@@ -238,7 +238,7 @@ static void policies(void)
         opt.on_error = policy;
         opt.pixel_limit = 1 << 24;
         opt.max_memory = 2 * MIB;
-        opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+        opt.order = STOKER_ORDER_SEQUENTIAL;
         struct stoker_loader *loader = harness_open(items, 8, "resize(size=[32,32]); to_tensor", &opt);
         st_loader_start(loader, NULL, 0, NULL);
         const int rc = st_loader_next(loader, &batch, &err), then = st_loader_next(loader, &batch, NULL);
@@ -263,7 +263,7 @@ static void falls_back(void)
     struct stoker_stats stats = {.size = sizeof stats};
     opt.max_memory = 1024 * MIB;
     opt.pixel_limit = 1 << 28;
-    opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+    opt.order = STOKER_ORDER_SEQUENTIAL;
     for (uint32_t ragged = 0; ragged < 2; ragged++) {
         struct stoker_loader *loader =
             harness_open(items, COUNT, ragged ? ragged_text : "resize(size=[32,32]); to_tensor", &opt);

@@ -11,7 +11,7 @@ static const uint64_t sequence[LENGTH] = {3, 3, 0, 5, 3, 1, 0, 2, 2, 4, 5, 3,
 static struct stoker_loader *open_given(int32_t workers)
 {
     struct stoker_loader_options opt = harness_options(BATCH, workers);
-    opt.order.kind = STOKER_ORDER_GIVEN;
+    opt.order = STOKER_ORDER_GIVEN;
     return harness_open(items, IMAGES, train_text, &opt);
 }
 
@@ -108,8 +108,9 @@ static void drawn_by_weight(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 1);
     const double weights[IMAGES] = {1, 0, 0, 0, 0, 0};
-    opt.order = (struct stoker_order_options){
-        .kind = STOKER_ORDER_WEIGHTED, .seed = 7, .weights = weights, .draws = LENGTH};
+    opt.order = STOKER_ORDER_WEIGHTED;
+    opt.weights = weights;
+    opt.draws = LENGTH;
     struct stoker_loader *loader = harness_open(items, IMAGES, train_text, &opt);
     uint64_t rows[LENGTH];
     bool others = loader && !st_loader_start(loader, NULL, 0, NULL);

@@ -61,8 +61,8 @@ static uint32_t mark(uint32_t rank, uint32_t world, const struct stoker_state *f
                      uint32_t batches, uint8_t seen[COUNT])
 {
     struct stoker_loader_options opt = harness_options(BATCH, 1);
-    opt.order.rank = rank;
-    opt.order.world = world;
+    opt.rank = rank;
+    opt.world = world;
     struct stoker_loader *loader = harness_open(items, COUNT, "center_crop(size=8)", &opt);
     const struct stoker_batch *batch;
     uint32_t samples = 0;

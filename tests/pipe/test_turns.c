@@ -102,7 +102,7 @@ static void slow_sample(void)
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
     const struct stoker_batch *batch;
-    opt.order.kind = STOKER_ORDER_SEQUENTIAL;
+    opt.order = STOKER_ORDER_SEQUENTIAL;
     opt.prefetch = AHEAD;
     if (st_dataset_from_callbacks(&data, &store, &ready, NULL) ||
         st_pipeline_open(&pipe, "center_crop(size=2)", NULL) ||

@@ -12,7 +12,7 @@ void dr_check_build(struct dr_checks *checks)
     static const char *const kinds[] = {"codec", "audio", "library", "kernels", "reader"};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         char here[400] = "", absent[200] = "";
-        struct stoker_feature feature;
+        struct stoker_feature feature = {.size = sizeof feature};
         for (uint32_t i = 0; stoker_feature_at(i, &feature); i++) {
             char *list = feature.present ? here : absent;
             const size_t room = feature.present ? sizeof here : sizeof absent;

@@ -256,6 +256,6 @@ int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
             "<footer>Stoker %s. Every number stands in run.json beside this page. Keys: j and k go from "
             "part to part, arrows move along a chart, t changes light and dark.</footer>\n"
             "<div id=tip role=status hidden></div>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n",
-            stoker_version(), dr_page_script_source);
+            stoker_version_string(), dr_page_script_source);
     return ferror(to) ? STOKER_EIO : STOKER_OK;
 }

@@ -205,7 +205,7 @@ static void put_watch(const struct dr_page *page)
     put_about(to, "ended", ending);
     put_about(to, "Python", dr_said_by(f->trainer, "python"));
     put_about(to, "torch", dr_said_by(f->trainer, "torch"));
-    put_about(to, "Stoker", stoker_version());
+    put_about(to, "Stoker", stoker_version_string());
     put_about(to, "CPU", l->cpu_name);
     put_about(to, "GPU", l->gpu_name);
     put_about(to, "disk", l->disk_name);

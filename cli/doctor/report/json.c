@@ -380,7 +380,7 @@ static void write_watch(struct dr_json *json, const struct dr_facts *facts)
     dr_json_number(json, "watched_seconds", inside);
     dr_json_close(json, '}');
     dr_json_open(json, "versions", '{');
-    dr_json_text(json, "stoker", stoker_version());
+    dr_json_text(json, "stoker", stoker_version_string());
     dr_json_text(json, "python", dr_said_by(facts->trainer, "python"));
     dr_json_text(json, "torch", dr_said_by(facts->trainer, "torch"));
     dr_json_close(json, '}');

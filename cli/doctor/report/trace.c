@@ -344,7 +344,7 @@ int dr_write_trace(FILE *to, const struct dr_facts *facts)
             "\n],\"otherData\":{\"covers\":\"the last %u of %u measured steps\",\"left_out\":%llu,"
             "\"stages\":\"sums over a batch, laid end to end\",\"stoker\":",
             steps, facts->step_count, (unsigned long long)t.left_out);
-    json_text(to, stoker_version());
+    json_text(to, stoker_version_string());
     fputs("}}\n", to);
     free(made);
     return ferror(to) ? STOKER_EIO : STOKER_OK;
