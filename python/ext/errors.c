@@ -32,6 +32,9 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
                       "A limit that the caller set was reached: memory, pixels or bad samples.",
                       state->error) < 0)
         return -1;
+    if (add_exception(module, &state->internal, "InternalError", "A bug in Stoker itself: please report it.",
+                      state->error) < 0)
+        return -1;
     both = PyTuple_Pack(2, state->error, PyExc_NotImplementedError);
     if (!both)
         return -1;
@@ -70,6 +73,9 @@ PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *er
         break;
     case STOKER_ETRANSIENT:
         type = state->transient;
+        break;
+    case STOKER_EINTERNAL:
+        type = state->internal;
         break;
     case STOKER_ECORRUPT:
         type = state->corrupt;

@@ -19,7 +19,7 @@
 
 struct ext_state {
     PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease, *single;
-    PyObject *error, *corrupt, *limit, *unsupported, *transient; /* exceptions */
+    PyObject *error, *corrupt, *limit, *unsupported, *transient, *internal; /* exceptions */
 };
 
 /* ---- errors.c ---- */

@@ -45,6 +45,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->limit);
     Py_VISIT(state->unsupported);
     Py_VISIT(state->transient);
+    Py_VISIT(state->internal);
     return 0;
 }
 
@@ -66,6 +67,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->limit);
     Py_CLEAR(state->unsupported);
     Py_CLEAR(state->transient);
+    Py_CLEAR(state->internal);
     return 0;
 }
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from . import _ext, audio, datasets, transforms
 from ._convert import to_numpy
-from ._ext import CorruptSample, GpuWatch, LimitReached, StokerError, TransientError, Unsupported
+from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
 from .lazy import lazy_images
 
@@ -34,6 +34,7 @@ __all__ = [
     "CorruptSample",
     "DataLoader",
     "GpuWatch",
+    "InternalError",
     "LimitReached",
     "StokerError",
     "TransientError",

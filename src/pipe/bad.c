@@ -61,8 +61,9 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM || st_is_transient(err->code) || worker->too_large)
-        return err->code; /* the machine's limit or failure, or the caller's limit: not the sample's fault */
+    if (err->code == STOKER_ENOMEM || err->code == STOKER_EINTERNAL || st_is_transient(err->code) ||
+        worker->too_large)
+        return err->code; /* the machine's, the caller's or our own failure or limit: not the sample's */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);

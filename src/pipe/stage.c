@@ -237,8 +237,7 @@ static int put_made(struct st_slot *slot, uint32_t row, struct st_image *image, 
         return rc;
     return put(slot, row, image, &p)
                ? 0
-               : st_fail(err, STOKER_EINVAL,
-                         "the reserve of a row is too small: a fault of this library");
+               : st_fail(err, STOKER_EINTERNAL, "the reserve of a row is too small: a bug in libstoker");
 }
 
 int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, struct st_erases erases,

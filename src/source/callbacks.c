@@ -36,7 +36,7 @@ static int64_t callbacks_label(const void *self, uint64_t sample)
 static int status_of(int said)
 {
     const bool own = said == STOKER_ECANCELED || said == STOKER_EFORK;
-    return said < 0 && said >= STOKER_ETRANSIENT && !own ? said : STOKER_EIO;
+    return said < 0 && said >= STOKER_EINTERNAL && !own ? said : STOKER_EIO;
 }
 
 static int refused(int status, uint64_t sample, struct stoker_error *said, struct stoker_error *err)

@@ -91,6 +91,21 @@ static void stops(enum stoker_on_error policy, int32_t workers, int answer)
     st_loader_close(loader);
 }
 
+/* An error of the library itself is no bad sample either, and no policy hides it. */
+static void internal(enum stoker_on_error policy)
+{
+    struct stoker_loader *loader = open_calls(policy, 2);
+    uint64_t digests[BATCHES + 1];
+    int rc;
+    source.answer = STOKER_EINTERNAL;
+    source.times = 1;
+    st_loader_start(loader, NULL, 0, NULL);
+    const uint32_t before = harness_take(loader, digests, BATCHES + 1, &rc);
+    ok(before < BATCHES && rc == STOKER_EINTERNAL, "policy %d: an internal error is returned", (int)policy);
+    source.times = 0;
+    st_loader_close(loader);
+}
+
 /* Closing while samples are tried again, or substitutes are looked for, in threads that are in the
  * middle of it. */
 static void closes(int answer, useconds_t takes, const char *what)
@@ -126,6 +141,8 @@ int main(void)
                      policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
     for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
         stops((enum stoker_on_error)policy, policy, policy % 2 ? STOKER_ETRANSIENT : STOKER_ETIMEOUT);
+    for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
+        internal((enum stoker_on_error)policy);
     closes(STOKER_ETRANSIENT, 0, "samples are tried again");
     closes(STOKER_ECORRUPT, 50000, "substitutes are looked for");
     test_items_free(items, COUNT);

@@ -23,6 +23,17 @@ from stoker import _ext
 from stoker import transforms as T
 from torchvision.datasets import ImageFolder
 
+# ---- exceptions ----
+
+
+def test_exceptions_are_those_of_python_where_it_has_them(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        stoker.open(str(tmp_path / "absent.tar"))
+    assert issubclass(stoker.TransientError, (stoker.StokerError, OSError))
+    assert issubclass(stoker.InternalError, stoker.StokerError)
+    assert not issubclass(stoker.InternalError, (OSError, ValueError))
+
+
 # ---- transforms: torchvision's names, arguments, defaults, errors ----
 
 TRANSFORMS = [

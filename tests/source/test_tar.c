@@ -1,5 +1,6 @@
 /* Tar files: reading at random, kept indexes, damage, and files that change while they are open. */
 #include "source/reader/reader.h"
+#include "source/tar/members.h"
 #include "source/tar/scan.h"
 #include "tap.h"
 #include "tar_file.h"
@@ -7,6 +8,7 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -298,6 +300,21 @@ static void replaced(void)
     st_dataset_drop(data);
 }
 
+/* A read that fails says why by its status too: that of an address without memory is EIO, which may pass. */
+static void unreadable(void)
+{
+    char name[] = "/proc/self/mem";
+    struct st_held file = {.fd = open(name, O_RDONLY | O_CLOEXEC), .size = 4096, .path = name};
+    struct st_window window = {.path = name, .file = &file, .end = file.size};
+    struct st_tar_walk walk = {.window = &window};
+    struct st_tar_member member;
+    const int rc = st_tar_next(&walk, &member, &err);
+    ok(rc == STOKER_ETRANSIENT && err.code == rc, "a read that fails keeps its status (%s)", err.message);
+    st_tar_walk_free(&walk);
+    st_window_free(&window);
+    close(file.fd);
+}
+
 static bool imports(const char *text, uint64_t *samples)
 {
     static uint8_t bytes[40000];
@@ -420,6 +437,7 @@ int main(void)
     no_tar();
     lies();
     replaced();
+    unreadable();
     tree_remove();
     st_buffer_free(&buffer);
     st_buffer_free(&scratch);

@@ -114,7 +114,7 @@ static int walk_held(struct lmdb *lmdb, const char *path, bool in_folder, const 
         lmdb->hold = NULL;
         rc = attempt + 1 < HOLD_ATTEMPTS
                  ? 0
-                 : st_fail(err, STOKER_EIO, "%s: is written faster than it can be opened", path);
+                 : st_fail(err, STOKER_ETRANSIENT, "%s: is written faster than it can be opened", path);
     }
     return rc ? rc : walk_chosen(lmdb, &head, name, err);
 }

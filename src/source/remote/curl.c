@@ -240,7 +240,8 @@ static enum verdict judge_failure(const struct st_http_target *target, CURLcode 
             target->name);
         return AGAIN;
     }
-    st_fail(err, STOKER_EIO, "%s: %s", target->name, curl_easy_strerror(code));
+    st_fail(err, code == CURLE_OUT_OF_MEMORY ? STOKER_ENOMEM : STOKER_EIO, "%s: %s", target->name,
+            curl_easy_strerror(code));
     switch (code) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:

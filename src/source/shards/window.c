@@ -86,11 +86,14 @@ static bool look(struct st_window *w, uint64_t offset, uint64_t size, struct sto
         wanted = w->end - from;
     w->buffer.size = 0;
     if (!st_buffer_reserve(&w->buffer, wanted)) {
-        st_fail(err, STOKER_ENOMEM, "%s: out of memory", w->path);
+        w->failed = st_fail(err, STOKER_ENOMEM, "%s: out of memory", w->path);
         return false;
     }
-    if (fill(w, from, wanted, err))
+    const int rc = fill(w, from, wanted, err);
+    if (rc) {
+        w->failed = rc;
         return false;
+    }
     w->at = from;
     w->buffer.size = wanted;
     return true;

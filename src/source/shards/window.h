@@ -28,11 +28,12 @@ struct st_window {
     struct st_buffer buffer;
     uint64_t at; /* where the buffer's bytes lie */
     uint64_t span;
+    int failed; /* the status of the last read that failed */
     struct st_window_pace pace; /* of a file on a server */
 };
 
 /* The `size` bytes at `offset`, which must end at or before w->end; valid until the next call. NULL:
- * they could not be read, and err says why. Reads more at once the nearer the places are to each other.
+ * they could not be read, w->failed and err say why. Reads more at once the nearer the places are to each other.
  */
 const uint8_t *st_window_at(struct st_window *w, uint64_t offset, uint64_t size,
                             struct stoker_error *err);

@@ -181,14 +181,14 @@ static int take_header(struct st_tar_walk *walk, uint8_t block[ST_TAR_BLOCK], bo
         const uint64_t left = walk->at < w->end ? w->end - walk->at : 0;
         const uint8_t *rest = left ? st_window_at(w, walk->at, left, err) : block;
         if (!rest)
-            return STOKER_EIO;
+            return w->failed;
         if (walk->at > w->end || more_expected || !all_zero(rest, left))
             return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
         return STOKER_END;
     }
     const uint8_t *seen = st_window_at(w, walk->at, ST_TAR_BLOCK, err);
     if (!seen)
-        return STOKER_EIO;
+        return w->failed;
     memcpy(block, seen, ST_TAR_BLOCK);
     if (all_zero(block, ST_TAR_BLOCK) && !more_expected)
         return STOKER_END;
@@ -209,7 +209,7 @@ static int take_extension(struct st_tar_walk *walk, char type, uint64_t size, st
         return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
     const uint8_t *bytes = st_window_at(walk->window, data, size, err);
     if (!bytes)
-        return STOKER_EIO;
+        return walk->window->failed;
     const char *wrong = NULL;
     if (type == 'L')
         wrong = keep_name(walk, bytes, strnlen((const char *)bytes, size), ext)
@@ -233,7 +233,7 @@ static int skip_sparse_map(struct st_tar_walk *walk, const uint8_t *header, stru
             return damaged(walk, walk->at, "the tar file ends in the middle: it was cut off", err);
         const uint8_t *block = st_window_at(walk->window, walk->at, ST_TAR_BLOCK, err);
         if (!block)
-            return STOKER_EIO;
+            return walk->window->failed;
         more = block[504] != 0;
     }
     return 0;

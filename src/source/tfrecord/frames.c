@@ -64,7 +64,7 @@ static int look_at(struct st_window *window, uint64_t at, uint64_t *end, struct 
     const bool whole = st_window_has(window, at, ST_RECORD_HEAD);
     const uint8_t *head = whole ? st_window_at(window, at, ST_RECORD_HEAD, err) : NULL;
     if (whole && !head)
-        return STOKER_EIO;
+        return window->failed;
     if (!whole || !st_record_length(head, &length) || !st_add(at, ST_RECORD_FRAME, end) ||
         !st_add(*end, length, end))
         *end = ST_SHARD_LOST;
