@@ -28,23 +28,23 @@ headers_alone() {
 # Fails, and shows them, when lines of $1 do not match $2.
 no_line() { if grep -vE "$2" <<<"$1"; then return 1; fi; }
 
-only_ours_exported() {
-    local names
-    names=$(nm -D --defined-only "$BUILD/libstoker.so" | awk '{print $3}' | sed 's/@.*//')
-    [ -n "$names" ]
-    no_line "$names" '^stoker_'
+# The functions that the header declares.
+declared() {
+    grep -v '^ *\*' include/stoker/stoker.h | tr '\n' ' ' | grep -o 'STOKER_API [^;(]*(' |
+        grep -o 'stoker_[a-z_]*(' | tr -d '(' | sort -u
 }
 
-# Every function that the header promises is there.
-promises_kept() {
-    local name bad=0 names
-    names=$(nm -D --defined-only "$BUILD/libstoker.so" | awk '{print $3}')
-    for name in $(grep -v '^ *\*' include/stoker/stoker.h | tr '\n' ' ' |
-        grep -o 'STOKER_API [^;(]*(' | grep -o 'stoker_[a-z_]*(' | tr -d '('); do
-        grep -qx "$name" <<<"$names" || { echo "$name is declared and not exported"; bad=1; }
-    done
-    return $bad
+# The symbols of the shared library as NAME@@VERSION; the versions themselves are of type A.
+exported() { nm -D --defined-only "$BUILD/libstoker.so" | awk '$2 != "A" {print $3}' | sort -u; }
+
+exports_are_the_header() {
+    [ "$(declared | wc -l)" -gt 50 ]
+    diff <(declared) <(exported | sed 's/@.*//')
 }
+
+exports_have_versions() { no_line "$(exported)" '@@STOKER_[0-9]+\.[0-9]+$'; }
+
+soname() { readelf -d "$BUILD/libstoker.so" | grep 'SONAME.*\[libstoker\.so\.0\]'; }
 
 # Names shared between files of the library begin with st_ or stoker_: a static link meets nobody else's.
 hidden_names() {
@@ -57,7 +57,8 @@ hidden_names() {
 tap_check "stoker.h compiles as C11" public_header cc -x c -std=c11
 tap_check "stoker.h compiles as C++" public_header g++ -x c++ -std=c++11
 tap_check "every header compiles alone" headers_alone
-tap_check "exported names begin with stoker_" only_ours_exported
-tap_check "every function of stoker.h is exported" promises_kept
+tap_check "the shared library exports the functions of stoker.h and nothing else" exports_are_the_header
+tap_check "every exported function has a version" exports_have_versions
+tap_check "the shared library has the soname libstoker.so.0" soname
 tap_check "hidden names begin with st_" hidden_names
 tap_done

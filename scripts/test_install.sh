@@ -48,6 +48,12 @@ wheel() {
     ls "$WORK"/wheels/stoker-*-cp311-abi3-*.whl
 }
 
+nothing_but_the_module() { # the engine inside cannot meet another libstoker in the same process
+    local names
+    names=$(nm -D --defined-only "$WORK"/fresh/lib/python3*/site-packages/stoker/_ext*.so | awk '{print $3}')
+    [ "$names" = PyInit__ext ]
+}
+
 demo_without_torch() { # nothing to compare with, and no Pillow to paint with: says so, and shows what there is
     cd "$WORK"
     XDG_CACHE_HOME=$WORK/cache "$WORK/fresh/bin/stoker" demo --images 24 --batch-size 8 --workers 2 >"$WORK/said" 2>&1
@@ -85,5 +91,6 @@ tap_check "an absent folder is one sentence and exit status 1" absent_folder
 tap_check "the installed program runs" program
 tap_check "the wheel is abi3 for CPython 3.11 and newer" wheel
 tap_check "pip install into a fresh environment works, without torch" fresh_environment
+tap_check "the extension exports nothing but its entry point" nothing_but_the_module
 tap_check "stoker demo runs without torch and Pillow, and says what is missing" demo_without_torch
 tap_done
