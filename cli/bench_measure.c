@@ -125,8 +125,8 @@ int bench_decode(const struct bench_files *files, const struct stoker_dataset *d
         char name[PATH_MAX];
         struct stoker_image image;
         stoker_dataset_name(data, file->sample, name, sizeof name);
-        if (stoker_decode(&image, file->data, file->size, name, NULL, err) == STOKER_OK) {
-            stoker_image_free(&image);
+        if (stoker_image_decode(&image, file->data, file->size, name, NULL, err) == STOKER_OK) {
+            stoker_image_close(&image);
             done++;
         } else if (++*bad >= files->count && done == 0) {
             progress_end(&bar);

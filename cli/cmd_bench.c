@@ -61,19 +61,19 @@ static void print_rate(const char *what, double rate, const char *remark)
     printf("%-12s %9s img/s   %s\n", what, with_commas(&room, rate), remark);
 }
 
-static const char *const stage_names[STOKER_STAGES] = {
+static const char *const stage_names[STOKER_STAGE_COUNT] = {
     [STOKER_STAGE_READ] = "read",
     [STOKER_STAGE_DECODE] = "decode",
     [STOKER_STAGE_AUGMENT] = "augment",
     [STOKER_STAGE_SLOT] = "slot",
 };
-static const char *const stage_remarks[STOKER_STAGES] = {
+static const char *const stage_remarks[STOKER_STAGE_COUNT] = {
     [STOKER_STAGE_READ] = "waiting for a sample's bytes",
     [STOKER_STAGE_DECODE] = "headers and pixels",
     [STOKER_STAGE_AUGMENT] = "ops and the final write",
     [STOKER_STAGE_SLOT] = "waiting for the consumer",
 };
-static const char *const stage_advice[STOKER_STAGES] = {
+static const char *const stage_advice[STOKER_STAGE_COUNT] = {
     [STOKER_STAGE_READ] =
         "The limit is reading: storage delivers too slowly. A faster disk, a warm page cache "
         "or a deeper read-ahead would help; more workers would not.",
@@ -90,7 +90,7 @@ static void print_stages(const struct stoker_stats *stats)
 {
     double total = 0;
     int most = 0;
-    for (int i = 0; i < STOKER_STAGES; i++) {
+    for (int i = 0; i < STOKER_STAGE_COUNT; i++) {
         total += (double)stats->stage_ns[i];
         if (stats->stage_ns[i] > stats->stage_ns[most])
             most = i;
@@ -98,7 +98,7 @@ static void print_stages(const struct stoker_stats *stats)
     if (total <= 0 || stats->samples == 0)
         return;
     puts("\nwhere the workers' time went");
-    for (int i = 0; i < STOKER_STAGES; i++)
+    for (int i = 0; i < STOKER_STAGE_COUNT; i++)
         printf("  %-8s %5.1f %%  %8.1f us a sample   %s\n", stage_names[i],
                100 * (double)stats->stage_ns[i] / total,
                (double)stats->stage_ns[i] / 1e3 / (double)stats->samples, stage_remarks[i]);
@@ -112,7 +112,7 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
            with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
            open_seconds);
     struct stoker_feature feature = {.size = sizeof feature};
-    printf("machine      %u CPUs", stoker_cpus());
+    printf("machine      %u CPUs", stoker_cpu_count());
     for (uint32_t i = 0; stoker_feature_at(i, &feature); i++)
         if (!strcmp(feature.kind, "kernels")) {
             printf(", %s kernels", feature.name);
@@ -193,7 +193,7 @@ static int measure_pipeline(const struct bench *bench, struct stoker_dataset *da
 
 static int bench_run(int argc, char **argv)
 {
-    struct bench bench = {.pipeline = TRAINING, .workers = stoker_cpus(), .batch = 64, .seconds = 8};
+    struct bench bench = {.pipeline = TRAINING, .workers = stoker_cpu_count(), .batch = 64, .seconds = 8};
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;

@@ -25,7 +25,7 @@ static void print_features(void)
 
 static void print_ops(void)
 {
-    struct stoker_op_info op = {.size = sizeof op};
+    struct stoker_op op = {.size = sizeof op};
     puts("\nops");
     for (uint32_t i = 0; stoker_op_at(i, &op); i++)
         printf("  %-24s %s\n", op.name, op.help ? op.help : "");
@@ -34,7 +34,7 @@ static void print_ops(void)
 static int print_build(void)
 {
     printf("stoker %s\n", stoker_version_string());
-    printf("CPUs this process may use: %u\n", stoker_cpus());
+    printf("CPUs this process may use: %u\n", stoker_cpu_count());
     print_features();
     print_ops();
     return EXIT_OK;

@@ -171,7 +171,7 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
 static int pack_command(int argc, char **argv)
 {
     struct pack_options opt = {
-        .writer = &pack_writer_tar, .shard_size = SHARD_SIZE, .workers = stoker_cpus()};
+        .writer = &pack_writer_tar, .shard_size = SHARD_SIZE, .workers = stoker_cpu_count()};
     struct pack_result result;
     struct stoker_error err = {0};
     const int usage = parse(&opt, argc, argv);

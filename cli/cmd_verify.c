@@ -154,7 +154,7 @@ static void print_summary(const struct verify *v, const struct pack_findings *fi
 
 static int verify_run(int argc, char **argv)
 {
-    struct verify v = {.workers = stoker_cpus()};
+    struct verify v = {.workers = stoker_cpu_count()};
     struct pack_findings findings = {.bad = report, .context = &v};
     struct stoker_error err = {0};
     struct st_location place;

@@ -39,26 +39,26 @@ static int failed(const char *path, struct stoker_error *err)
 static hid_t type_of(enum stoker_dtype dtype)
 {
     switch (dtype) {
-    case STOKER_U8:
-    case STOKER_BOOL: /* as numbers: HDF5 has no booleans */
+    case STOKER_DTYPE_U8:
+    case STOKER_DTYPE_BOOL: /* as numbers: HDF5 has no booleans */
         return H5T_NATIVE_UINT8;
-    case STOKER_I8:
+    case STOKER_DTYPE_I8:
         return H5T_NATIVE_INT8;
-    case STOKER_I16:
+    case STOKER_DTYPE_I16:
         return H5T_NATIVE_INT16;
-    case STOKER_I32:
+    case STOKER_DTYPE_I32:
         return H5T_NATIVE_INT32;
-    case STOKER_I64:
+    case STOKER_DTYPE_I64:
         return H5T_NATIVE_INT64;
-    case STOKER_U16:
+    case STOKER_DTYPE_U16:
         return H5T_NATIVE_UINT16;
-    case STOKER_U32:
+    case STOKER_DTYPE_U32:
         return H5T_NATIVE_UINT32;
-    case STOKER_U64:
+    case STOKER_DTYPE_U64:
         return H5T_NATIVE_UINT64;
-    case STOKER_F32:
+    case STOKER_DTYPE_F32:
         return H5T_NATIVE_FLOAT;
-    case STOKER_F64:
+    case STOKER_DTYPE_F64:
         return H5T_NATIVE_DOUBLE;
     default:
         return -1;

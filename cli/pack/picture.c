@@ -103,7 +103,7 @@ static int copy_pixels(const struct st_view *view, struct st_piece *piece, struc
             return st_fail(err, STOKER_ENOMEM, "out of memory for %d x %d pixels", view->width,
                            view->height);
     *piece = (struct st_piece){
-        .dtype = STOKER_U8, .ndim = 3, .shape = {view->height, view->width, view->channels}};
+        .dtype = STOKER_DTYPE_U8, .ndim = 3, .shape = {view->height, view->width, view->channels}};
     return STOKER_OK;
 }
 

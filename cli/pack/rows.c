@@ -37,7 +37,7 @@ static int begin(struct pack_rows *rows, const struct pack_sample *sample, struc
                 "--format tar",
                 field->name, st_field_kind_name(field->kind));
         rows->shapes[i] = pack_as_array(field);
-        if (rows->shapes[i].dtype == STOKER_BF16)
+        if (rows->shapes[i].dtype == STOKER_DTYPE_BF16)
             return st_fail(err, STOKER_EUNSUPPORTED, "the field %.200s is bfloat16, which numpy lacks",
                            field->name);
         name_field(rows, field->name, i);

@@ -98,10 +98,10 @@ struct st_piece pack_as_array(const struct pack_field *field)
     struct st_piece piece = field->piece;
     if (field->kind == ST_FIELD_INT)
         piece =
-            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.whole, 8}, .dtype = STOKER_I64};
+            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.whole, 8}, .dtype = STOKER_DTYPE_I64};
     if (field->kind == ST_FIELD_FLOAT)
         piece =
-            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.real, 8}, .dtype = STOKER_F64};
+            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.real, 8}, .dtype = STOKER_DTYPE_F64};
     return piece;
 }
 

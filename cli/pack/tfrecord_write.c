@@ -37,14 +37,14 @@ static bool put_ints(struct st_buffer *out, const struct st_piece *piece)
             good = pack_put_varint(out, (uint64_t)(int64_t)value);                                      \
         }                                                                                               \
         return good;
-        X(STOKER_I8, int8_t)
-        X(STOKER_I16, int16_t)
-        X(STOKER_I32, int32_t)
-        X(STOKER_I64, int64_t)
-        X(STOKER_U16, uint16_t)
-        X(STOKER_U32, uint32_t)
-        X(STOKER_U64, uint64_t)
-        X(STOKER_BOOL, uint8_t)
+        X(STOKER_DTYPE_I8, int8_t)
+        X(STOKER_DTYPE_I16, int16_t)
+        X(STOKER_DTYPE_I32, int32_t)
+        X(STOKER_DTYPE_I64, int64_t)
+        X(STOKER_DTYPE_U16, uint16_t)
+        X(STOKER_DTYPE_U32, uint32_t)
+        X(STOKER_DTYPE_U64, uint64_t)
+        X(STOKER_DTYPE_BOOL, uint8_t)
 #undef X
     default:
         return false;
@@ -63,13 +63,13 @@ static bool put_values(struct record_writer *w, const struct pack_field *field, 
         *kind = INT_LIST;
         return pack_put_varint(list, (uint64_t)piece->whole);
     }
-    if (field->kind == ST_FIELD_FLOAT || (field->kind == ST_FIELD_ARRAY && piece->dtype == STOKER_F32)) {
+    if (field->kind == ST_FIELD_FLOAT || (field->kind == ST_FIELD_ARRAY && piece->dtype == STOKER_DTYPE_F32)) {
         *kind = FLOAT_LIST;
         return field->kind == ST_FIELD_FLOAT ? pack_append(list, &real, sizeof real)
                                              : pack_append(list, piece->bytes.data, piece->bytes.size);
     }
-    if (field->kind == ST_FIELD_ARRAY && piece->dtype != STOKER_U8 && piece->dtype != STOKER_F64 &&
-        piece->dtype != STOKER_F16 && piece->dtype != STOKER_BF16) {
+    if (field->kind == ST_FIELD_ARRAY && piece->dtype != STOKER_DTYPE_U8 && piece->dtype != STOKER_DTYPE_F64 &&
+        piece->dtype != STOKER_DTYPE_F16 && piece->dtype != STOKER_DTYPE_BF16) {
         *kind = INT_LIST;
         return put_ints(list, piece);
     }

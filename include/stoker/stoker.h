@@ -1,6 +1,6 @@
 /* stoker.h - the whole public interface of libstoker, and its manual
  *
- * Stoker turns a data set of encoded images or sounds into finished training batches. Threads read,
+ * Stoker turns a dataset of encoded images or sounds into finished training batches. Threads read,
  * decode, augment and collate; the bytes of a batch do not depend on the number of threads.
  *
  *     struct stoker_error err;
@@ -35,9 +35,9 @@
  *   - Options may be NULL: then the defaults are used.
  *   - Handles may be passed between threads. Unless a function says "Any thread", only one thread at a time
  *     may use a handle. Different handles are independent.
- *   - Handles are reference-counted inside: a loader keeps its data set and its pipeline alive, and a batch
+ *   - Handles are reference-counted inside: a loader keeps its dataset and its pipeline alive, and a batch
  *     keeps its memory alive, so they may be closed in any order.
- *   - After fork() the child may use data sets and pipelines, and may close everything it inherited. A
+ *   - After fork() the child may use datasets and pipelines, and may close everything it inherited. A
  *     loader belongs to the process that opened it: in the child, stoker_loader_next returns STOKER_EFORK.
  *
  * Names
@@ -65,12 +65,12 @@
  * State of the process
  *   - The library never exits, aborts or prints. It leaves signal handlers, the locale, the environment and
  *     the working directory alone. Its threads block all signals but those of faults (SIGSEGV and the like).
- *   - It keeps no settings outside of handles, except for the callback that a thread sets by stoker_on_wait.
+ *   - It keeps no settings outside of handles, except for the callback that a thread sets by stoker_thread_on_wait.
  *   - What it keeps for the life of the process holds no settings either: the driver's entry points and the
  *     description of the GPUs (from the first use of a GPU, of pinned memory or of stoker_feature_at), two
  *     locks and a fork handler (pthread_atfork) that guards them (from the first HDF5 or LMDB file), the
  *     list of open LMDB databases, and what the libraries that it calls keep themselves (CUDA, HDF5; libcurl
- *     while a data set is open by URL). HDF5's error printing is off during a call and then restored.
+ *     while a dataset is open by URL). HDF5's error printing is off during a call and then restored.
  *   - It reads these environment variables and writes none: STOKER_CPU (the best instructions to use: c,
  *     neon, sse2, avx2 or avx512), STOKER_READER (auto, uring, pool or inline), STOKER_JPEG (libjpeg: not
  *     the built-in decoder), LOCAL_WORLD_SIZE, TMPDIR, SSL_CERT_FILE, and for s3:// HOME, AWS_PROFILE,
@@ -143,7 +143,7 @@ struct stoker_error {
 STOKER_API const char *stoker_status_name(int status);
 STOKER_API const char *stoker_status_text(int status);
 
-/* ---- data sets --------------------------------------------------------------------------------- */
+/* ---- datasets ---------------------------------------------------------------------------------- */
 
 struct stoker_dataset; /* immutable once open: any number of threads and loaders may share it */
 
@@ -158,7 +158,7 @@ struct stoker_dataset_options {
                                       which are mostly waited for, at least 8 (16 by URL) */
     bool allow_empty;              /* accept class folders without images (default false) */
     const char *fields;            /* the fields of a sample, separated by commas, by the names they have in
-                                      this kind of data set: "jpg,cls"; with a type where the data does not
+                                      this kind of dataset: "jpg,cls"; with a type where the data does not
                                       tell: "image/encoded=image,image/class/label=int"; NULL (default): the
                                       kind decides */
     const char *cache_dir;         /* cache what is read by URL here; several processes may share it; NULL
@@ -182,7 +182,7 @@ static inline struct stoker_dataset_options stoker_dataset_defaults(void)
 }
 
 /* Opens "DIR" or "folder:DIR" (one subfolder per class, like torchvision's ImageFolder) or "flat:DIR" (all
- * images below DIR in sorted order, label 0). Other data sets are opened by their path if its name or first
+ * images below DIR in sorted order, label 0). Other datasets are opened by their path if its name or first
  * bytes tell the kind, or as "kind:path":
  *
  *   tar:       samples as the Python package webdataset groups them. Fields are suffixes ("jpg;jpeg;png,cls",
@@ -191,8 +191,8 @@ static inline struct stoker_dataset_options stoker_dataset_defaults(void)
  *   tfrecord:  records of tf.train.Example or SequenceExample. Fields are features, "name=type": image,
  *              audio, text, json or bytes for one value of bytes; int or float for one number; int[2x?] or
  *              float[] for several; u8[32x32x3] for raw elements stored as bytes.
- *   hdf5:      row i of data sets, whose names are the fields ("images,train/labels"); by default all data
- *              sets at the root. Variable-length uint8 sequences that begin like an image are images.
+ *   hdf5:      row i of datasets, whose names are the fields ("images,train/labels"); by default all
+ *              at the root. Variable-length uint8 sequences that begin like an image are images.
  *   lmdb:      entries in the order of their keys; `db` selects a named database. Fields: image, label, key,
  *              value. Values may be encoded images, Caffe's Datum (raw ones are returned as RGB), or an image
  *              and a number in MessagePack; keys may be image-N with the texts label-N. __keys__, __len__,
@@ -223,7 +223,7 @@ STOKER_API int stoker_dataset_open(struct stoker_dataset **out, const char *uri,
                                    const struct stoker_dataset_options *opt,
                                    struct stoker_error *err);
 
-/* One encoded image in memory. Frozen. The bytes are not copied and must outlive the data set. */
+/* One encoded image in memory. Frozen. The bytes are not copied and must outlive the dataset. */
 struct stoker_item {
     const void *data;
     size_t size; /* bytes of `data` */
@@ -233,7 +233,7 @@ STOKER_API int stoker_dataset_from_memory(struct stoker_dataset **out, const str
                                           uint64_t count, struct stoker_error *err);
 
 /* Raw images in memory, all of the same size: uint8 [count, height, width, channels] with any strides. Pixels
- * and labels are not copied: both must outlive the data set, and batches made later see changes to them.
+ * and labels are not copied: both must outlive the dataset, and batches made later see changes to them.
  * Batches contain them as RGB, like encoded images. */
 struct stoker_pixels {
     size_t size;
@@ -256,8 +256,9 @@ STOKER_API int stoker_dataset_from_files(struct stoker_dataset **out, const char
 /* A source implemented by the caller. Several reader threads call `read` at the same time. It may block. It
  * writes the sample's bytes to `buffer` and their number to *size; if `capacity` is too small it writes only
  * the required number to *size, and is called again. It returns a status: STOKER_ETRANSIENT or STOKER_ETIMEOUT
- * if retrying may help, any other negative status for a bad sample (see `on_error`). The library cannot
- * interrupt a `read`: stopping or closing a loader waits until it returns.
+ * if retrying may help; STOKER_ENOMEM or STOKER_EINTERNAL to fail the batch in any case; another negative status
+ * for a bad sample (see `on_error`). The library cannot interrupt a `read`: stopping or closing a loader waits
+ * until it returns.
  * `label` (NULL: all 0) is called by one thread at a time, `close` (may be NULL) once, at the end. */
 struct stoker_callbacks {
     size_t size;
@@ -271,7 +272,7 @@ STOKER_API int stoker_dataset_from_callbacks(struct stoker_dataset **out,
                                              const struct stoker_callbacks *callbacks, void *cookie,
                                              struct stoker_error *err);
 
-/* Data sets made of others, which they keep alive: the parts may be closed at once. All parts must have the
+/* Datasets made of others, which they keep alive: the parts may be closed at once. All parts must have the
  * same fields.
  * All samples of the first part, then those of the second, and so on: */
 STOKER_API int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts,
@@ -286,18 +287,18 @@ STOKER_API int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dat
                                   const double *weights, uint32_t count, uint64_t samples, uint64_t seed,
                                   struct stoker_error *err);
 
-/* The kind, as in "kind:path"; NULL for a data set that was not opened by a path. */
+/* The kind, as in "kind:path"; NULL for a dataset that was not opened by a path. */
 STOKER_API const char *stoker_dataset_kind(const struct stoker_dataset *data);
 struct stoker_field {
     size_t size;
-    const char *name; /* valid as long as the data set, as is `type` */
+    const char *name; /* valid as long as the dataset, as is `type` */
     const char *type; /* image, audio, int, float, array, text, json or bytes */
 };
 /* The fields of a sample, in order; false past the last. */
-STOKER_API bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index,
-                                     struct stoker_field *out);
+STOKER_API bool stoker_dataset_field_at(const struct stoker_dataset *data, uint32_t index,
+                                        struct stoker_field *out);
 /* What is slower than it could be, and why (fields of an HDF5 file that only its library can read, a full
- * cache); NULL: nothing. Valid as long as the data set. Any thread. */
+ * cache); NULL: nothing. Valid as long as the dataset. Any thread. */
 STOKER_API const char *stoker_dataset_note(const struct stoker_dataset *data);
 STOKER_API uint64_t stoker_dataset_count(const struct stoker_dataset *data);
 STOKER_API int64_t stoker_dataset_label(const struct stoker_dataset *data, uint64_t sample);
@@ -324,13 +325,13 @@ STOKER_API int stoker_pipeline_open(struct stoker_pipeline **out, const char *te
                                     struct stoker_error *err);
 STOKER_API void stoker_pipeline_close(struct stoker_pipeline *pipe);
 
-struct stoker_op_info {
+struct stoker_op {
     size_t size;
     const char *name;
     const char *help; /* one line */
 };
 /* The ops of this build; false past the last. Any thread. */
-STOKER_API bool stoker_op_at(uint32_t index, struct stoker_op_info *out);
+STOKER_API bool stoker_op_at(uint32_t index, struct stoker_op *out);
 
 /* ---- order ------------------------------------------------------------------------------------- */
 
@@ -352,7 +353,7 @@ struct stoker_order_options {
     bool epoch_fixed;            /* TORCH: seed with seed alone; false (default): with seed + epoch */
     const double *weights;       /* WEIGHTED: one per sample; copied */
     uint64_t draws;              /* WEIGHTED and TORCH (like RandomSampler's num_samples): samples per epoch;
-                                    0 (default): as many as the data set has */
+                                    0 (default): as many as the dataset has */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_order_defaults. */
 STOKER_API void stoker_order_options_init(struct stoker_order_options *opt, size_t size);
@@ -364,14 +365,14 @@ static inline struct stoker_order_options stoker_order_defaults(void)
 }
 
 struct stoker_order;
-/* An order without a loader: which sample is at which position. `count` is the number of samples in the data
- * set. */
+/* An order without a loader: which sample is at which position. `count` is the number of samples in the
+ * dataset. */
 STOKER_API int stoker_order_open(struct stoker_order **out, uint64_t count,
                                  const struct stoker_order_options *opt, struct stoker_error *err);
 /* Begins an epoch. `indices` (copied) is for ORDER_GIVEN and NULL otherwise. */
 STOKER_API int stoker_order_start(struct stoker_order *order, uint64_t epoch, const uint64_t *indices,
                                   uint64_t index_count, struct stoker_error *err);
-STOKER_API uint64_t stoker_order_length(const struct stoker_order *order); /* of this rank and epoch */
+STOKER_API uint64_t stoker_order_count(const struct stoker_order *order); /* of this rank and epoch */
 /* UINT64_MAX past the last position. Any thread, while none starts an epoch. */
 STOKER_API uint64_t stoker_order_at(const struct stoker_order *order, uint64_t position);
 STOKER_API void stoker_order_close(struct stoker_order *order);
@@ -379,10 +380,14 @@ STOKER_API void stoker_order_close(struct stoker_order *order);
 /* ---- loaders ----------------------------------------------------------------------------------- */
 
 enum stoker_dtype {
-    STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16, /* for images */
-    STOKER_I64, STOKER_I8, STOKER_I16, STOKER_I32, STOKER_U16, STOKER_U32, STOKER_U64, STOKER_F64, STOKER_BOOL,
+    STOKER_DTYPE_U8, STOKER_DTYPE_F32, STOKER_DTYPE_F16, STOKER_DTYPE_BF16, /* for images */
+    STOKER_DTYPE_I64, STOKER_DTYPE_I8, STOKER_DTYPE_I16, STOKER_DTYPE_I32, STOKER_DTYPE_U16,
+    STOKER_DTYPE_U32, STOKER_DTYPE_U64, STOKER_DTYPE_F64, STOKER_DTYPE_BOOL,
 };
-enum stoker_layout { STOKER_NCHW, STOKER_NHWC }; /* NHWC: torch's channels_last; the shape is still N,C,H,W */
+enum stoker_layout {
+    STOKER_LAYOUT_NCHW,
+    STOKER_LAYOUT_NHWC, /* torch's channels_last: the shape is still N, C, H, W */
+};
 /* What happens to a bad sample. A failure of the machine or the network (STOKER_ETRANSIENT, STOKER_ETIMEOUT: no
  * connection, a response with status 5xx or 429, EIO from a disk, too many open files) is not a bad sample: it
  * is retried for about two seconds, by URL after the time limit of the request (remote_ms). If that does not
@@ -390,7 +395,7 @@ enum stoker_layout { STOKER_NCHW, STOKER_NHWC }; /* NHWC: torch's channels_last;
  * again each time until an epoch is started or restored. */
 enum stoker_on_error {
     STOKER_ON_ERROR_RAISE,   /* next returns the sample's error when its batch is due */
-    STOKER_ON_ERROR_SKIP,    /* replace it by another sample of the data set, chosen by (seed, epoch, sample):
+    STOKER_ON_ERROR_SKIP,    /* replace it by another sample of the dataset, chosen by (seed, epoch, sample):
                                 batch sizes and counts do not change */
     STOKER_ON_ERROR_REPLACE, /* fill its row with zeros and the label -100, which torch's losses ignore by
                                 default */
@@ -398,7 +403,7 @@ enum stoker_on_error {
 /* FAST: JPEGs at least twice too large are decoded at a half, a quarter or an eighth of their size. On a device
  * with JPEG engines, these decode part of each batch: whichever is free takes the next file, so a run cannot be
  * repeated bit for bit. */
-enum stoker_fidelity { STOKER_EXACT, STOKER_FAST };
+enum stoker_fidelity { STOKER_FIDELITY_EXACT, STOKER_FIDELITY_FAST };
 enum stoker_ragged {
     STOKER_RAGGED_LIST, /* images of different shapes are returned as a list */
     STOKER_RAGGED_PAD,  /* images are padded with zeros, right and below, to the largest of the batch */
@@ -416,7 +421,7 @@ struct stoker_loader_options {
     uint32_t batch_size;           /* default 1 */
     int32_t workers;               /* threads that decode; 0: none, the calling thread does; -1 (default): auto,
                                       the CPUs that this process may use (affinity, cgroup quota) divided by
-                                      LOCAL_WORLD_SIZE, or 0 for a data set too small for threads to pay off.
+                                      LOCAL_WORLD_SIZE, or 0 for a dataset too small for threads to pay off.
                                       Workers that are not needed to keep batches ready pause during the run.
                                       An explicit number is never changed */
     uint32_t prefetch;             /* batches kept ready ahead; 0 (default): auto, starting at 2, and more (up to
@@ -543,14 +548,14 @@ struct stoker_batch {
     uint32_t count;                    /* samples in it */
     bool ragged;                       /* images.data is NULL, and `items` has the images */
     struct stoker_tensor images;       /* [count, C, H, W]; sounds: [count, C, T] or [count, C, F, T], with zeros
-                                          after the shorter ones; ndim 0 if the data set has no images */
+                                          after the shorter ones; ndim 0 if the dataset has no images */
     const struct stoker_tensor *items; /* ragged: count tensors [C, H, W] */
     struct stoker_tensor labels;       /* int64 [count]; for samples with fields, the first int field */
     const uint64_t *samples;           /* the indices of the samples, in host memory */
     int32_t device_type;               /* the memory of images and labels, as in DLPack: 1 CPU, 2 CUDA, 3 pinned
                                           by CUDA */
     int32_t device_id;                 /* the device; 0 for the CPU */
-    uint32_t column_count;             /* of data sets whose samples have fields: one per field but the image */
+    uint32_t column_count;             /* of datasets whose samples have fields: one per field but the image */
     const struct stoker_column *const *columns; /* an array of pointers, since columns may grow */
     struct stoker_tensor lengths;      /* sounds of different lengths: int64 [count], their frames, in host memory;
                                           otherwise ndim 0 */
@@ -561,14 +566,14 @@ struct stoker_batch {
 STOKER_API int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                                   struct stoker_error *err);
 /* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. With workers 0, next does the work
- * instead of waiting: it returns when the current sample is finished (stoker_on_wait ends its waits). */
+ * instead of waiting: it returns when the current sample is finished (stoker_thread_on_wait ends its waits). */
 STOKER_API void stoker_loader_interrupt(struct stoker_loader *loader);
-/* Sets a callback that may end a call of this thread that waits for a server (opening a data set or a loader; next,
+/* Sets a callback that may end a call of this thread that waits for a server (opening a dataset or a loader; next,
  * with workers 0). It is called 40 times per second by this thread from within that call. Once it has returned true,
  * the call returns STOKER_ECANCELED within a tenth of a second; next also ends the epoch then, and a state saved
  * afterwards resumes at the batch that was due. It holds for this thread until it is set again; NULL: none. */
-typedef bool stoker_interrupt(void *context);
-STOKER_API void stoker_on_wait(stoker_interrupt *callback, void *context);
+typedef bool stoker_wait_callback(void *context);
+STOKER_API void stoker_thread_on_wait(stoker_wait_callback *callback, void *context);
 /* Gives a batch's memory back. Any thread, at any time, even after the loader is closed. Work that is already in a
  * stream that joined the batch may still read it; later work may not. */
 STOKER_API void stoker_batch_release(const struct stoker_batch *batch);
@@ -584,8 +589,8 @@ STOKER_API int stoker_batch_sync(const struct stoker_batch *batch, struct stoker
  * batch: its memory is not reused before that work is done. */
 STOKER_API void stoker_batch_release_on(const struct stoker_batch *batch, uintptr_t stream);
 
-STOKER_API uint64_t stoker_loader_batches(const struct stoker_loader *loader); /* of this epoch and rank */
-STOKER_API uint32_t stoker_loader_workers(const struct stoker_loader *loader);
+STOKER_API uint64_t stoker_loader_batch_count(const struct stoker_loader *loader); /* of this epoch and rank */
+STOKER_API uint32_t stoker_loader_worker_count(const struct stoker_loader *loader);
 /* Stops the threads and frees the loader. Requests by URL, retries and substitutions are abandoned at once; it waits
  * only for the decoding of a sample, the read of a local file, and a callback's `read`. */
 STOKER_API void stoker_loader_close(struct stoker_loader *loader);
@@ -628,7 +633,7 @@ enum stoker_stage {
     STOKER_STAGE_DECODE,  /* headers and pixels */
     STOKER_STAGE_AUGMENT, /* ops, including the final write */
     STOKER_STAGE_SLOT,    /* a worker waited for a free slot: the consumer is slower */
-    STOKER_STAGES         /* the stages of this header */
+    STOKER_STAGE_COUNT    /* the stages of this header */
 };
 enum { STOKER_STAGE_MAX = 16 }; /* never changes: room for the stages that later versions add */
 struct stoker_stats {
@@ -653,10 +658,10 @@ struct stoker_stats {
                                             as the loader */
     const char *pinned_note;             /* why memory that should be pinned is pageable; NULL: none is. Valid as long
                                             as the loader */
-    const char *source_note;             /* stoker_dataset_note of the data set */
+    const char *source_note;             /* stoker_dataset_note of the dataset */
     uint64_t memory_allowed;             /* max_memory, or its automatic value */
     uint64_t memory_held, memory_peak;   /* of it, now and at most: slot_bytes, scratch_bytes and these two: */
-    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the data set */
+    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset */
     uint64_t memory_wait_ns;             /* workers waited for memory, summed over them */
     const char *reader_note;             /* why `reader` is not io_uring; NULL: it is, or nothing is read ahead. Valid
                                             as long as the loader */
@@ -677,17 +682,18 @@ struct stoker_worker_stats {
     uint64_t samples;
 };
 /* The same for each worker; false past the last. Any thread. */
-STOKER_API bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t worker,
-                                           struct stoker_worker_stats *out);
+STOKER_API bool stoker_loader_worker_stats_at(const struct stoker_loader *loader, uint32_t worker,
+                                              struct stoker_worker_stats *out);
 
-struct stoker_path {
+struct stoker_decode_path {
     size_t size;
     const char *codec, *path; /* "JPEG"; "own decoder", or why libjpeg-turbo decoded the file */
     uint64_t files;
 };
 /* How files were decoded: by which codec, and by which path through it; one entry for each path that any file took,
  * false past the last. Any thread. */
-STOKER_API bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct stoker_path *out);
+STOKER_API bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k,
+                                             struct stoker_decode_path *out);
 
 struct stoker_bad_sample {
     size_t size;
@@ -697,23 +703,23 @@ struct stoker_bad_sample {
 };
 /* The ledger of bad samples, each written down when its batch is due; false past the last. It keeps the latest
  * 1,024. Any thread. */
-STOKER_API bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k,
-                                  struct stoker_bad_sample *out);
+STOKER_API bool stoker_loader_bad_sample_at(const struct stoker_loader *loader, uint64_t k,
+                                            struct stoker_bad_sample *out);
 
 /* ---- single images and sounds ------------------------------------------------------------------- */
 
-struct stoker_decode_options {
+struct stoker_image_options {
     size_t size;
     uint32_t x, y, width, height; /* the region; width 0 (default): the whole image */
     bool exif_rotate;             /* apply the EXIF orientation (default false) */
     uint64_t pixel_limit;         /* default 178956970 */
 };
-/* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_decode_defaults. */
-STOKER_API void stoker_decode_options_init(struct stoker_decode_options *opt, size_t size);
-static inline struct stoker_decode_options stoker_decode_defaults(void)
+/* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_image_defaults. */
+STOKER_API void stoker_image_options_init(struct stoker_image_options *opt, size_t size);
+static inline struct stoker_image_options stoker_image_defaults(void)
 {
-    struct stoker_decode_options opt;
-    stoker_decode_options_init(&opt, sizeof opt);
+    struct stoker_image_options opt;
+    stoker_image_options_init(&opt, sizeof opt);
     return opt;
 }
 
@@ -724,9 +730,9 @@ struct stoker_image {
 };
 /* Decodes to RGB bytes, equal to PIL.Image.open(...).convert("RGB"). Any thread. `name`, which may be NULL, is used
  * in messages. */
-STOKER_API int stoker_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
-                             const struct stoker_decode_options *opt, struct stoker_error *err);
-STOKER_API void stoker_image_free(struct stoker_image *image); /* frees its pixels */
+STOKER_API int stoker_image_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
+                                   const struct stoker_image_options *opt, struct stoker_error *err);
+STOKER_API void stoker_image_close(struct stoker_image *image); /* frees its pixels */
 
 /* Runs single images through a pipeline, without a loader: the result is what a row of a batch would contain. Any
  * number of threads may use one handle at the same time; working memory is kept for the next image. */
@@ -770,17 +776,17 @@ STOKER_API int stoker_single_run(struct stoker_single *single, const struct stok
 STOKER_API bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height,
                                        uint32_t *components);
 
-struct stoker_audio_options {
+struct stoker_sound_options {
     size_t size;
     uint64_t first, frames; /* the part; frames 0 (default): everything from `first` on */
     uint64_t pixel_limit;   /* refuse parts with more values than this; default 178956970 */
 };
-/* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_audio_defaults. */
-STOKER_API void stoker_audio_options_init(struct stoker_audio_options *opt, size_t size);
-static inline struct stoker_audio_options stoker_audio_defaults(void)
+/* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_sound_defaults. */
+STOKER_API void stoker_sound_options_init(struct stoker_sound_options *opt, size_t size);
+static inline struct stoker_sound_options stoker_sound_defaults(void)
 {
-    struct stoker_audio_options opt;
-    stoker_audio_options_init(&opt, sizeof opt);
+    struct stoker_sound_options opt;
+    stoker_sound_options_init(&opt, sizeof opt);
     return opt;
 }
 
@@ -793,9 +799,9 @@ struct stoker_sound {
 };
 /* Decodes a sound (WAV, FLAC, Ogg/Vorbis, Opus, MP3), and only the part that is asked for. Any thread. `name`, which
  * may be NULL, is used in messages. */
-STOKER_API int stoker_audio_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
-                                   const struct stoker_audio_options *opt, struct stoker_error *err);
-STOKER_API void stoker_sound_free(struct stoker_sound *sound); /* frees its samples */
+STOKER_API int stoker_sound_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
+                                   const struct stoker_sound_options *opt, struct stoker_error *err);
+STOKER_API void stoker_sound_close(struct stoker_sound *sound); /* frees its samples */
 
 /* ---- this build and this machine ---------------------------------------------------------------- */
 
@@ -809,7 +815,7 @@ struct stoker_feature {
 /* What this build can do on this machine; false past the last. Any thread. */
 STOKER_API bool stoker_feature_at(uint32_t index, struct stoker_feature *out);
 /* The CPUs that this process may use, by affinity and cgroup quota; at least 1. Any thread. */
-STOKER_API uint32_t stoker_cpus(void);
+STOKER_API uint32_t stoker_cpu_count(void);
 
 /* ---- GPU utilisation ---------------------------------------------------------------------------- */
 

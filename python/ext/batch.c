@@ -185,7 +185,7 @@ static PyObject *batch_samples(PyObject *object, void *unused)
     struct batch *self = (struct batch *)object;
     struct stoker_tensor view = {
         .data = (void *)self->batch->samples, /* sample numbers are below 2^63: the types agree */
-        .dtype = STOKER_I64,
+        .dtype = STOKER_DTYPE_I64,
         .ndim = 1,
         .shape = {self->batch->count},
         .stride = {1},

@@ -380,7 +380,7 @@ static PyObject *dataset_labels(PyObject *object, PyObject *unused)
     struct stoker_dataset *handle = ext_dataset_handle(object);
     uint64_t count = stoker_dataset_count(handle);
     struct stoker_tensor view = {
-        .dtype = STOKER_I64, .ndim = 1, .shape = {(int64_t)count}, .stride = {1}};
+        .dtype = STOKER_DTYPE_I64, .ndim = 1, .shape = {(int64_t)count}, .stride = {1}};
     int64_t *labels = calloc(count + 1, sizeof(*labels));
 
     (void)unused;
@@ -422,7 +422,7 @@ static PyObject *dataset_fields(PyObject *object, void *unused)
     struct stoker_field field = {.size = sizeof(field)};
 
     (void)unused;
-    for (uint32_t i = 0; list && stoker_dataset_field(ext_dataset_handle(object), i, &field); i++) {
+    for (uint32_t i = 0; list && stoker_dataset_field_at(ext_dataset_handle(object), i, &field); i++) {
         PyObject *name = PyUnicode_DecodeFSDefault(field.name);
         PyObject *entry = name ? Py_BuildValue("(Ns)", name, field.type) : NULL;
 

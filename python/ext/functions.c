@@ -15,7 +15,7 @@ static PyObject *version(PyObject *module, PyObject *unused)
 static PyObject *cpus(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return PyLong_FromUnsignedLong(stoker_cpus());
+    return PyLong_FromUnsignedLong(stoker_cpu_count());
 }
 
 static PyObject *features(PyObject *module, PyObject *unused)
@@ -38,7 +38,7 @@ static PyObject *features(PyObject *module, PyObject *unused)
 
 static PyObject *ops(PyObject *module, PyObject *unused)
 {
-    struct stoker_op_info info = {.size = sizeof(info)};
+    struct stoker_op info = {.size = sizeof(info)};
     PyObject *list = PyList_New(0);
 
     (void)module, (void)unused;
@@ -54,7 +54,7 @@ static PyObject *ops(PyObject *module, PyObject *unused)
 
 static void free_image(void *image)
 {
-    stoker_image_free(image);
+    stoker_image_close(image);
     free(image);
 }
 
@@ -86,7 +86,7 @@ static PyObject *image_tensor(PyObject *module, struct stoker_image *image)
 {
     struct stoker_tensor view = {
         .data = image->pixels,
-        .dtype = STOKER_U8,
+        .dtype = STOKER_DTYPE_U8,
         .ndim = 3,
         .shape = {image->height, image->width, 3},
         .stride = {(int64_t)image->width * 3, 3, 1},
@@ -98,7 +98,7 @@ static PyObject *image_tensor(PyObject *module, struct stoker_image *image)
 static PyObject *decode(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"data", "region", "name", "exif_rotate", "pixel_limit", NULL};
-    struct stoker_decode_options options = stoker_decode_defaults();
+    struct stoker_image_options options = stoker_image_defaults();
     unsigned long long limit = options.pixel_limit;
     struct stoker_image *image = NULL;
     struct stoker_error err;
@@ -116,7 +116,7 @@ static PyObject *decode(PyObject *module, PyObject *args, PyObject *kwargs)
         options.exif_rotate = rotate;
         options.pixel_limit = limit;
         Py_BEGIN_ALLOW_THREADS
-        rc = stoker_decode(image, data.buf, (size_t)data.len, name, &options, &err);
+        rc = stoker_image_decode(image, data.buf, (size_t)data.len, name, &options, &err);
         Py_END_ALLOW_THREADS
         if (rc < 0)
             ext_raise(PyModule_GetState(module), &err);
@@ -179,7 +179,7 @@ static int64_t *run_order(const struct order_request *request, const Py_buffer *
         return NULL;
     if (stoker_order_start(order, request->epoch, indices->buf, (uint64_t)(indices->len / 8), err) ==
         0) {
-        *length = stoker_order_length(order);
+        *length = stoker_order_count(order);
         out = calloc(*length + 1, sizeof(*out));
         if (!out)
             err->code = STOKER_ENOMEM;
@@ -193,7 +193,7 @@ static int64_t *run_order(const struct order_request *request, const Py_buffer *
 static PyObject *order_tensor(PyObject *module, struct order_request *request, const Py_buffer *indices,
                               const Py_buffer *weights)
 {
-    struct stoker_tensor view = {.dtype = STOKER_I64, .ndim = 1, .stride = {1}};
+    struct stoker_tensor view = {.dtype = STOKER_DTYPE_I64, .ndim = 1, .stride = {1}};
     struct stoker_error err = {.message = "out of memory"};
     uint64_t length = 0;
 

@@ -433,7 +433,7 @@ static PyObject *loader_batches(PyObject *object, void *unused)
     struct loader *self = (struct loader *)object;
 
     (void)unused;
-    return is_open(self) ? PyLong_FromUnsignedLongLong(stoker_loader_batches(self->handle)) : NULL;
+    return is_open(self) ? PyLong_FromUnsignedLongLong(stoker_loader_batch_count(self->handle)) : NULL;
 }
 
 static PyObject *loader_workers(PyObject *object, void *unused)
@@ -441,7 +441,7 @@ static PyObject *loader_workers(PyObject *object, void *unused)
     struct loader *self = (struct loader *)object;
 
     (void)unused;
-    return is_open(self) ? PyLong_FromUnsignedLong(stoker_loader_workers(self->handle)) : NULL;
+    return is_open(self) ? PyLong_FromUnsignedLong(stoker_loader_worker_count(self->handle)) : NULL;
 }
 
 static PyObject *loader_closed(PyObject *object, void *unused)

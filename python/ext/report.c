@@ -19,7 +19,7 @@ static PyObject *worker_list(const struct stoker_loader *handle)
     struct stoker_worker_stats stats = {.size = sizeof(stats)};
     PyObject *list = PyList_New(0);
 
-    for (uint32_t i = 0; list && stoker_loader_worker_stats(handle, i, &stats); i++) {
+    for (uint32_t i = 0; list && stoker_loader_worker_stats_at(handle, i, &stats); i++) {
         PyObject *entry = stage_dict(stats.stage_ns), *count = PyLong_FromUnsignedLongLong(stats.samples);
 
         if (!entry || !count || PyDict_SetItemString(entry, "samples", count) < 0 ||
@@ -33,10 +33,10 @@ static PyObject *worker_list(const struct stoker_loader *handle)
 
 static PyObject *path_list(const struct stoker_loader *handle)
 {
-    struct stoker_path path = {.size = sizeof(path)};
+    struct stoker_decode_path path = {.size = sizeof(path)};
     PyObject *list = PyList_New(0);
 
-    for (uint32_t k = 0; list && stoker_loader_path(handle, k, &path); k++) {
+    for (uint32_t k = 0; list && stoker_loader_decode_path_at(handle, k, &path); k++) {
         PyObject *entry = Py_BuildValue("(ssK)", path.codec, path.path, (unsigned long long)path.files);
 
         if (!entry || PyList_Append(list, entry) < 0)
@@ -121,7 +121,7 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle)
     struct stoker_bad_sample bad = {.size = sizeof(bad)};
     PyObject *list = PyList_New(0);
 
-    for (uint64_t k = 0; list && stoker_loader_bad(handle, k, &bad); k++) {
+    for (uint64_t k = 0; list && stoker_loader_bad_sample_at(handle, k, &bad); k++) {
         PyObject *entry =
             Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
                           (unsigned long long)bad.epoch, "status", stoker_status_name(bad.code), "reason",

@@ -51,19 +51,19 @@ static const struct {
     const char *name, *format; /* format NULL: the buffer protocol has none */
     uint8_t size, code;
 } kinds[] = {
-    [STOKER_U8] = {"uint8", "B", 1, DLPACK_UINT},
-    [STOKER_F32] = {"float32", "f", 4, DLPACK_FLOAT},
-    [STOKER_F16] = {"float16", "e", 2, DLPACK_FLOAT},
-    [STOKER_BF16] = {"bfloat16", NULL, 2, DLPACK_BFLOAT},
-    [STOKER_I64] = {"int64", "q", 8, DLPACK_INT},
-    [STOKER_I8] = {"int8", "b", 1, DLPACK_INT},
-    [STOKER_I16] = {"int16", "h", 2, DLPACK_INT},
-    [STOKER_I32] = {"int32", "i", 4, DLPACK_INT},
-    [STOKER_U16] = {"uint16", "H", 2, DLPACK_UINT},
-    [STOKER_U32] = {"uint32", "I", 4, DLPACK_UINT},
-    [STOKER_U64] = {"uint64", "Q", 8, DLPACK_UINT},
-    [STOKER_F64] = {"float64", "d", 8, DLPACK_FLOAT},
-    [STOKER_BOOL] = {"bool", "?", 1, DLPACK_BOOL},
+    [STOKER_DTYPE_U8] = {"uint8", "B", 1, DLPACK_UINT},
+    [STOKER_DTYPE_F32] = {"float32", "f", 4, DLPACK_FLOAT},
+    [STOKER_DTYPE_F16] = {"float16", "e", 2, DLPACK_FLOAT},
+    [STOKER_DTYPE_BF16] = {"bfloat16", NULL, 2, DLPACK_BFLOAT},
+    [STOKER_DTYPE_I64] = {"int64", "q", 8, DLPACK_INT},
+    [STOKER_DTYPE_I8] = {"int8", "b", 1, DLPACK_INT},
+    [STOKER_DTYPE_I16] = {"int16", "h", 2, DLPACK_INT},
+    [STOKER_DTYPE_I32] = {"int32", "i", 4, DLPACK_INT},
+    [STOKER_DTYPE_U16] = {"uint16", "H", 2, DLPACK_UINT},
+    [STOKER_DTYPE_U32] = {"uint32", "I", 4, DLPACK_UINT},
+    [STOKER_DTYPE_U64] = {"uint64", "Q", 8, DLPACK_UINT},
+    [STOKER_DTYPE_F64] = {"float64", "d", 8, DLPACK_FLOAT},
+    [STOKER_DTYPE_BOOL] = {"bool", "?", 1, DLPACK_BOOL},
 };
 
 struct tensor {
@@ -337,7 +337,7 @@ static PyObject *tensor_bits(PyObject *object, PyObject *unused)
     struct tensor *self = (struct tensor *)object, *out;
 
     (void)unused;
-    if (self->view.dtype != STOKER_BF16)
+    if (self->view.dtype != STOKER_DTYPE_BF16)
         return Py_NewRef(object);
     out = (struct tensor *)ext_tensor_new(ext_state_of(object), &self->view, self->batch, self->hold);
     if (out)

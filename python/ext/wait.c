@@ -25,12 +25,12 @@ void ext_wait_begin(struct ext_wait *wait)
     wait->raised = false;
     wait->thread = PyEval_SaveThread();
     if (gettid() == getpid())
-        stoker_on_wait(look_for_signals, wait);
+        stoker_thread_on_wait(look_for_signals, wait);
 }
 
 bool ext_wait_end(struct ext_wait *wait)
 {
-    stoker_on_wait(NULL, NULL);
+    stoker_thread_on_wait(NULL, NULL);
     PyEval_RestoreThread(wait->thread);
     return wait->raised;
 }

@@ -10,16 +10,16 @@
 
 enum { VALUE_LIMIT = 178956970 }; /* a loader's default: half an hour of two channels at 48 kHz */
 
-ST_SIZED(options, stoker_audio_options, pixel_limit);
+ST_SIZED(options, stoker_sound_options, pixel_limit);
 
-static const struct stoker_audio_options defaults = {.size = sizeof defaults, .pixel_limit = VALUE_LIMIT};
+static const struct stoker_sound_options defaults = {.size = sizeof defaults, .pixel_limit = VALUE_LIMIT};
 
-void stoker_audio_options_init(struct stoker_audio_options *opt, size_t size)
+void stoker_sound_options_init(struct stoker_sound_options *opt, size_t size)
 {
     st_sized_init(&options, &defaults, opt, size);
 }
 
-static int cut(struct st_audio *audio, const struct stoker_audio_options *opt, struct stoker_error *err)
+static int cut(struct st_audio *audio, const struct stoker_sound_options *opt, struct stoker_error *err)
 {
     const uint64_t left = opt->first <= audio->frames ? audio->frames - opt->first : 0;
     if (opt->first > audio->frames || opt->frames > left)
@@ -45,14 +45,14 @@ static int copy_out(struct stoker_sound *out, const struct st_audio *audio, stru
     return STOKER_OK;
 }
 
-int stoker_audio_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
-                        const struct stoker_audio_options *given, struct stoker_error *err)
+int stoker_sound_decode(struct stoker_sound *out, const void *data, size_t size, const char *name,
+                        const struct stoker_sound_options *given, struct stoker_error *err)
 {
-    struct stoker_audio_options opt = defaults;
+    struct stoker_sound_options opt = defaults;
     struct st_arena arena = {0};
     struct st_audio audio;
     if (!out || (!data && size))
-        return st_fail(err, STOKER_EINVAL, "stoker_audio_decode: out and data must not be NULL");
+        return st_fail(err, STOKER_EINVAL, "stoker_sound_decode: out and data must not be NULL");
     *out = (struct stoker_sound){0};
     int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (rc)
@@ -74,7 +74,7 @@ int stoker_audio_decode(struct stoker_sound *out, const void *data, size_t size,
     return rc < 0 && name ? st_fail_in(err, rc, name) : rc;
 }
 
-void stoker_sound_free(struct stoker_sound *sound)
+void stoker_sound_close(struct stoker_sound *sound)
 {
     if (!sound)
         return;

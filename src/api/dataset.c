@@ -106,7 +106,7 @@ int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const
 
 const char *stoker_dataset_kind(const struct stoker_dataset *data) { return data->kind; }
 
-bool stoker_dataset_field(const struct stoker_dataset *data, uint32_t index, struct stoker_field *out)
+bool stoker_dataset_field_at(const struct stoker_dataset *data, uint32_t index, struct stoker_field *out)
 {
     static const struct st_field image_and_label[] = {{.name = "image", .kind = ST_FIELD_IMAGE},
                                                       {.name = "label", .kind = ST_FIELD_INT}};

@@ -10,11 +10,11 @@
 
 enum { PIXEL_LIMIT = 178956970 }; /* where Pillow refuses an image as a decompression bomb */
 
-ST_SIZED(options, stoker_decode_options, pixel_limit);
+ST_SIZED(options, stoker_image_options, pixel_limit);
 
-static const struct stoker_decode_options defaults = {.size = sizeof defaults, .pixel_limit = PIXEL_LIMIT};
+static const struct stoker_image_options defaults = {.size = sizeof defaults, .pixel_limit = PIXEL_LIMIT};
 
-void stoker_decode_options_init(struct stoker_decode_options *opt, size_t size)
+void stoker_image_options_init(struct stoker_image_options *opt, size_t size)
 {
     st_sized_init(&options, &defaults, opt, size);
 }
@@ -33,7 +33,7 @@ static int copy_out(struct stoker_image *out, const struct st_view *view, struct
 }
 
 static int decode(struct stoker_image *out, struct st_work *work, struct st_bytes in,
-                  const struct stoker_decode_options *opt, struct stoker_error *err)
+                  const struct stoker_image_options *opt, struct stoker_error *err)
 {
     struct st_image image;
     struct st_view view;
@@ -45,12 +45,12 @@ static int decode(struct stoker_image *out, struct st_work *work, struct st_byte
     return rc == STOKER_OK ? copy_out(out, &view, err) : rc;
 }
 
-int stoker_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
-                  const struct stoker_decode_options *given, struct stoker_error *err)
+int stoker_image_decode(struct stoker_image *out, const void *data, size_t size, const char *name,
+                        const struct stoker_image_options *given, struct stoker_error *err)
 {
-    struct stoker_decode_options opt = defaults;
+    struct stoker_image_options opt = defaults;
     if (!out || (!data && size))
-        return st_fail(err, STOKER_EINVAL, "stoker_decode: out and data must not be NULL");
+        return st_fail(err, STOKER_EINVAL, "stoker_image_decode: out and data must not be NULL");
     *out = (struct stoker_image){0};
     int rc = given ? st_sized_take(&options, &opt, given, err) : STOKER_OK;
     if (rc)
@@ -62,7 +62,7 @@ int stoker_decode(struct stoker_image *out, const void *data, size_t size, const
     return rc < 0 && name ? st_fail_in(err, rc, name) : rc;
 }
 
-void stoker_image_free(struct stoker_image *image)
+void stoker_image_close(struct stoker_image *image)
 {
     if (!image)
         return;

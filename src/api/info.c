@@ -7,13 +7,13 @@
 #include "pipe/spec.h"
 #include "st_config.h"
 
-ST_SIZED(ops, stoker_op_info, help);
+ST_SIZED(ops, stoker_op, help);
 
 uint32_t stoker_version(void) { return STOKER_VERSION; }
 
 const char *stoker_version_string(void) { return ST_VERSION; }
 
-uint32_t stoker_cpus(void) { return st_cpu_count(); }
+uint32_t stoker_cpu_count(void) { return st_cpu_count(); }
 
 const char *stoker_status_name(int status)
 {
@@ -46,11 +46,11 @@ int stoker_pipeline_open(struct stoker_pipeline **out, const char *text, struct 
 
 void stoker_pipeline_close(struct stoker_pipeline *pipe) { st_pipeline_drop(pipe); }
 
-bool stoker_op_at(uint32_t index, struct stoker_op_info *out)
+bool stoker_op_at(uint32_t index, struct stoker_op *out)
 {
     for (uint32_t k = 0; st_ops[k]; k++)
         if (k == index) {
-            const struct stoker_op_info found = {sizeof found, st_ops[k]->name, st_ops[k]->help};
+            const struct stoker_op found = {sizeof found, st_ops[k]->name, st_ops[k]->help};
             return !st_sized_give(&ops, &found, out, NULL);
         }
     return false;

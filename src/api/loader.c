@@ -16,14 +16,14 @@ ST_SIZED(options, stoker_loader_options, pinned_limit);
 ST_SIZED(epochs, stoker_epoch, first_batch);
 ST_SIZED(statistics, stoker_stats, tuning_last);
 ST_SIZED(worker_statistics, stoker_worker_stats, samples);
-ST_SIZED(paths, stoker_path, files);
+ST_SIZED(paths, stoker_decode_path, files);
 ST_SIZED(bad_samples, stoker_bad_sample, reason);
 
 static const struct stoker_loader_options default_options = {
     .size = sizeof default_options,
     .batch_size = 1,
     .workers = -1,
-    .dtype = STOKER_F32,
+    .dtype = STOKER_DTYPE_F32,
     .error_limit = UINT64_MAX,
     .pillow = 13,
     .pixel_limit = 178956970,
@@ -96,7 +96,7 @@ int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch *
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
 
-void stoker_on_wait(stoker_interrupt *asked, void *context) { st_interrupt_set(asked, context); }
+void stoker_thread_on_wait(stoker_wait_callback *asked, void *context) { st_interrupt_set(asked, context); }
 
 void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch, NULL); }
 
@@ -115,9 +115,9 @@ int stoker_batch_sync(const struct stoker_batch *batch, struct stoker_error *err
     return st_batch_sync(batch, err);
 }
 
-uint64_t stoker_loader_batches(const struct stoker_loader *loader) { return loader->epoch.batches; }
+uint64_t stoker_loader_batch_count(const struct stoker_loader *loader) { return loader->epoch.batches; }
 
-uint32_t stoker_loader_workers(const struct stoker_loader *loader) { return loader->worker_count; }
+uint32_t stoker_loader_worker_count(const struct stoker_loader *loader) { return loader->worker_count; }
 
 void stoker_loader_close(struct stoker_loader *loader)
 {
@@ -159,14 +159,14 @@ int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats 
     return st_sized_give(&statistics, &stats, out, NULL);
 }
 
-bool stoker_loader_worker_stats(const struct stoker_loader *loader, uint32_t worker,
-                                struct stoker_worker_stats *out)
+bool stoker_loader_worker_stats_at(const struct stoker_loader *loader, uint32_t worker,
+                                   struct stoker_worker_stats *out)
 {
     struct stoker_worker_stats stats = {0};
     if (worker >= loader->worker_count && !(worker == 0 && loader->worker_count == 0))
         return false;
     struct st_worker *w = &inside(loader)->worker[worker];
-    for (int stage = 0; stage < STOKER_STAGES; stage++)
+    for (int stage = 0; stage < STOKER_STAGE_COUNT; stage++)
         stats.stage_ns[stage] = atomic_load_explicit(&w->stage_ns[stage], memory_order_relaxed);
     stats.samples = atomic_load_explicit(&w->samples, memory_order_relaxed);
     return !st_sized_give(&worker_statistics, &stats, out, NULL);
@@ -181,7 +181,7 @@ static uint64_t path_files(const struct stoker_loader *loader, uint32_t codec, u
     return files;
 }
 
-bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct stoker_path *out)
+bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k, struct stoker_decode_path *out)
 {
     for (uint32_t codec = 0; st_codecs[codec]; codec++)
         for (uint32_t path = 0; path < ST_PATHS_MAX; path++) {
@@ -189,14 +189,14 @@ bool stoker_loader_path(const struct stoker_loader *loader, uint32_t k, struct s
             if (files == 0 || k-- > 0)
                 continue;
             const struct st_codec *c = st_codecs[codec];
-            const struct stoker_path found = {
+            const struct stoker_decode_path found = {
                 sizeof found, c->name, c->path_name ? c->path_name(path) : "decoded", files};
             return !st_sized_give(&paths, &found, out, NULL);
         }
     return false;
 }
 
-bool stoker_loader_bad(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
+bool stoker_loader_bad_sample_at(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
 {
     struct stoker_bad_sample entry = {0};
     return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, &entry) &&

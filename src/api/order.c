@@ -31,7 +31,7 @@ int stoker_order_start(struct stoker_order *order, uint64_t epoch, const uint64_
     return st_order_start(order, epoch, 0, indices, index_count, err);
 }
 
-uint64_t stoker_order_length(const struct stoker_order *order) { return st_order_length(order); }
+uint64_t stoker_order_count(const struct stoker_order *order) { return st_order_length(order); }
 
 uint64_t stoker_order_at(const struct stoker_order *order, uint64_t position)
 {

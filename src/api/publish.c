@@ -52,7 +52,7 @@ static uint32_t describe(char *text, size_t room, const struct stoker_loader *lo
         "read_ns %llu\ndecode_ns %llu\naugment_ns %llu\nslot_ns %llu\nwait_ns %llu\n"
         "workers %u\nslots %u\nslots_lent %u\nmemory_held %llu\nmemory_allowed %llu\nreader %s\n",
         (int)getpid(), (unsigned long long)now, (unsigned long long)s->batches,
-        (unsigned long long)stoker_loader_batches(loader), (unsigned long long)s->samples,
+        (unsigned long long)stoker_loader_batch_count(loader), (unsigned long long)s->samples,
         (unsigned long long)s->bytes, (unsigned long long)s->bad,
         (unsigned long long)s->stage_ns[STOKER_STAGE_READ],
         (unsigned long long)s->stage_ns[STOKER_STAGE_DECODE],

@@ -28,7 +28,7 @@ ST_SIZED(options, stoker_single_options, pixel_limit);
 ST_SIZED(pictures, stoker_picture, name);
 
 static const struct stoker_single_options defaults = {
-    .size = sizeof defaults, .layout = STOKER_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};
+    .size = sizeof defaults, .layout = STOKER_LAYOUT_NCHW, .pillow = 13, .pixel_limit = PIXELS_MAX};
 
 void stoker_single_options_init(struct stoker_single_options *opt, size_t size)
 {
@@ -85,7 +85,7 @@ int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
         return rc;
     if (pipe->sounds)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: the pipeline is one for sounds");
-    if (opt.layout != STOKER_NCHW && opt.layout != STOKER_NHWC)
+    if (opt.layout != STOKER_LAYOUT_NCHW && opt.layout != STOKER_LAYOUT_NHWC)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: layout %d is neither NCHW nor NHWC", (int)opt.layout);
     if (opt.pillow != 12 && opt.pillow != 13)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: pillow=%u is neither 12 nor 13", opt.pillow);
@@ -119,7 +119,7 @@ static bool describe(const struct st_finish *finish, const struct st_image *imag
 {
     const int64_t width = st_image_width(image), height = st_image_height(image), channels = finish->channels;
     *out = (struct stoker_tensor){.dtype = finish->dtype, .ndim = 3, .shape = {channels, height, width}};
-    if (finish->layout == STOKER_NHWC) {
+    if (finish->layout == STOKER_LAYOUT_NHWC) {
         out->shape[0] = height;
         out->shape[1] = width;
         out->shape[2] = channels;

@@ -61,7 +61,7 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
     b->height = want->height;
     b->channels = want->channels;
     b->element = (uint32_t)want->finish->element;
-    b->planar = want->finish->layout == STOKER_NCHW;
+    b->planar = want->finish->layout == STOKER_LAYOUT_NCHW;
     b->tiles_across = (want->width + ST_TILE - 1) / ST_TILE;
     b->tiles = b->tiles_across * ((want->height + ST_TILE - 1) / ST_TILE);
     const bool fits = st_mul((uint64_t)want->width * (uint64_t)want->height, want->rows, &pixels) &&

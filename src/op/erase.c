@@ -10,7 +10,7 @@ void st_erase_write(const struct st_erase *erase, const struct st_finish *finish
     const struct st_region box = erase->box;
     const size_t width = (size_t)place->width, plane = width * (size_t)place->height;
     const size_t channels = (size_t)finish->channels, element = finish->element;
-    const bool planar = finish->layout == STOKER_NCHW;
+    const bool planar = finish->layout == STOKER_LAYOUT_NCHW;
     const uint8_t *value = erase->values;
     for (size_t c = 0; c < channels; c++)
         for (size_t y = box.y; y < box.y + box.height; y++)

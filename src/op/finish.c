@@ -59,9 +59,9 @@ static uint32_t brain_bits(float value)
 static uint32_t value_bits(enum stoker_dtype dtype, float value)
 {
     switch (dtype) {
-    case STOKER_F16: return half_bits(value);
-    case STOKER_BF16: return brain_bits(value);
-    case STOKER_F32: return float_bits(value);
+    case STOKER_DTYPE_F16: return half_bits(value);
+    case STOKER_DTYPE_BF16: return brain_bits(value);
+    case STOKER_DTYPE_F32: return float_bits(value);
     default: return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
     }
 }
@@ -70,8 +70,8 @@ static uint32_t value_bits(enum stoker_dtype dtype, float value)
 static float rounded(enum stoker_dtype dtype, float value)
 {
     switch (dtype) {
-    case STOKER_F16: return half_float(half_bits(value));
-    case STOKER_BF16: return bits_float(brain_bits(value) << 16);
+    case STOKER_DTYPE_F16: return half_float(half_bits(value));
+    case STOKER_DTYPE_BF16: return bits_float(brain_bits(value) << 16);
     default: return value;
     }
 }
@@ -107,7 +107,7 @@ static float formula_value(enum st_formula formula, const struct st_lanes *lanes
 static bool formula_holds(const struct st_finish *f, enum st_formula formula)
 {
     for (int32_t c = 0; c < f->channels; c++) {
-        const bool planes = f->layout == STOKER_NCHW;
+        const bool planes = f->layout == STOKER_LAYOUT_NCHW;
         const struct st_lanes *lanes = &f->lanes[planes ? c : 0];
         for (int32_t x = 0; x < 256; x++)
             if (value_bits(f->dtype, formula_value(formula, lanes, planes ? 0 : c, x)) != f->lut[c][x])
@@ -120,7 +120,7 @@ static void set_lanes(struct st_finish *f, const struct st_finish_spec *spec, en
 {
     for (int32_t row = 0; row < f->channels; row++)
         for (int32_t i = 0; i < ST_LANES; i++) {
-            const int32_t c = f->layout == STOKER_NCHW ? row : i % f->channels;
+            const int32_t c = f->layout == STOKER_LAYOUT_NCHW ? row : i % f->channels;
             const float mean = spec->steps ? spec->step[0].mean[c] : 0;
             const float std = spec->steps ? spec->step[0].std[c] : 1;
             const bool line = formula == ST_FORMULA_LINE;
@@ -154,10 +154,10 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
     if (channels != 1 && channels != 3)
         return st_fail(err, STOKER_EINVAL, "images of %d channels cannot be batched; use 1 or 3",
                        channels);
-    if (dtype != STOKER_U8 && dtype != STOKER_F32 && dtype != STOKER_F16 && dtype != STOKER_BF16)
+    if (dtype != STOKER_DTYPE_U8 && dtype != STOKER_DTYPE_F32 && dtype != STOKER_DTYPE_F16 && dtype != STOKER_DTYPE_BF16)
         return st_fail(err, STOKER_EINVAL,
                        "images can be uint8, float32, float16 or bfloat16, not another type");
-    if (dtype == STOKER_U8 && spec->dtype != STOKER_U8)
+    if (dtype == STOKER_DTYPE_U8 && spec->dtype != STOKER_DTYPE_U8)
         return st_fail(
             err, STOKER_EINVAL,
             "uint8 batches were asked for, but the pipeline ends in floats: leave out to_tensor, "
@@ -185,7 +185,7 @@ int st_finish_init(struct st_finish *finish, const struct st_finish_spec *spec, 
     finish->dtype = dtype;
     finish->layout = layout;
     finish->channels = channels;
-    finish->element = dtype == STOKER_U8 ? 1 : dtype == STOKER_F32 ? 4 : 2;
+    finish->element = dtype == STOKER_DTYPE_U8 ? 1 : dtype == STOKER_DTYPE_F32 ? 4 : 2;
     for (int32_t c = 0; c < channels; c++)
         for (int32_t x = 0; x < 256; x++) {
             const float share = spec->by_product ? (float)x * (float)(1 / 255.0) : (float)x / 255;
@@ -204,7 +204,7 @@ static void finish_part(const struct st_finish *f, const struct st_kernels *kern
 {
     const size_t pixel = (size_t)y * (size_t)place->width + (size_t)x;
     const size_t plane = (size_t)place->width * (size_t)place->height * f->element;
-    const size_t at = pixel * f->element * (f->layout == STOKER_NHWC ? (size_t)f->channels : 1);
+    const size_t at = pixel * f->element * (f->layout == STOKER_LAYOUT_NHWC ? (size_t)f->channels : 1);
     kernels->finish(f, (uint8_t *)place->data + at, plane, row, width);
 }
 

@@ -62,9 +62,9 @@ ST_INLINE __m128i brain(__m256 v)
 
 ST_INLINE void store(void *out, int32_t at, __m256 v, enum stoker_dtype dtype)
 {
-    if (dtype == STOKER_F32)
+    if (dtype == STOKER_DTYPE_F32)
         _mm256_storeu_ps((float *)out + at, v);
-    else if (dtype == STOKER_F16)
+    else if (dtype == STOKER_DTYPE_F16)
         _mm_storeu_si128((__m128i *)((uint16_t *)out + at),
                          _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     else
@@ -108,7 +108,7 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
 {
     if (f->channels == 1) {
         convert16(out, x, load16(in + x), n[0], n[0], formula, dtype);
-    } else if (f->layout == STOKER_NHWC) {
+    } else if (f->layout == STOKER_LAYOUT_NHWC) {
         for (int32_t part = 0; part < 3; part++)
             convert16(out, x * 3 + part * 16, load16(in + x * 3 + part * 16), n[part * 2 % 3],
                       n[(part * 2 + 1) % 3], formula, dtype);
@@ -126,8 +126,8 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
 {
     struct numbers n[3];
     for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
-        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
-        const int lane = f->layout == STOKER_NCHW ? 0 : i * 8;
+        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * 8;
         n[i] = (struct numbers){_mm256_loadu_ps(lanes->add + lane), _mm256_loadu_ps(lanes->high + lane),
                                 _mm256_loadu_ps(lanes->low + lane)};
     }

@@ -72,9 +72,9 @@ ST_INLINE __m256i brain(__m512 v)
 
 ST_INLINE void store(void *out, int32_t at, __mmask16 mask, __m512 v, enum stoker_dtype dtype)
 {
-    if (dtype == STOKER_F32)
+    if (dtype == STOKER_DTYPE_F32)
         _mm512_mask_storeu_ps((float *)out + at, mask, v);
-    else if (dtype == STOKER_F16)
+    else if (dtype == STOKER_DTYPE_F16)
         _mm256_mask_storeu_epi16((uint16_t *)out + at, mask,
                                  _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
     else
@@ -133,12 +133,12 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
 {
     struct numbers n[3];
     for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
-        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
-        const int lane = f->layout == STOKER_NCHW ? 0 : i * BLOCK;
+        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * BLOCK;
         n[i] = (struct numbers){_mm512_loadu_ps(lanes->add + lane), _mm512_loadu_ps(lanes->high + lane),
                                 _mm512_loadu_ps(lanes->low + lane)};
     }
-    if (f->layout == STOKER_NCHW && f->channels == 3)
+    if (f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
         convert_planes(out, plane, in, width, n, formula, dtype);
     else
         convert_row(out, in, width * f->channels, n, formula, dtype);

@@ -62,9 +62,9 @@ ST_INLINE uint16x4_t brain(float32x4_t v)
 
 ST_INLINE void store(void *out, int32_t at, float32x4_t v, enum stoker_dtype dtype)
 {
-    if (dtype == STOKER_F32)
+    if (dtype == STOKER_DTYPE_F32)
         vst1q_f32((float *)out + at, v);
-    else if (dtype == STOKER_F16)
+    else if (dtype == STOKER_DTYPE_F16)
         vst1_u16((uint16_t *)out + at, vreinterpret_u16_f16(vcvt_f16_f32(v)));
     else
         vst1_u16((uint16_t *)out + at, brain(v));
@@ -87,7 +87,7 @@ ST_INLINE void convert_block(const struct st_finish *f, uint8_t *out, size_t pla
 {
     if (f->channels == 1) {
         convert16(out, x, vld1q_u8(in + x), n, 0, 0, formula, dtype);
-    } else if (f->layout == STOKER_NHWC) {
+    } else if (f->layout == STOKER_LAYOUT_NHWC) {
         for (int32_t part = 0; part < 3; part++)
             convert16(out, x * 3 + part * 16, vld1q_u8(in + x * 3 + part * 16), n, part, 1, formula,
                       dtype);
@@ -104,8 +104,8 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
 {
     struct numbers n[3];
     for (int i = 0; i < 3; i++) { /* of the three channels, or of three consecutive vectors */
-        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_NCHW ? i % f->channels : 0);
-        const int lane = f->layout == STOKER_NCHW ? 0 : i * 4;
+        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * 4;
         n[i] = (struct numbers){vld1q_f32(lanes->add + lane), vld1q_f32(lanes->high + lane),
                                 vld1q_f32(lanes->low + lane)};
     }

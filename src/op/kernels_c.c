@@ -134,7 +134,7 @@ static void look_up(const struct st_finish *f, const uint32_t *lut, void *out, i
 void st_finish_c(const struct st_finish *finish, void *out, size_t plane, const uint8_t *in,
                  int32_t width)
 {
-    const bool planes = finish->layout == STOKER_NCHW;
+    const bool planes = finish->layout == STOKER_LAYOUT_NCHW;
     if (finish->element == 1 && (finish->channels == 1 || !planes)) {
         memcpy(out, in, (size_t)width * (size_t)finish->channels);
         return;

@@ -36,12 +36,12 @@ typedef void st_convert_fn(const struct st_finish *finish, void *out, size_t pla
 ST_INLINE void st_convert_type(st_convert_fn *convert, const struct st_finish *f, void *out,
                                size_t plane, const uint8_t *in, int32_t width, enum st_formula formula)
 {
-    if (f->dtype == STOKER_F32)
-        convert(f, out, plane, in, width, formula, STOKER_F32);
-    else if (f->dtype == STOKER_F16)
-        convert(f, out, plane, in, width, formula, STOKER_F16);
+    if (f->dtype == STOKER_DTYPE_F32)
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F32);
+    else if (f->dtype == STOKER_DTYPE_F16)
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_F16);
     else
-        convert(f, out, plane, in, width, formula, STOKER_BF16);
+        convert(f, out, plane, in, width, formula, STOKER_DTYPE_BF16);
 }
 
 /* Three channels of bytes, each to its plane. */
@@ -55,7 +55,7 @@ ST_INLINE void st_finish_with(st_convert_fn *convert, st_split_fn *split, int32_
 {
     if (width < least)
         st_finish_c(f, out, plane, in, width);
-    else if (f->dtype == STOKER_U8 && f->layout == STOKER_NCHW && f->channels == 3)
+    else if (f->dtype == STOKER_DTYPE_U8 && f->layout == STOKER_LAYOUT_NCHW && f->channels == 3)
         split(out, plane, in, width);
     else if (f->formula == ST_FORMULA_LINE)
         st_convert_type(convert, f, out, plane, in, width, ST_FORMULA_LINE);

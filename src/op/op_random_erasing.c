@@ -64,7 +64,7 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return st_fail(err, STOKER_EINVAL,
                        "random_erasing: value has %u numbers, but the image %d channels", e->value.count,
                        shape->channels);
-    e->bytes = finish->dtype == STOKER_U8;
+    e->bytes = finish->dtype == STOKER_DTYPE_U8;
     e->first = finish->steps;
     shape->erased = true;
     return STOKER_OK;

@@ -14,7 +14,7 @@ struct normalize {
 };
 
 static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
-static const enum stoker_dtype dtypes[] = {STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16};
+static const enum stoker_dtype dtypes[] = {STOKER_DTYPE_U8, STOKER_DTYPE_F32, STOKER_DTYPE_F16, STOKER_DTYPE_BF16};
 
 static const struct st_param no_params[] = {{0}};
 
@@ -65,7 +65,7 @@ static int plan_to_tensor(void *self, struct st_shape *shape, struct st_finish_s
     if (shape->tensor)
         return already_tensor("to_tensor", err);
     shape->tensor = finish->scaled = true;
-    finish->dtype = STOKER_F32;
+    finish->dtype = STOKER_DTYPE_F32;
     return STOKER_OK;
 }
 
@@ -96,18 +96,18 @@ static int plan_convert(void *self, struct st_shape *shape, struct st_finish_spe
         return st_fail(err, STOKER_EINVAL,
                        "convert_image_dtype: move it before normalize, or give the loader "
                        "the dtype instead");
-    if (from != STOKER_U8 && from != STOKER_F32)
+    if (from != STOKER_DTYPE_U8 && from != STOKER_DTYPE_F32)
         return st_fail(
             err, STOKER_EINVAL, "convert_image_dtype: %s cannot become %s afterwards; convert once",
-            from == STOKER_F16 ? "float16" : "bfloat16", dtype_words[((struct convert *)self)->dtype]);
-    if (to == STOKER_U8 && shape->erased)
+            from == STOKER_DTYPE_F16 ? "float16" : "bfloat16", dtype_words[((struct convert *)self)->dtype]);
+    if (to == STOKER_DTYPE_U8 && shape->erased)
         return st_fail(err, STOKER_EINVAL,
                        "convert_image_dtype: floats that random_erasing has written cannot "
                        "become uint8; convert before it");
-    if (from == STOKER_U8)
+    if (from == STOKER_DTYPE_U8)
         finish->by_product = ((struct convert *)self)->product;
     finish->dtype = to;
-    finish->scaled = to != STOKER_U8;
+    finish->scaled = to != STOKER_DTYPE_U8;
     return STOKER_OK;
 }
 
@@ -124,7 +124,7 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
                           struct stoker_error *err)
 {
     const struct normalize *n = self;
-    if (finish->dtype == STOKER_U8)
+    if (finish->dtype == STOKER_DTYPE_U8)
         return st_fail(err, STOKER_EINVAL,
                        "normalize: wants floats; move it behind to_tensor (or "
                        "convert_image_dtype)");

@@ -54,7 +54,7 @@ int st_plan_movable(const struct st_shape *shape, const char *op, struct stoker_
 int st_plan_bytes(const struct st_shape *shape, const struct st_finish_spec *finish, const char *op,
                   struct stoker_error *err)
 {
-    if (finish->dtype != STOKER_U8 || finish->steps)
+    if (finish->dtype != STOKER_DTYPE_U8 || finish->steps)
         return st_fail(err, STOKER_EINVAL,
                        "%s: works on bytes, and the image is made of floats here; "
                        "move it before to_tensor (or convert_image_dtype)",

@@ -54,13 +54,13 @@ int st_audio_plan(struct stoker_pipeline *pipe, struct stoker_error *err)
                                     .height = one_size ? lines * sound->channels : -1,
                                     .channels = 1,
                                     .tensor = true};
-    pipe->finish = (struct st_finish_spec){.scaled = true, .dtype = STOKER_F32};
+    pipe->finish = (struct st_finish_spec){.scaled = true, .dtype = STOKER_DTYPE_F32};
     return rc;
 }
 
 int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error *err)
 {
-    if ((opt->dtype_given && opt->dtype != STOKER_F32) || opt->layout != STOKER_NCHW)
+    if ((opt->dtype_given && opt->dtype != STOKER_DTYPE_F32) || opt->layout != STOKER_LAYOUT_NCHW)
         return st_fail(err, STOKER_EINVAL,
                        "sounds come as float32, channels first: leave dtype and layout out");
     return 0;

@@ -112,7 +112,7 @@ static void add_column(struct st_columns_plan *plan, uint32_t which)
         each = 0;
     plan->column[plan->count].field = which;
     plan->column[plan->count].kind = kind;
-    plan->column[plan->count].dtype = field->kind == ST_FIELD_IMAGE                    ? STOKER_U8
+    plan->column[plan->count].dtype = field->kind == ST_FIELD_IMAGE                    ? STOKER_DTYPE_U8
                                       : field->kind == ST_FIELD_ARRAY && field->ndim < 0 ? ST_TYPE_UNKNOWN
                                                                                          : (int32_t)field->dtype;
     plan->column[plan->count++].each = each;
@@ -267,7 +267,7 @@ static int put_cell(struct cell *cell, enum stoker_column_kind kind, int32_t typ
     if (size)
         memcpy(cell->bytes.data, piece->bytes.data, size);
     cell->bytes.size = size;
-    cell->dtype = array ? piece->dtype : STOKER_U8;
+    cell->dtype = array ? piece->dtype : STOKER_DTYPE_U8;
     cell->ndim = array ? piece->ndim : 1;
     memcpy(cell->shape, piece->shape, sizeof cell->shape);
     return 0;
@@ -383,7 +383,7 @@ static int complete_cells(struct store *store, uint32_t count, int32_t type, str
     const bool array = column->kind == STOKER_COLUMN_ARRAY;
     const struct cell *model;
     const bool agree = cells_agree(store->cell, count, &model) && array;
-    column->dtype = model ? model->dtype : array && type >= 0 ? (enum stoker_dtype)type : STOKER_U8;
+    column->dtype = model ? model->dtype : array && type >= 0 ? (enum stoker_dtype)type : STOKER_DTYPE_U8;
     if ((agree && !fill_blanks(store->cell, count, model)) ||
         !stack(store, count, st_dtype_size(column->dtype)))
         return st_fail(err, STOKER_ENOMEM, "field %s: no memory for %u samples", column->name, count);
@@ -420,8 +420,8 @@ int st_columns_complete(struct st_columns *columns, uint32_t count, struct stoke
         const bool array = column->kind == STOKER_COLUMN_ARRAY;
         column->data = columns->store[k].values;
         column->dtype = array                               ? field->dtype
-                        : column->kind == STOKER_COLUMN_INT ? STOKER_I64
-                                                            : STOKER_F64;
+                        : column->kind == STOKER_COLUMN_INT ? STOKER_DTYPE_I64
+                                                            : STOKER_DTYPE_F64;
         set_shape(column, count, array ? field->ndim : 0, field->shape);
     }
     batch->columns = columns->listed;

@@ -301,7 +301,7 @@ int st_engines_open(struct stoker_loader *loader, const struct st_engine_kind *k
                     struct stoker_error *err)
 {
     struct st_engines *engines = &loader->engines;
-    if (!kind || loader->opt.fidelity != STOKER_FAST || !loader->shape.raw ||
+    if (!kind || loader->opt.fidelity != STOKER_FIDELITY_FAST || !loader->shape.raw ||
         loader->shape.channels != 3)
         return STOKER_OK;
     engines->worker = st_calloc(THREADS, sizeof *engines->worker);

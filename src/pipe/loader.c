@@ -317,7 +317,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
         out->bytes += atomic_load_explicit(&worker->read_bytes, memory_order_relaxed);
         out->raw_rows += atomic_load_explicit(&worker->raw_rows, memory_order_relaxed);
         out->resized_rows += atomic_load_explicit(&worker->resized_rows, memory_order_relaxed);
-        for (int stage = 0; stage < STOKER_STAGES; stage++)
+        for (int stage = 0; stage < STOKER_STAGE_COUNT; stage++)
             out->stage_ns[stage] += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
     }
 }

@@ -38,7 +38,7 @@ struct st_worker {
     struct st_audio_work sound;
     struct st_buffer bytes;  /* of a sample that nobody read ahead */
     struct st_buffer pieces; /* what a source makes of a sample's bytes */
-    _Atomic uint64_t stage_ns[STOKER_STAGES], samples, read_bytes;
+    _Atomic uint64_t stage_ns[STOKER_STAGE_COUNT], samples, read_bytes;
     _Atomic uint64_t raw_rows, resized_rows;
     uint64_t sample_ns; /* what a sample takes lately; 0: not known */
     /* gate.c */

@@ -104,9 +104,9 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
         return st_fail(err, STOKER_EINVAL, "workers is %d; it may be -1 (auto) to %d", opt->workers, WORKERS_MAX);
     if (opt->pillow != 12 && opt->pillow != 13)
         return st_fail(err, STOKER_EINVAL, "pillow is %u; the resizes of 12 and 13 are known", opt->pillow);
-    if ((unsigned)opt->on_error > STOKER_ON_ERROR_REPLACE || (unsigned)opt->fidelity > STOKER_FAST ||
-        (unsigned)opt->layout > STOKER_NHWC || (unsigned)opt->ragged > STOKER_RAGGED_PAD ||
-        (unsigned)opt->dtype > STOKER_BF16 || (unsigned)opt->augment_on > STOKER_PLACE_DEVICE)
+    if ((unsigned)opt->on_error > STOKER_ON_ERROR_REPLACE || (unsigned)opt->fidelity > STOKER_FIDELITY_FAST ||
+        (unsigned)opt->layout > STOKER_LAYOUT_NHWC || (unsigned)opt->ragged > STOKER_RAGGED_PAD ||
+        (unsigned)opt->dtype > STOKER_DTYPE_BF16 || (unsigned)opt->augment_on > STOKER_PLACE_DEVICE)
         return st_fail(err, STOKER_EINVAL, "an option of the loader has a value that does not exist");
     if (opt->prefetch == 0)
         opt->prefetch = PREFETCH_FIRST;

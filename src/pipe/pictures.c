@@ -34,7 +34,7 @@ static int decode(struct st_work *work, bool exif_rotate, struct st_piece *piece
         return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", view.width, view.height);
     *piece = (struct st_piece){
         .bytes = {pixels, (size_t)view.width * (size_t)view.height * (size_t)view.channels},
-        .dtype = STOKER_U8,
+        .dtype = STOKER_DTYPE_U8,
         .ndim = 3,
         .shape = {view.height, view.width, view.channels}};
     return 0;

@@ -74,7 +74,7 @@ int st_pipeline_open(struct stoker_pipeline **out, const char *text, struct stok
     if (!pipe)
         return st_fail(err, STOKER_ENOMEM, "pipeline: out of memory");
     pipe->shape = (struct st_shape){.width = ST_SIZE_AS_READ, .height = ST_SIZE_AS_READ, .channels = 3};
-    pipe->finish.dtype = STOKER_U8;
+    pipe->finish.dtype = STOKER_DTYPE_U8;
     atomic_init(&pipe->holders, 1);
 
     int rc = st_spec_parse(&pipe->steps, text, err);

@@ -92,7 +92,7 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
 {
     if (!piece->ndim)
         return st_image_open(image, &worker->work, piece->bytes, worker->loader->opt.exif_rotate, err);
-    if (piece->dtype != STOKER_U8 || piece->ndim < 2 || piece->ndim > 3)
+    if (piece->dtype != STOKER_DTYPE_U8 || piece->ndim < 2 || piece->ndim > 3)
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "an image of pixels is uint8 [H, W] or [H, W, C], not another array");
     const int rc = st_gate_decode(worker, worker->target.slot, worker->target.row, 3 * (uint64_t)piece->bytes.size, err);

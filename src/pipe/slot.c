@@ -198,7 +198,7 @@ static struct stoker_tensor describe(const struct st_finish *finish, void *data,
                                      int64_t height)
 {
     const int64_t c = finish->channels;
-    const bool nchw = finish->layout == STOKER_NCHW;
+    const bool nchw = finish->layout == STOKER_LAYOUT_NCHW;
     return (struct stoker_tensor){
         .data = data,
         .dtype = finish->dtype,
@@ -283,8 +283,8 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
                         const struct stoker_tensor *from)
 {
     const int64_t c = finish->channels, e = (int64_t)finish->element;
-    const int64_t planes = finish->layout == STOKER_NCHW ? c : 1;
-    const int64_t pixel = finish->layout == STOKER_NCHW ? e : e * c;
+    const int64_t planes = finish->layout == STOKER_LAYOUT_NCHW ? c : 1;
+    const int64_t pixel = finish->layout == STOKER_LAYOUT_NCHW ? e : e * c;
     const int64_t h = from->shape[1], w = from->shape[2];
     for (int64_t p = 0; p < planes; p++)
         for (int64_t y = 0; y < h; y++)
@@ -429,7 +429,7 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
                                         : DLPACK_CPU;
     batch->device_id = shape->device ? shape->device->ordinal : 0;
     batch->labels = (struct stoker_tensor){
-        .data = slot->labels, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
+        .data = slot->labels, .dtype = STOKER_DTYPE_I64, .ndim = 1, .shape = {count}, .stride = {1}};
     rc = slot->columns ? st_columns_complete(slot->columns, count, batch, err) : 0;
     if (rc || shape->imageless)
         return rc;

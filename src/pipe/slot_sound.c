@@ -22,7 +22,7 @@ uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channe
         return NULL;
     slot->item[row].size = bytes;
     slot->tensor[row] = (struct stoker_tensor){.data = slot->item[row].data,
-                                               .dtype = STOKER_F32,
+                                               .dtype = STOKER_DTYPE_F32,
                                                .ndim = 3,
                                                .shape = {channels, (int64_t)rows, (int64_t)frames},
                                                .stride = {(int64_t)(rows * frames), (int64_t)frames, 1}};
@@ -41,7 +41,7 @@ void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
     slot->batch.lengths = (struct stoker_tensor){0};
     if (slot->lengths)
         slot->batch.lengths = (struct stoker_tensor){
-            .data = slot->lengths, .dtype = STOKER_I64, .ndim = 1, .shape = {count}, .stride = {1}};
+            .data = slot->lengths, .dtype = STOKER_DTYPE_I64, .ndim = 1, .shape = {count}, .stride = {1}};
     if (sound->bins)
         return;
     t->ndim = 3; /* samples have no frequencies */
@@ -92,7 +92,7 @@ int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_
     slot->batch.items = NULL;
     slot->batch.images = (struct stoker_tensor){
         .data = slot->stacked.data,
-        .dtype = STOKER_F32,
+        .dtype = STOKER_DTYPE_F32,
         .ndim = 4,
         .shape = {count, channels, rows, frames},
         .stride = {channels * rows * frames, rows * frames, frames, 1},

@@ -26,7 +26,7 @@ struct compound {
 };
 
 static const struct st_field image_and_label[] = {
-    {.name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_U8},
+    {.name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_DTYPE_U8},
     {.name = "label", .kind = ST_FIELD_INT},
 };
 

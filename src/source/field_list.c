@@ -17,11 +17,11 @@ static const struct {
     const char *name;
     uint32_t size;
 } dtypes[] = {
-    [STOKER_U8] = {"u8", 1},     [STOKER_F32] = {"f32", 4}, [STOKER_F16] = {"f16", 2},
-    [STOKER_BF16] = {"bf16", 2}, [STOKER_I64] = {"i64", 8}, [STOKER_I8] = {"i8", 1},
-    [STOKER_I16] = {"i16", 2},   [STOKER_I32] = {"i32", 4}, [STOKER_U16] = {"u16", 2},
-    [STOKER_U32] = {"u32", 4},   [STOKER_U64] = {"u64", 8}, [STOKER_F64] = {"f64", 8},
-    [STOKER_BOOL] = {"bool", 1},
+    [STOKER_DTYPE_U8] = {"u8", 1},     [STOKER_DTYPE_F32] = {"f32", 4}, [STOKER_DTYPE_F16] = {"f16", 2},
+    [STOKER_DTYPE_BF16] = {"bf16", 2}, [STOKER_DTYPE_I64] = {"i64", 8}, [STOKER_DTYPE_I8] = {"i8", 1},
+    [STOKER_DTYPE_I16] = {"i16", 2},   [STOKER_DTYPE_I32] = {"i32", 4}, [STOKER_DTYPE_U16] = {"u16", 2},
+    [STOKER_DTYPE_U32] = {"u32", 4},   [STOKER_DTYPE_U64] = {"u64", 8}, [STOKER_DTYPE_F64] = {"f64", 8},
+    [STOKER_DTYPE_BOOL] = {"bool", 1},
 };
 static const unsigned kind_count = sizeof kind_names / sizeof *kind_names;
 static const unsigned dtype_count = sizeof dtypes / sizeof *dtypes;
@@ -43,7 +43,7 @@ bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out)
 
 bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape)
 {
-    return dtype == STOKER_U8 && (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
+    return dtype == STOKER_DTYPE_U8 && (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
 }
 
 bool st_looks_like_image(struct st_bytes bytes)

@@ -80,7 +80,7 @@ static int pixels_split(const void *self, uint64_t sample, struct st_bytes raw,
         bytes.data = scratch->data;
     }
     pieces[0] = (struct st_piece){.bytes = bytes,
-                                  .dtype = STOKER_U8,
+                                  .dtype = STOKER_DTYPE_U8,
                                   .ndim = own->channels ? 3 : 2,
                                   .shape = {own->height, own->width, own->channels}};
     pieces[1] = (struct st_piece){.whole = pixels_label(self, sample)};
@@ -149,7 +149,7 @@ int st_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixe
     pixels.in_order = is_in_order(given);
     pixels.fields[0] = (struct st_field){.name = "image",
                                          .kind = ST_FIELD_IMAGE,
-                                         .dtype = STOKER_U8,
+                                         .dtype = STOKER_DTYPE_U8,
                                          .ndim = given->channels ? 3 : 2,
                                          .shape = {given->height, given->width, given->channels}};
     pixels.fields[1] = (struct st_field){.name = "label", .kind = ST_FIELD_INT};

@@ -22,7 +22,7 @@ static bool is_part(const struct stoker_sound *sound, uint64_t first, uint64_t f
 static void parts(size_t size)
 {
     static const uint64_t cases[][2] = {{0, 1}, {1000, 500}, {FRAMES - 1, 1}, {2500, 0}, {FRAMES, 0}};
-    struct stoker_audio_options opt = stoker_audio_defaults();
+    struct stoker_sound_options opt = stoker_sound_defaults();
     struct stoker_sound sound;
     struct stoker_error err = {0};
     ok(opt.size == sizeof opt && opt.pixel_limit > 1000000, "defaults are filled in");
@@ -30,30 +30,30 @@ static void parts(size_t size)
         opt.first = cases[k][0];
         opt.frames = cases[k][1];
         const uint64_t frames = opt.frames ? opt.frames : FRAMES - opt.first;
-        const bool right = stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == 0 &&
+        const bool right = stoker_sound_decode(&sound, file, size, "a.wav", &opt, &err) == 0 &&
                            is_part(&sound, opt.first, frames);
         ok(right, "%llu frames from %llu on (%s)", (unsigned long long)frames, (unsigned long long)opt.first,
            err.message);
-        stoker_sound_free(&sound);
+        stoker_sound_close(&sound);
     }
     opt.first = 1;
     opt.frames = FRAMES;
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_EINVAL && !sound.samples &&
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_EINVAL && !sound.samples &&
            strstr(err.message, "a.wav") && strstr(err.message, "3000"),
        "what lies behind the end is refused (%s)", err.message);
     opt.first = UINT64_MAX;
-    ok(stoker_audio_decode(&sound, file, size, NULL, &opt, &err) == STOKER_EINVAL, "however far (%s)",
+    ok(stoker_sound_decode(&sound, file, size, NULL, &opt, &err) == STOKER_EINVAL, "however far (%s)",
        err.message);
-    opt = stoker_audio_defaults();
+    opt = stoker_sound_defaults();
     opt.pixel_limit = FRAMES * CHANNELS - 1;
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_ELIMIT,
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_ELIMIT,
        "too many values are refused (%s)", err.message);
     opt.frames = FRAMES - 1;
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == 0,
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", &opt, &err) == 0,
        "but only those asked for count");
-    stoker_sound_free(&sound);
+    stoker_sound_close(&sound);
     opt.size = 0;
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_EINVAL,
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", &opt, &err) == STOKER_EINVAL,
        "size 0 is refused (%s)", err.message);
 }
 
@@ -61,27 +61,27 @@ static void whole(size_t size)
 {
     struct stoker_sound sound;
     struct stoker_error err = {0};
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", NULL, &err) == 0 && is_part(&sound, 0, FRAMES),
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", NULL, &err) == 0 && is_part(&sound, 0, FRAMES),
        "a sound is decoded, channel by channel (%s)", err.message);
-    stoker_sound_free(&sound);
+    stoker_sound_close(&sound);
     ok(!sound.samples && !sound.frames, "and given back");
-    stoker_sound_free(&sound);
-    stoker_sound_free(NULL);
+    stoker_sound_close(&sound);
+    stoker_sound_close(NULL);
 }
 
 static void wrong(size_t size)
 {
     struct stoker_sound sound;
     struct stoker_error err = {0};
-    ok(stoker_audio_decode(&sound, "no sound at all", 15, "b.wav", NULL, &err) == STOKER_ECORRUPT &&
+    ok(stoker_sound_decode(&sound, "no sound at all", 15, "b.wav", NULL, &err) == STOKER_ECORRUPT &&
            strstr(err.message, "b.wav"),
        "what is no sound is named (%s)", err.message);
-    ok(stoker_audio_decode(&sound, NULL, 0, "c.wav", NULL, &err) == STOKER_ECORRUPT, "no bytes (%s)",
+    ok(stoker_sound_decode(&sound, NULL, 0, "c.wav", NULL, &err) == STOKER_ECORRUPT, "no bytes (%s)",
        err.message);
-    ok(stoker_audio_decode(&sound, file, 30, "d.wav", NULL, &err) < 0 && !sound.samples,
+    ok(stoker_sound_decode(&sound, file, 30, "d.wav", NULL, &err) < 0 && !sound.samples,
        "half a header (%s)", err.message);
-    ok(stoker_audio_decode(NULL, file, size, "e.wav", NULL, &err) == STOKER_EINVAL &&
-           stoker_audio_decode(&sound, NULL, size, "e.wav", NULL, NULL) == STOKER_EINVAL,
+    ok(stoker_sound_decode(NULL, file, size, "e.wav", NULL, &err) == STOKER_EINVAL &&
+           stoker_sound_decode(&sound, NULL, size, "e.wav", NULL, NULL) == STOKER_EINVAL,
        "nowhere to put it (%s)", err.message);
 }
 
@@ -99,7 +99,7 @@ int main(void)
     }
     struct stoker_sound sound;
     struct stoker_error err;
-    ok(stoker_audio_decode(&sound, file, size, "a.wav", NULL, &err) == STOKER_EUNSUPPORTED, "%s",
+    ok(stoker_sound_decode(&sound, file, size, "a.wav", NULL, &err) == STOKER_EUNSUPPORTED, "%s",
        err.message);
     return done_testing();
 }

@@ -26,15 +26,15 @@ static bool has_fields(const struct stoker_dataset *data, const char *expected)
     char text[512] = "";
     struct stoker_field field = {.size = sizeof field};
     uint32_t count = 0;
-    while (stoker_dataset_field(data, count, &field)) {
+    while (stoker_dataset_field_at(data, count, &field)) {
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s%s %s", count++ ? ", " : "", field.name,
                  field.type);
     }
     if (strcmp(text, expected))
         note("fields: %s", text);
-    return !strcmp(text, expected) && !stoker_dataset_field(data, count + 1, &field) &&
-           !stoker_dataset_field(data, UINT32_MAX, &field);
+    return !strcmp(text, expected) && !stoker_dataset_field_at(data, count + 1, &field) &&
+           !stoker_dataset_field_at(data, UINT32_MAX, &field);
 }
 
 static bool is_kind(const struct stoker_dataset *data, const char *kind)

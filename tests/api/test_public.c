@@ -26,7 +26,7 @@ static void words(void)
        "which is a number too");
     ok(!strcmp(stoker_status_name(STOKER_EINTERNAL), "EINTERNAL") && !strcmp(stoker_status_name(-99), "unknown"),
        "our own errors have a status");
-    ok(stoker_cpus() >= 1, "there are CPUs");
+    ok(stoker_cpu_count() >= 1, "there are CPUs");
 
     struct stoker_feature feature = {.size = sizeof feature};
     bool jpeg = false, kernels = false, told = true;
@@ -44,7 +44,7 @@ static void words(void)
     ok(!stoker_feature_at(features + 1, &feature) && !stoker_feature_at(UINT32_MAX, &feature) &&
            !strcmp(feature.name, "untouched"),
        "the list ends");
-    struct stoker_op_info op = {.size = sizeof op};
+    struct stoker_op op = {.size = sizeof op};
     uint32_t ops = 0;
     bool helped = true;
     while (stoker_op_at(ops, &op)) {
@@ -92,11 +92,11 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     stoker_batch_release(batch);
     ok(stoker_loader_start(loader, &(struct stoker_epoch){.epoch = 3}, &err) == STOKER_EINVAL,
        "an epoch that does not state its size is refused (%s)", err.message);
-    struct stoker_path path = {.size = sizeof path};
-    const bool counted = stoker_loader_path(loader, 0, &path);
+    struct stoker_decode_path path = {.size = sizeof path};
+    const bool counted = stoker_loader_decode_path_at(loader, 0, &path);
     ok(counted && !strcmp(path.codec, "JPEG") && path.files >= 3,
        "files are counted by codec and path (%s, %s)", path.codec, path.path);
-    ok(!stoker_loader_path(loader, 1000, &path), "and the list of paths ends");
+    ok(!stoker_loader_decode_path_at(loader, 1000, &path), "and the list of paths ends");
 
     struct {
         struct stoker_stats stats;
@@ -110,10 +110,10 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     room.stats.size = 0;
     ok(stoker_loader_stats(loader, &room.stats) == STOKER_EINVAL, "and need to be told how much that is");
     struct stoker_worker_stats worker = {.size = sizeof worker};
-    ok(stoker_loader_worker_stats(loader, 0, &worker) && !stoker_loader_worker_stats(loader, 1000, &worker),
+    ok(stoker_loader_worker_stats_at(loader, 0, &worker) && !stoker_loader_worker_stats_at(loader, 1000, &worker),
        "each worker has statistics");
     worker.size = 8;
-    ok(!stoker_loader_worker_stats(loader, 0, &worker), "which need a size too");
+    ok(!stoker_loader_worker_stats_at(loader, 0, &worker), "which need a size too");
     stoker_loader_close(loader);
 }
 
@@ -168,28 +168,28 @@ static void decode(const struct stoker_item *item)
 {
     struct stoker_error err;
     struct stoker_image whole, part;
-    struct stoker_decode_options opt = stoker_decode_defaults();
-    if (!ok(stoker_decode(&whole, item->data, item->size, "x", NULL, &err) == 0, "one image is decoded"))
+    struct stoker_image_options opt = stoker_image_defaults();
+    if (!ok(stoker_image_decode(&whole, item->data, item->size, "x", NULL, &err) == 0, "one image is decoded"))
         return;
     opt.x = 5;
     opt.y = 7;
     opt.width = 11;
     opt.height = 13;
-    bool same = stoker_decode(&part, item->data, item->size, "x", &opt, &err) == 0;
+    bool same = stoker_image_decode(&part, item->data, item->size, "x", &opt, &err) == 0;
     for (uint32_t y = 0; same && y < 13; y++)
         same = !memcmp(part.pixels + y * 33, whole.pixels + ((y + 7) * whole.width + 5) * 3, 33);
     ok(same && part.width == 11 && part.height == 13, "a region is the crop of the whole");
-    stoker_image_free(&part);
+    stoker_image_close(&part);
     opt.width = 100000;
-    ok(stoker_decode(&part, item->data, item->size, "x", &opt, &err) == STOKER_EINVAL, "a region outside is refused (%s)",
+    ok(stoker_image_decode(&part, item->data, item->size, "x", &opt, &err) == STOKER_EINVAL, "a region outside is refused (%s)",
        err.message);
-    opt = stoker_decode_defaults();
+    opt = stoker_image_defaults();
     opt.pixel_limit = 10;
-    ok(stoker_decode(&part, item->data, item->size, "photo.jpg", &opt, &err) == STOKER_ELIMIT &&
+    ok(stoker_image_decode(&part, item->data, item->size, "photo.jpg", &opt, &err) == STOKER_ELIMIT &&
            strstr(err.message, "photo.jpg"),
        "too many pixels are refused (%s)", err.message);
-    ok(stoker_decode(&part, item->data, 0, "empty.jpg", NULL, &err) == STOKER_ECORRUPT, "no bytes (%s)", err.message);
-    stoker_image_free(&whole);
+    ok(stoker_image_decode(&part, item->data, 0, "empty.jpg", NULL, &err) == STOKER_ECORRUPT, "no bytes (%s)", err.message);
+    stoker_image_close(&whole);
 }
 
 int main(void)

@@ -48,7 +48,7 @@ static void *read_all(void *argument)
         const uint32_t sample = k * 5 % COUNT;
         const struct stoker_picture picture = picture_of(&reader->items[sample]);
         reader->same = stoker_single_run(reader->single, &picture, SEED, EPOCH, sample, &out, &err) == 0 &&
-                       out.dtype == STOKER_F32 && out.shape[0] == 3 && out.shape[1] == 24 && out.shape[2] == 24 &&
+                       out.dtype == STOKER_DTYPE_F32 && out.shape[0] == 3 && out.shape[1] == 24 && out.shape[2] == 24 &&
                        !memcmp(out.data, reader->rows + sample * 3 * 24 * 24, 3 * 24 * 24 * sizeof(float));
         free(out.data);
     }
@@ -73,7 +73,7 @@ static void as_rows(struct stoker_dataset *data, const struct stoker_item *items
                 stoker_loader_start(loader, &epoch, &err) == 0 && stoker_loader_next(loader, &batch, &err) == 0,
             "a loader"))
         return;
-    struct stoker_single *single = open_single(steps, STOKER_NCHW);
+    struct stoker_single *single = open_single(steps, STOKER_LAYOUT_NCHW);
     bool same = ok(single != NULL, "a single");
     for (uint32_t k = 0; k < THREADS; k++) {
         reader[k] = (struct reader){single, items, batch->images.data, same};
@@ -92,11 +92,11 @@ static void as_rows(struct stoker_dataset *data, const struct stoker_item *items
 
 static void parts_and_pixels(const struct stoker_item *item)
 {
-    struct stoker_single *single = open_single("", STOKER_NHWC);
+    struct stoker_single *single = open_single("", STOKER_LAYOUT_NHWC);
     struct stoker_picture picture = picture_of(item);
     struct stoker_tensor whole, part, again;
     struct stoker_error err;
-    if (!ok(single && stoker_single_run(single, &picture, 0, 0, 0, &whole, &err) == 0 && whole.dtype == STOKER_U8 &&
+    if (!ok(single && stoker_single_run(single, &picture, 0, 0, 0, &whole, &err) == 0 && whole.dtype == STOKER_DTYPE_U8 &&
                 whole.shape[2] == 3,
             "a pipeline without ops decodes"))
         return;
@@ -132,7 +132,7 @@ static void parts_and_pixels(const struct stoker_item *item)
 
 static void refusals(const struct stoker_item *item)
 {
-    struct stoker_single *single = open_single("random_crop(size=4000); to_tensor", STOKER_NCHW);
+    struct stoker_single *single = open_single("random_crop(size=4000); to_tensor", STOKER_LAYOUT_NCHW);
     struct stoker_picture picture = picture_of(item);
     struct stoker_pipeline *pipe;
     struct stoker_single *none = (void *)&picture;

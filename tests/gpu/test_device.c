@@ -73,7 +73,7 @@ static void open_loader(struct loader *l, uint32_t rows, int32_t side)
     struct stoker_error err;
     bool pinned = true;
     l->finish =
-        (struct st_finish){.dtype = STOKER_U8, .layout = STOKER_NHWC, .channels = 3, .element = 1};
+        (struct st_finish){.dtype = STOKER_DTYPE_U8, .layout = STOKER_LAYOUT_NHWC, .channels = 3, .element = 1};
     l->rows = rows;
     l->row_bytes = (uint64_t)side * (uint64_t)side * 3;
     l->labels_at = st_host_finished_labels(rows, l->row_bytes);

@@ -156,13 +156,13 @@ static void test_colours(const struct gpu *gpu)
         {.kind = ST_DEED_GREY},
     };
     const struct st_device_want want = {.rows = 1, .width = 4096, .height = 4096, .channels = 3};
-    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
     int failed = 0;
     for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++) {
         struct random_batch b = {.fill = all_colours};
         const struct row_wish wish = {
             .resize = {4096, 4096, 4096, 4096, {0, 0, 4096, 4096}}, .deeds = &deeds[i], .deed_count = 1};
-        batch_begin(&b, &want, &spec, STOKER_U8, STOKER_NHWC);
+        batch_begin(&b, &want, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC);
         batch_row(&b, 0, &wish);
         const char *why = wrong(gpu, &b);
         if (why && ++failed)
@@ -198,12 +198,12 @@ static uint32_t usual_deeds(struct random_batch *b, struct st_deed *deeds)
 static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
 {
     static const struct st_finish_spec spec = {
-        .scaled = true, .dtype = STOKER_F32, .steps = 1,
+        .scaled = true, .dtype = STOKER_DTYPE_F32, .steps = 1,
         .step = {{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}}};
     const struct st_device_want want = {.rows = rows, .width = SIDE, .height = SIDE, .channels = 3,
                                         .plain = !full};
     *b = (struct random_batch){.seed = 2026};
-    batch_begin(b, &want, &spec, STOKER_BF16, STOKER_NHWC);
+    batch_begin(b, &want, &spec, STOKER_DTYPE_BF16, STOKER_LAYOUT_NHWC);
     for (uint32_t row = 0; row < rows; row++) {
         struct st_deed deeds[ST_DEEDS_MAX];
         struct row_wish wish = {.resize = {between(&b->seed, 250, 550),

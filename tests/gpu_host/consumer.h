@@ -88,7 +88,7 @@ static inline void look_at(void *argument)
 static inline const struct st_finish *bytes_as_they_are(void)
 {
     static const struct st_finish finish = {
-        .dtype = STOKER_U8, .layout = STOKER_NHWC, .channels = CHANNELS, .element = 1};
+        .dtype = STOKER_DTYPE_U8, .layout = STOKER_LAYOUT_NHWC, .channels = CHANNELS, .element = 1};
     return &finish;
 }
 

@@ -266,12 +266,12 @@ static void any_row(struct random_batch *b, uint32_t row, bool with_deeds)
 
 void random_batch_make(struct random_batch *b, uint64_t seed, const struct batch_limits *limits)
 {
-    static const enum stoker_dtype types[] = {STOKER_U8, STOKER_F32, STOKER_F16, STOKER_BF16};
+    static const enum stoker_dtype types[] = {STOKER_DTYPE_U8, STOKER_DTYPE_F32, STOKER_DTYPE_F16, STOKER_DTYPE_BF16};
     *b = (struct random_batch){.seed = seed};
     const enum stoker_dtype dtype = types[chance(&b->seed) % 4];
-    struct st_finish_spec spec = {.scaled = dtype != STOKER_U8,
-                                  .dtype = dtype == STOKER_U8 ? STOKER_U8 : STOKER_F32,
-                                  .steps = dtype != STOKER_U8 && chance(&b->seed) & 1};
+    struct st_finish_spec spec = {.scaled = dtype != STOKER_DTYPE_U8,
+                                  .dtype = dtype == STOKER_DTYPE_U8 ? STOKER_DTYPE_U8 : STOKER_DTYPE_F32,
+                                  .steps = dtype != STOKER_DTYPE_U8 && chance(&b->seed) & 1};
     for (int c = 0; c < 4; c++) {
         spec.step[0].mean[c] = (float)share(&b->seed);
         spec.step[0].std[c] = (float)(0.1 + share(&b->seed));
@@ -281,7 +281,7 @@ void random_batch_make(struct random_batch *b, uint64_t seed, const struct batch
     want.width = limits->width ? limits->width : between(&b->seed, 1, most);
     want.height = limits->height ? limits->height : between(&b->seed, 1, most);
     want.channels = limits->channels ? limits->channels : chance(&b->seed) % 4 ? 3 : 1;
-    batch_begin(b, &want, &spec, dtype, chance(&b->seed) & 1 ? STOKER_NHWC : STOKER_NCHW);
+    batch_begin(b, &want, &spec, dtype, chance(&b->seed) & 1 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW);
     for (uint32_t row = 0; row < want.rows; row++)
         any_row(b, row, limits->deeds);
 }

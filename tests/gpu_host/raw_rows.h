@@ -28,12 +28,12 @@ struct raw_rows {
 static inline void raw_rows_init(struct raw_rows *raw)
 {
     const struct st_finish_spec spec = {.scaled = true,
-                                        .dtype = STOKER_F32,
+                                        .dtype = STOKER_DTYPE_F32,
                                         .steps = 1,
                                         .step = {{{0.4f, 0.5f, 0.6f}, {0.2f, 0.3f, 0.25f}}}};
     memset(raw, 0, sizeof *raw);
     raw->kernels = st_kernels_for(st_cpu_level());
-    st_finish_init(&raw->finish, &spec, STOKER_F32, STOKER_NCHW, 3, NULL);
+    st_finish_init(&raw->finish, &spec, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
 }
 
 static inline struct st_device_want raw_want(const struct raw_rows *raw, int ordinal)

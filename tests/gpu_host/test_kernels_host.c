@@ -85,9 +85,9 @@ static void one(const char *what, int32_t channels, const struct row_wish *wish)
     const struct st_device_want want = {.rows = 1, .width = (int32_t)wish->resize.window.width,
                                         .height = (int32_t)wish->resize.window.height,
                                         .channels = channels};
-    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
     struct random_batch b = {.seed = 77};
-    batch_begin(&b, &want, &spec, STOKER_U8, STOKER_NHWC);
+    batch_begin(&b, &want, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC);
     batch_row(&b, 0, wish);
     const char *why = wrong(&b);
     if (why)
@@ -123,7 +123,7 @@ static void test_refused(void)
     const struct st_deed deed = {.kind = ST_DEED_CONTRAST, .factor = 2};
     const struct st_device_want want = {
         .rows = 1, .width = 8, .height = 8, .channels = 3, .plain = true};
-    batch_begin(&b, &want, &(struct st_finish_spec){.dtype = STOKER_U8}, STOKER_U8, STOKER_NCHW);
+    batch_begin(&b, &want, &(struct st_finish_spec){.dtype = STOKER_DTYPE_U8}, STOKER_DTYPE_U8, STOKER_LAYOUT_NCHW);
     batch_row(&b, 0,
               &(struct row_wish){.resize = resize_to(8, 8, 8, 8), .deeds = &deed, .deed_count = 1});
     const struct st_gpu_launch launch = {.host = b.host,

@@ -110,7 +110,7 @@ static inline int line_plan(struct op_line *line, int32_t width, int32_t height,
                             struct stoker_error *err)
 {
     line->shape = (struct st_shape){.width = width, .height = height, .channels = channels};
-    line->spec = (struct st_finish_spec){.dtype = STOKER_U8};
+    line->spec = (struct st_finish_spec){.dtype = STOKER_DTYPE_U8};
     for (uint32_t i = 0; i < line->count; i++)
         if (line->op[i]->plan) {
             const int rc = line->op[i]->plan(line->self[i], &line->shape, &line->spec, err);
@@ -193,7 +193,7 @@ static inline struct st_view run_on(struct st_work *work, const struct st_view *
                                .channels = st_image_channels(&image)};
         out.stride = (ptrdiff_t)out.width * out.channels;
         out.data = malloc((size_t)out.stride * (size_t)out.height + 64);
-        *status = line_finish(&line, &image, STOKER_U8, STOKER_NHWC, out.data, seed, err);
+        *status = line_finish(&line, &image, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC, out.data, seed, err);
     }
     line_free(&line);
     return out;

@@ -140,10 +140,10 @@ static bool finish_equal(struct st_image *image, const struct st_view *naive)
 {
     struct stoker_error err;
     struct st_finish finish;
-    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
     if (st_image_width(image) != naive->width || st_image_height(image) != naive->height ||
         st_image_channels(image) != naive->channels ||
-        st_finish_init(&finish, &spec, STOKER_U8, STOKER_NHWC, naive->channels, &err) < 0)
+        st_finish_init(&finish, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC, naive->channels, &err) < 0)
         return false;
     const size_t bytes = (size_t)naive->stride * (size_t)naive->height;
     uint8_t *data = malloc(bytes);
@@ -270,11 +270,11 @@ static struct st_view fast_image(struct st_bytes file, struct st_region crop, in
     struct st_finish finish;
     struct st_image image;
     struct stoker_error err;
-    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
     const struct st_place place = {out.data, size, size};
     work.fast = fast;
     st_arena_reset(&work.arena);
-    if (st_finish_init(&finish, &spec, STOKER_U8, STOKER_NHWC, 3, &err) < 0 ||
+    if (st_finish_init(&finish, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC, 3, &err) < 0 ||
         st_image_open(&image, &work, file, true, &err) < 0 || st_image_crop(&image, crop, &err) < 0 ||
         st_image_resize(&image, size, size, ST_FILTER_BILINEAR, &err) < 0 ||
         st_image_finish(&image, &finish, &place, &err) < 0)

@@ -151,16 +151,16 @@ static void test_mirror(const struct st_kernels *kernels)
 /* ---- finish ------------------------------------------------------------------------------------ */
 
 static const struct st_finish_spec imagenet = {
-    .scaled = true, .dtype = STOKER_F32, .steps = 1,
+    .scaled = true, .dtype = STOKER_DTYPE_F32, .steps = 1,
     .step = {{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}}};
-static const struct st_finish_spec scaled = {.scaled = true, .dtype = STOKER_F32};
-static const struct st_finish_spec bytes_only = {.dtype = STOKER_U8};
+static const struct st_finish_spec scaled = {.scaled = true, .dtype = STOKER_DTYPE_F32};
+static const struct st_finish_spec bytes_only = {.dtype = STOKER_DTYPE_U8};
 
 /* All channels, `plane` apart; the bytes 0 to 255 come first where there is room. */
 static bool finish_agrees(const struct st_kernels *kernels, uint64_t *seed, const struct st_finish *f,
                           int32_t width)
 {
-    const size_t row = (size_t)width * f->element, planes = f->layout == STOKER_NCHW ? 3 : 1;
+    const size_t row = (size_t)width * f->element, planes = f->layout == STOKER_LAYOUT_NCHW ? 3 : 1;
     const size_t plane = row + 5 * f->element,
                  bytes = planes == 3 ? plane * 2 + row : row * (size_t)f->channels;
     uint8_t *in = random_bytes(seed, (size_t)(width * f->channels));
@@ -182,7 +182,7 @@ static void test_finish(const struct st_kernels *kernels, const char *what,
     uint64_t seed = 14;
     int wrong = 0, cases = 0;
     struct st_finish f;
-    for (int layout = STOKER_NCHW; layout <= STOKER_NHWC; layout++)
+    for (int layout = STOKER_LAYOUT_NCHW; layout <= STOKER_LAYOUT_NHWC; layout++)
         for (int32_t channels = 1; channels <= 3; channels += 2) {
             if (st_finish_init(&f, spec, dtype, (enum stoker_layout)layout, channels, NULL))
                 abort();
@@ -196,25 +196,25 @@ static void test_finish(const struct st_kernels *kernels, const char *what,
 
 static void test_finishes(const struct st_kernels *kernels)
 {
-    test_finish(kernels, "uint8", &bytes_only, STOKER_U8);
-    test_finish(kernels, "uint8 as float32", &bytes_only, STOKER_F32);
-    test_finish(kernels, "float32", &scaled, STOKER_F32);
-    test_finish(kernels, "float16", &scaled, STOKER_F16);
-    test_finish(kernels, "bfloat16", &scaled, STOKER_BF16);
-    test_finish(kernels, "normalised float32", &imagenet, STOKER_F32);
-    test_finish(kernels, "normalised float16", &imagenet, STOKER_F16);
-    test_finish(kernels, "normalised bfloat16", &imagenet, STOKER_BF16);
+    test_finish(kernels, "uint8", &bytes_only, STOKER_DTYPE_U8);
+    test_finish(kernels, "uint8 as float32", &bytes_only, STOKER_DTYPE_F32);
+    test_finish(kernels, "float32", &scaled, STOKER_DTYPE_F32);
+    test_finish(kernels, "float16", &scaled, STOKER_DTYPE_F16);
+    test_finish(kernels, "bfloat16", &scaled, STOKER_DTYPE_BF16);
+    test_finish(kernels, "normalised float32", &imagenet, STOKER_DTYPE_F32);
+    test_finish(kernels, "normalised float16", &imagenet, STOKER_DTYPE_F16);
+    test_finish(kernels, "normalised bfloat16", &imagenet, STOKER_DTYPE_BF16);
     struct st_finish_spec half = imagenet;
-    half.dtype = STOKER_F16;
-    test_finish(kernels, "normalised in float16", &half, STOKER_F16);
+    half.dtype = STOKER_DTYPE_F16;
+    test_finish(kernels, "normalised in float16", &half, STOKER_DTYPE_F16);
     /* The cheap formula hides the exact one behind half precision: force it. */
     struct st_finish f;
     uint64_t seed = 15;
     int wrong = 0;
-    for (int dtype = STOKER_F16; dtype <= STOKER_BF16; dtype++)
-        for (int layout = STOKER_NCHW; layout <= STOKER_NHWC; layout++) {
+    for (int dtype = STOKER_DTYPE_F16; dtype <= STOKER_DTYPE_BF16; dtype++)
+        for (int layout = STOKER_LAYOUT_NCHW; layout <= STOKER_LAYOUT_NHWC; layout++) {
             struct st_finish exact;
-            st_finish_init(&exact, &imagenet, STOKER_F32, (enum stoker_layout)layout, 3, NULL);
+            st_finish_init(&exact, &imagenet, STOKER_DTYPE_F32, (enum stoker_layout)layout, 3, NULL);
             st_finish_init(&f, &imagenet, (enum stoker_dtype)dtype, (enum stoker_layout)layout, 3, NULL);
             f.formula = ST_FORMULA_NORMALIZE;
             memcpy(f.lanes, exact.lanes, sizeof f.lanes);
@@ -304,7 +304,7 @@ static void bench(const struct st_kernels *kernels)
         for (int filter = ST_FILTER_NEAREST; filter < ST_FILTERS; filter++) {
             char what[64];
             b.job = (struct st_resize){w, h, SIDE, SIDE, {0, 0, SIDE, SIDE}, (enum st_filter)filter, 13};
-            st_finish_init(&b.finish, &imagenet, STOKER_F32, STOKER_NCHW, 3, NULL);
+            st_finish_init(&b.finish, &imagenet, STOKER_DTYPE_F32, STOKER_LAYOUT_NCHW, 3, NULL);
             snprintf(what, sizeof what, "%dx%d %s to 224, float32 NCHW", w, h, filters[filter]);
             report(what, bench_whole, &b);
             if (size != 0 || filter != ST_FILTER_BILINEAR)
@@ -312,10 +312,10 @@ static void bench(const struct st_kernels *kernels)
             report("  of this: resize to bytes", bench_resize, &b);
             report("  of this: weights", bench_taps, &b);
             report("  of this: finish", bench_finish, &b);
-            st_finish_init(&b.finish, &imagenet, STOKER_BF16, STOKER_NHWC, 3, NULL);
+            st_finish_init(&b.finish, &imagenet, STOKER_DTYPE_BF16, STOKER_LAYOUT_NHWC, 3, NULL);
             report("  the same to bfloat16 NHWC", bench_whole, &b);
             report("  of this: finish", bench_finish, &b);
-            st_finish_init(&b.finish, &bytes_only, STOKER_U8, STOKER_NCHW, 3, NULL);
+            st_finish_init(&b.finish, &bytes_only, STOKER_DTYPE_U8, STOKER_LAYOUT_NCHW, 3, NULL);
             report("  the same to uint8 NCHW", bench_whole, &b);
         }
         free(b.image.data);

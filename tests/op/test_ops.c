@@ -276,7 +276,7 @@ static float *floats_of(const char *text, uint64_t seed, enum stoker_layout layo
     st_arena_reset(&work.arena);
     st_image_wrap(&image, &work, *in);
     if (!line_open(&line, text) || line_plan(&line, -1, -1, 3, &err) < 0 ||
-        line_finish(&line, &image, STOKER_F32, layout, data, seed, &err) < 0)
+        line_finish(&line, &image, STOKER_DTYPE_F32, layout, data, seed, &err) < 0)
         abort();
     line_free(&line);
     return data;
@@ -288,13 +288,13 @@ static void erasing(void)
     const size_t plane = 40 * 30;
     uint32_t changed = 0, wrong = 0, boxes = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
-        float *before = floats_of("to_tensor; normalize mean=1,2,3 std=2,4,8", seed, STOKER_NCHW, &in);
+        float *before = floats_of("to_tensor; normalize mean=1,2,3 std=2,4,8", seed, STOKER_LAYOUT_NCHW, &in);
         float *after =
             floats_of("to_tensor; random_erasing p=1 value=5,6,7; normalize mean=1,2,3 std=2,4,8", seed,
-                      STOKER_NCHW, &in);
+                      STOKER_LAYOUT_NCHW, &in);
         float *last =
             floats_of("to_tensor; random_erasing p=1 value=5,6,7; normalize mean=1,2,3 std=2,4,8", seed,
-                      STOKER_NHWC, &in);
+                      STOKER_LAYOUT_NHWC, &in);
         static const float want[3] = {2, 1, 0.5f};
         int32_t low_x = 40, high_x = -1, low_y = 30, high_y = -1;
         uint32_t here = 0;
@@ -324,8 +324,8 @@ static void erasing(void)
 
     double sum = 0, squares = 0, count = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
-        float *before = floats_of("to_tensor", seed, STOKER_NCHW, &in);
-        float *after = floats_of("to_tensor; random_erasing p=1 value=random", seed, STOKER_NCHW, &in);
+        float *before = floats_of("to_tensor", seed, STOKER_LAYOUT_NCHW, &in);
+        float *after = floats_of("to_tensor; random_erasing p=1 value=random", seed, STOKER_LAYOUT_NCHW, &in);
         for (size_t i = 0; i < 3 * plane; i++)
             if (before[i] != after[i])
                 sum += after[i], squares += after[i] * after[i], count++;
@@ -336,7 +336,7 @@ static void erasing(void)
        "random values have mean %.3f, variance %.3f", sum / count, squares / count);
 
     float *bytes = floats_of("pil_to_tensor; random_erasing p=1 value=51.9; convert_image_dtype", 3,
-                             STOKER_NCHW, &in);
+                             STOKER_LAYOUT_NCHW, &in);
     uint32_t found = 0;
     for (size_t i = 0; i < plane; i++)
         found += bytes[i] == 51.0f / 255.0f;

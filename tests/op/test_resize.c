@@ -149,7 +149,7 @@ static bool resize_agrees(const struct st_kernels *kernels, struct st_arena *are
     const bool upside = chance(seed) & 1, mirror = chance(seed) & 1, flip = chance(seed) & 1;
     const struct st_view in = needed(job, image, channels, upside);
     const size_t bytes = (size_t)job->window.width * job->window.height * (size_t)channels;
-    const struct st_finish_spec spec = {.dtype = STOKER_U8};
+    const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
     struct st_finish finish;
     struct st_view out;
     uint8_t *slot = guarded(bytes);
@@ -157,7 +157,7 @@ static bool resize_agrees(const struct st_kernels *kernels, struct st_arena *are
     bool same = st_resize_view(job, kernels, arena, &in, &out) == STOKER_OK &&
                 out.width == place.width && out.height == place.height && out.channels == channels &&
                 placed(job, expected, channels, false, false, out.data);
-    st_finish_init(&finish, &spec, STOKER_U8, STOKER_NHWC, channels, NULL);
+    st_finish_init(&finish, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC, channels, NULL);
     same = same &&
            st_resize_finish(job, kernels, arena, &in, &finish, mirror, flip, &place) == STOKER_OK &&
            placed(job, expected, channels, mirror, flip, slot) && unharmed(slot, bytes);

@@ -22,7 +22,7 @@ static struct stoker_loader_options harness_options(uint32_t batch, int32_t work
                                           .prefetch = 2,
                                           .order = STOKER_ORDER_SHUFFLE,
                                           .seed = 7,
-                                          .dtype = STOKER_F32,
+                                          .dtype = STOKER_DTYPE_F32,
                                           .error_limit = UINT64_MAX,
                                           .pillow = 13,
                                           .pixel_limit = 1 << 20};

@@ -196,7 +196,7 @@ static void host_finish(const struct host_run *run, const struct st_view *v, con
             for (size_t c = 0; c < channels; c++) {
                 const size_t tx = (size_t)(run->job->mirror ? v->width - 1 - x : x);
                 const size_t ty = (size_t)(run->job->flip ? v->height - 1 - y : y);
-                const size_t at = f->layout == STOKER_NCHW ? c * plane + ty * (size_t)place->width + tx
+                const size_t at = f->layout == STOKER_LAYOUT_NCHW ? c * plane + ty * (size_t)place->width + tx
                                                            : (ty * (size_t)place->width + tx) * channels + c;
                 st_put_bits((uint8_t *)place->data + at * f->element, f->element,
                             f->lut[c][st_row(v, y)[(size_t)x * channels + c]]);

@@ -207,7 +207,7 @@ static void check_refusals(struct stoker_item *items)
     struct stoker_loader_options opt = options(4, 0);
     struct stoker_error err;
     opt.dtype_given = true;
-    opt.dtype = STOKER_U8;
+    opt.dtype = STOKER_DTYPE_U8;
     ok(!harness_open_on(NULL, items, SOUNDS, "audio_mono", &opt, &err) && strstr(err.message, "float32"),
        "%s", err.message);
     opt.dtype_given = false;

@@ -10,8 +10,8 @@ static const struct st_field all_fields[FIELDS] = {
     [IMAGE] = {.name = "jpg", .kind = ST_FIELD_IMAGE},
     [AMOUNT] = {.name = "amount", .kind = ST_FIELD_FLOAT},
     [LABEL] = {.name = "cls", .kind = ST_FIELD_INT},
-    [BOX] = {.name = "box", .kind = ST_FIELD_ARRAY, .dtype = STOKER_F32, .ndim = 2, .shape = {2, 3}},
-    [STEPS] = {.name = "steps", .kind = ST_FIELD_ARRAY, .dtype = STOKER_I16, .ndim = 1, .shape = {-1}},
+    [BOX] = {.name = "box", .kind = ST_FIELD_ARRAY, .dtype = STOKER_DTYPE_F32, .ndim = 2, .shape = {2, 3}},
+    [STEPS] = {.name = "steps", .kind = ST_FIELD_ARRAY, .dtype = STOKER_DTYPE_I16, .ndim = 1, .shape = {-1}},
     [GRID] = {.name = "grid", .kind = ST_FIELD_ARRAY, .ndim = -1},
     [TITLE] = {.name = "txt", .kind = ST_FIELD_TEXT},
     [META] = {.name = "json", .kind = ST_FIELD_JSON},
@@ -62,7 +62,7 @@ static struct st_bytes json_of(uint64_t sample, char text[64])
 static void pixels_of(struct st_piece *piece, uint8_t *at, uint64_t sample)
 {
     const int64_t height = 12 + (int64_t)(sample % 3), width = 10;
-    piece->dtype = STOKER_U8;
+    piece->dtype = STOKER_DTYPE_U8;
     piece->ndim = made.channels == 1 ? 2 : 3;
     piece->shape[0] = height;
     piece->shape[1] = width;
@@ -102,15 +102,15 @@ static int made_split(const void *self, uint64_t sample, struct st_bytes raw, st
         if (!strcmp(name, "jpg") && made.channels)
             pixels_of(piece, scratch->data + 512, sample);
         if (!strcmp(name, "box"))
-            *piece = (struct st_piece){.bytes = {(uint8_t *)box, 24}, .dtype = STOKER_F32, .ndim = 2,
+            *piece = (struct st_piece){.bytes = {(uint8_t *)box, 24}, .dtype = STOKER_DTYPE_F32, .ndim = 2,
                                        .shape = {2, made.bad && sample == BAD ? 4 : 3}};
         if (!strcmp(name, "steps"))
-            *piece = (struct st_piece){.bytes = {(uint8_t *)steps, 2 * (1 + sample % 4)}, .dtype = STOKER_I16,
+            *piece = (struct st_piece){.bytes = {(uint8_t *)steps, 2 * (1 + sample % 4)}, .dtype = STOKER_DTYPE_I16,
                                        .ndim = 1, .shape = {1 + (int64_t)(sample % 4)}};
         if (!strcmp(name, "grid"))
-            *piece = (struct st_piece){.bytes = {(uint8_t *)grid, 32}, .dtype = STOKER_F64, .ndim = 2, .shape = {2, 2}};
+            *piece = (struct st_piece){.bytes = {(uint8_t *)grid, 32}, .dtype = STOKER_DTYPE_F64, .ndim = 2, .shape = {2, 2}};
         if (!strcmp(name, "grid") && made.odd && sample == BAD)
-            piece->dtype = STOKER_I64;
+            piece->dtype = STOKER_DTYPE_I64;
     }
     return 0;
 }
@@ -160,10 +160,10 @@ static const struct stoker_column *column(const struct stoker_batch *batch, uint
 static bool numbers_right(const struct stoker_batch *batch)
 {
     const struct stoker_column *amount = column(batch, AMOUNT), *label = column(batch, LABEL), *box = column(batch, BOX);
-    bool right = amount->kind == STOKER_COLUMN_FLOAT && amount->dtype == STOKER_F64 && amount->ndim == 1 &&
-                 label->kind == STOKER_COLUMN_INT && label->dtype == STOKER_I64 && label->shape[0] == batch->count &&
+    bool right = amount->kind == STOKER_COLUMN_FLOAT && amount->dtype == STOKER_DTYPE_F64 && amount->ndim == 1 &&
+                 label->kind == STOKER_COLUMN_INT && label->dtype == STOKER_DTYPE_I64 && label->shape[0] == batch->count &&
                  box->ndim == 3 && box->shape[0] == batch->count && box->shape[1] == 2 && box->shape[2] == 3 &&
-                 !box->offsets && box->dtype == STOKER_F32;
+                 !box->offsets && box->dtype == STOKER_DTYPE_F32;
     for (uint32_t k = 0; k < batch->count; k++) {
         const uint64_t sample = batch->samples[k];
         right = right && ((const double *)amount->data)[k] == (double)sample / 3 &&
@@ -177,8 +177,8 @@ static bool numbers_right(const struct stoker_batch *batch)
 static bool arrays_right(const struct stoker_batch *batch)
 {
     const struct stoker_column *steps = column(batch, STEPS), *grid = column(batch, GRID);
-    bool right = steps->offsets && steps->shapes && steps->dtype == STOKER_I16 && grid->ndim == 3 && !grid->offsets &&
-                 grid->shape[1] == 2 && grid->dtype == STOKER_F64;
+    bool right = steps->offsets && steps->shapes && steps->dtype == STOKER_DTYPE_I16 && grid->ndim == 3 && !grid->offsets &&
+                 grid->shape[1] == 2 && grid->dtype == STOKER_DTYPE_F64;
     for (uint32_t k = 0; right && k < batch->count; k++) {
         const uint64_t sample = batch->samples[k], size = 1 + sample % 4;
         const int16_t *first = (const int16_t *)steps->data + steps->offsets[k];
@@ -197,7 +197,7 @@ static bool blobs_right(const struct stoker_batch *batch)
     bool right = true;
     for (uint32_t b = 0; b < 4; b++) {
         const struct stoker_column *c = column(batch, blobs[b]);
-        right = right && c->kind == kinds[b] && c->offsets && c->dtype == STOKER_U8;
+        right = right && c->kind == kinds[b] && c->offsets && c->dtype == STOKER_DTYPE_U8;
         for (uint32_t k = 0; right && k < batch->count; k++) {
             char text[64];
             const struct st_bytes want =
@@ -215,7 +215,7 @@ static bool blobs_right(const struct stoker_batch *batch)
 static bool pictures_right(const struct stoker_batch *batch, const struct stoker_batch *plain)
 {
     const struct stoker_column *thumb = column(batch, THUMB);
-    bool right = thumb->kind == STOKER_COLUMN_ARRAY && thumb->dtype == STOKER_U8 && plain->ragged && thumb->offsets &&
+    bool right = thumb->kind == STOKER_COLUMN_ARRAY && thumb->dtype == STOKER_DTYPE_U8 && plain->ragged && thumb->offsets &&
                  thumb->shapes;
     for (uint32_t k = 0; right && k < batch->count; k++) {
         const struct stoker_tensor *want = &plain->items[k];
@@ -236,7 +236,7 @@ static void pictures(void)
     bool right = true;
     uint32_t batches = 0;
     take_fields(which, 3);
-    opt.layout = STOKER_NHWC;
+    opt.layout = STOKER_LAYOUT_NHWC;
     struct stoker_loader *loader = open_made("center_crop(size=8); to_tensor", &opt, &err);
     struct stoker_loader *plain = harness_open(items, COUNT, "", &opt);
     st_loader_start(plain, NULL, 0, NULL);
@@ -373,7 +373,7 @@ static void odd_types(enum stoker_on_error policy, int32_t workers, uint64_t unr
         }
         const struct stoker_column *grid = column(batch, GRID);
         good++;
-        wrong += grid->dtype != STOKER_F64;
+        wrong += grid->dtype != STOKER_DTYPE_F64;
         for (uint32_t k = 0; k < batch->count; k++)
             odd += batch->samples[k] == BAD && ((const int64_t *)batch->labels.data)[k] != -100;
         st_batch_release(batch, NULL);
@@ -417,7 +417,7 @@ static void pixels(void)
     struct stoker_loader_options opt = harness_options(BATCH, 2);
     struct stoker_error err = {0};
     const struct stoker_batch *batch;
-    opt.layout = STOKER_NHWC;
+    opt.layout = STOKER_LAYOUT_NHWC;
     take_fields(which, 2);
     for (made.channels = 1; made.channels <= 4; made.channels++) {
         struct stoker_loader *loader = open_made("center_crop(size=10)", &opt, &err);

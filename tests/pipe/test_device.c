@@ -86,24 +86,24 @@ static void types(void)
     static const char *const name[] = {"u8", "f32", "f16", "bf16"};
     struct stoker_loader_options opt = harness_options(BATCH, 2);
     opt.dtype_given = true;
-    for (int dtype = STOKER_U8; dtype <= STOKER_BF16; dtype++)
-        for (int layout = STOKER_NCHW; layout <= STOKER_NHWC; layout++) {
+    for (int dtype = STOKER_DTYPE_U8; dtype <= STOKER_DTYPE_BF16; dtype++)
+        for (int layout = STOKER_LAYOUT_NCHW; layout <= STOKER_LAYOUT_NHWC; layout++) {
             opt.dtype = (enum stoker_dtype)dtype;
             opt.layout = (enum stoker_layout)layout;
-            ok(same(dtype == STOKER_U8 ? "random_resized_crop(size=32); random_horizontal_flip; pil_to_tensor; "
+            ok(same(dtype == STOKER_DTYPE_U8 ? "random_resized_crop(size=32); random_horizontal_flip; pil_to_tensor; "
                                          "random_erasing(p=0.9, value=random); random_erasing(p=0.9, value=7)"
                                        : "random_resized_crop(size=32); random_horizontal_flip; to_tensor; "
                                          "random_erasing(p=0.9, value=random); "
                                          "normalize(mean=[0.485,0.456,0.406],std=[0.229,0.224,0.225])",
                     &opt),
-               "%s, %s", name[dtype], layout == STOKER_NCHW ? "NCHW" : "NHWC");
+               "%s, %s", name[dtype], layout == STOKER_LAYOUT_NCHW ? "NCHW" : "NHWC");
         }
 }
 
 static void reduced(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 2);
-    opt.fidelity = STOKER_FAST;
+    opt.fidelity = STOKER_FIDELITY_FAST;
     ok(same("random_resized_crop(size=12, scale=[0.5,1]); random_horizontal_flip", &opt), "reduced decoding, with crops "
        "that end between two pixels");
     ok(same("resize(size=[9,13], interpolation=nearest)", &opt), "and nearest");

@@ -148,7 +148,7 @@ static uint32_t epoch_on(const struct st_devices *devices, const char *text,
 static struct stoker_loader_options fast_options(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 2);
-    opt.fidelity = STOKER_FAST;
+    opt.fidelity = STOKER_FIDELITY_FAST;
     return opt;
 }
 
@@ -208,7 +208,7 @@ static void pipelines(void)
 static void fidelity(void)
 {
     struct stoker_loader_options opt = fast_options();
-    opt.fidelity = STOKER_EXACT;
+    opt.fidelity = STOKER_FIDELITY_EXACT;
     const uint32_t before = engine.images;
     ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && engine.images == before,
        "exact: the engines are left alone");
@@ -342,7 +342,7 @@ static void many(void)
     }
     for (uint32_t k = 0; k < MANY; k++)
         paths[k] = path[k % COUNT];
-    opt.fidelity = STOKER_FAST;
+    opt.fidelity = STOKER_FIDELITY_FAST;
     good = good && !st_dataset_from_files(&data, paths, NULL, MANY, &err) &&
            !st_pipeline_open(&pipe, texts[0], &err) &&
            !st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);

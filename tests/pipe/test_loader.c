@@ -90,8 +90,8 @@ static void shapes(void)
     st_batch_release(batch, NULL);
     st_loader_close(loader);
 
-    opt.layout = STOKER_NHWC;
-    opt.dtype = STOKER_U8;
+    opt.layout = STOKER_LAYOUT_NHWC;
+    opt.dtype = STOKER_DTYPE_U8;
     opt.dtype_given = true;
     loader = started("center_crop(size=[8, 12])", opt);
     st_loader_next(loader, &batch, NULL);

@@ -15,11 +15,11 @@
 static inline const char *piece_dtype(enum stoker_dtype dtype)
 {
     static const char *const names[] = {
-        [STOKER_U8] = "uint8",      [STOKER_F32] = "float32", [STOKER_F16] = "float16",
-        [STOKER_BF16] = "bfloat16", [STOKER_I64] = "int64",   [STOKER_I8] = "int8",
-        [STOKER_I16] = "int16",     [STOKER_I32] = "int32",   [STOKER_U16] = "uint16",
-        [STOKER_U32] = "uint32",    [STOKER_U64] = "uint64",  [STOKER_F64] = "float64",
-        [STOKER_BOOL] = "bool",
+        [STOKER_DTYPE_U8] = "uint8",      [STOKER_DTYPE_F32] = "float32", [STOKER_DTYPE_F16] = "float16",
+        [STOKER_DTYPE_BF16] = "bfloat16", [STOKER_DTYPE_I64] = "int64",   [STOKER_DTYPE_I8] = "int8",
+        [STOKER_DTYPE_I16] = "int16",     [STOKER_DTYPE_I32] = "int32",   [STOKER_DTYPE_U16] = "uint16",
+        [STOKER_DTYPE_U32] = "uint32",    [STOKER_DTYPE_U64] = "uint64",  [STOKER_DTYPE_F64] = "float64",
+        [STOKER_DTYPE_BOOL] = "bool",
     };
     return names[dtype];
 }

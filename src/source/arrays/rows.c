@@ -20,9 +20,9 @@ static bool dtype_of(const struct st_element *element, enum stoker_dtype *out)
         uint8_t size;
         enum stoker_dtype dtype;
     } known[] = {
-        {'u', 1, STOKER_U8},  {'u', 2, STOKER_U16}, {'u', 4, STOKER_U32}, {'u', 8, STOKER_U64},
-        {'i', 1, STOKER_I8},  {'i', 2, STOKER_I16}, {'i', 4, STOKER_I32}, {'i', 8, STOKER_I64},
-        {'f', 2, STOKER_F16}, {'f', 4, STOKER_F32}, {'f', 8, STOKER_F64}, {'b', 1, STOKER_BOOL},
+        {'u', 1, STOKER_DTYPE_U8},  {'u', 2, STOKER_DTYPE_U16}, {'u', 4, STOKER_DTYPE_U32}, {'u', 8, STOKER_DTYPE_U64},
+        {'i', 1, STOKER_DTYPE_I8},  {'i', 2, STOKER_DTYPE_I16}, {'i', 4, STOKER_DTYPE_I32}, {'i', 8, STOKER_DTYPE_I64},
+        {'f', 2, STOKER_DTYPE_F16}, {'f', 4, STOKER_DTYPE_F32}, {'f', 8, STOKER_DTYPE_F64}, {'b', 1, STOKER_DTYPE_BOOL},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].type == element->type && known[i].size == element->size) {
@@ -42,7 +42,7 @@ static bool is_pixels(const struct st_rows *rows)
 
 static bool is_byte_row(const struct st_rows *rows)
 {
-    return (rows->field.dtype == STOKER_U8 && rows->field.ndim == 1) ||
+    return (rows->field.dtype == STOKER_DTYPE_U8 && rows->field.ndim == 1) ||
            (rows->scalar && (rows->element.type == 'S' || rows->element.type == 'V'));
 }
 
@@ -176,37 +176,37 @@ static void load_scalar(const struct st_rows *rows, const uint8_t *at, struct st
     else
         memcpy(bytes, at, rows->element.size);
     switch (rows->field.dtype) {
-    case STOKER_U8:
+    case STOKER_DTYPE_U8:
         LOAD(uint8_t)
-    case STOKER_U16:
+    case STOKER_DTYPE_U16:
         LOAD(uint16_t)
-    case STOKER_U32:
+    case STOKER_DTYPE_U32:
         LOAD(uint32_t)
-    case STOKER_U64:
+    case STOKER_DTYPE_U64:
         LOAD(uint64_t)
-    case STOKER_I8:
+    case STOKER_DTYPE_I8:
         LOAD(int8_t)
-    case STOKER_I16:
+    case STOKER_DTYPE_I16:
         LOAD(int16_t)
-    case STOKER_I32:
+    case STOKER_DTYPE_I32:
         LOAD(int32_t)
-    case STOKER_I64:
+    case STOKER_DTYPE_I64:
         LOAD(int64_t)
-    case STOKER_BOOL:
+    case STOKER_DTYPE_BOOL:
         piece->whole = bytes[0] != 0;
         piece->real = bytes[0] != 0;
         break;
-    case STOKER_F32: {
+    case STOKER_DTYPE_F32: {
         float value;
         memcpy(&value, bytes, sizeof value);
         piece->real = (double)value;
         break;
     }
-    case STOKER_F64:
+    case STOKER_DTYPE_F64:
         memcpy(&piece->real, bytes, sizeof piece->real);
         break;
-    case STOKER_F16:
-    case STOKER_BF16: { /* no file format has the latter */
+    case STOKER_DTYPE_F16:
+    case STOKER_DTYPE_BF16: { /* no file format has the latter */
         uint16_t value;
         memcpy(&value, bytes, sizeof value);
         piece->real = half_to_double(value);
@@ -230,7 +230,7 @@ static uint64_t scratch_needed(const struct st_rows *rows)
 static int check_whole(const struct st_rows *rows, const struct st_piece *piece,
                        struct stoker_error *err)
 {
-    if (rows->field.kind != ST_FIELD_INT || rows->field.dtype != STOKER_U64 || piece->whole >= 0)
+    if (rows->field.kind != ST_FIELD_INT || rows->field.dtype != STOKER_DTYPE_U64 || piece->whole >= 0)
         return 0;
     return st_fail(err, STOKER_EUNSUPPORTED,
                    "%s: %llu does not fit int64, which whole numbers are delivered as; read the field "

@@ -95,7 +95,7 @@ static bool holds_images(const struct hdf5 *hdf5, const struct st_h5_array *arra
     struct st_h5_object object;
     uint8_t head[HEAD];
     if (!array->variable || array->rows.field.kind != ST_FIELD_ARRAY ||
-        array->rows.field.dtype != STOKER_U8)
+        array->rows.field.dtype != STOKER_DTYPE_U8)
         return false;
     for (uint64_t row = 0; row < array->rows.count && row < ROWS; row++) {
         if (st_h5_find_variable(array, &hdf5->file, hdf5->cache, row, &object, NULL) || !object.size)

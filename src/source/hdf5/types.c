@@ -133,7 +133,7 @@ static int open_variable(struct st_h5_array *array, const struct st_held *file,
             return unsupported(file, wish->name, "sequences of this type are not supported", err);
         field->dtype = one.field.dtype;
     }
-    const bool bytes = string || field->dtype == STOKER_U8;
+    const bool bytes = string || field->dtype == STOKER_DTYPE_U8;
     if (wish->typed && wish->kind != field->kind &&
         (!bytes || wish->kind == ST_FIELD_ARRAY || wish->kind == ST_FIELD_INT ||
          wish->kind == ST_FIELD_FLOAT))

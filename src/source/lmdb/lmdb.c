@@ -256,7 +256,7 @@ static int choose_field(struct lmdb *lmdb, uint32_t k, struct stoker_error *err)
             err, STOKER_EINVAL,
             "fields: %s: cannot be read as %s; single numbers of a value are f32[1] or i64[1]",
             wish->name, st_field_kind_name(field->kind));
-    field->dtype = wish->ndim ? wish->dtype : STOKER_U8;
+    field->dtype = wish->ndim ? wish->dtype : STOKER_DTYPE_U8;
     field->ndim = wish->ndim;
     memcpy(field->shape, wish->shape, sizeof field->shape);
     if (!wish->ndim &&

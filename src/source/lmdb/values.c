@@ -64,7 +64,7 @@ static int datum_image(struct st_bytes value, uint8_t *to, struct st_piece *piec
     interleave(to, &datum);
     *piece = (struct st_piece){.bytes = {to, datum.data.size},
                                .whole = datum.label,
-                               .dtype = STOKER_U8,
+                               .dtype = STOKER_DTYPE_U8,
                                .ndim = 3,
                                .shape = {datum.height, datum.width, datum.channels}};
     return 0;

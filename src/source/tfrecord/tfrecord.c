@@ -95,7 +95,7 @@ static enum st_feature_kind wanted_kind(const struct st_field *field, const stru
                                       field->kind != ST_FIELD_ARRAY);
     if (bytes)
         return ST_FEATURE_BYTES;
-    return field->kind == ST_FIELD_INT || (field->kind == ST_FIELD_ARRAY && field->dtype == STOKER_I64)
+    return field->kind == ST_FIELD_INT || (field->kind == ST_FIELD_ARRAY && field->dtype == STOKER_DTYPE_I64)
                ? ST_FEATURE_INTS
                : ST_FEATURE_FLOATS;
 }
@@ -304,9 +304,9 @@ static int settle_field(struct st_field *field, const struct st_field_wish *wish
     if (numbers)
         field->kind = ST_FIELD_ARRAY;
     field->dtype = shape->raw                     ? shape->dtype
-                   : wish->kind == ST_FIELD_INT   ? STOKER_I64
-                   : wish->kind == ST_FIELD_FLOAT ? STOKER_F32
-                                                  : STOKER_U8;
+                   : wish->kind == ST_FIELD_INT   ? STOKER_DTYPE_I64
+                   : wish->kind == ST_FIELD_FLOAT ? STOKER_DTYPE_F32
+                                                  : STOKER_DTYPE_U8;
     field->ndim = shape->ndim;
     memcpy(field->shape, shape->shape, sizeof field->shape);
     return 0;

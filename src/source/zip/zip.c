@@ -169,7 +169,7 @@ static int number_classes(struct zip *zip, struct stoker_error *err)
 static int choose_fields(struct zip *zip, const char *text, struct stoker_error *err)
 {
     static const struct st_field known[ROLES] = {
-        [ROLE_IMAGE] = {.name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_U8},
+        [ROLE_IMAGE] = {.name = "image", .kind = ST_FIELD_IMAGE, .dtype = STOKER_DTYPE_U8},
         [ROLE_LABEL] = {.name = "label", .kind = ST_FIELD_INT},
         [ROLE_NAME] = {.name = "name", .kind = ST_FIELD_TEXT},
     };
