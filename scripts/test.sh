@@ -51,6 +51,7 @@ layer_checks() {
 layer_c() {
     c_layer c
     tap_layer build scripts/check_build.sh build/test-c
+    tap_layer abi scripts/test_abi.sh build/test-c
 }
 layer_asan() {
     ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
