@@ -6,6 +6,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 
 def grow(header: str) -> str:
@@ -22,7 +23,7 @@ def grow(header: str) -> str:
     return header
 
 
-with open(sys.argv[1]) as source:
-    text = grow(source.read())
-with open(sys.argv[2], "w") as out:
-    out.write(text)
+source, out = map(Path, sys.argv[1:])
+text = grow(source.read_text())
+if not out.exists() or out.read_text() != text:  # or everything would be compiled again
+    out.write_text(text)
