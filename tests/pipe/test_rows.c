@@ -96,12 +96,12 @@ static void unmade_rows_are_noticed(void)
             st_slot_blank(slot, row);
     slot->samples[5] = 31;
     ok(st_slot_complete(slot, 5, &copied, &err) == 0, "rows that are made make a batch");
-    ok(st_slot_complete(slot, BATCH, &copied, &err) == STOKER_EINVAL && strstr(err.message, "sample 31"),
+    ok(st_slot_complete(slot, BATCH, &copied, &err) == STOKER_EINTERNAL && strstr(err.message, "sample 31"),
        "one that is not is an error (%s)", err.message);
     st_slot_blank(slot, 5);
     ok(st_slot_complete(slot, BATCH, &copied, &err) == 0, "until it is made");
     st_slot_begin(slot);
-    ok(st_slot_complete(slot, 1, &copied, &err) == STOKER_EINVAL, "and the next batch begins with none");
+    ok(st_slot_complete(slot, 1, &copied, &err) == STOKER_EINTERNAL, "and the next batch begins with none");
     st_loader_close(loader);
 }
 
