@@ -80,6 +80,8 @@ debian_packages() {
         need perl "configures OpenSSL" has perl
         need dpkg-dev "unpacks Debian's source packages" has dpkg-source
         need debootstrap "makes the systems in which the wheel is tested" has debootstrap
+        need nginx-light "serves data to them" test -x /usr/sbin/nginx
+        need openssl "its certificate" has openssl
     fi
     if [ ${#MISSING[@]} -gt 0 ]; then
         apt_install "${MISSING[@]}"
