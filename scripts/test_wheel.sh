@@ -104,10 +104,10 @@ start_server() {
 scripts/setup.sh wheel >&2
 "$VENV/bin/python" packaging/make_samples.py "$WORK/samples"
 # Packed by the wheel itself: nothing else need be built here.
-mkdir -p "$WORK/unpacked"
-unzip -qoj "$WHEEL" '*.data/scripts/stoker' -d "$WORK/unpacked"
-chmod +x "$WORK/unpacked/stoker"
-"$WORK/unpacked/stoker" pack "$WORK/samples/train" "$WORK/samples/packed" --quiet
+rm -rf "$WORK/unpacked"
+"$VENV/bin/python" -m zipfile -e "$WHEEL" "$WORK/unpacked"
+chmod +x "$WORK"/unpacked/*.data/scripts/stoker
+"$WORK"/unpacked/*.data/scripts/stoker pack "$WORK/samples/train" "$WORK/samples/packed" --quiet
 start_server
 for SUITE in "${SUITES[@]}"; do
     SYSTEM=$WORK/systems/$SUITE
