@@ -56,7 +56,8 @@ configure_cmake() {
     cmake -S "$SOURCE/$source" -B "$BUILD" -G Ninja -DCMAKE_MAKE_PROGRAM="$VENV/bin/ninja" \
         -DCMAKE_TOOLCHAIN_FILE="$OUT/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-DNDEBUG \
         -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$PREFIX" \
-        -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF "$@"
+        -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
+        -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON "$@"
 }
 ninja() { "$VENV/bin/ninja" -C "$BUILD" -j "$(jobs)" "$@"; }
 make() { command make -j "$(jobs)" "$@"; }
@@ -117,7 +118,7 @@ build_zstd() {
 }
 
 build_liblzma() {
-    configure_cmake . -DENABLE_NLS=OFF
+    configure_cmake .
     ninja liblzma
     cp "$BUILD/liblzma.a" "$PREFIX/lib"
     cp -r "$SOURCE/src/liblzma/api/lzma" "$SOURCE/src/liblzma/api/lzma.h" "$PREFIX/include"
@@ -153,7 +154,7 @@ build_libwebp() {
 
 build_libtiff() {
     configure_cmake . -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dcxx=OFF -Djbig=OFF -Dlerc=OFF \
-        -Dzlib=ON -Dlibdeflate=ON -Djpeg=ON -Dlzma=ON -Dzstd=ON -Dwebp=ON
+        -Dzlib=ON -Dlibdeflate=ON -Djpeg=ON -Dlzma=ON -Dzstd=ON -Dwebp=ON -DCMAKE_EXE_LINKER_FLAGS=-pthread
     local codec
     for codec in ZIP JPEG LZMA ZSTD WEBP; do # one that is not found would be left out silently
         cat "$BUILD/libtiff/tif_config.h" "$BUILD/libtiff/tiffconf.h" | grep "define ${codec}_SUPPORT 1"
@@ -190,13 +191,13 @@ build_liburing() {
 build_openssl() {
     local name
     local -a off=()
-    for name in apps aria async autoload-config bf blake2 camellia cast cmp cms comp ct dsa dso dtls ec2m engine gost idea \
+    for name in aria async autoload-config bf blake2 camellia cast cmp cms comp ct dsa dso dtls ec2m engine gost idea \
         legacy md4 mdc2 module nextprotoneg ocb psk rc2 rc4 rfc3779 rmd160 scrypt seed shared siphash siv sm2 sm3 sm4 srp \
         srtp ssl-trace tests tls1 tls1_1 ts ui-console whirlpool; do
         off+=("no-$name")
     done
     mkdir -p "$BUILD" && cd "$BUILD"
-    perl "$SOURCE/Configure" "linux-$ARCH" --prefix="$PREFIX" --libdir=lib --openssldir=/etc/ssl "${off[@]}" $CFLAGS
+    perl "$SOURCE/Configure" "linux-$ARCH" --prefix="$PREFIX" --libdir=lib --openssldir=/etc/ssl "${off[@]}"
     make build_libs
     make install_dev
     describe libcrypto "-lcrypto -ldl -pthread"
@@ -285,7 +286,7 @@ build() {
     key=$({ declare -f "$recipe" configure_cmake compile_library describe toolchain_file; echo "$dsc $CC $CFLAGS"; $CC --version; } | sha256sum)
     if stamp_is "$OUT/stamps/$1" "$key"; then return; fi
     rm -rf "$SOURCE" "$BUILD"
-    mkdir -p "$OUT/source"
+    mkdir -p "$OUT/source" "$OUT/build"
     dpkg-source --no-check -q -x "$SOURCES/$dsc" "$SOURCE" >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "cannot unpack $dsc"; }
     (set -e; "$recipe") </dev/null >>"$log" 2>&1 &
     if ! wait $!; then

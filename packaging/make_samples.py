@@ -44,7 +44,7 @@ def main() -> None:
         picture(number, 90, 70).save(path, **options)
         np.save(path.with_name(f"{name}.npy"), np.asarray(Image.open(path).convert("RGB")))
     for number in range(24):
-        path = root / "train" / "abc"[number % 3] / f"{number:02}.{('jpg', 'png')[number % 2]}"
+        path = root / "train" / "abc"[number % 3] / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         picture(100 + number, 64, 48).save(path)
     for name in SOUNDS:

@@ -79,14 +79,17 @@ build_wheel() {
     for option in webp tiff uring deflate zstd hdf5 lmdb audio curl; do
         settings+=("--config-setting=setup-args=-D$option=enabled")
     done
-    if [ "$ARCH" != "$(uname -m)" ]; then kind=cross; fi
+    if [ "$ARCH" != "$(uname -m)" ]; then
+        kind=cross
+        export _PYTHON_HOST_PLATFORM=linux-$ARCH # for the wheel's name
+    fi
     machine_file $kind >"$OUT/machine.ini"
     python_headers
     # Meson reads machine files once: a build folder made with another one is made anew.
     if ! stamp_is "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"; then rm -rf "$OUT/stoker"; fi
     rm -rf "$OUT/raw"
     PATH="$VENV/bin:$PATH" PKG_CONFIG_LIBDIR=$OUT/prefix/lib/pkgconfig PKG_CONFIG_PATH='' \
-        _PYTHON_HOST_PLATFORM=linux-$ARCH uv build --quiet --wheel --no-build-isolation --python "$VENV/bin/python" \
+        uv build --quiet --wheel --no-build-isolation --python "$VENV/bin/python" \
         --out-dir "$OUT/raw" --config-setting="build-dir=$OUT/stoker" \
         --config-setting="setup-args=--$kind-file=$OUT/machine.ini" "${settings[@]}" .
     stamp_set "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"
