@@ -33,8 +33,9 @@ library_packages() { cut -d' ' -f1 <<<"$LIBRARIES"; }
 
 # Debian's mirror as this machine's apt knows it.
 debian_mirror() {
-    apt-get indextargets --format '$(REPO_URI)' 2>/dev/null | grep -m1 '/debian/$' ||
-        die "apt knows no Debian mirror here"
+    local known
+    known=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null)
+    grep -m1 '/debian/$' <<<"$known" || die "apt knows no Debian mirror here"
 }
 
 # A stamp holds what a step was done for; the step is left out while that is unchanged.

@@ -30,8 +30,8 @@ make_system() {
 }
 
 bare() {
-    inside sh -c '! command -v cc gcc clang pkg-config stoker'
-    ! inside dpkg-query -W -f '${Package}\n' | grep -- '-dev$' | grep -v '^mount-dev$'
+    inside sh -c 'for name in cc gcc clang pkg-config stoker; do ! command -v $name || exit 1; done'
+    ! inside dpkg-query -W -f '${Package}\n' | grep -- '-dev$'
 }
 
 # The list of all files, without what Python and pip keep for themselves.

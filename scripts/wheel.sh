@@ -99,7 +99,8 @@ build_wheel() {
 # Checks that the wheel keeps to the policy and names it so; adds the licences and the bill of materials.
 finish_wheel() {
     rm -rf "$OUT/repaired"
-    PATH="$VENV/bin:$PATH" "$VENV/bin/auditwheel" -q repair --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl
+    PATH="$VENV/bin:$PATH" "$VENV/bin/auditwheel" repair --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
+        2>"$OUT/audit.log" || { cat "$OUT/audit.log" >&2; die "auditwheel refuses the wheel"; }
     rm -f dist/stoker-*-"$POLICY".whl
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$VENV/bin/python" packaging/finish_wheel.py "$OUT"/repaired/stoker-*.whl \
         "$WORK/sources/versions.json" "$OUT/source" dist
@@ -109,9 +110,14 @@ check() {
     local wheel size
     wheel=$(echo dist/stoker-*-"$POLICY".whl)
     "$VENV/bin/twine" check --strict dist/stoker-*.tar.gz "$wheel"
-    "$VENV/bin/auditwheel" show "$wheel" >"$OUT/audit.txt"
-    tr '\n' ' ' <"$OUT/audit.txt" | grep -q "following platform tag: *\"$POLICY\"" ||
-        { cat "$OUT/audit.txt"; die "auditwheel does not call this a wheel for $POLICY"; }
+    "$VENV/bin/auditwheel" show --json "$wheel" >"$OUT/audit.json"
+    "$VENV/bin/python" - "$OUT/audit.json" "$POLICY" <<'END'
+import json, sys
+with open(sys.argv[1]) as file:
+    found = json.load(file)
+if found["overall_tag"] != sys.argv[2] or found["external_libs"]:
+    sys.exit(f"stoker: this is no wheel for {sys.argv[2]}: {json.dumps(found, indent=1)}")
+END
     size=$(stat -c %s "$wheel")
     [ "$size" -le $((LIMIT_MB * 1000000)) ] || die "$wheel has $size bytes: more than $LIMIT_MB MB"
     say "$wheel: $((size / 1000)) kB, $POLICY"
