@@ -99,7 +99,7 @@ build_wheel() {
 # Checks that the wheel keeps to the policy and names it so; adds the licences and the bill of materials.
 finish_wheel() {
     rm -rf "$OUT/repaired"
-    PATH="$VENV/bin:$PATH" "$VENV/bin/auditwheel" repair --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
+    "$VENV/bin/auditwheel" repair --patcher none --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
         2>"$OUT/audit.log" || { cat "$OUT/audit.log" >&2; die "auditwheel refuses the wheel"; }
     rm -f dist/stoker-*-"$POLICY".whl
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$VENV/bin/python" packaging/finish_wheel.py "$OUT"/repaired/stoker-*.whl \
