@@ -24,7 +24,7 @@ KINDS = {
     "plain.bmp": {},
     "plain.ppm": {},
     **{f"{name}.tif": {"compression": name} for name in
-       ("raw", "packbits", "tiff_lzw", "tiff_adobe_deflate", "jpeg", "lzma", "zstd", "webp")},
+       ("raw", "packbits", "tiff_lzw", "tiff_adobe_deflate", "jpeg", "lzma", "zstd")},
 }  # fmt: skip
 
 
