@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the libraries that the wheel contains, as static libraries for position-independent code.
-#   packaging/build_libraries.sh ARCH SYSROOT SOURCES OUT
+#   packaging/build_libraries.sh ARCH SYSROOT SOURCES OUT [LIBRARY...]
 # ARCH is x86_64 or aarch64; SYSROOT holds the C library to link with; SOURCES is what sources.py fetched. Headers,
 # libraries and pkg-config files go to OUT/prefix. A library is rebuilt only when its source, its recipe or the
 # compiler changes. Each library has one function here; everything that Stoker does not call is switched off.
 source "$(dirname "$0")/../scripts/common.sh"
 ARCH=$1 SYSROOT=$2 SOURCES=$3 OUT=$4
+shift 4
 PREFIX=$OUT/prefix
 LOGS=$OUT/logs
 TRIPLET=$ARCH-linux-gnu
@@ -118,7 +119,7 @@ build_zstd() {
 }
 
 build_liblzma() {
-    configure_cmake .
+    configure_cmake . -DCREATE_XZ_SYMLINKS=OFF -DCREATE_LZMA_SYMLINKS=OFF
     ninja liblzma
     cp "$BUILD/liblzma.a" "$PREFIX/lib"
     cp -r "$SOURCE/src/liblzma/api/lzma" "$SOURCE/src/liblzma/api/lzma.h" "$PREFIX/include"
@@ -300,7 +301,8 @@ build() {
 
 mkdir -p "$PREFIX/lib/pkgconfig" "$PREFIX/include" "$LOGS"
 toolchain_file >"$OUT/toolchain.cmake"
-for library in zlib libdeflate zstd liblzma libjpeg-turbo libspng libwebp libtiff hdf5 lmdb liburing openssl nghttp2 curl \
-    ogg vorbis flac opus mpg123 lame libsndfile; do
-    build $library
+ALL=(zlib libdeflate zstd liblzma libjpeg-turbo libspng libwebp libtiff hdf5 lmdb liburing openssl nghttp2 curl ogg vorbis
+    flac opus mpg123 lame libsndfile)
+for library in "${@:-${ALL[@]}}"; do
+    build "$library"
 done
