@@ -165,6 +165,7 @@ build_libtiff() {
 }
 
 build_hdf5() {
+    mkdir -p "$BUILD" && cd "$BUILD" # its checks write files where they run
     configure_cmake . -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_UTILS=OFF \
         -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_HL_LIB=OFF -DHDF5_ENABLE_EMBEDDED_LIBINFO=OFF
     ninja install
