@@ -247,8 +247,9 @@ build_flac() {
 }
 
 build_opus() {
-    configure_cmake . -DOPUS_BUILD_PROGRAMS=OFF
-    ninja install
+    mkdir -p "$BUILD" && cd "$BUILD"
+    "$SOURCE/configure" --host="$TRIPLET" --prefix="$PREFIX" --disable-shared --with-pic --disable-doc --disable-extra-programs
+    make install
     describe opus "-lopus -lm" "" '-I${prefix}/include/opus'
 }
 
