@@ -255,7 +255,9 @@ build_opus() {
 
 build_mpg123() {
     configure_cmake ports/cmake -DBUILD_LIBOUT123=OFF
-    ninja install
+    ninja libmpg123 # its tests do not link with the static library
+    cp "$BUILD/src/libmpg123/libmpg123.a" "$PREFIX/lib"
+    find "$SOURCE/src" "$BUILD/src" \( -name mpg123.h -o -name fmt123.h \) -exec cp {} "$PREFIX/include" \;
     describe libmpg123 "-lmpg123 -lm"
 }
 
