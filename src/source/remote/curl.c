@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/remote/answer.h"
+#include "source/remote/authorities.h"
 #include "source/remote/http.h"
 #include "source/remote/loop.h"
 #include "source/remote/waiter.h"
@@ -73,7 +74,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *context)
 /* What is the same for all requests. */
 static bool prepare(CURL *curl)
 {
-    const char *authorities = getenv("SSL_CERT_FILE");
+    const char *authorities = st_authorities();
     const bool good = !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") &&
                       !curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)REDIRECTIONS) &&
                       !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) &&
@@ -88,8 +89,7 @@ static bool prepare(CURL *curl)
                       !curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) &&
                       !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES) &&
                       !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
-    return good &&
-           (!authorities || !*authorities || !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities));
+    return good && (!authorities || !curl_easy_setopt(curl, CURLOPT_CAINFO, authorities));
 }
 
 /* Connections are files too: no more than a quarter of those that are allowed. */
@@ -240,7 +240,11 @@ static enum verdict judge_failure(const struct st_http_target *target, CURLcode 
             target->name);
         return AGAIN;
     }
-    st_fail(err, STOKER_EIO, "%s: %s", target->name, curl_easy_strerror(code));
+    const bool untrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+    st_fail(err, STOKER_EIO, "%s: %s%s", target->name, curl_easy_strerror(code),
+            untrusted ? " (trusted certificates come from the system's ca-certificates package, or from the "
+                        "file that SSL_CERT_FILE names)"
+                      : "");
     switch (code) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
