@@ -16,9 +16,7 @@ extern const struct st_codec st_codec_bmp, st_codec_jpeg, st_codec_png, st_codec
 /* The likeliest first: all are asked in turn. */
 const struct st_codec *const st_codecs[] = {
     &st_codec_jpeg,
-#if ST_HAVE_SPNG || ST_HAVE_PNG
     &st_codec_png,
-#endif
 #if ST_HAVE_WEBP
     &st_codec_webp,
 #endif
@@ -29,13 +27,6 @@ const struct st_codec *const st_codecs[] = {
 #endif
     NULL,
 };
-
-#if !(ST_HAVE_SPNG || ST_HAVE_PNG)
-static bool is_png(const uint8_t *data, size_t size)
-{
-    return size >= 8 && memcmp(data, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-#endif
 
 #if !ST_HAVE_WEBP
 static bool is_webp(const uint8_t *data, size_t size)
@@ -53,9 +44,6 @@ static bool is_tiff(const uint8_t *data, size_t size)
 #endif
 
 const struct st_codec_missing st_codecs_missing[] = {
-#if !(ST_HAVE_SPNG || ST_HAVE_PNG)
-    {"PNG", "libspng or libpng", is_png},
-#endif
 #if !ST_HAVE_WEBP
     {"WebP", "libwebp", is_webp},
 #endif
