@@ -10,5 +10,7 @@ bench: ; @scripts/bench.sh
 soak:  ; @scripts/soak.sh
 faults: ; @scripts/faults.sh
 clean: ; rm -rf build .venv
+wheel: ; @scripts/wheel.sh
+release: ; @scripts/release.sh
 
-.PHONY: all demo test bench soak faults clean
+.PHONY: all demo test bench soak faults clean wheel release

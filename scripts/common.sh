@@ -31,6 +31,13 @@ libcurl4-openssl-dev libcurl data sets by URL
 libsndfile1-dev sndfile sounds"
 library_packages() { cut -d' ' -f1 <<<"$LIBRARIES"; }
 
+# Debian's mirror as this machine's apt knows it.
+debian_mirror() {
+    local known
+    known=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null)
+    grep -m1 '/debian/$' <<<"$known" || die "apt knows no Debian mirror here"
+}
+
 # A stamp holds what a step was done for; the step is left out while that is unchanged.
 stamp_is() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 stamp_set() { mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" >"$1"; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, says what and why first, and does nothing the second time.
-#   scripts/setup.sh [torch] [test] [bench] [cuda]     groups beyond what the build itself needs
+#   scripts/setup.sh [torch] [test] [bench] [cuda] [wheel]     groups beyond what the build itself needs
 # Debian packages come by apt-get; Python packages go into .venv; the system's Python is left alone.
 source "$(dirname "$0")/common.sh"
 
@@ -73,6 +73,15 @@ debian_packages() {
             need gcc-aarch64-linux-gnu "builds them" has aarch64-linux-gnu-gcc
             need libc6-dev-arm64-cross "their C library" test -e /usr/aarch64-linux-gnu/include/stdio.h
         fi
+    fi
+    if wanted wheel; then
+        need cmake "builds the libraries that the wheel contains" has cmake
+        need nasm "assembles libjpeg-turbo" has nasm
+        need perl "configures OpenSSL" has perl
+        need dpkg-dev "unpacks Debian's source packages" has dpkg-source
+        need debootstrap "makes the systems in which the wheel is tested" has debootstrap
+        need nginx-light "serves data to them" test -x /usr/sbin/nginx
+        need openssl "its certificate" has openssl
     fi
     if [ ${#MISSING[@]} -gt 0 ]; then
         apt_install "${MISSING[@]}"
@@ -162,3 +171,4 @@ if wanted test; then python_packages test pytest ml_dtypes jax lightning acceler
 # torchaudio asks for a torch of its own age; the functions compared with work with any.
 if wanted test; then python_packages torchaudio --no-deps torchaudio; fi
 if wanted bench; then python_packages bench matplotlib; fi
+if wanted wheel; then python_packages wheel 'auditwheel>=6.8' twine; fi

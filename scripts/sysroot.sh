@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Fetches the libraries of another architecture into build/sysroot-DEBIAN_ARCH, once.
-#   scripts/sysroot.sh arm64|amd64 PACKAGE...
+# Fetches the libraries of another architecture into build/sysroot-DEBIAN_ARCH, once; of another release of Debian
+# into build/sysroot-DEBIAN_ARCH-SUITE.
+#   [SUITE=bullseye] scripts/sysroot.sh arm64|amd64 PACKAGE...
 # apt-get resolves and fetches with a state of its own, so that this machine's packages and architectures stay
 # as they are, and no rights are needed. What cannot be had is the last line of stderr, with exit status 1.
 source "$(dirname "$0")/common.sh"
 ARCH=$1
 shift
-SYSROOT=$ROOT/build/sysroot-$ARCH
-STATE=$ROOT/build/apt-$ARCH
+SUITE=${SUITE:-}
+NAME=$ARCH${SUITE:+-$SUITE}
+SYSROOT=$ROOT/build/sysroot-$NAME
+STATE=$ROOT/build/apt-$NAME
 
 # This machine's settings (mirrors, keys, proxies, pins) without its hooks, for another architecture and place.
 apt_settings() {
@@ -23,11 +26,17 @@ Dir::State "$STATE";
 Dir::State::status "$STATE/status";
 Dir::Cache "$STATE/cache";
 END
+    if [ -n "$SUITE" ]; then
+        echo "Dir::Etc::sourcelist \"$STATE/sources.list\"; Dir::Etc::sourceparts \"/dev/null\";"
+    fi
 }
 
 fetch() {
     mkdir -p "$STATE/lists/partial" "$STATE/cache/archives/partial"
     : >"$STATE/status"
+    if [ -n "$SUITE" ]; then
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $SUITE main" >"$STATE/sources.list"
+    fi
     apt_settings >"$STATE/apt.conf"
     export APT_CONFIG=$STATE/apt.conf DEBIAN_FRONTEND=noninteractive
     # A mirror of another vendor may lack this architecture: what counts is that the packages are found.
@@ -57,13 +66,13 @@ unpack() {
     finish_links
 }
 
-key="$(. /etc/os-release; echo "$ID $VERSION_ID") $*"
+key="$(. /etc/os-release; echo "${SUITE:-$ID $VERSION_ID}") $*"
 if stamp_is "$SYSROOT/.stamp" "$key"; then exit 0; fi
 for program in apt-get apt-config dpkg-deb; do
     command -v $program >/dev/null || die "there is no $program here"
 done
-fetch "$@" >"$ROOT/build/sysroot-$ARCH.log" 2>&1 ||
-    die "apt-get cannot fetch packages for $ARCH: $(grep '^E:' "$ROOT/build/sysroot-$ARCH.log" | head -n 1)"
+fetch "$@" >"$ROOT/build/sysroot-$NAME.log" 2>&1 ||
+    die "apt-get cannot fetch packages for $ARCH: $(grep '^E:' "$ROOT/build/sysroot-$NAME.log" | head -n 1)"
 unpack
 rm -rf "$STATE"
 stamp_set "$SYSROOT/.stamp" "$key"

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uses an installed wheel as its users do; needs nothing but it and NumPy.
+
+    python3 check_installed.py CHECK [ARGUMENTS]
+
+CHECK is the name of a function below.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import stoker
+from stoker import transforms as T
+
+SAMPLES = Path(__file__).resolve().parent / "samples"
+EVEN = T.Compose([T.CenterCrop(40), T.ToTensor()])
+
+
+def program(*arguments: object) -> str:
+    got = subprocess.run(["stoker", *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert got.returncode == 0, f"stoker {arguments}: {got.returncode}\n{got.stdout}{got.stderr}"
+    return got.stdout
+
+
+def version(expected: str) -> None:
+    assert stoker.__version__ == expected, stoker.__version__
+    assert program("--version") == f"stoker {expected}\n"
+
+
+def everything_is_in() -> None:
+    info = stoker.info()
+    print(info)
+    absent = [
+        name for kind in ("codec", "audio", "library", "reader") for name, about in info[kind].items() if not about["present"]
+    ]
+    assert not absent, absent
+
+
+def images() -> None:
+    names = sorted(path for path in (SAMPLES / "images").iterdir() if path.suffix != ".npy")
+    assert len(names) == 14, names
+    for path in names:
+        got, want = stoker.decode(path), np.load(f"{path}.npy")
+        assert np.array_equal(got, want), path
+
+
+def sounds() -> None:
+    data = stoker.datasets.AudioFolder(SAMPLES / "sounds")
+    assert len(data) == 7, len(data)
+    for number, (sound, _) in enumerate(data):
+        assert sound.dtype == np.float32 and sound.size > 100 and 0.01 < np.abs(sound).max() <= 2, data.samples[number]
+
+
+def batches(data: stoker.datasets.EngineDataset) -> list[np.ndarray]:
+    return [image for images, _ in stoker.DataLoader(data, batch_size=5, num_workers=2) for image in np.asarray(images)]
+
+
+def every_format() -> None:
+    folder = batches(stoker.datasets.ImageFolder(SAMPLES / "train", EVEN))
+    assert len(folder) == 24
+    with tempfile.TemporaryDirectory() as out:
+        for kind in ("tar", "tfrecord", "lmdb", "hdf5", "npy"):
+            program("pack", SAMPLES / "train", f"{out}/{kind}", "--format", kind, "--quiet")
+            program("verify", f"{out}/{kind}", "--deep", "--quiet")
+            packed = batches(stoker.open(f"{out}/{kind}", transform=EVEN))
+            assert len(packed) == 24 and all(map(np.array_equal, packed, folder)), kind
+    rows = stoker.open(SAMPLES / "filters.h5", "images,labels")
+    assert len(rows) == 7 and rows[1][1] == 2401519777379558960
+
+
+def by_url(url: str) -> None:
+    here = stoker.open(SAMPLES / "packed" / "shard-000000.tar", transform=EVEN)
+    with tempfile.TemporaryDirectory() as cache:
+        there = stoker.open(url, transform=EVEN, cache_dir=cache, timeout=30)
+        assert all(map(np.array_equal, batches(there), batches(here)))
+
+
+def refused(url: str) -> None:
+    try:
+        stoker.open(url, timeout=10)
+    except OSError as error:
+        assert "certificate" in str(error) and "SSL_CERT_FILE" in str(error), error
+    else:
+        raise AssertionError("a certificate that nobody vouches for was accepted")
+
+
+def demo() -> None:
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "XDG_CACHE_HOME": cache}
+        got = subprocess.run(
+            ["stoker", "demo", "--images", "24", "--batch-size", "8", "--workers", "2"],
+            env=environment, cwd=cache, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert got.returncode == 0 and "Stoker alone" in got.stdout + got.stderr, got
+    assert "Traceback" not in got.stderr, got.stderr
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

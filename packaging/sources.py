@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetches Debian's source packages of the libraries that the wheel contains.
+
+    packaging/sources.py FOLDER MIRROR SUITE...
+
+Each package is taken from the first suite, and there in the newest version, whose files can all be fetched; a newer
+version that cannot be fetched is named on stderr. apt-get runs with its own state in FOLDER, so that this machine's
+packages and lists stay as they are, and verifies signatures and checksums. FOLDER/versions.json lists the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LIBRARIES = Path(__file__).with_name("libraries.json")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def apt_state(folder: Path, mirror: str, suite: str) -> dict[str, str]:
+    """The environment in which apt sees the source packages of one suite only."""
+    state = folder / "apt" / suite
+    (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    (state / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    security = mirror.removesuffix("/") + "-security"
+    lines = [(mirror, suite), (mirror, f"{suite}-updates"), (security, f"{suite}-security")]
+    (state / "sources.list").write_text("".join(f"deb-src [signed-by={KEYRING}] {uri} {name} main\n" for uri, name in lines))
+    (state / "apt.conf").write_text(
+        f'Dir::State "{state}";\nDir::State::status "{state}/status";\nDir::Cache "{state}/cache";\n'
+        f'Dir::Etc::sourcelist "{state}/sources.list";\nDir::Etc::sourceparts "/dev/null";\n'
+        'APT::Sandbox::User "root";\nAcquire::Languages "none";\n'
+    )
+    return {**os.environ, "APT_CONFIG": str(state / "apt.conf"), "LC_ALL": "C"}
+
+
+def versions(package: str, environment: dict[str, str]) -> list[str]:
+    """The versions of a source package, newest first."""
+    shown = subprocess.run(
+        ["apt-cache", "showsrc", "--only-source", package], env=environment, capture_output=True, text=True, check=False
+    ).stdout
+    found = list(dict.fromkeys(re.findall(r"^Version: (.*)$", shown, re.MULTILINE)))
+    newest: list[str] = []
+    for version in found:
+        place = 0
+        while place < len(newest) and subprocess.call(["dpkg", "--compare-versions", newest[place], "gt", version]) == 0:
+            place += 1
+        newest.insert(place, version)
+    return newest
+
+
+def upstream(version: str) -> str:
+    """The version that the project itself gave: without Debian's epoch, revision and repackaging."""
+    version = re.sub(r"^\d+:", "", version).rsplit("-", 1)[0]
+    version = re.sub(r"^.*\+really", "", version)
+    return re.sub(r"[.+](dfsg|ds|repack)\d*.*$", "", version)
+
+
+def fetch(package: str, folder: Path, suites: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Fetches one package, unless it is there already; returns what versions.json says of it."""
+    for suite, environment in suites.items():
+        for version in versions(package, environment):
+            into = folder / "fetched" / package / version.replace(":", "%3a")
+            if not (into / ".complete").exists():
+                into.mkdir(parents=True, exist_ok=True)
+                got = subprocess.run(
+                    ["apt-get", "source", "-qq", "--download-only", "--only-source", f"{package}={version}"],
+                    cwd=into, env=environment, capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                if got.returncode:
+                    reason = next((line for line in got.stderr.splitlines() if line.startswith("E:")), got.stderr)
+                    print(f"stoker: {package} {version} of {suite} cannot be fetched: {reason}", file=sys.stderr)
+                    continue
+                (into / ".complete").touch()
+            dsc = next(into.glob("*.dsc"))
+            return {
+                "version": version,
+                "upstream": upstream(version),
+                "suite": suite,
+                "dsc": str(dsc.relative_to(folder)),
+                "sha256": hashlib.sha256(dsc.read_bytes()).hexdigest(),
+            }
+    sys.exit(f"stoker: no version of the source package {package} can be fetched from {', '.join(suites)}")
+
+
+def main() -> None:
+    folder, mirror = Path(sys.argv[1]).resolve(), sys.argv[2]
+    suites = {suite: apt_state(folder, mirror, suite) for suite in sys.argv[3:]}
+    for environment in suites.values():
+        subprocess.run(["apt-get", "update", "-qq"], env=environment, check=True)
+    found = {name: fetch(about["source"], folder, suites) for name, about in json.loads(LIBRARIES.read_text()).items()}
+    (folder / "versions.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

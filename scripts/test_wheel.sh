@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests the wheel in dist/ as users meet it: in bare systems that have Python and pip, no compiler and no development
+# packages. Speaks TAP. Needs root, for chroot, and scripts/wheel.sh to have run.
+#   scripts/test_wheel.sh [SUITE...]     releases of Debian; default: bookworm trixie
+source "$(dirname "$0")/common.sh"
+WORK=$ROOT/build/wheel
+SUITES=("$@")
+[ ${#SUITES[@]} -gt 0 ] || SUITES=(bookworm trixie)
+WHEEL=$(ls dist/stoker-*-manylinux_2_31_"$(uname -m)".whl 2>/dev/null) || die "there is no wheel in dist/: scripts/wheel.sh builds it"
+VERSION=$(cut -d- -f2 <<<"${WHEEL##*/}")
+[ "$(id -u)" = 0 ] || { echo "ok 1 - the wheel in bare systems # SKIP only root may chroot"; echo 1..1; exit 0; }
+
+# Runs a command inside of the system; what is mounted for it goes with it.
+inside() {
+    unshare --mount --propagation private bash -ec '
+        mount -t proc proc "$1/proc"
+        mount --rbind /dev "$1/dev"
+        root=$1
+        shift
+        exec chroot "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root XDG_CACHE_HOME=/test/cache LC_ALL=C.UTF-8 \
+            SSL_CERT_FILE="${TRUSTED:-}" "$@"' \
+        bash "$SYSTEM" "$@"
+}
+
+make_system() {
+    if [ -e "$SYSTEM/.complete" ]; then return; fi
+    rm -rf "$SYSTEM"
+    debootstrap --variant=minbase --include=python3,python3-pip,ca-certificates "$SUITE" "$SYSTEM" "$(debian_mirror)"
+    touch "$SYSTEM/.complete"
+}
+
+bare() {
+    inside sh -c 'for name in cc gcc clang pkg-config stoker; do ! command -v $name || exit 1; done'
+    ! inside dpkg-query -W -f '${Package}\n' | grep -- '-dev$'
+}
+
+# The list of all files, without what Python and pip keep for themselves.
+files() { (cd "$SYSTEM" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./test -prune -o -path ./tmp -prune -o -type f -print | sort); }
+
+# NumPy comes from this machine, so that the system needs no network.
+install() {
+    local python
+    python=$(inside python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    rm -rf "$SYSTEM/test"
+    mkdir -p "$SYSTEM/test/wheels"
+    "$VENV/bin/python" -m pip download --quiet --only-binary :all: --python-version "$python" --no-deps --dest "$SYSTEM/test/wheels" numpy
+    cp "$WHEEL" "$SYSTEM/test/wheels"
+    cp packaging/check_installed.py "$SYSTEM/test"
+    cp -r "$WORK/samples" "$SYSTEM/test"
+    inside pip install --quiet --no-index --no-compile --no-cache-dir --break-system-packages --find-links /test/wheels numpy
+    files >"$WORK/before-$SUITE"
+    inside pip install --quiet --no-index --no-cache-dir --break-system-packages --find-links /test/wheels stoker
+    inside pip check
+}
+
+uninstall() {
+    inside pip uninstall --quiet --yes --break-system-packages stoker
+    files >"$WORK/after-$SUITE"
+    # Python may have compiled files of its own library meanwhile.
+    diff <(grep -v __pycache__ "$WORK/before-$SUITE") <(grep -v __pycache__ "$WORK/after-$SUITE")
+    ! grep -i stoker "$WORK/after-$SUITE"
+}
+
+check() { inside python3 /test/check_installed.py "$@"; }
+with_http2() { check by_url "$URL" && grep -q 'HTTP/2.0' "$WORK/server/access.log"; }
+trusting() { TRUSTED=/test/samples/tls.pem with_http2; }
+# The system's own list of authorities is found without a word.
+trusted_by_the_system() {
+    local list=$SYSTEM/etc/ssl/certs/ca-certificates.crt status=0
+    cp "$list" "$list.kept"
+    cat "$WORK/samples/tls.pem" >>"$list"
+    check by_url "$URL" || status=$?
+    mv "$list.kept" "$list"
+    return $status
+}
+
+# A server on this machine that speaks TLS and HTTP/2; the systems share its network.
+start_server() {
+    local folder=$WORK/server kind
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    PORT=$("$VENV/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    URL=https://127.0.0.1:$PORT/shard-000000.tar
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
+        -out "$WORK/samples/tls.pem" -keyout "$folder/key.pem" 2>/dev/null
+    {
+        echo "daemon off; user root; pid $folder/pid; error_log $folder/log; worker_processes 1;"
+        echo "events { worker_connections 256; } http { access_log $folder/access.log;"
+        for kind in client_body proxy fastcgi uwsgi scgi; do echo "${kind}_temp_path $folder/$kind;"; done
+        echo "server { listen 127.0.0.1:$PORT ssl http2; root $WORK/samples/packed;"
+        echo "ssl_certificate $WORK/samples/tls.pem; ssl_certificate_key $folder/key.pem; } }"
+    } >"$folder/nginx.conf"
+    /usr/sbin/nginx -p "$folder" -c "$folder/nginx.conf" 2>>"$folder/log" &
+    SERVER=$!
+    trap 'kill "$SERVER" 2>/dev/null' EXIT
+    for _ in $(seq 100); do
+        if (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then return; fi
+        sleep 0.1
+    done
+    cat "$folder/log" >&2
+    die "nginx does not start here"
+}
+
+scripts/setup.sh wheel >&2
+"$VENV/bin/python" packaging/make_samples.py "$WORK/samples"
+# Packed by the wheel itself: nothing else need be built here.
+rm -rf "$WORK/unpacked"
+"$VENV/bin/python" -m zipfile -e "$WHEEL" "$WORK/unpacked"
+chmod +x "$WORK"/unpacked/*.data/scripts/stoker
+"$WORK"/unpacked/*.data/scripts/stoker pack "$WORK/samples/train" "$WORK/samples/packed" --quiet
+start_server
+for SUITE in "${SUITES[@]}"; do
+    SYSTEM=$WORK/systems/$SUITE
+    tap_check "$SUITE: a system by debootstrap" make_system
+    tap_check "$SUITE: it has neither a compiler nor development packages" bare
+    tap_check "$SUITE: pip installs the wheel" install
+    tap_check "$SUITE: import, and the program, have version $VERSION" check version "$VERSION"
+    tap_check "$SUITE: every library is in the wheel" check everything_is_in
+    tap_check "$SUITE: every image format decodes to Pillow's bytes" check images
+    tap_check "$SUITE: every sound format decodes" check sounds
+    tap_check "$SUITE: a folder, and tar, TFRecord, LMDB, HDF5 and npy packed from it" check every_format
+    tap_check "$SUITE: a URL over TLS and HTTP/2, trusting SSL_CERT_FILE" trusting
+    tap_check "$SUITE: the same, trusting the system's authorities" trusted_by_the_system
+    tap_check "$SUITE: a server that nobody vouches for is refused with a remedy" check refused "$URL"
+    tap_check "$SUITE: stoker demo" check demo
+    tap_check "$SUITE: pip uninstall leaves nothing" uninstall
+done
+tap_done

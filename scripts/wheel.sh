@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds what a release uploads into dist/: the sdist, and the wheel for CPython 3.11 and newer on any Linux with
+# glibc 2.31 or newer.
+#   scripts/wheel.sh [x86_64|aarch64]     default: this machine's architecture
+# The libraries are built from Debian's source packages against the C library of Debian 11 and linked statically, so
+# the wheel depends on nothing but glibc. build/wheel keeps them: only the first run takes long.
+source "$(dirname "$0")/common.sh"
+ARCH=${1:-$(uname -m)}
+POLICY=manylinux_2_31_$ARCH
+LIMIT_MB=12
+case $ARCH in
+x86_64) DEBIAN=amd64 ;;
+aarch64) DEBIAN=arm64 ;;
+*) die "wheels are built for x86_64 and aarch64, not for $ARCH" ;;
+esac
+WORK=$ROOT/build/wheel
+OUT=$WORK/$ARCH
+SYSROOT=$ROOT/build/sysroot-$DEBIAN-bullseye
+
+grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
+# The same versions of the libraries as the tests ran with; what the mirror lacks comes from Debian 13.
+SUITES=("$(. /etc/os-release; echo "$VERSION_CODENAME")" trixie)
+
+# What Meson must know to build for the target: $1 is the kind of file, `native` or `cross`.
+machine_file() {
+    local launcher
+    launcher=$(command -v ccache || true)
+    cat <<END
+[binaries]
+c = [${launcher:+'$launcher', }'$ARCH-linux-gnu-gcc']
+ar = '$ARCH-linux-gnu-ar'
+strip = '$ARCH-linux-gnu-strip'
+pkg-config = 'pkg-config'
+
+[built-in options]
+c_args = ['--sysroot=$SYSROOT', '-ffunction-sections', '-fdata-sections', '-fstack-protector-strong',
+    '-ffile-prefix-map=$ROOT=.', '-I$OUT/python-headers']
+# A compiler looks for the C library beside itself before it looks into the sysroot, unless -B names the place. The
+# libraries' names stay inside, so that a process may load others' copies of the same libraries.
+c_link_args = ['--sysroot=$SYSROOT', '-B$SYSROOT/usr/lib/$ARCH-linux-gnu', '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-s', '-Wl,-z,relro,-z,now',
+    '-static-libgcc']
+prefer_static = true
+
+[properties]
+pkg_config_libdir = '$OUT/prefix/lib/pkgconfig'
+END
+    if [ "$1" = cross ]; then
+        cat <<END
+needs_exe_wrapper = true
+
+[host_machine]
+system = 'linux'
+cpu_family = '$ARCH'
+cpu = '$ARCH'
+endian = 'little'
+END
+    fi
+}
+
+# Debian's Python.h includes a file beside the other headers of the system, which the sysroot hides.
+python_headers() {
+    rm -rf "$OUT/python-headers"
+    mkdir -p "$OUT/python-headers"
+    "$VENV/bin/python" - "$OUT/python-headers" <<'END'
+import pathlib, re, shutil, sys, sysconfig
+include = pathlib.Path(sysconfig.get_paths()["include"])
+for name in re.findall(r"include <([^>]+/pyconfig\.h)>", (include / "pyconfig.h").read_text()):
+    source = include.parent / name
+    if source.exists():
+        target = pathlib.Path(sys.argv[1], name)
+        target.parent.mkdir(parents=True)
+        shutil.copy(source, target)
+END
+}
+
+build_wheel() {
+    local kind=native option
+    local -a settings=()
+    for option in webp tiff uring deflate zstd hdf5 lmdb audio curl; do
+        settings+=("--config-setting=setup-args=-D$option=enabled")
+    done
+    if [ "$ARCH" != "$(uname -m)" ]; then
+        kind=cross
+        export _PYTHON_HOST_PLATFORM=linux-$ARCH # for the wheel's name
+    fi
+    machine_file $kind >"$OUT/machine.ini"
+    python_headers
+    # Meson reads machine files once: a build folder made with another one is made anew.
+    if ! stamp_is "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"; then rm -rf "$OUT/stoker"; fi
+    rm -rf "$OUT/raw"
+    PATH="$VENV/bin:$PATH" PKG_CONFIG_LIBDIR=$OUT/prefix/lib/pkgconfig PKG_CONFIG_PATH='' \
+        uv build --quiet --wheel --no-build-isolation --python "$VENV/bin/python" \
+        --out-dir "$OUT/raw" --config-setting="build-dir=$OUT/stoker" \
+        --config-setting="setup-args=--$kind-file=$OUT/machine.ini" "${settings[@]}" .
+    stamp_set "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"
+    grep -h 'CUDA kernels' "$OUT/stoker/meson-logs/meson-log.txt" | tail -n 1
+}
+
+# Checks that the wheel keeps to the policy and names it so; adds the licences and the bill of materials.
+finish_wheel() {
+    rm -rf "$OUT/repaired"
+    "$VENV/bin/auditwheel" repair --patcher none --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
+        2>"$OUT/audit.log" || { cat "$OUT/audit.log" >&2; die "auditwheel refuses the wheel"; }
+    rm -f dist/stoker-*-"$POLICY".whl
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$VENV/bin/python" packaging/finish_wheel.py "$OUT"/repaired/stoker-*.whl \
+        "$WORK/sources/versions.json" "$OUT/source" dist
+}
+
+check() {
+    local wheel size
+    wheel=$(echo dist/stoker-*-"$POLICY".whl)
+    "$VENV/bin/twine" check --strict dist/stoker-*.tar.gz "$wheel"
+    "$VENV/bin/auditwheel" show --json "$wheel" >"$OUT/audit.json"
+    "$VENV/bin/python" - "$OUT/audit.json" "$POLICY" <<'END'
+import json, sys
+with open(sys.argv[1]) as file:
+    found = json.load(file)
+if found["overall_tag"] != sys.argv[2] or found["external_libs"]:
+    sys.exit(f"stoker: this is no wheel for {sys.argv[2]}: {json.dumps(found, indent=1)}")
+END
+    size=$(stat -c %s "$wheel")
+    [ "$size" -le $((LIMIT_MB * 1000000)) ] || die "$wheel has $size bytes: more than $LIMIT_MB MB"
+    say "$wheel: $((size / 1000)) kB, $POLICY"
+}
+
+scripts/setup.sh cuda wheel
+if [ "$ARCH" != "$(uname -m)" ]; then
+    command -v "$ARCH-linux-gnu-gcc" "qemu-$ARCH" >/dev/null || die "for $ARCH, install gcc-${ARCH/_/-}-linux-gnu and qemu-user"
+fi
+mkdir -p "$OUT" dist
+SUITE=bullseye scripts/sysroot.sh $DEBIAN libc6-dev
+# Once a day, and when the list changes.
+versions=$WORK/sources/versions.json
+if [ ! packaging/libraries.json -ot "$versions" ] || [ -n "$(find "$versions" -mmin +1440)" ]; then
+    say "fetching the libraries' sources"
+    "$VENV/bin/python" packaging/sources.py "$WORK/sources" "$(debian_mirror)" "${SUITES[@]}"
+fi
+say "building the libraries for $ARCH"
+packaging/build_libraries.sh "$ARCH" "$SYSROOT" "$WORK/sources" "$OUT"
+say "building the sdist"
+rm -f dist/stoker-*.tar.gz
+PATH="$VENV/bin:$PATH" uv build --quiet --sdist --no-build-isolation --python "$VENV/bin/python" --out-dir dist .
+say "building the wheel"
+build_wheel
+finish_wheel
+check

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is released: the sdist has every file, a build without its libraries names them all, a release that is not
+ready is refused, and the wheel's bill of materials is complete. The wheel itself is tested by scripts/test_wheel.sh."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import stoker
+
+ROOT = Path(__file__).resolve().parents[2]
+BESIDE = Path(sys.executable).parent
+LIBRARIES = {  # Debian's package: pkg-config's name
+    "libjpeg-dev": "libjpeg", "libspng-dev": "spng or libpng", "zlib1g-dev": "zlib", "libwebp-dev": "libwebp",
+    "libtiff-dev": "libtiff-4 >=4.5", "liburing-dev": "liburing", "libdeflate-dev": "libdeflate", "libzstd-dev": "libzstd",
+    "libhdf5-dev": "hdf5", "liblmdb-dev": "lmdb", "libcurl4-openssl-dev": "libcurl >=7.86", "libsndfile1-dev": "sndfile",
+}  # fmt: skip
+needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no git checkout")
+
+
+def run(*command, cwd=ROOT, **environment):
+    path = f"{BESIDE}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        [str(word) for word in command], cwd=cwd, env={**os.environ, "PATH": path, **environment}, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def setup(folder, *options, **environment):
+    """What `meson setup` says, which is what `pip install .` shows."""
+    got = run(BESIDE / "meson", "setup", folder, *options, **environment)
+    return got.returncode, got.stdout + got.stderr
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "packaging" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- a build without its libraries --------------------------------------------------------------
+
+
+def test_all_that_is_missing_is_said_at_once(tmp_path):
+    status, said = setup(tmp_path / "build", "-Dpython=disabled", PKG_CONFIG_LIBDIR=str(tmp_path), PKG_CONFIG_PATH="")
+    assert status, said
+    required, optional = re.search(r"missing: (.*)\.\nAlso missing, but not required: (.*)\.\n", said).groups()
+    assert required == "libjpeg, spng or libpng, zlib"
+    assert set(required.split(", ") + optional.split(", ")) == set(LIBRARIES.values())
+    (apt,), (dnf,), (conda,) = (
+        re.findall(rf"^ +{manager} (?:-c conda-forge )?(.*)$", said, re.MULTILINE)
+        for manager in ("apt-get install", "dnf install", "conda install")
+    )
+    assert apt.split() == list(LIBRARIES)
+    assert len(dnf.split()) == len(conda.split()) == len(LIBRARIES)
+
+
+def test_what_is_asked_for_is_required(tmp_path):
+    status, said = setup(
+        tmp_path / "build", "-Dpython=disabled", "-Dtiff=enabled", "-Dcurl=disabled", PKG_CONFIG_LIBDIR=str(tmp_path),
+        PKG_CONFIG_PATH="",
+    )  # fmt: skip
+    assert status and re.search(r"missing: libjpeg, spng or libpng, zlib, libtiff-4 >=4.5\.\n", said), said
+    assert "libcurl" not in said
+
+
+def test_a_build_goes_without_what_is_not_required(tmp_path):
+    script = tmp_path / "pkg-config"
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *sndfile*|*lmdb*) exit 1 ;; esac\nexec {shutil.which("pkg-config")} "$@"\n'
+    )
+    script.chmod(0o755)
+    status, said = setup(tmp_path / "build", "-Dpython=disabled", "-Dcuda=disabled", PKG_CONFIG=str(script))
+    assert status == 0, said
+    assert "built without lmdb, sndfile" in said
+    assert re.search(r"apt-get install liblmdb-dev libsndfile1-dev$", said, re.MULTILINE), said
+
+
+# ---- versions and files -------------------------------------------------------------------------
+
+
+def test_the_version_is_mesons():
+    got = run(BESIDE / "meson", "introspect", "--projectinfo", "meson.build")
+    assert json.loads(got.stdout)["version"] == stoker.__version__
+
+
+@needs_git
+def test_the_sdist_has_every_file(tmp_path):
+    code = "import sys, mesonpy; print(mesonpy.build_sdist(sys.argv[1], {'setup-args': ['-Dcuda=disabled']}))"
+    got = run(sys.executable, "-c", code, tmp_path)
+    assert got.returncode == 0, got.stdout + got.stderr
+    (path,) = tmp_path.glob("stoker-*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = set(run("git", "ls-tree", "-r", "--name-only", "-z", "HEAD").stdout.strip("\0").split("\0"))
+    assert tracked - names == set()
+    assert names - tracked <= {"PKG-INFO"} | {str(parent) for name in tracked for parent in Path(name).parents} | {""}
+
+
+# ---- the wheel's own files ----------------------------------------------------------------------
+
+
+def test_every_bundled_library_has_a_recipe_and_a_licence():
+    listed = json.loads((ROOT / "packaging" / "libraries.json").read_text())
+    script = (ROOT / "packaging" / "build_libraries.sh").read_text()
+    built = re.search(r"^ALL=\((.*?)\)$", script, re.MULTILINE | re.DOTALL)[1].split()
+    assert sorted(built) == sorted(listed)
+    for name, about in listed.items():
+        assert f"\nbuild_{name.replace('-', '_')}() {{" in script, name
+        assert about["licence"] and about["for"], name
+
+
+@pytest.mark.parametrize(("debian", "upstream"), [
+    ("1:1.2.13.dfsg-1", "1.2.13"), ("1:1.3.dfsg+really1.3.1-1+deb13u1", "1.3.1"), ("1.5.4+dfsg2-5", "1.5.4"),
+    ("1.10.8+repack1-1", "1.10.8"), ("1.4.2+ds-2", "1.4.2"), ("3.0.20-1~deb12u2", "3.0.20"), ("3.100-6", "3.100"),
+])  # fmt: skip
+def test_upstream_versions(debian, upstream):
+    assert load("sources").upstream(debian) == upstream
+
+
+def test_licences_and_bill_of_materials_are_added(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    listed = json.loads((ROOT / "packaging" / "libraries.json").read_text())
+    versions = {
+        name: {"version": "1:2.3-4", "upstream": "2.3", "suite": "bookworm", "dsc": "x.dsc", "sha256": "0" * 64}
+        for name in listed
+    }
+    for name in listed:
+        (tmp_path / "source" / name / "debian").mkdir(parents=True)
+        (tmp_path / "source" / name / "COPYING").write_text(f"of {name}")
+        (tmp_path / "source" / name / "debian" / "copyright").write_text("Debian's")
+    (tmp_path / "versions.json").write_text(json.dumps(versions))
+    wheel = tmp_path / "stoker-1.2.3-cp311-abi3-manylinux_2_31_x86_64.whl"
+    metadata = "Metadata-Version: 2.4\nName: stoker\nVersion: 1.2.3\nLicense-Expression: Apache-2.0\n\nText: none\n"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        program = zipfile.ZipInfo("stoker-1.2.3.data/scripts/stoker")
+        program.external_attr = 0o100755 << 16
+        archive.writestr(program, b"\x7fELF")
+        archive.writestr("stoker-1.2.3.dist-info/METADATA", metadata)
+        archive.writestr("stoker-1.2.3.dist-info/RECORD", "")
+    for out in ("first", "second"):
+        (tmp_path / out).mkdir()
+        monkeypatch.setattr(sys, "argv", ["", wheel, tmp_path / "versions.json", tmp_path / "source", tmp_path / out])
+        load("finish_wheel").main()
+    finished = tmp_path / "first" / wheel.name
+    assert finished.read_bytes() == (tmp_path / "second" / wheel.name).read_bytes()
+    with zipfile.ZipFile(finished) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+        assert archive.getinfo("stoker-1.2.3.data/scripts/stoker").external_attr >> 16 == 0o100755
+    info = "stoker-1.2.3.dist-info"
+    head = files[f"{info}/METADATA"].decode().partition("\n\n")[0]
+    assert "License-Expression: Apache-2.0 AND " in head and head.count("License-File: ") == 2 * len(listed)
+    for name in re.findall("License-File: (.*)", head):
+        assert f"{info}/licenses/{name}" in files
+    rows = list(csv.reader(files[f"{info}/RECORD"].decode().splitlines()))
+    assert {row[0] for row in rows} == set(files)
+    for name, digest, size in rows[:-1]:
+        want = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
+        assert (digest, size) == (f"sha256={want}", str(len(files[name])))
+    bill = json.loads(files[f"{info}/sboms/stoker.cdx.json"])
+    assert bill["bomFormat"] == "CycloneDX" and {part["name"] for part in bill["components"]} == set(listed)
+    assert all(part["purl"].startswith("pkg:deb/debian/") and part["version"] == "2.3" for part in bill["components"])
+
+
+# ---- what make release refuses ------------------------------------------------------------------
+
+
+@pytest.fixture()
+def repository(tmp_path):
+    """One that may be released, with scripts in the place of those that build and test the wheel."""
+    root = tmp_path / "tree"
+    (root / "scripts").mkdir(parents=True)
+    for name in ("release.sh", "common.sh"):
+        shutil.copy(ROOT / "scripts" / name, root / "scripts")
+    for name, text in (("wheel.sh", "mkdir dist && echo x > dist/stoker-x.whl"), ("test_wheel.sh", "echo tested")):
+        (root / "scripts" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (root / "scripts" / name).chmod(0o755)
+    (root / "meson.build").write_text("project('stoker', 'c',\n  version: '0.9.1',\n  license: 'x')\n")
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## 0.9.1 (2026-01-01)\n\n- Something.\n")
+    (root / ".gitignore").write_text("/dist/\n")
+    run("git", "init", "-q", cwd=root)
+    commit(root)
+    return root
+
+
+def commit(root):
+    run("git", "add", "-A", cwd=root)
+    names = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    assert run("git", *names, "commit", "-qm", "x", cwd=root).returncode == 0
+
+
+def release(root):
+    got = run(root / "scripts" / "release.sh", cwd=root)
+    return got.returncode, got.stdout + got.stderr
+
+
+def test_a_release_that_is_ready(repository):
+    status, said = release(repository)
+    assert status == 0 and "git tag -a v0.9.1" in said and "tested" in said, said
+    assert (repository / "dist" / "SHA256SUMS").exists()
+
+
+def test_a_dirty_tree_is_not_released(repository):
+    (repository / "new.c").write_text("int x;\n")
+    status, said = release(repository)
+    assert status and "not committed" in said and "new.c" in said
+    assert not (repository / "dist").exists()
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("## Unreleased\n\n- More.\n\n## 0.9.1\n\n- Something.\n", "'Unreleased' section"),
+    ("## 0.9.0\n\n- Something.\n", "no section '## 0.9.1'"),
+])  # fmt: skip
+def test_an_unreleased_changelog_is_not_released(repository, text, reason):
+    (repository / "CHANGELOG.md").write_text(f"# Changelog\n\n{text}")
+    commit(repository)
+    status, said = release(repository)
+    assert status and reason in said, said
+
+
+def test_a_version_is_released_once(repository):
+    run("git", "tag", "v0.9.1", cwd=repository)
+    status, said = release(repository)
+    assert status and "the tag v0.9.1 exists" in said
