@@ -19,7 +19,9 @@ export CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -fstack-protector-s
 -ffile-prefix-map=$OUT=."
 # Nothing of this machine's own libraries may be found.
 export PKG_CONFIG_LIBDIR=$PREFIX/lib/pkgconfig PKG_CONFIG_PATH= CPATH= LIBRARY_PATH=
-unset CPPFLAGS LDFLAGS CXXFLAGS
+unset CPPFLAGS CXXFLAGS
+# A compiler looks for the C library beside itself before it looks into the sysroot, unless -B names the place.
+export LDFLAGS=-B$SYSROOT/usr/lib/$TRIPLET
 EMULATOR=()
 if [ "$ARCH" != "$(uname -m)" ]; then EMULATOR=("qemu-$ARCH" -L "$SYSROOT"); fi
 
@@ -155,7 +157,7 @@ build_libwebp() {
 
 build_libtiff() {
     configure_cmake . -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dcxx=OFF -Djbig=OFF -Dlerc=OFF \
-        -Dzlib=ON -Dlibdeflate=ON -Djpeg=ON -Dlzma=ON -Dzstd=ON -Dwebp=ON -DCMAKE_EXE_LINKER_FLAGS=-pthread
+        -Dzlib=ON -Dlibdeflate=ON -Djpeg=ON -Dlzma=ON -Dzstd=ON -Dwebp=ON -DCMAKE_EXE_LINKER_FLAGS="$LDFLAGS -pthread"
     local codec
     for codec in ZIP JPEG LZMA ZSTD WEBP; do # one that is not found would be left out silently
         cat "$BUILD/libtiff/tif_config.h" "$BUILD/libtiff/tiffconf.h" | grep "define ${codec}_SUPPORT 1"
@@ -247,14 +249,17 @@ build_flac() {
 }
 
 build_opus() {
-    configure_cmake . -DOPUS_BUILD_PROGRAMS=OFF
-    ninja install
+    mkdir -p "$BUILD" && cd "$BUILD"
+    "$SOURCE/configure" --host="$TRIPLET" --prefix="$PREFIX" --disable-shared --with-pic --disable-doc --disable-extra-programs
+    make install
     describe opus "-lopus -lm" "" '-I${prefix}/include/opus'
 }
 
 build_mpg123() {
     configure_cmake ports/cmake -DBUILD_LIBOUT123=OFF
-    ninja install
+    ninja libmpg123 # its tests do not link with the static library
+    cp "$BUILD/src/libmpg123/libmpg123.a" "$PREFIX/lib"
+    find "$SOURCE/src" "$BUILD/src" \( -name mpg123.h -o -name fmt123.h \) -exec cp {} "$PREFIX/include" \;
     describe libmpg123 "-lmpg123 -lm"
 }
 
@@ -285,7 +290,7 @@ build() {
     local recipe=build_${1//-/_} dsc key log=$LOGS/$1.log start=$SECONDS
     SOURCE=$OUT/source/$1 BUILD=$OUT/build/$1 VERSION=$(about "$1" upstream)
     dsc=$(about "$1" dsc)
-    key=$({ declare -f "$recipe" configure_cmake compile_library describe toolchain_file; echo "$dsc $CC $CFLAGS"; $CC --version; } | sha256sum)
+    key=$({ declare -f "$recipe" configure_cmake compile_library describe toolchain_file; echo "$dsc $CC $CFLAGS $LDFLAGS"; $CC --version; } | sha256sum)
     if stamp_is "$OUT/stamps/$1" "$key"; then return; fi
     rm -rf "$SOURCE" "$BUILD"
     mkdir -p "$OUT/source" "$OUT/build"

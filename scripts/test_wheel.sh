@@ -18,7 +18,8 @@ inside() {
         mount --rbind /dev "$1/dev"
         root=$1
         shift
-        exec env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root XDG_CACHE_HOME=/test/cache LC_ALL=C.UTF-8 SSL_CERT_FILE="${TRUSTED:-}" chroot "$root" "$@"' \
+        exec chroot "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root XDG_CACHE_HOME=/test/cache LC_ALL=C.UTF-8 \
+            SSL_CERT_FILE="${TRUSTED:-}" "$@"' \
         bash "$SYSTEM" "$@"
 }
 

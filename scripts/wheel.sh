@@ -36,8 +36,9 @@ pkg-config = 'pkg-config'
 [built-in options]
 c_args = ['--sysroot=$SYSROOT', '-ffunction-sections', '-fdata-sections', '-fstack-protector-strong',
     '-ffile-prefix-map=$ROOT=.', '-I$OUT/python-headers']
-# The libraries' names stay inside, so that a process may load others' copies of the same libraries.
-c_link_args = ['--sysroot=$SYSROOT', '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-s', '-Wl,-z,relro,-z,now',
+# A compiler looks for the C library beside itself before it looks into the sysroot, unless -B names the place. The
+# libraries' names stay inside, so that a process may load others' copies of the same libraries.
+c_link_args = ['--sysroot=$SYSROOT', '-B$SYSROOT/usr/lib/$ARCH-linux-gnu', '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-s', '-Wl,-z,relro,-z,now',
     '-static-libgcc']
 prefer_static = true
 
