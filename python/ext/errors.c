@@ -35,9 +35,6 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     if (add_exception(module, &state->internal, "InternalError", "A bug in Stoker itself: please report it.",
                       state->error) < 0)
         return -1;
-    if (add_exception(module, &state->internal, "InternalError", "A bug in Stoker itself: please report it.",
-                      state->error) < 0)
-        return -1;
     both = PyTuple_Pack(2, state->error, PyExc_NotImplementedError);
     if (!both)
         return -1;

@@ -22,7 +22,7 @@ class TransientError(StokerError, OSError):
     """The machine or the network failed, not the data: trying again may succeed."""
 
 class InternalError(StokerError):
-    """A bug in the engine; please report it."""
+    """A bug in Stoker itself: please report it."""
 
 @final
 class Tensor:

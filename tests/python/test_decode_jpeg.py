@@ -87,7 +87,7 @@ def test_refused_by_name():
 def test_pixel_limit():
     data = jpeg("L", 100, 50)
     assert stoker.decode(data, pixel_limit=5000).shape == (50, 100, 3)
-    with pytest.raises(Exception, match="100 x 50 pixels.*4999.*pixel_limit"):
+    with pytest.raises(Exception, match="100 x 50 pixels.*pixel_limit.*4999"):
         stoker.decode(data, pixel_limit=4999)
 
 

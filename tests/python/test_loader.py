@@ -351,7 +351,7 @@ def test_resume_refuses_another_order(tree):
     other.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="another order"):
         next(iter(other))
-    with pytest.raises(ValueError, match="not a loader state"):
+    with pytest.raises(ValueError, match="not a state"):
         other.load_state_dict({"epoch": 1})
 
 

@@ -470,7 +470,7 @@ def test_bad_json_is_named(tmp_path):
     path = sources.write_tar(tmp_path / "x.tar", [("a.json", b"{}"), ("b.json", b"{'a': 1}")])
     data = datasets.WebDataset(path, ("json",))
     assert data[0] == ({},)
-    with pytest.raises(stoker.CorruptSample, match="x.tar.*b.*field json: no JSON"):
+    with pytest.raises(stoker.CorruptSample, match="x.tar.*b.*field json: not JSON"):
         data[1]
 
 
