@@ -36,6 +36,7 @@ class Trace(ctypes.Structure):
         ("step", ctypes.POINTER(ctypes.c_double)),
         ("step_of", ctypes.c_void_p),
         ("steps", ctypes.c_uint32),
+        ("step_queued", ctypes.c_double),
         ("step_cpu", ctypes.c_double),
         ("hand_over", ctypes.c_double),
         ("pin", ctypes.c_double),
