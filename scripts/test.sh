@@ -59,7 +59,7 @@ layer_asan() {
 }
 # Single threads show it nothing, and the heaviest tests have no more.
 layer_tsan() {
-    STOKER_TEST_SHARE=8 TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
+    STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
 }
 # The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.
 layer_cross() {
