@@ -10,6 +10,7 @@
 #include "fake_state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,6 +38,15 @@ static _Thread_local struct {
 int fake_context_index(const struct CUctx_st *context) { return (int)(context - fake_contexts); }
 
 struct CUctx_st *fake_current(void) { return here.depth ? here.at[here.depth - 1] : NULL; }
+
+/* A fork in another thread's moment with the lock would leave it locked in the child for ever. */
+static void lock(void) { pthread_mutex_lock(&fake_lock); }
+static void unlock(void) { pthread_mutex_unlock(&fake_lock); }
+__attribute__((constructor)) static void survive_forks(void)
+{
+    if (pthread_atfork(lock, unlock, unlock))
+        abort();
+}
 
 /* The beginning of every function: takes the lock, or says why there is nothing to be had. */
 int fake_begin(const char *function, enum needs needs)
