@@ -23,7 +23,7 @@ enum { HOST_SPOILT = 0xa5, HOST_ORDINAL = 3 };
 /* What a test wants of it, and what it saw. */
 static struct {
     bool open_fails, no_raw, no_pin;
-    int slot_fails, submit_fails; /* the how manyth call, from 1; 0: none */
+    int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
     _Atomic uint32_t wrong, submitted, slots, open, joined, slot_calls;
 } host;

@@ -20,7 +20,7 @@ void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 
 static atomic_long allocations;
-static atomic_long fail_at = -1; /* the how manyth allocation from now fails; -1: none */
+static atomic_long fail_at = -1; /* allocations until one fails; -1: none does */
 
 static int refuse(void)
 {

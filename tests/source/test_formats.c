@@ -83,7 +83,7 @@ static void *read_again(void *argument)
     return NULL;
 }
 
-/* Sanitizers lock up in a child that was forked beside threads, or take their deeds for its own. */
+/* Sanitizers lock up in a child that was forked while threads ran, or report what those did as its own. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__clang__)
 enum { FORKS_BESIDE_THREADS = false };
 #else

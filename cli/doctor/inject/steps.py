@@ -143,15 +143,13 @@ def _end_next(call, iterator, data, failed):
     ready = _UNKNOWN
     if queue is not None:
         aside, queued, there = queue
-        ready = aside + queued
-        if getattr(iterator, "_task_info", None) is not None:
-            there = there or not iterator._stoker_waited
-            ready = ready if there else aside  # the counted batches were not ready yet
-            later = max(aside, len(iterator._task_info) - iterator._tasks_outstanding)
-        else:
-            later = ready
         # torch gets the memory of a tensor from a thread of the worker, which may answer late while the worker computes.
         at_once = end - start - 1000 * cpu < 2_000_000
+        later = ready = aside + queued
+        if getattr(iterator, "_task_info", None) is not None:
+            there = there or not iterator._stoker_waited
+            ready = ready if there and at_once else aside  # the counted batches were not ready yet
+            later = max(aside, len(iterator._task_info) - iterator._tasks_outstanding)
         flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
     elif end - start < 300_000:
         flags |= _READY  # unknown, but it took no time
