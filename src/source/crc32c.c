@@ -14,13 +14,12 @@
 #endif
 #endif
 
-#define POLYNOMIAL 0x82f63b78u
 enum { SHORT = 256 };
 
 static uint32_t step_bits(uint32_t crc)
 {
     for (int bit = 0; bit < 8; bit++)
-        crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
+        crc = crc >> 1 ^ (crc & 1 ? ST_CRC32C_POLYNOMIAL : 0);
     return crc;
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define ST_CRC32C_POLYNOMIAL 0x82f63b78u /* reflected: bit 31 is x^0, and x^32 is left out */
+
 /* Uses the CPU's CRC instruction if it has one. */
 uint32_t st_crc32c(const void *data, size_t size);
 /* Continues from the checksum of the preceding bytes; st_crc32c starts from 0. */

@@ -1,22 +1,21 @@
-/* crc32c_x86.c - CRC-32C with the SSE 4.2 instruction: about 8 bytes in 3 cycles
+/* crc32c_x86.c - CRC-32C with the SSE 4.2 instruction: 8 bytes in about one cycle
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/crc32c.h"
 
 #include <nmmintrin.h>
-#include <string.h>
+
+typedef uint64_t crc_register; /* as the instruction has it: narrowing it each time would cost a cycle */
+static inline crc_register take_word(crc_register crc, uint64_t word)
+{
+    return _mm_crc32_u64(crc, word);
+}
+static inline uint32_t take_byte(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
+
+#include "source/crc32c_streams.h"
 
 uint32_t st_crc32c_run_x86(uint32_t crc, const uint8_t *at, size_t size)
 {
-    uint64_t wide = crc;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        wide = _mm_crc32_u64(wide, word);
-    }
-    crc = (uint32_t)wide;
-    for (; size; size--, at++)
-        crc = _mm_crc32_u8(crc, *at);
-    return crc;
+    return run_streams(crc, at, size);
 }
