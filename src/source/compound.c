@@ -236,6 +236,21 @@ static void compound_close(void *self)
 static const struct st_source located = COMPOUND(.locate = compound_locate);
 static const struct st_source reads_itself = COMPOUND(.read = compound_read);
 
+struct stoker_dataset *const *st_compound_parts(const struct stoker_dataset *data, uint32_t *count)
+{
+    const struct compound *whole = data->self;
+    if (data->source != &located && data->source != &reads_itself)
+        return NULL;
+    *count = whole->part_count;
+    return whole->parts;
+}
+
+struct st_found st_compound_sample(const struct stoker_dataset *data, uint64_t sample)
+{
+    const struct compound *whole = data->self;
+    return whole->find(whole->map, sample);
+}
+
 int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *parts,
                     uint32_t part_count, uint64_t count, st_compound_find *find, void *map,
                     struct stoker_error *err)

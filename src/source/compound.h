@@ -22,4 +22,9 @@ int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *p
                     uint32_t part_count, uint64_t count, st_compound_find *find, void *map,
                     struct stoker_error *err);
 
+/* The parts of such a data set, which it owns; NULL for any other data set. */
+struct stoker_dataset *const *st_compound_parts(const struct stoker_dataset *data, uint32_t *count);
+/* The part and its sample that a sample below the data set's count stands for. */
+struct st_found st_compound_sample(const struct stoker_dataset *data, uint64_t sample);
+
 #endif

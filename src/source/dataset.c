@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/kinds.h"
+#include "source/known.h"
 #include "source/table/cells.h"
 
 #include <stdio.h>
@@ -33,6 +34,7 @@ void st_dataset_drop(struct stoker_dataset *data)
 {
     if (!data || atomic_fetch_sub(&data->holders, 1) != 1)
         return;
+    st_known_drop(data);
     data->source->close(data->self);
     free(data->self);
     if (data->classes)

@@ -22,7 +22,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uint64_t key_size,
+uint64_t st_keep_hash(uint64_t hash, const void *bytes, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+int st_keep_file(char out[PATH_MAX], const char *directory, uint64_t hash, const char *ending,
                  struct stoker_error *err)
 {
     struct stat info;
@@ -32,15 +39,17 @@ int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uin
     if (!S_ISDIR(info.st_mode))
         return st_fail(err, STOKER_EINVAL, "index_dir: cannot save the index in %s: not a folder",
                        directory);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: only has to distinguish a few data sets */
-    for (uint64_t i = 0; i < key_size; i++)
-        hash = (hash ^ ((const uint8_t *)key)[i]) * 0x100000001b3u;
-    const int size =
-        snprintf(out, PATH_MAX, "%s/%016llx.stoker-index", directory, (unsigned long long)hash);
+    const int size = snprintf(out, PATH_MAX, "%s/%016llx.%s", directory, (unsigned long long)hash, ending);
     if (size < 0 || size >= PATH_MAX)
         return st_fail(err, STOKER_EINVAL,
                        "index_dir: cannot save the index in %.200s...: path too long", directory);
     return 0;
+}
+
+int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uint64_t key_size,
+                 struct stoker_error *err)
+{
+    return st_keep_file(out, directory, st_keep_hash(ST_KEEP_HASH, key, key_size), "stoker-index", err);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------- */

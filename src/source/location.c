@@ -179,8 +179,8 @@ static int classify(struct listing *list, const char *path, const char *name, bo
 
 static bool is_ignored(const char *name)
 {
-    return name[0] == '.' || ends_with(name, ".stoker-index") || ends_with(name, ".idx") ||
-           ends_with(name, "-lock") || !strcmp(name, "lock.mdb");
+    return name[0] == '.' || ends_with(name, ".stoker-index") || ends_with(name, ".stoker-known") ||
+           ends_with(name, ".idx") || ends_with(name, "-lock") || !strcmp(name, "lock.mdb");
 }
 
 static int list_folder(struct listing *list, const char *folder, struct stoker_error *err)

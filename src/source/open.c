@@ -5,6 +5,7 @@
  */
 #include "source/arrays/set.h"
 #include "source/kinds.h"
+#include "source/known.h"
 #include "source/location.h"
 #include "source/remote/remote.h"
 
@@ -182,6 +183,7 @@ int st_location_open(struct stoker_dataset **out, const struct st_location *plac
     if (rc)
         return rc;
     data->kind = kind->scheme;
+    st_known_place(data, place, opt);
     rc = find_classes(data, place, err);
     if (rc)
         st_dataset_drop(data);

@@ -88,13 +88,16 @@ struct st_source {
     void (*close)(void *self);                                   /* safe after a failed open */
 };
 
-/* A source and its state, reference-counted. Immutable, so threads may share it. */
+/* A source and its state, reference-counted. Immutable apart from `known`, so threads may share it. */
 struct stoker_dataset {
     const struct st_source *source;
     void *self;
     const char *kind;         /* as in "kind:path"; NULL: not opened by a path */
     struct st_cells *classes; /* class names, if the source itself has none; NULL: ask the source */
     atomic_uint holders;
+    _Atomic(struct st_known *) known; /* known.h; NULL: not used so far */
+    char *known_file;                 /* where it is kept; NULL: in memory only */
+    uint64_t known_key;
 };
 
 /* Opens "scheme:path", or detects what kind a plain path is: see location.h. */
@@ -123,7 +126,7 @@ size_t st_dataset_name(const struct stoker_dataset *data, uint64_t sample, char 
 /* Sample bytes that the source holds in memory for its whole lifetime, such as unpacked archives. A
  * loader deducts them from its max_memory. */
 uint64_t st_dataset_memory(const struct stoker_dataset *data);
-/* Limits, from now on, the source's caches (such as file chunks that several samplesshare). */
+/* Limits, from now on, the source's caches (such as file chunks that several samples share). */
 void st_dataset_keep(struct stoker_dataset *data, uint64_t bytes);
 uint32_t st_dataset_class_count(const struct stoker_dataset *data);
 const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index); /* below the count */
