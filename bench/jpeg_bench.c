@@ -156,7 +156,7 @@ static void by_us(struct st_jpeg *decoder, const struct file *file, struct st_re
                   struct st_arena *arena)
 {
     struct st_view view;
-    not_ours[st_jpeg_decode(decoder, file->bytes, region, arena, &view)]++;
+    not_ours[st_jpeg_decode(decoder, file->bytes, region, NULL, arena, &view)]++;
 }
 
 static void measure(struct file *file, struct st_jpeg *decoder, struct st_arena *arena)

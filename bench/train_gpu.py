@@ -5,6 +5,7 @@
     bench/train_gpu.py                                   everything; about 6 minutes on one GPU and 16 cores
     bench/train_gpu.py --parts loader,copies,latency     these alone: train, loader, copies, latency, flat_out
     bench/train_gpu.py --models resnet18 --rounds 1 --seconds 2 --no-peers
+    bench/train_gpu.py --cpus 2,4,8,16 --parts loader    once for each number of CPUs
     bench/train_gpu.py --device cpu                      a rehearsal without a GPU: the numbers mean nothing
 
 Without a GPU it says SKIP and why. Writes train_gpu.json and train_gpu.md to --out, and prints the latter.
@@ -17,6 +18,7 @@ import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -39,6 +41,8 @@ def arguments():
     parser.add_argument("--images", type=int, default=3000, help="how many to generate")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="Stoker's threads")
+    parser.add_argument("--cpus", type=lambda text: [int(n) for n in words(text)], default=[],
+                        help="run again and again, each time on the first N CPUs")
     parser.add_argument("--torch-workers", type=lambda text: [int(n) for n in words(text)], default=[8, 16])
     parser.add_argument("--no-peers", action="store_true", help="only the ceiling and Stoker")
     parser.add_argument("--rounds", type=int, default=3)
@@ -125,6 +129,7 @@ def measure(args, size):
         + ([f"the GPU cannot be watched: {meter.why_no_watch}"] if meter.why_no_watch else []),
         "refused": {},
         "rehearsal": not cuda,
+        "cpus": len(os.sched_getaffinity(0)),
     }
     if {"train", "flat_out"} & set(args.parts):
         print("== models", flush=True)
@@ -150,11 +155,24 @@ def measure(args, size):
     return found
 
 
+def by_cpus(args):
+    """This program once for each number of CPUs, in a process that has only these."""
+    rest = [word for k, word in enumerate(sys.argv[1:], 1) if word != "--cpus" and sys.argv[k - 1] != "--cpus"]
+    usable = sorted(os.sched_getaffinity(0))
+    for count in args.cpus:
+        print(f"== {count} CPUs", flush=True)
+        os.sched_setaffinity(0, usable[:count])
+        subprocess.run([sys.executable, __file__, *rest, "--out", str(args.out / f"{count}-cpus")], check=True)
+
+
 def main():
     args = arguments()
     why = skip_reason(args)
     if why:
         print(f"SKIP: {why}")
+        return
+    if args.cpus:
+        by_cpus(args)
         return
     size = rehearse(args) if args.device == "cpu" else 224
     began = time.perf_counter()

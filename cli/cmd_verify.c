@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/pack/check.h"
+#include "codec/jpeg/baseline.h"
+#include "source/known.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct verify {
     struct json json; /* open from the first finding to the summary */
     uint64_t workers;
     struct stoker_dataset *set;
+    struct st_known *known; /* NULL: nothing is decoded, so nothing is learned */
     struct st_field kinds[ST_FIELDS_MAX];
     uint32_t kind_count;
     struct pack_sample *ring;
@@ -69,17 +72,32 @@ static void report(void *context, const char *what, const char *why)
 
 /* ---- samples ----------------------------------------------------------------------------------- */
 
-/* Reads the header of an image; with --deep all of its pixels. */
+/* The number of JPEGs that our own decoder has decoded: all of it, without any irregularity. */
+static uint64_t count_regular(const struct st_work *work)
+{
+    uint64_t count = 0;
+    for (uint32_t k = 0; st_codecs[k]; k++)
+        if (st_codecs[k]->path_name && !strcmp(st_codecs[k]->name, "JPEG"))
+            count += atomic_load(&work->decoder.files[k][ST_JPEG_OURS]);
+    return count;
+}
+
+/* Reads the header of an image; with --deep all of its pixels. *regular: a JPEG that is known to decode. */
 static int look_at_image(const struct verify *v, const struct st_piece *piece, struct st_work *work,
-                         struct stoker_error *err)
+                         bool *regular, struct stoker_error *err)
 {
     struct st_image image;
     struct st_view view;
+    *regular = false;
     if (piece->ndim)
         return STOKER_OK; /* raw pixels: nothing to decode */
     st_arena_reset(&work->arena);
-    const int rc = st_image_open(&image, work, piece->bytes, false, err);
-    return rc || !v->deep ? rc : st_image_pixels(&image, false, false, &view, err);
+    const uint64_t before = count_regular(work);
+    int rc = st_image_open(&image, work, piece->bytes, false, err);
+    if (!rc && v->deep)
+        rc = st_image_pixels(&image, false, false, &view, err);
+    *regular = !rc && count_regular(work) > before;
+    return rc;
 }
 
 static void look(void *context, uint32_t worker, uint64_t ticket)
@@ -88,10 +106,15 @@ static void look(void *context, uint32_t worker, uint64_t ticket)
     struct pack_sample *s = &v->ring[ticket % PACK_RING];
     struct st_piece pieces[ST_FIELDS_MAX];
     s->status = pack_read(v->set, ticket, &s->raw, &s->scratch, pieces, &s->bytes_in, &s->error);
+    bool first = true, regular;
     for (uint32_t i = 0; i < v->kind_count && !s->status; i++) {
         struct pack_sound sound;
-        if (v->kinds[i].kind == ST_FIELD_IMAGE)
-            s->status = look_at_image(v, &pieces[i], &v->work[worker], &s->error);
+        if (v->kinds[i].kind == ST_FIELD_IMAGE) {
+            s->status = look_at_image(v, &pieces[i], &v->work[worker], &regular, &s->error);
+            if (first && v->known && regular) /* loaders decode the first image only */
+                st_known_learn(v->known, ticket, st_known_sum(pieces[i].bytes));
+            first = false;
+        }
         if (v->kinds[i].kind == ST_FIELD_AUDIO)
             s->status = pack_sound_look(&sound, pieces[i].bytes, v->deep, &s->error);
     }
@@ -120,6 +143,7 @@ static int look_at_all(struct verify *v, struct stoker_error *err)
                                    .last = st_dataset_count(v->set),
                                    .workers = (uint32_t)v->workers};
     v->kind_count = pack_fields(v->set, v->kinds);
+    v->known = v->deep ? st_known_of(v->set, NULL) : NULL;
     v->ring = st_calloc(PACK_RING, sizeof *v->ring);
     v->work = st_calloc(v->workers, sizeof *v->work);
     if (!v->ring || !v->work)
@@ -234,7 +258,9 @@ const struct command cmd_verify = {
     .about = "Reads every sample, compares every checksum that the data set has, reads the header of\n"
              "every image and sound, and names each bad sample. DATA is any data set that Stoker\n"
              "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
-             "manifest.",
+             "manifest. With --deep, the JPEGs of tar and TFRecord files that are intact are noted beside\n"
+             "the first file (*.stoker-known), so that the JPEG hardware of a GPU may decode them from the\n"
+             "first epoch on.",
     .options = options,
     .notes = "Exit codes: 0 no bad samples, 1 DATA cannot be opened or read, 2 usage error, 3 bad\n"
              "samples or files.",

@@ -46,29 +46,31 @@ def sampler(dataset):
 
 
 class Stoker(Feed):
-    def __init__(self, setting, fidelity, workers=None, prefetch=4, augment_on="auto"):
+    """``engines``: which files the GPU's JPEG engines decode. Files that are known to be sound are known from the start."""
+
+    def __init__(self, setting, engines="known", workers=None, prefetch=4, augment_on="auto"):
         import stoker
         from stoker import transforms as T
 
         data = stoker.datasets.ImageFolder(setting.folder, transform=T.Compose([
             T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
-        where = {"device": setting.device, "augment_on": augment_on} if setting.device != "cpu" else {}
-        self.loader = stoker.DataLoader(
-            data, batch_size=setting.batch, sampler=sampler(data), drop_last=True, prefetch_factor=prefetch,
-            num_workers=setting.workers if workers is None else workers, dtype="bfloat16",
-            memory_format="channels_last", fidelity=fidelity, pillow=12, **where)
+        where = {"device": setting.device, "augment_on": augment_on, "engines": engines}
+        options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
+                   "num_workers": setting.workers if workers is None else workers, "dtype": "bfloat16",
+                   "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
+        if engines == "known" and setting.device != "cpu":
+            self._learn(stoker.DataLoader(data, **{**options, "drop_last": False}))
+        self.loader = stoker.DataLoader(data, sampler=sampler(data), **options)
         self.batches = iter(self.loader)
-        if fidelity == "fast" and setting.device != "cpu":
-            self._await_engines()
 
-    def _await_engines(self, seconds=4):
-        """The GPU's JPEG engines take about a second to open; until then the CPU decodes alone."""
-        until = time.perf_counter() + seconds
-        while time.perf_counter() < until:
-            device = self.about()["device"]
-            if device["files_decoded_there"] or device["engines_note"]:
-                break
-            next(self)
+    @staticmethod
+    def _learn(loader, opening=2.0, epochs=2):
+        """Epochs in which workers decode every file to its end, once the engines are open."""
+        next(iter(loader))
+        time.sleep(opening)
+        for _ in range(epochs):
+            for _ in loader:
+                pass
 
     def __next__(self):
         try:
@@ -89,7 +91,7 @@ class Resident(Feed):
     """The ceiling: a few real batches, made before and kept on the device, again and again."""
 
     def __init__(self, setting, batches=8):
-        source = Stoker(setting, "exact")
+        source = Stoker(setting, "off")
         kept = [tuple(part.clone(memory_format=torch.preserve_format) for part in next(source))
                 for _ in range(batches)]
         source.close()
@@ -180,7 +182,7 @@ class TorchvisionCuda(_Torch):
 
 
 CEILING = "resident data (the ceiling)"
-EXACT, FAST = "Stoker, exact", "Stoker, fast"
+STOKER, STOKER_CPU = "Stoker", "Stoker, engines off"
 
 
 def makers(setting, torch_workers):
@@ -191,8 +193,8 @@ def makers(setting, torch_workers):
     if setting.device != "cpu":
         most = max(torch_workers, default=8)
         found[f"torchvision v2, CUDA decode, {most} workers"] = lambda: TorchvisionCuda(setting, most)
-    found[EXACT] = lambda: Stoker(setting, "exact")
-    found[FAST] = lambda: Stoker(setting, "fast")
+    found[STOKER] = lambda: Stoker(setting)
+    found[STOKER_CPU] = lambda: Stoker(setting, "off")
     return found
 
 

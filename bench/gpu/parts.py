@@ -77,7 +77,7 @@ def loader_alone(meter, makers, args):
     """The loader as fast as it goes: batches are taken on the current stream and let go."""
     runs, about = {}, {}
     for number in range(args.rounds):
-        for name in (feeds.EXACT, feeds.FAST):
+        for name in (feeds.STOKER, feeds.STOKER_CPU):
             feed = makers[name]()
             before = feed.about()
             got = take(meter, feed, nothing, args.seconds, args.warm)
@@ -129,7 +129,7 @@ def traced_copies(feed, seconds):
 
 def copies(setting, args):
     """The loader's copies against bare copies of the same size, in the same run."""
-    feed = feeds.Stoker(setting, "exact")
+    feed = feeds.Stoker(setting)
     seen = traced_copies(feed, min(2.0, args.seconds))
     feed.close()
     large = [(size, took) for size, took in seen if size >= 1 << 20]
@@ -148,7 +148,7 @@ def latency(setting, args):
     """From next() to a tensor that can be used, when a batch is ready. Between two batches the thread does what
     one that trains does, launching kernels; one that sleeps is measured waking up. As in a for loop, a batch is let
     go when the next one is there."""
-    feed = feeds.Stoker(setting, "exact")
+    feed = feeds.Stoker(setting)
     for _ in range(6):
         batch = next(feed)
     work = torch.zeros(1024, device=setting.device)
@@ -189,7 +189,7 @@ def flat_out(meter, setting, steps, args):
         alone, beside = [], []
         for _ in range(2):
             alone.append(take(meter, resident, step, args.seconds / 2, 0.3)["step_ms"])
-            feed = feeds.Stoker(setting, "exact")
+            feed = feeds.Stoker(setting)
             drain = Drain(feed)
             drain.start()
             began = time.perf_counter()

@@ -151,7 +151,8 @@ struct stoker_dataset_options {
     size_t size;
     const char *index_dir;         /* keep the index here, and reuse it while the data is unchanged; NULL
                                       (default): scan folders each time, and keep the index of an archive
-                                      beside it (PATH.stoker-index) if that can be written */
+                                      beside it (PATH.stoker-index) if that can be written. What
+                                      STOKER_ENGINES_KNOWN knows is kept in the same place (*.stoker-known) */
     const char *const *extensions; /* NULL-terminated, lower case, with the dot; NULL (default): the nine of
                                       torchvision's ImageFolder */
     uint32_t threads;              /* for scanning; 0 (default): the CPUs this process may use; for archives,
@@ -400,10 +401,19 @@ enum stoker_on_error {
     STOKER_ON_ERROR_REPLACE, /* fill its row with zeros and the label -100, which torch's losses ignore by
                                 default */
 };
-/* FAST: JPEGs at least twice too large are decoded at a half, a quarter or an eighth of their size. On a device
- * with JPEG engines, these decode part of each batch: whichever is free takes the next file, so a run cannot be
- * repeated bit for bit. */
+/* FAST: without a device, JPEGs at least twice too large are decoded at a half, a quarter or an eighth of their
+ * size. With a device, the pixels are exact and FAST means STOKER_ENGINES_ALL. */
 enum stoker_fidelity { STOKER_FIDELITY_EXACT, STOKER_FIDELITY_FAST };
+/* Which JPEGs the engines (hardware decoders) of the device decode, together with the workers: whichever is free
+ * takes the next file. Their pixels are those of the workers bit for bit, but engines do not report damaged data. */
+enum stoker_engines {
+    STOKER_ENGINES_KNOWN, /* files that a worker has decoded completely before, without any irregularity: in an
+                             earlier epoch, or in an earlier run of a dataset that keeps an index. A file that has
+                             changed counts as a new one */
+    STOKER_ENGINES_ALL,   /* every baseline JPEG from the first batch on; damage in one goes unnoticed, and its
+                             pixels may differ from what the workers would give */
+    STOKER_ENGINES_OFF,   /* none */
+};
 enum stoker_ragged {
     STOKER_RAGGED_LIST, /* images of different shapes are returned as a list */
     STOKER_RAGGED_PAD,  /* images are padded with zeros, right and below, to the largest of the batch */
@@ -463,6 +473,7 @@ struct stoker_loader_options {
                                       it is available (default false) */
     uint64_t pinned_limit;         /* limit for pinned memory, here and for a device, in bytes; pageable memory is
                                       used beyond it; 0 (default): max_memory */
+    enum stoker_engines engines;   /* default known; no effect without a device that has JPEG engines */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_loader_defaults. */
 STOKER_API void stoker_loader_options_init(struct stoker_loader_options *opt, size_t size);

@@ -54,6 +54,7 @@ def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native
         "on_error": loader.on_error,
         "error_limit": loader.error_limit,
         "fidelity": loader.fidelity,
+        "engines": loader.engines,
         "pillow": loader.pillow,
         "exif_rotate": loader.exif_rotate,
         "pixel_limit": loader.pixel_limit,

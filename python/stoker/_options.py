@@ -18,6 +18,7 @@ ENGINE_ONLY: dict[str, Any] = {
     "pinned_limit": None,
     "batch_transforms": None,
     "fidelity": "exact",
+    "engines": "known",
     "pillow": 13,
     "exif_rotate": False,
     "ragged": "list",

@@ -128,8 +128,13 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         error_limit: More bad samples than this in one epoch raise an error, whatever `on_error` is.
         fidelity: "exact", or "fast": JPEGs whose crop is at least twice the size of the output are decoded at a half,
             a quarter or an eighth. On photographs the result differs from exact by about 1 level of 255 on average.
-            With `device`, the JPEG hardware of the GPU decodes part of each batch, and runs are then not repeatable
-            bit for bit; `stats()["device"]` shows how many files it decoded, or why none.
+            With `device`, "fast" gives exact pixels too and means engines="all".
+        engines: Which JPEGs the JPEG hardware of `device` decodes, if it has any; the CPU's threads decode the rest.
+            The pixels are the same bit for bit, but the hardware does not report damaged data. "known" therefore
+            leaves a file to the CPU until its decoder has decoded the file completely once, in the first epoch; with
+            `index_dir`, or for tar and TFRecord files, later runs know it too. "all": every baseline file from the
+            first batch on; damage in them goes unnoticed. "off": none. `stats()["device"]` shows how many files the
+            hardware decoded, or why none.
         pillow: 12 or 13, the version of Pillow whose resizing to match.
         exif_rotate: Rotate images as their EXIF orientation says.
         ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them.
@@ -210,6 +215,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         on_error: str = "raise",
         error_limit: int | None = None,
         fidelity: str = "exact",
+        engines: str = "known",
         pillow: int = 13,
         exif_rotate: bool = False,
         ragged: str = "list",

@@ -112,7 +112,8 @@ class ImageFolder(Classes, _Folder):
         is_valid_file: Must be None: files are chosen by their extension.
         allow_empty: Accept class folders without images.
         index_dir: A folder to keep the list of files in. It is reused as long as the tree is unchanged, so that a
-            million files need not be listed again.
+            million files need not be listed again. Which JPEGs a GPU's hardware may decode (`engines` of DataLoader)
+            is kept there too.
 
     Raises:
         FileNotFoundError: The folder does not exist, or has no class folders, or a class has no images.

@@ -33,6 +33,8 @@ struct st_decode {
     uint32_t scale;          /* 1, 2, 4 or 8: decode at width/scale, rounded up (JPEG only) */
     struct st_region region; /* of the scaled image; inside it, and not empty */
     uint32_t *path;          /* out: the path that the file took through the codec; set by the decoder */
+    bool *clean; /* NULL, or out: whether all of the file, not just the region, was decoded by our own
+                    decoder, and nothing unusual was found; only JPEG sets it */
 };
 
 struct st_codec {

@@ -322,12 +322,15 @@ static bool decode_own(const struct job *job, int *rc)
         state->by_libjpeg = asked && strcmp(asked, "libjpeg") == 0;
         state->own = state->by_libjpeg ? NULL : st_jpeg_new();
     }
+    if (job->how->clean)
+        *job->how->clean = false;
     if (state->by_libjpeg || job->how->scale != 1) {
         note_path(job, state->by_libjpeg ? PATH_ASKED : PATH_SCALED);
         return false;
     }
     const enum st_jpeg_reason reason =
-        state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->arena, job->out)
+        state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->how->clean, job->arena,
+                                    job->out)
                    : ST_JPEG_MEMORY;
     note_path(job, reason);
     *rc = reason == ST_JPEG_MEMORY ? st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory") : STOKER_OK;

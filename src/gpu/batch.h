@@ -10,6 +10,10 @@
  * row without contrast and blur is done by the first kernel. In between, images are kept in scratch
  * memory, one word per pixel, already mirrored, alternating between two planes per row.
  *
+ * A JPEG that the device has decoded itself arrives as samples. Its pixels are made from them in shared
+ * memory, one input row per warp, just before the horizontal pass needs them: nothing between the samples
+ * and the output is ever in the device's memory.
+ *
  * Between the two passes of a resize, a tile's pixels stay in shared memory. A tile that needs too many
  * for that (a reduction by more than about 5) is done in strips; if even a single output row does (by
  * more than about 80), they are recomputed for each output pixel.
@@ -32,6 +36,7 @@ enum {
     ST_TILE = 32,             /* pixels per side: one warp per row */
     ST_TILE_MID = 160 * 32,   /* words between two passes */
     ST_TILE_TAPS = 40,        /* weights of a column that are kept in shared memory */
+    ST_TILE_LINE = 256,       /* input columns of a tile that are made from samples at once */
 };
 
 struct st_gpu_batch {
@@ -70,6 +75,7 @@ struct st_tile {
         float blurred[ST_TILE_MID]; /* vertically, not yet horizontally */
     };
     uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, grouped by tap position */
+    uint32_t line[ST_GPU_WARPS * ST_TILE_LINE]; /* input rows made from samples */
     uint32_t out[ST_TILE * ST_TILE];          /* pixels, in output order */
     uint32_t lut[3 * 256];
     struct st_tile_plan plan;

@@ -1,9 +1,9 @@
 /* jpeg_engine.c - the JPEG engines of a GPU, used through nvJPEG's hardware backend
  *
- * nvJPEG reads the headers, the engines decode, and nvJPEG's kernels convert YCbCr to RGB. The output
- * was compared with libjpeg's pixels on an H200: 4:4:4 is equal; with subsampled chroma the engines
- * repeat samples where libjpeg interpolates, a difference of 0.3 levels of 255 on average over
- * photographs, and up to 28. They do not report damaged data.
+ * nvJPEG reads the headers, and the engines decode to planes of Y, Cb and Cr. On an H200 these are
+ * libjpeg's own samples: 382 million were compared, of 841 files of all kinds that are taken here, and
+ * none differed. RGB would not be equal, because nvJPEG repeats chroma samples where libjpeg
+ * interpolates them. The engines do not report damaged data.
  *
  * The engines ignore stream order at the start (the first images of a call are written at once, whatever
  * is queued in the stream), but obey it at the end.
@@ -17,7 +17,12 @@
 
 #include <stdlib.h>
 
-enum { SIDE_MOST = 16384 };
+enum {
+    SIDE_MOST = 16384,
+    /* The library's memory is allocated once, for images of this size, which makes calls of changing size
+     * two to four times as fast; larger images still work. */
+    EXPECTED_SIDE = 1024,
+};
 
 struct st_jpeg_engine {
     struct st_gpu_device *device;
@@ -27,6 +32,7 @@ struct st_jpeg_engine {
     struct CUstream_st *stream;
     struct CUevent_st *done;
     uint32_t batch; /* number of images that the state is set up for */
+    bool allocated; /* the library's memory has been requested */
     /* of the current call, `most` each: */
     uint32_t most;
     const unsigned char **data;
@@ -156,10 +162,14 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
 static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t count)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
+    if (!engine->allocated && nvjpeg->DecodeBatchedPreAllocate)
+        nvjpeg->DecodeBatchedPreAllocate(engine->handle, engine->state, (int)engine->most, EXPECTED_SIDE,
+                                         EXPECTED_SIDE, ST_NVJPEG_CSS_444, ST_NVJPEG_OUTPUT_YUV);
+    engine->allocated = true; /* if that failed, the library allocates what each call needs */
     if (engine->batch != count) {
         engine->batch = 0;
         if (nvjpeg->DecodeBatchedInitialize(engine->handle, engine->state, (int)count, 1,
-                                            ST_NVJPEG_OUTPUT_RGBI))
+                                            ST_NVJPEG_OUTPUT_YUV))
             return false;
         engine->batch = count;
     }
@@ -176,8 +186,10 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
         engine->begun[k] = false;
         engine->data[k] = image[k].bytes.data;
         engine->length[k] = image[k].bytes.size;
-        engine->to[k] = (struct st_nvjpeg_image){
-            .channel = {(unsigned char *)(uintptr_t)image[k].pixels}, .pitch = {image[k].stride}};
+        for (int c = 0; c < 3; c++) {
+            engine->to[k].channel[c] = (unsigned char *)(uintptr_t)image[k].plane[c].at;
+            engine->to[k].pitch[c] = image[k].plane[c].stride;
+        }
     }
     if (st_cuda_enter(&inside, cuda, engine->device->context))
         return;

@@ -87,7 +87,7 @@ int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error 
                        "nvJPEG is not installed (tried %s): install nvidia-nvjpeg from PyPI", tried.text);
 #define X(name, symbol, arguments)                                                                      \
     out->name = (int(*) arguments)(uintptr_t)dlsym(out->library, #symbol);                              \
-    if (!out->name && strcmp(#name, "GetHardwareDecoderInfo"))                                          \
+    if (!out->name && strcmp(#name, "GetHardwareDecoderInfo") && strcmp(#name, "DecodeBatchedPreAllocate")) \
         absent = #symbol;
     ST_NVJPEG_MAP(X)
 #undef X

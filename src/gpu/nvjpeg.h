@@ -18,7 +18,8 @@ struct nvjpegJpegState;
 enum {
     ST_NVJPEG_SUCCESS = 0,
     ST_NVJPEG_BACKEND_HARDWARE = 3,
-    ST_NVJPEG_OUTPUT_RGBI = 5,
+    ST_NVJPEG_OUTPUT_YUV = 1, /* planes, with chroma as it is in the file */
+    ST_NVJPEG_CSS_444 = 0,
 };
 
 struct st_nvjpeg_image {
@@ -26,7 +27,8 @@ struct st_nvjpeg_image {
     size_t pitch[4];
 };
 
-/* X(name, symbol, arguments): all return a status. Only GetHardwareDecoderInfo may be missing. */
+/* X(name, symbol, arguments): all return a status. GetHardwareDecoderInfo and DecodeBatchedPreAllocate
+ * may be missing. */
 #define ST_NVJPEG_MAP(X)                                                                                \
     X(GetProperty, nvjpegGetProperty, (int which, int *value))                                          \
     X(CreateEx, nvjpegCreateEx,                                                                         \
@@ -41,6 +43,9 @@ struct st_nvjpeg_image {
     X(DecodeBatchedInitialize, nvjpegDecodeBatchedInitialize,                                           \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int cpu_threads,        \
        int format))                                                                                     \
+    X(DecodeBatchedPreAllocate, nvjpegDecodeBatchedPreAllocate,                                         \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int width, int height,  \
+       int subsampling, int format))                                                                    \
     X(DecodeBatched, nvjpegDecodeBatched,                                                               \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
        const size_t *length, struct st_nvjpeg_image *to, struct CUstream_st *stream))

@@ -7,6 +7,7 @@
 
 #include "gpu/arith.h"
 #include "gpu/batch.h"
+#include "gpu/planes.h"
 
 /* One axis of a job, with addresses. */
 struct st_axis {
@@ -20,6 +21,8 @@ struct st_region_in {
     uint32_t stride;
     int32_t channels;
     struct st_axis x, y;
+    uint32_t in_planes; /* the pixels are still samples, in `planes` */
+    struct st_planes planes;
 };
 
 ST_BOTH struct st_axis st_axis_of(const uint8_t *raw, const struct st_job_side *side, int32_t count)
@@ -34,8 +37,9 @@ ST_BOTH struct st_axis st_axis_of(const uint8_t *raw, const struct st_job_side *
 ST_BOTH struct st_region_in st_region_of(const struct st_gpu_batch *batch, const struct st_job *job)
 {
     struct st_region_in in;
-    in.pixels = job->from == ST_JOB_DEVICE ? (const uint8_t *)(uintptr_t)job->pixels
-                                           : batch->raw + job->pixels;
+    in.in_planes = job->from == ST_JOB_PLANES;
+    in.planes = st_planes_of(job);
+    in.pixels = batch->raw + (in.in_planes ? 0 : job->pixels);
     in.stride = job->stride;
     in.channels = job->channels;
     in.x = st_axis_of(batch->raw, &job->x, job->width);
@@ -56,6 +60,8 @@ ST_BOTH const uint8_t *st_pixel_at(const struct st_region_in *in, int32_t x, int
 
 ST_BOTH uint32_t st_pixel(const struct st_region_in *in, int32_t x, int32_t y)
 {
+    if (in->in_planes)
+        return st_planes_pixel(&in->planes, x, y);
     const uint8_t *at = st_pixel_at(in, x, y);
     if (in->channels == 1)
         return st_load_byte(at);
@@ -155,8 +161,21 @@ ST_BOTH uint32_t st_across_taps(const uint8_t *from, const void *weights, int32_
     return st_sums_pixel(&sums);
 }
 
+ST_BOTH uint32_t st_across_planes(const struct st_region_in *in, const struct st_column *column,
+                                  int32_t y)
+{
+    struct st_sums sums = st_sums_none();
+    ST_ROLLED
+    for (int32_t t = 0; t < in->x.taps; t++)
+        st_sums_add(&sums, st_planes_pixel(&in->planes, column->first + t, y),
+                    st_load(column->weight + t));
+    return st_sums_pixel(&sums);
+}
+
 ST_BOTH uint32_t st_across(const struct st_region_in *in, const struct st_column *column, int32_t y)
 {
+    if (in->in_planes)
+        return st_across_planes(in, column, y);
     const uint8_t *from = st_pixel_at(in, column->first, y);
     return in->channels == 3 ? st_across_taps(from, column->weight, in->x.taps, 3, 0)
                              : st_across_taps(from, column->weight, in->x.taps, 1, 0);
@@ -263,13 +282,67 @@ ST_BOTH void st_first_pass(struct st_tile *tile, const struct st_spot *spot,
     if (lane >= spot->width)
         return;
     const struct st_column column = st_column_of(in, spot->x + lane);
-    if (in->x.taps > ST_TILE_TAPS)
+    if (in->x.taps > ST_TILE_TAPS || in->in_planes)
         st_first_across_far(tile, *in, *strip, column, lane, warp);
     else if (in->channels == 3)
         st_first_across(tile, in, strip, column.first, lane, warp, 3);
     else
         st_first_across(tile, in, strip, column.first, lane, warp, 1);
 }
+
+/* ---- the first pass from samples ----------------------------------------------------------------- */
+
+/* The input columns of a tile, made to pixels once for all output columns that use them. */
+struct st_lines {
+    int32_t first, count;
+    uint32_t kept; /* there is room for them */
+};
+
+ST_BOTH struct st_lines st_lines_of(const struct st_spot *spot, const struct st_region_in *in,
+                                    const struct st_strip *strip)
+{
+    struct st_lines lines;
+    lines.kept = 0;
+    if (!in->in_planes || !strip->kept || strip->down_first)
+        return lines;
+    lines.first = st_axis_first(&in->x, spot->x);
+    lines.count = st_axis_extent(&in->x, spot->x, spot->width);
+    lines.kept = lines.count <= ST_TILE_LINE && in->x.taps <= ST_TILE_TAPS;
+    return lines;
+}
+
+/* One input row per warp, from row `r` of the strip on. */
+ST_BOTH void st_make_lines(struct st_tile *tile, const struct st_region_in *in,
+                           const struct st_strip *strip, const struct st_lines *lines, int32_t r,
+                           uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    if (r + warp >= strip->extent)
+        return;
+    uint32_t *line = tile->line + warp * ST_TILE_LINE;
+    ST_ROLLED
+    for (int32_t i = lane; i < lines->count; i += ST_GPU_WARP)
+        line[i] = st_planes_pixel(&in->planes, lines->first + i, strip->first + r + warp);
+}
+
+/* The horizontal pass of those rows. */
+ST_BOTH void st_lines_across(struct st_tile *tile, const struct st_spot *spot,
+                             const struct st_region_in *in, const struct st_strip *strip,
+                             const struct st_lines *lines, int32_t r, uint32_t thread)
+{
+    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
+    if (r + warp >= strip->extent || lane >= spot->width)
+        return;
+    const uint32_t *from =
+        tile->line + warp * ST_TILE_LINE + st_axis_first(&in->x, spot->x + lane) - lines->first;
+    struct st_sums sums = st_sums_none();
+    ST_BY_FOUR
+    for (int32_t t = 0; t < in->x.taps; t++)
+        st_sums_add(&sums, from[t], tile->weights[t * ST_TILE + lane]);
+    tile->mid[(r + warp) * ST_TILE + lane] = st_sums_pixel(&sums);
+}
+
+/* ---- the second pass ----------------------------------------------------------------------------- */
 
 /* The second pass for a pixel, `row` rows into a strip that is kept. */
 ST_BOTH uint32_t st_second_down(const struct st_tile *tile, const struct st_region_in *in,

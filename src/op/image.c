@@ -194,6 +194,7 @@ static int decode(const struct st_image *image, struct st_region part, struct st
                                          swapped ? stored.width : stored.height)};
     how.region.x += stored.x;
     how.region.y += stored.y;
+    how.clean = work->clean;
     int rc = work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
     if (rc < 0)
         return rc;

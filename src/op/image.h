@@ -30,6 +30,7 @@ struct st_work {
     const struct st_jpeg_kernels *jpeg;  /* st_jpeg_kernels_for(level); NULL: plain C */
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
+    bool *clean;     /* NULL, or out, for each decode: see struct st_decode */
     uint64_t decode_ns;
     /* NULL, or called before decoding an image that will take about `bytes` of scratch memory; any
      * result but 0 fails the sample. */

@@ -39,12 +39,24 @@ struct st_job_side {
 enum st_job_from {
     ST_JOB_BLANK,  /* a bad sample: zeros */
     ST_JOB_HEAP,   /* pixels in the slot's heap */
-    ST_JOB_DEVICE, /* pixels decoded by the device itself: `pixels` is a device address */
+    ST_JOB_PLANES, /* a JPEG's samples, decoded by the device itself; addresses are the device's */
+};
+
+/* The chroma of a whole image whose luma is at st_job.pixels, and where the row's region lies in it. The
+ * device interpolates chroma and converts to RGB as codec/jpeg/pixels.c does. */
+struct st_job_planes {
+    uint64_t chroma[2];       /* Cb, Cr */
+    uint32_t stride;          /* of both */
+    int32_t width, height;    /* of both, in samples */
+    uint32_t h, v;            /* pixels per sample across and down: 1 or 2 */
+    int32_t x, y;             /* of the region, in pixels */
+    uint32_t unused;
 };
 
 /* The remaining work for one row. */
 struct st_job {
-    uint64_t pixels;          /* where they start; rows `stride` bytes apart, interleaved channels */
+    uint64_t pixels;          /* where they start; rows `stride` bytes apart, interleaved channels. With
+                                 ST_JOB_PLANES: the luma of the whole image */
     uint32_t from;            /* enum st_job_from */
     uint32_t stride;
     int32_t in_width, in_height;
@@ -56,6 +68,7 @@ struct st_job {
     uint64_t pending;         /* struct st_job_pending [pending_count] */
     uint64_t erases;          /* struct st_job_erase [erase_count] */
     uint32_t pending_count, erase_count;
+    struct st_job_planes planes; /* with ST_JOB_PLANES */
 };
 
 struct st_job_pending {
@@ -140,18 +153,24 @@ struct st_device_kind {
 
 struct st_jpeg_frame;
 
-/* A whole image, decoded from its file to RGB on the device. */
+/* One component of an image, in the device's memory. There is room for whole MCUs. */
+struct st_jpeg_engine_plane {
+    uint64_t at;
+    uint32_t stride;
+    int32_t width, height; /* in samples, without the padding of the last MCUs */
+};
+
+/* A whole image, decoded from its file to Y, Cb and Cr on the device: the same samples as libjpeg's. */
 struct st_jpeg_engine_image {
     struct st_bytes bytes;
-    int32_t width, height;
-    uint64_t pixels; /* destination, a device address; rows `stride` bytes apart */
-    uint32_t stride;
-    bool there;      /* out: whether it was decoded */
+    uint32_t h, v; /* pixels per chroma sample across and down */
+    struct st_jpeg_engine_plane plane[3];
+    bool there; /* out: whether it was decoded */
 };
 
 struct st_jpeg_engine; /* private to the device */
 
-/* Hardware of the device that decodes JPEGs alongside its kernels; for loaders that need not be exact.
+/* Hardware of the device that decodes JPEGs alongside its kernels. It does not notice damaged data.
  * Opened once per thread that uses it. */
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */

@@ -3,7 +3,9 @@
  * An engine thread takes tickets like any worker, but several at once: it makes each image's random
  * draws, has the engines decode whole files into device memory, and writes jobs that start from there.
  * Files that the engines do not support, or fail to decode, are processed by the thread as by any
- * worker. SPDX-License-Identifier: Apache-2.0
+ * worker.
+ *
+ * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ST_PIPE_JPEG_ENGINE_H
 #define ST_PIPE_JPEG_ENGINE_H

@@ -68,8 +68,13 @@ struct st_jpeg_engines {
     uint32_t count, threads; /* threads: number actually started */
     pthread_mutex_t memory;  /* held while device memory is allocated for a slot */
     pthread_cond_t work;     /* engine threads wait here, with the loader's lock */
+    struct st_known *known;  /* the files that they may decode; NULL: all that they can */
+    _Atomic uint32_t ready;  /* threads whose engine is open */
     /* guarded by the loader's lock: */
-    uint32_t ready;          /* threads whose engine is open */
+    bool engaged;            /* they are at work, or will be as soon as there are tickets */
+    uint64_t unknown_until;  /* too few of the samples before this ticket are known */
+    uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
+    bool sharing;
     struct stoker_error note; /* code != 0: why fewer engines are used than possible */
 };
 
@@ -181,8 +186,11 @@ void st_loader_break(struct stoker_loader *loader, const struct stoker_error *er
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */
 void st_jpeg_engines_wake(struct stoker_loader *loader);
-/* Whether enough batches are ready for the engines to rest. */
+/* Whether the engines may rest: enough batches are ready, or the next files are not known to be sound. */
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader);
+/* Whether a worker that makes this sample should decode the whole file, to find out whether the engines
+ * can be trusted with it. */
+bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
 
 /* Tickets. (tickets.c) */
 /* Number of rows of the current batch that nobody has taken; begins the next batch if necessary. 0:

@@ -21,6 +21,8 @@ void st_worker_rests(struct stoker_loader *loader)
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
+    if (loader->next_ticket < loader->engines.unknown_until)
+        return true;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         ready += slot->state == ST_SLOT_READY;
     return ready && 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
@@ -28,6 +30,6 @@ bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
 
 void st_jpeg_engines_wake(struct stoker_loader *loader)
 {
-    if (loader->engines.kind && !st_jpeg_engines_may_rest(loader))
+    if (loader->engines.kind && (loader->closing || !st_jpeg_engines_may_rest(loader)))
         pthread_cond_broadcast(&loader->engines.work);
 }

@@ -112,7 +112,8 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
                    {"layout", (unsigned)opt->layout, STOKER_LAYOUT_NHWC},
                    {"ragged", (unsigned)opt->ragged, STOKER_RAGGED_PAD},
                    {"dtype", (unsigned)opt->dtype, STOKER_DTYPE_BF16},
-                   {"augment_on", (unsigned)opt->augment_on, STOKER_PLACE_DEVICE}};
+                   {"augment_on", (unsigned)opt->augment_on, STOKER_PLACE_DEVICE},
+                   {"engines", (unsigned)opt->engines, STOKER_ENGINES_OFF}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
         if (choices[k].value > choices[k].most)
             return st_fail(err, STOKER_EINVAL, "%s is %u; allowed are 0 to %u", choices[k].name, choices[k].value,
@@ -202,8 +203,6 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     st_tuning_plan(loader, depth, most);
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
     st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
-    if (loader->engines.kind) /* engines take many tickets at once, which should already be read */
-        st_reader_eager(loader->reader);
     return STOKER_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "pipe/pictures.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
+#include "source/known.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
     struct st_piece piece = {.bytes = bytes};
     struct st_image image;
     struct st_erases erases;
+    bool clean = false;
 
     int rc = loader->columns.fields ? split(worker, bytes, sample, slot, row, &piece, err) : 0;
     if (rc || slot->shape.imageless)
@@ -128,8 +130,15 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
         return rc;
     if (!loader->columns.fields)
         slot->labels[row] = st_dataset_label(loader->data, sample);
-    return slot->shape.raw ? stage(worker, &image, erases, slot, row, err)
-                           : finish(worker, &image, erases, slot, row, err);
+    if (!slot->shape.raw)
+        return finish(worker, &image, erases, slot, row, err);
+    if (image.encoded && st_jpeg_engines_want_check(loader, sample, piece.bytes))
+        worker->work.clean = &clean;
+    rc = stage(worker, &image, erases, slot, row, err);
+    worker->work.clean = NULL;
+    if (!rc && clean)
+        st_known_learn(loader->engines.known, sample, st_known_sum(piece.bytes));
+    return rc;
 }
 
 static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,

@@ -22,7 +22,8 @@ enum {
 struct parts {
     struct st_view pixels;
     uint64_t pixels_at;
-    uint64_t decoded; /* not 0: device address of pixels that the device has decoded */
+    const struct st_jpeg_engine_image *decoded; /* by the device: it has the samples; NULL: not */
+    struct st_region window;                    /* of it */
     uint32_t stride;
     bool nearest, vertical_first;
     struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
@@ -60,8 +61,8 @@ static void measure(struct parts *p)
 {
     uint64_t weights = 0, values = 0;
     p->bytes = 0;
-    if (!p->decoded)
-        p->stride = (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
+    p->stride = p->decoded ? p->decoded->plane[0].stride
+                           : (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
     p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
     p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
     for (uint32_t k = 0; k < p->pending_count; k++)
@@ -164,6 +165,23 @@ static void put_pixels(uint8_t *to, const struct parts *p)
         memcpy(to, st_row(&p->pixels, y), row);
 }
 
+static struct st_job_planes planes_of(const struct parts *p)
+{
+    const struct st_jpeg_engine_image *image = p->decoded;
+    if (!image)
+        return (struct st_job_planes){0};
+    return (struct st_job_planes){
+        .chroma = {image->plane[1].at, image->plane[2].at},
+        .stride = image->plane[1].stride,
+        .width = image->plane[1].width,
+        .height = image->plane[1].height,
+        .h = image->h,
+        .v = image->v,
+        .x = (int32_t)p->window.x,
+        .y = (int32_t)p->window.y,
+    };
+}
+
 /* Writes everything, if there is room. */
 static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image, struct parts *p)
 {
@@ -177,8 +195,8 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
     put_pending(piece, base, p);
     put_erases(piece, base, p);
     *st_slot_job(slot, row) = (struct st_job){
-        .pixels = p->decoded ? p->decoded : base + p->pixels_at,
-        .from = p->decoded ? ST_JOB_DEVICE : ST_JOB_HEAP,
+        .pixels = p->decoded ? p->decoded->plane[0].at : base + p->pixels_at,
+        .from = p->decoded ? ST_JOB_PLANES : ST_JOB_HEAP,
         .stride = p->stride,
         .in_width = p->pixels.width,
         .in_height = p->pixels.height,
@@ -194,6 +212,7 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .erases = base + p->erases_at,
         .pending_count = p->pending_count,
         .erase_count = p->erases.count,
+        .planes = planes_of(p),
     };
     return true;
 }
@@ -276,15 +295,15 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
 bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image *image,
                       struct st_erases erases, const struct st_jpeg_engine_image *decoded)
 {
-    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
+    struct parts p = {.pending = image->pending,
+                      .pending_count = image->pending_count,
+                      .erases = erases,
+                      .decoded = decoded};
     struct st_resize resize;
-    struct st_region window;
     bool resizes;
-    if (!st_image_window(image, &window, &resizes, &resize) || slot->shape.channels != 3)
+    if (!st_image_window(image, &p.window, &resizes, &resize) || slot->shape.channels != 3)
         return false;
     p.pixels = (struct st_view){
-        .width = (int32_t)window.width, .height = (int32_t)window.height, .channels = 3};
-    p.decoded = decoded->pixels + (uint64_t)window.y * decoded->stride + 3 * (uint64_t)window.x;
-    p.stride = decoded->stride;
+        .width = (int32_t)p.window.width, .height = (int32_t)p.window.height, .channels = 3};
     return (!resizes || plan_resize(&resize, &image->work->arena, &p)) && put(slot, row, image, &p);
 }

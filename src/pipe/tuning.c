@@ -58,11 +58,20 @@ static uint32_t prefetch_room(const struct stoker_loader *loader)
     return slots <= SLOTS_MORE ? 0 : slots > UINT32_MAX ? UINT32_MAX : (uint32_t)slots - SLOTS_MORE;
 }
 
+uint32_t st_tuning_active(const struct stoker_loader *loader)
+{
+    const struct st_tuning *tuning = &loader->tuning;
+    const uint32_t active = tuning->hurry ? loader->worker_count : st_tuned(tuning, ST_TUNE_WORKERS);
+    const uint32_t threads = active + loader->engines.ready, cpus = (uint32_t)tuning->cpus;
+    if (!loader->engines.engaged || threads <= cpus)
+        return active;
+    return active > threads - cpus ? active - (threads - cpus) : active > 0;
+}
+
 bool st_tuning_rests(const struct st_worker *worker)
 {
     const struct stoker_loader *loader = worker->loader;
-    return worker - loader->worker >= (ptrdiff_t)st_tuned(&loader->tuning, ST_TUNE_WORKERS) &&
-           !loader->tuning.hurry && !loader->closing;
+    return worker - loader->worker >= (ptrdiff_t)st_tuning_active(loader) && !loader->closing;
 }
 
 static void took_effect(struct stoker_loader *loader)

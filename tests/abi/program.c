@@ -72,7 +72,8 @@ static void all_options(void)
     CHECK_INIT(stoker_single_options, stoker_single_options_init);
     CHECK_INIT(stoker_sound_options, stoker_sound_options_init);
     const struct stoker_loader_options opt = stoker_loader_defaults();
-    check(opt.batch_size == 1 && opt.workers == -1 && opt.pillow == 13 && opt.error_limit == UINT64_MAX,
+    check(opt.batch_size == 1 && opt.workers == -1 && opt.pillow == 13 && opt.error_limit == UINT64_MAX &&
+              opt.engines == STOKER_ENGINES_KNOWN,
           "the defaults of a loader");
 }
 
@@ -238,6 +239,7 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     opt.on_error = STOKER_ON_ERROR_SKIP;
     opt.layout = STOKER_LAYOUT_NHWC;
     opt.pinned_limit = 1 << 20; /* the last member of the first version */
+    opt.engines = STOKER_ENGINES_OFF;
     epoch.epoch = 2;
     if (!check(!stoker_loader_open(&loader, data, pipe, &opt, err) && !stoker_loader_start(loader, &epoch, err),
                err->message))
@@ -252,6 +254,14 @@ static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, stru
     all_statistics(loader);
     stoker_loader_close(loader);
 
+    opt.engines = (enum stoker_engines)3;
+    check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader &&
+              strstr(err->message, "engines is 3; allowed are 0 to 2"),
+          "a value that no version has");
+    opt.size = offsetof(struct stoker_loader_options, engines);
+    check(!stoker_loader_open(&loader, data, pipe, &opt, err), "a program from before there were engines");
+    stoker_loader_close(loader);
+    loader = NULL;
     opt.size = sizeof opt - 8 * sizeof(uint64_t);
     check(stoker_loader_open(&loader, data, pipe, &opt, err) == STOKER_EINVAL && !loader,
           "options shorter than any version are refused");

@@ -64,9 +64,15 @@ static void sizes(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "size 0 is refused (%s)",
        err.message);
 
-    opt.size = sizeof opt - 1;
+    opt.size = offsetof(struct stoker_loader_options, engines) - 1; /* the first member that was added */
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader,
        "and so is a structure shorter than that of the first version");
+    opt.size = sizeof opt;
+    opt.engines = (enum stoker_engines)(STOKER_ENGINES_OFF + 1);
+    const int rc = stoker_loader_open(&loader, data, pipe, &opt, &err);
+    ok(rc == STOKER_EINVAL && !loader && strstr(err.message, "engines is 3; allowed are 0 to 2"),
+       "a value of engines that does not exist (%s)", err.message);
+    opt.engines = STOKER_ENGINES_KNOWN;
     opt.size = 1 << 20;
     ok(stoker_loader_open(&loader, data, pipe, &opt, &err) == STOKER_EINVAL && !loader, "and one of a megabyte");
 

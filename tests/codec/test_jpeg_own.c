@@ -25,12 +25,13 @@ static bool check_box(struct st_bytes file, const struct own_reference *ref, str
                       uint32_t may_refuse)
 {
     struct st_view view;
+    bool clean = true;
     st_arena_reset(&arena);
-    const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, &arena, &view);
+    const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, compared % 4 ? NULL : &clean, &arena, &view);
     refused[reason]++;
     compared++;
     if (reason == ST_JPEG_OURS)
-        return own_equal(ref, box, &view);
+        return clean && own_equal(ref, box, &view);
     if (may_refuse & 1u << reason)
         return true;
     note("refused: %s", st_jpeg_reason_name(reason));

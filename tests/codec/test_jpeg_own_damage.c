@@ -9,7 +9,7 @@
 
 static struct st_jpeg *decoder;
 static struct st_arena arena;
-static uint64_t outcome[ST_JPEG_REASON_COUNT], warned, regular;
+static uint64_t outcome[ST_JPEG_REASON_COUNT], warned, regular, all_clean;
 
 /* ---- ways to do damage; each gets a file with room for 16 more bytes and returns its new size ---- */
 
@@ -88,17 +88,24 @@ static bool check(struct st_bytes file)
     const bool sound = st_jpeg_is_regular(file, &size[0], &size[1], &components);
     regular += sound;
     bool good = !sound || (ref.rgb && size[0] == width && size[1] == height); /* what is called so never fails */
-    for (int k = 0; good && k < 3; k++) {
+    enum st_jpeg_reason of_all = ST_JPEG_OURS;
+    for (int k = 0; good && k < 4; k++) {
+        const bool whole = k == 3; /* whatever the box, as if all of it were needed */
         const struct st_region box =
             k ? own_box(width, height) : (struct st_region){0, 0, width, height};
         struct st_view view;
+        bool clean = false;
         st_arena_reset(&arena);
-        const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, &arena, &view);
+        const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, whole ? &clean : NULL, &arena, &view);
+        of_all = k ? of_all : reason;
+        good = !whole || (reason == ST_JPEG_OURS) == (of_all == ST_JPEG_OURS);
         outcome[reason]++;
         if (reason != ST_JPEG_OURS)
             continue;
         warned += ref.warnings > 0;
-        good = ref.rgb && own_equal(&ref, box, &view);
+        all_clean += clean;
+        good = good && !(clean && ref.warnings > 0); /* what is called clean, libjpeg finds nothing wrong with */
+        good = good && ref.rgb && own_equal(&ref, box, &view);
     }
     free(ref.rgb);
     return good;
@@ -168,7 +175,8 @@ int main(int argc, char **argv)
         if (outcome[reason])
             note("%llu %s", (unsigned long long)outcome[reason],
                  st_jpeg_reason_name((enum st_jpeg_reason)reason));
-    note("%llu decoded though libjpeg-turbo warned, and equal", (unsigned long long)warned);
+    note("%llu decoded though libjpeg-turbo warned, and equal; %llu clean", (unsigned long long)warned,
+         (unsigned long long)all_clean);
     ok(regular > 0 && regular < many, "%llu are called regular, and libjpeg-turbo decodes these",
        (unsigned long long)regular);
     st_jpeg_free(decoder);

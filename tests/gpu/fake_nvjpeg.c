@@ -5,55 +5,20 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <setjmp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "codec/jpeg_planes.h"
 
-#include <jpeglib.h>
-
-enum { SUCCESS = 0, INVALID_PARAMETER = 2, BAD_JPEG = 3, ARCH_MISMATCH = 7, HARDWARE = 3, RGBI = 5 };
+enum { SUCCESS = 0, INVALID_PARAMETER = 2, BAD_JPEG = 3, ARCH_MISMATCH = 7, HARDWARE = 3, YUV = 1 };
 
 struct image {
     unsigned char *channel[4];
     size_t pitch[4];
 };
-struct trouble {
-    struct jpeg_error_mgr mgr;
-    jmp_buf jump;
-};
-
 /* For the test. */
-int fake_open, fake_calls, fake_no_engines, fake_no_hardware;
-
-static void on_error(j_common_ptr c) { longjmp(((struct trouble *)c->err)->jump, 1); }
-static void on_message(j_common_ptr c, int level) { (void)c, (void)level; }
+int fake_open, fake_calls, fake_allocated, fake_no_engines, fake_no_hardware;
 
 static int decode(const unsigned char *data, size_t length, const struct image *to)
 {
-    struct jpeg_decompress_struct d;
-    struct trouble trouble;
-    d.err = jpeg_std_error(&trouble.mgr);
-    trouble.mgr.error_exit = on_error;
-    trouble.mgr.emit_message = on_message;
-    if (setjmp(trouble.jump)) {
-        jpeg_destroy_decompress(&d);
-        return BAD_JPEG;
-    }
-    jpeg_create_decompress(&d);
-    jpeg_mem_src(&d, (unsigned char *)(uintptr_t)data, length);
-    jpeg_read_header(&d, TRUE);
-    d.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&d);
-    while (d.output_scanline < d.output_height) {
-        JSAMPROW row = to->channel[0] + d.output_scanline * to->pitch[0];
-        jpeg_read_scanlines(&d, &row, 1);
-    }
-    jpeg_finish_decompress(&d);
-    jpeg_destroy_decompress(&d);
-    return SUCCESS;
+    return jpeg_planes(data, length, to->channel, to->pitch) ? SUCCESS : BAD_JPEG;
 }
 
 int nvjpegGetProperty(int which, int *value);
@@ -110,7 +75,16 @@ int nvjpegDecodeBatchedInitialize(int *handle, int *state, int batch, int thread
 {
     (void)handle;
     *state = batch;
-    return batch > 0 && threads == 1 && format == RGBI ? SUCCESS : INVALID_PARAMETER;
+    return batch > 0 && threads == 1 && format == YUV ? SUCCESS : INVALID_PARAMETER;
+}
+int nvjpegDecodeBatchedPreAllocate(int *handle, int *state, int batch, int width, int height, int sampling,
+                                   int format);
+int nvjpegDecodeBatchedPreAllocate(int *handle, int *state, int batch, int width, int height, int sampling,
+                                   int format)
+{
+    (void)handle, (void)state;
+    fake_allocated++;
+    return batch > 0 && width > 0 && height > 0 && !sampling && format == YUV ? SUCCESS : INVALID_PARAMETER;
 }
 int nvjpegDecodeBatched(int *handle, int *state, const unsigned char *const *data, const size_t *length,
                         struct image *to, void *stream);

@@ -6,6 +6,7 @@
 #include "codec/jpeg/baseline.h"
 #include "codec/jpeg/headers.h"
 #include "codec/jpeg_encode.h"
+#include "codec/planes_rgb.h"
 #include "gpu/gpu.h"
 #include "gpu/nvjpeg.h"
 #include "gpu/slots.h"
@@ -15,7 +16,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-enum { COUNT = 6, WIDTH = 61, HEIGHT = 47, STRIDE = 192 };
+enum { COUNT = 6, WIDTH = 61, HEIGHT = 47, STRIDE = 64, PLANE = STRIDE * 48 };
 
 /* ---- a driver of plain memory --------------------------------------------------------------------- */
 
@@ -163,16 +164,41 @@ static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *ima
 {
     struct st_arena arena = {0};
     struct st_view view;
-    bool same = st_jpeg_decode(own, image->bytes, (struct st_region){0, 0, WIDTH, HEIGHT}, &arena,
+    uint8_t rgb[3 * WIDTH * HEIGHT];
+    const struct st_view made = {rgb, 3 * WIDTH, WIDTH, HEIGHT, 3};
+    const struct st_job job = {.pixels = image->plane[0].at,
+                               .stride = image->plane[0].stride,
+                               .planes = {.chroma = {image->plane[1].at, image->plane[2].at},
+                                          .stride = image->plane[1].stride,
+                                          .width = image->plane[1].width,
+                                          .height = image->plane[1].height,
+                                          .h = image->h,
+                                          .v = image->v}};
+    planes_rgb(&job, &made);
+    bool same = st_jpeg_decode(own, image->bytes, (struct st_region){0, 0, WIDTH, HEIGHT}, NULL, &arena,
                                &view) == ST_JPEG_OURS;
     for (int y = 0; same && y < HEIGHT; y++)
-        same = !memcmp((const uint8_t *)(uintptr_t)image->pixels + (size_t)y * image->stride,
-                       st_row(&view, y), 3 * WIDTH);
+        same = !memcmp(st_row(&made, y), st_row(&view, y), 3 * WIDTH);
     st_arena_free(&arena);
     return same;
 }
 
-static void decoding(const int *open, const int *calls)
+/* File `k`, and where its planes go: all the samplings. */
+static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
+{
+    const int h = 1 + k % 2, v = 1 + k / 2 % 2;
+    struct st_jpeg_engine_image image = {
+        .bytes = file((struct jpeg_kind){.components = 3, .h = {h}, .v = {v}, .quality = 60 + k}),
+        .h = (uint32_t)h,
+        .v = (uint32_t)v};
+    for (int c = 0; c < 3; c++)
+        image.plane[c] = (struct st_jpeg_engine_plane){memory + (uint64_t)(3 * k + c) * PLANE, STRIDE,
+                                                       c ? (WIDTH + h - 1) / h : WIDTH,
+                                                       c ? (HEIGHT + v - 1) / v : HEIGHT};
+    return image;
+}
+
+static void decoding(const int *open, const int *calls, const int *allocated_once)
 {
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
@@ -181,14 +207,9 @@ static void decoding(const int *open, const int *calls)
     int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
-    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, COUNT * STRIDE * HEIGHT);
+    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
     for (int k = 0; k < COUNT; k++)
-        image[k] = (struct st_jpeg_engine_image){
-            .bytes = file((struct jpeg_kind){.components = 3, .h = {1 + k % 2}, .quality = 60 + k}),
-            .width = WIDTH,
-            .height = HEIGHT,
-            .stride = STRIDE,
-            .pixels = memory + (uint64_t)k * STRIDE * HEIGHT};
+        image[k] = image_of(k, memory);
     st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     int right = 0;
@@ -196,7 +217,7 @@ static void decoding(const int *open, const int *calls)
         right += image[k].there && is_right(own, &image[k]);
     ok(right == COUNT && *calls == 1, "%d of %d images are right, in one call", right, COUNT);
 
-    memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
+    memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
     refused[0] = 0;
     st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
@@ -208,12 +229,13 @@ static void decoding(const int *open, const int *calls)
     ok(right == COUNT - 1 && !image[2].there, "one that the library refuses costs no other (%d right)",
        right);
 
-    memset((void *)(uintptr_t)memory, 0, COUNT * STRIDE * HEIGHT);
+    memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     st_jpeg_engine_nvjpeg.start(engine, image + 1, 3);
     st_jpeg_engine_nvjpeg.finish(engine, image + 1, 3);
     ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
            !is_right(own, &image[4]),
        "fewer the next time");
+    ok(*allocated_once == 1, "the library was asked for its memory once");
     st_jpeg_engine_nvjpeg.give(&device.base, memory);
     st_jpeg_engine_nvjpeg.close(engine);
     for (int k = 0; k < COUNT; k++)
@@ -257,7 +279,7 @@ int main(int argc, char **argv)
     if (!ok(fake != NULL, "the made-up library opens: %s", fake ? "" : dlerror()))
         return done_testing();
     int *open = dlsym(fake, "fake_open");
-    decoding(open, dlsym(fake, "fake_calls"));
+    decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");

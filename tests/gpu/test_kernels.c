@@ -195,7 +195,7 @@ static uint32_t usual_pending(struct random_batch *b, struct st_pending *pending
 }
 
 /* Regions of ImageNet's order of size, 400 x 300 on average, to 224 x 224 bf16, channels last. */
-static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
+static void timed_batch(struct random_batch *b, uint32_t rows, bool full, bool samples)
 {
     static const struct st_finish_spec spec = {
         .scaled = true, .dtype = STOKER_DTYPE_F32, .steps = 1,
@@ -214,6 +214,7 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
                                            ST_FILTER_BILINEAR,
                                            13},
                                 .mirror = chance(&b->seed) & 1,
+                                .device = samples,
                                 .pending = pending};
         if (full) {
             wish.pending_count = usual_pending(b, pending);
@@ -223,11 +224,12 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full)
     }
 }
 
-static void test_speed(const struct gpu *gpu, const char *what, uint32_t rows, int rounds, bool full)
+static void test_speed(const struct gpu *gpu, const char *what, uint32_t rows, int rounds, bool full,
+                       bool samples)
 {
     struct random_batch b;
     struct on_gpu g;
-    timed_batch(&b, rows, full);
+    timed_batch(&b, rows, full, samples);
     on_gpu_open(&g, gpu, &b);
     on_gpu_run(&g);
     const char *why = images_wrong(&g, gpu, &b);
@@ -266,7 +268,8 @@ int main(int argc, char **argv)
         skip("every colour", "fewer batches were asked for");
     else
         test_colours(&gpu);
-    test_speed(&gpu, "resize only", few ? 8 : TIMED_ROWS, few ? 1 : 100, false);
-    test_speed(&gpu, "jitter, grey, blur, erase", few ? 8 : TIMED_ROWS, few ? 1 : 100, true);
+    test_speed(&gpu, "resize only", few ? 8 : TIMED_ROWS, few ? 1 : 100, false, false);
+    test_speed(&gpu, "resize only, from a JPEG's samples", few ? 8 : TIMED_ROWS, few ? 1 : 100, false, true);
+    test_speed(&gpu, "jitter, grey, blur, erase", few ? 8 : TIMED_ROWS, few ? 1 : 100, true, false);
     return done_testing();
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu_host/random_batch.h"
+#include "codec/planes_rgb.h"
 #include "op/colour.h"
 #include "op/erase.h"
 #include "op/resize_taps.h"
@@ -55,9 +56,14 @@ void random_batch_free(struct random_batch *b)
 
 void random_batch_place(struct random_batch *b, uint64_t raw)
 {
-    for (uint32_t row = 0; row < b->want.rows; row++)
-        if (jobs(b)[row].from == ST_JOB_DEVICE)
-            jobs(b)[row].pixels += raw;
+    for (uint32_t row = 0; row < b->want.rows; row++) {
+        struct st_job *job = &jobs(b)[row];
+        if (job->from != ST_JOB_PLANES)
+            continue;
+        job->pixels += raw;
+        job->planes.chroma[0] += raw;
+        job->planes.chroma[1] += raw;
+    }
 }
 
 static struct st_job_side put_side(struct random_batch *b, const struct st_side *side)
@@ -111,6 +117,40 @@ static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
 
 /* ---- the two sides of a row -------------------------------------------------------------------- */
 
+/* A plane of samples: any, or only the extremes. */
+static uint64_t put_plane(struct random_batch *b, uint32_t stride, int32_t height, bool extremes)
+{
+    const uint64_t at = take(b, (uint64_t)stride * (uint64_t)height + 3) + chance(&b->seed) % 4;
+    for (uint64_t i = 0; i < (uint64_t)stride * (uint64_t)height; i++)
+        b->host[at + i] = extremes ? (chance(&b->seed) & 1 ? 255 : 0) : (uint8_t)chance(&b->seed);
+    return at;
+}
+
+/* A JPEG's planes, somewhat larger than the region. `view` becomes what they look like. */
+static void put_planes(struct random_batch *b, struct st_view *view, struct st_job *job)
+{
+    const uint32_t bits = chance(&b->seed);
+    struct st_job_planes *p = &job->planes;
+    *p = (struct st_job_planes){.h = 1 + (bits & 1), .v = 1 + (bits >> 1 & 1)};
+    p->x = bits & 4 ? between(&b->seed, 0, 20) : 0;
+    p->y = bits & 8 ? between(&b->seed, 0, 20) : 0;
+    const int32_t width = p->x + view->width + (bits & 16 ? between(&b->seed, 0, 20) : 0);
+    const int32_t height = p->y + view->height + (bits & 32 ? between(&b->seed, 0, 20) : 0);
+    p->width = (width + (int32_t)p->h - 1) / (int32_t)p->h;
+    p->height = (height + (int32_t)p->v - 1) / (int32_t)p->v;
+    p->stride = (uint32_t)(p->width + between(&b->seed, 0, 5));
+    job->stride = (uint32_t)(width + between(&b->seed, 0, 5));
+    job->from = ST_JOB_PLANES;
+    job->pixels = put_plane(b, job->stride, height, bits & 64);
+    for (int c = 0; c < 2; c++)
+        p->chroma[c] = put_plane(b, p->stride, p->height, bits & 128);
+    struct st_job here = *job; /* with addresses */
+    here.pixels += (uint64_t)(uintptr_t)b->host;
+    for (int c = 0; c < 2; c++)
+        here.planes.chroma[c] += (uint64_t)(uintptr_t)b->host;
+    planes_rgb(&here, view);
+}
+
 static struct st_view put_pixels(struct random_batch *b, const struct row_wish *wish, struct st_job *job)
 {
     const struct st_region needs = st_resize_needs(&wish->resize);
@@ -119,19 +159,21 @@ static struct st_view put_pixels(struct random_batch *b, const struct row_wish *
     if (!st_view_take(&view, &b->arena, (int32_t)needs.width, (int32_t)needs.height, channels))
         abort();
     const uint32_t kind = chance(&b->seed) % 4;
+    job->in_width = view.width;
+    job->in_height = view.height;
+    job->channels = channels;
+    if (wish->device && channels == 3 && !b->fill) {
+        put_planes(b, &view, job);
+        return view;
+    }
     if (b->fill)
         b->fill(view.data);
     for (size_t i = 0; !b->fill && i < (size_t)view.height * (size_t)view.stride; i++)
         view.data[i] = kind == 0 ? (chance(&b->seed) & 1 ? 255 : 0) : (uint8_t)chance(&b->seed);
-    job->in_width = view.width;
-    job->in_height = view.height;
-    job->channels = channels;
     job->stride = (uint32_t)view.stride + (uint32_t)between(&b->seed, 0, 5);
-    /* The device's own need not be aligned. */
-    const uint32_t off = wish->device ? chance(&b->seed) % 4 : 0;
     const uint64_t last = (uint64_t)job->stride * (uint64_t)(view.height - 1) + (uint64_t)view.stride;
-    job->pixels = take(b, off + last) + off;
-    job->from = wish->device ? ST_JOB_DEVICE : ST_JOB_HEAP;
+    job->pixels = take(b, last);
+    job->from = ST_JOB_HEAP;
     for (int32_t y = 0; y < view.height; y++)
         memcpy(b->host + job->pixels + (uint64_t)y * job->stride, st_row(&view, y), (size_t)view.stride);
     return view;

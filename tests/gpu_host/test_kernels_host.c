@@ -1,5 +1,7 @@
 /* The GPU's kernels, compiled for the CPU, give the bytes of op/ for any job. */
+#include "codec/jpeg/kernels.h"
 #include "gpu/arith.h"
+#include "gpu/planes.h"
 #include "gpu_host/host_kernels.h"
 #include "gpu_host/random_batch.h"
 #include "op/colour.h"
@@ -79,14 +81,34 @@ static void test_colours(void)
     ok(!wrong_greys, "the grey of every colour (%u differ)", wrong_greys);
 }
 
+/* All chroma there is, with light and dark luma. */
+static void test_samples(void)
+{
+    static const uint8_t lights[] = {0, 1, 77, 128, 254, 255};
+    uint8_t y[256 + 64], cb[256 + 64], cr[256 + 64], rgb[3 * (256 + 64)];
+    uint32_t differ = 0;
+    for (size_t light = 0; light < sizeof lights; light++)
+        for (uint32_t red = 0; red < 256; red++) {
+            for (uint32_t k = 0; k < 256; k++)
+                y[k] = lights[light], cb[k] = (uint8_t)k, cr[k] = (uint8_t)red;
+            st_jpeg_kernels_c.ycc(rgb, y, cb, cr, 256);
+            for (uint32_t k = 0; k < 256; k++) {
+                const uint32_t px = st_ycc_pixel(y[k], cb[k], cr[k]);
+                for (int32_t c = 0; c < 3; c++)
+                    differ += st_byte(px, c) != rgb[3 * k + (uint32_t)c];
+            }
+        }
+    ok(!differ, "colours from samples (%u differ)", differ);
+}
+
 /* One row by hand; the output's size is the window's. */
-static void one(const char *what, int32_t channels, const struct row_wish *wish)
+static void one_of(uint64_t seed, const char *what, int32_t channels, const struct row_wish *wish)
 {
     const struct st_device_want want = {.rows = 1, .width = (int32_t)wish->resize.window.width,
                                         .height = (int32_t)wish->resize.window.height,
                                         .channels = channels};
     const struct st_finish_spec spec = {.dtype = STOKER_DTYPE_U8};
-    struct random_batch b = {.seed = 77};
+    struct random_batch b = {.seed = seed};
     batch_begin(&b, &want, &spec, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC);
     batch_row(&b, 0, wish);
     const char *why = wrong(&b);
@@ -94,6 +116,11 @@ static void one(const char *what, int32_t channels, const struct row_wish *wish)
         note("%s", why);
     ok(!why, "%s", what);
     random_batch_free(&b);
+}
+
+static void one(const char *what, int32_t channels, const struct row_wish *wish)
+{
+    one_of(77, what, channels, wish);
 }
 
 static struct st_resize resize_to(int32_t in_width, int32_t in_height, int32_t width, int32_t height)
@@ -111,6 +138,16 @@ static void test_extremes(void)
     one("a row of 9000 pixels to 3", 3, &(struct row_wish){.resize = resize_to(9000, 3, 3, 2)});
     one("vertical first, with more columns than are kept", 1,
         &(struct row_wish){.resize = resize_to(5200, 10500, 1, 1)});
+    for (uint32_t seed = 1; seed <= 8; seed++) {
+        one_of(seed, "from samples: a column of 9000 pixels to 3", 3,
+               &(struct row_wish){.resize = resize_to(3, 9000, 2, 3), .device = true});
+        one_of(seed, "from samples: a row of 9000 pixels to 3", 3,
+               &(struct row_wish){.resize = resize_to(9000, 3, 3, 2), .device = true});
+        one_of(seed, "from samples: more columns than a line holds", 3,
+               &(struct row_wish){.resize = resize_to(1700, 60, 70, 50), .device = true});
+        one_of(seed, "from samples: vertical first", 3,
+               &(struct row_wish){.resize = resize_to(300, 2600, 40, 20), .device = true});
+    }
     one("a blur wider than what is kept", 3,
         &(struct row_wish){.resize = resize_to(900, 3, 900, 3), .pending = &blur, .pending_count = 1});
 }
@@ -147,6 +184,7 @@ int main(int argc, char **argv)
     many("of 224 x 224", 2 * rounds,
          &(struct batch_limits){.rows = 3, .width = 224, .height = 224, .channels = 3, .pending = true});
     test_colours();
+    test_samples();
     test_extremes();
     test_refused();
     return done_testing();

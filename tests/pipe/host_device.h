@@ -10,6 +10,7 @@
 #ifndef ST_TESTS_PIPE_HOST_DEVICE_H
 #define ST_TESTS_PIPE_HOST_DEVICE_H
 
+#include "codec/planes_rgb.h"
 #include "op/colour.h"
 #include "op/erase.h"
 #include "pipe/loader.h"
@@ -215,13 +216,16 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     const size_t row = (size_t)job->in_width * (size_t)job->channels;
     struct st_view v = {malloc(row * (size_t)job->in_height), (ptrdiff_t)row, job->in_width, job->in_height,
                         job->channels};
-    const uint8_t *pixels = job->from == ST_JOB_DEVICE
-                                ? (const uint8_t *)(uintptr_t)job->pixels
-                                : host_at(&run, job->pixels, (uint64_t)job->stride * (uint64_t)job->in_height);
-    host.wrong += job->stride % 4 || job->stride < row ||
-                  (job->from != ST_JOB_DEVICE && (job->from != ST_JOB_HEAP || job->pixels % ST_CACHE_LINE));
-    for (int32_t y = 0; y < v.height; y++)
-        memcpy(st_row(&v, y), pixels + (size_t)y * job->stride, row);
+    if (job->from == ST_JOB_PLANES) {
+        planes_rgb(job, &v);
+    } else {
+        const uint8_t *pixels =
+            host_at(&run, job->pixels, (uint64_t)job->stride * (uint64_t)job->in_height);
+        host.wrong += job->stride % 4 || job->stride < row || job->from != ST_JOB_HEAP ||
+                      job->pixels % ST_CACHE_LINE;
+        for (int32_t y = 0; y < v.height; y++)
+            memcpy(st_row(&v, y), pixels + (size_t)y * job->stride, row);
+    }
     if (job->vertical_first)
         host_pass(&run, &job->y, false, &v);
     host_pass(&run, &job->x, true, &v);

@@ -1,12 +1,10 @@
-/* A device's JPEG engines beside the workers: the same bytes, whoever decodes, and whatever fails.
- *
- * The engines here are our own decoder, so that what comes out can be compared with the CPU's exactly;
- * the pipelines leave nothing to a reduced decode.
+/* A device's JPEG engines beside the workers: the same bytes, whoever decodes, and whatever fails. The
+ * engines here are libjpeg, asked for planes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "codec/jpeg/baseline.h"
 #include "codec/jpeg/headers.h"
+#include "codec/jpeg_planes.h"
 #include "pipe/harness.h"
 #include "pipe/host_device.h"
 #include "source/kinds.h"
@@ -21,8 +19,6 @@ static struct {
 } engine;
 
 struct st_jpeg_engine {
-    struct st_jpeg *decoder;
-    struct st_arena arena;
     bool under_way;
 };
 
@@ -33,15 +29,12 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *device, ui
         return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
     engine.wrong += !device || !most;
     *out = calloc(1, sizeof **out);
-    (*out)->decoder = st_jpeg_new();
     engine.open++;
     return 0;
 }
 
 static void engine_close(struct st_jpeg_engine *self)
 {
-    st_jpeg_free(self->decoder);
-    st_arena_free(&self->arena);
     free(self);
     engine.open--;
 }
@@ -60,18 +53,17 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
         engine.largest = count;
 }
 
-static bool engine_decode(struct st_jpeg_engine *self, const struct st_jpeg_engine_image *image)
+static bool engine_decode(const struct st_jpeg_engine_image *image)
 {
-    struct st_view view;
-    st_arena_reset(&self->arena);
-    const struct st_region whole = {0, 0, (uint32_t)image->width, (uint32_t)image->height};
-    if (st_jpeg_decode(self->decoder, image->bytes, whole, &self->arena, &view) != ST_JPEG_OURS)
-        return false;
-    engine.wrong += image->stride < 3 * (uint32_t)image->width || !image->pixels;
-    for (int32_t y = 0; y < view.height; y++)
-        memcpy((uint8_t *)(uintptr_t)image->pixels + (size_t)y * image->stride, st_row(&view, y),
-               3 * (size_t)view.width);
-    return true;
+    uint8_t *to[3];
+    size_t pitch[3];
+    for (int c = 0; c < 3; c++) {
+        const struct st_jpeg_engine_plane *plane = &image->plane[c];
+        to[c] = (uint8_t *)(uintptr_t)plane->at;
+        pitch[c] = plane->stride;
+        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (uint32_t)plane->width;
+    }
+    return jpeg_planes(image->bytes.data, image->bytes.size, to, pitch);
 }
 
 static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
@@ -80,7 +72,7 @@ static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_ima
     self->under_way = false;
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t number = ++engine.images;
-        image[k].there = !(engine.lost && number % engine.lost == 0) && engine_decode(self, &image[k]);
+        image[k].there = !(engine.lost && number % engine.lost == 0) && engine_decode(&image[k]);
     }
 }
 
@@ -148,7 +140,7 @@ static uint32_t epoch_on(const struct st_devices *devices, const char *text,
 static struct stoker_loader_options fast_options(void)
 {
     struct stoker_loader_options opt = harness_options(BATCH, 2);
-    opt.fidelity = STOKER_FIDELITY_FAST;
+    opt.engines = STOKER_ENGINES_ALL;
     return opt;
 }
 
@@ -178,7 +170,6 @@ static bool same(const char *text, const struct stoker_loader_options *opt, bool
     return equal && host.wrong + engine.wrong == before;
 }
 
-/* Outputs larger than half of any image, so that nothing is decoded at a reduced scale. */
 static const char *const texts[] = {
     "random_resized_crop(size=60); random_horizontal_flip; to_tensor; "
     "normalize(mean=[0.5,0.4,0.3],std=[0.2,0.3,0.4])",
@@ -208,10 +199,10 @@ static void pipelines(void)
 static void fidelity(void)
 {
     struct stoker_loader_options opt = fast_options();
-    opt.fidelity = STOKER_FIDELITY_EXACT;
+    opt.engines = STOKER_ENGINES_OFF;
     const uint32_t before = engine.images;
     ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && engine.images == before,
-       "exact: the engines are left alone");
+       "off: the engines are left alone");
     opt = fast_options();
     opt.augment_on = STOKER_PLACE_CPU;
     ok(same(texts[0], &opt, false) && engine.images == before,
@@ -222,6 +213,102 @@ static void fidelity(void)
        "and where there are no threads: %s", engine_note);
 }
 
+/* ---- which files are known ------------------------------------------------------------------------ */
+
+enum { EPOCHS = 4 };
+
+/* `rows`: by engines, in each epoch. */
+static bool epochs_on(const struct st_devices *devices, void (*between)(uint32_t epoch),
+                      uint64_t digests[EPOCHS][BATCHES + 1], uint64_t rows[EPOCHS])
+{
+    struct stoker_loader_options opt = harness_options(BATCH, 2);
+    opt.on_error = STOKER_ON_ERROR_REPLACE;
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(devices, items, COUNT, texts[0], &opt, &err);
+    bool good = loader != NULL;
+    if (good)
+        wait_for_engines(loader);
+    uint64_t before = 0;
+    for (uint32_t k = 0; good && k < EPOCHS; k++) {
+        if (between)
+            between(k);
+        good = !st_loader_start(loader, &(struct stoker_epoch){.size = sizeof(struct stoker_epoch), .epoch = k}, 0, NULL) &&
+               harness_take(loader, digests[k], BATCHES + 1, NULL) == BATCHES;
+        stats = (struct stoker_stats){.size = sizeof stats};
+        st_loader_stats(loader, &stats);
+        rows[k] = stats.engine_rows - before;
+        before = stats.engine_rows;
+    }
+    st_loader_close(loader);
+    return good;
+}
+
+/* The batches of all epochs are those of the CPU. Engines are seen at work in the epochs of `wanted`, a
+ * bit set, and in no other. */
+static bool same_epochs(void (*between)(uint32_t epoch), uint32_t wanted)
+{
+    uint64_t cpu[EPOCHS][BATCHES + 1], device[EPOCHS][BATCHES + 1], rows[EPOCHS] = {0};
+    bool equal = epochs_on(NULL, between, cpu, rows);
+    uint32_t seen = 0; /* epochs in which engines had a part, in any try */
+    const uint32_t before = host.wrong + engine.wrong;
+    for (int try = 0; equal && seen != wanted && try < TRIES; try++) {
+        equal = epochs_on(&engine_devices, between, device, rows);
+        for (uint32_t k = 0; equal && k < EPOCHS; k++) {
+            equal = !memcmp(cpu[k], device[k], BATCHES * sizeof cpu[k][0]) && (wanted & 1u << k || !rows[k]);
+            seen |= (uint32_t)(rows[k] > 0) << k;
+        }
+    }
+    note("%s; rows by engines: %llu, %llu, %llu, %llu", equal ? "equal" : "not equal", (unsigned long long)rows[0], (unsigned long long)rows[1],
+         (unsigned long long)rows[2], (unsigned long long)rows[3]);
+    return equal && seen == wanted && host.wrong + engine.wrong == before;
+}
+
+static uint8_t *data_of(uint32_t item) { return (uint8_t *)(uintptr_t)items[item].data; }
+
+/* Flips bits of every third file, in the entropy-coded data behind most crops. */
+static void flip(uint32_t which)
+{
+    for (uint32_t k = which; k < COUNT; k += 3)
+        for (size_t at = items[k].size * 5 / 8; at < items[k].size - 8; at += 97)
+            data_of(k)[at] ^= 0x10;
+}
+
+static void damage_before_third(uint32_t epoch)
+{
+    if (epoch == 2)
+        flip(1);
+    if (epoch == 3)
+        flip(1); /* whole again, and with that known again after one more decode */
+}
+
+static void known(void)
+{
+    ok(same_epochs(NULL, 0xe), "engines decode what workers have decoded to the end once");
+    flip(0);
+    ok(same_epochs(NULL, 0xe), "they do not get damaged files");
+    flip(0);
+    ok(same_epochs(damage_before_third, 0xe), "nor files that change after they were known");
+}
+
+/* Engines that never give anything are left alone after a while. */
+static void lost_engines(const struct stoker_loader_options *opt)
+{
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], opt, &err);
+    uint64_t digests[BATCHES + 1];
+    wait_for_engines(loader);
+    engine_note[0] = 0;
+    for (int k = 0; k < 200 && !*engine_note; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        harness_take(loader, digests, BATCHES + 1, NULL);
+        stats = (struct stoker_stats){.size = sizeof stats};
+        st_loader_stats(loader, &stats);
+        snprintf(engine_note, sizeof engine_note, "%s", stats.engine_note ? stats.engine_note : "");
+    }
+    ok(strstr(engine_note, "not used any more") && stats.engine_rows == 0, "lost engines: %s", engine_note);
+    st_loader_close(loader);
+}
+
 static void failures(void)
 {
     const struct stoker_loader_options opt = fast_options();
@@ -230,6 +317,7 @@ static void failures(void)
        "images that engines fail at are the CPU's (%llu)", (unsigned long long)stats.engine_failures);
     engine.lost = 1;
     ok(same(texts[0], &opt, true) && stats.engine_rows == 0, "also if that is all of them");
+    lost_engines(&opt);
     engine.lost = 0;
     engine.takes_nothing = true;
     ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && stats.engine_failures == 0,
@@ -475,6 +563,7 @@ int main(void)
     items = test_items(COUNT);
     pipelines();
     fidelity();
+    known();
     failures();
     damaged();
     ends();

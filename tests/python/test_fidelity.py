@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fidelity="fast" decodes large JPEGs at a reduced scale: how far that lies from exact."""
+import pickle
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,19 @@ def test_distance_from_exact(photos, transform):
 def test_images_that_are_not_twice_as_large_are_exact(photos):
     transform = T.Compose([T.Resize(1000), T.CenterCrop(1000), T.PILToTensor()])
     assert np.array_equal(epoch(photos, transform, "exact", 8), epoch(photos, transform, "fast", 8))
+
+
+@pytest.mark.parametrize("engines", ["known", "all", "off"])
+def test_engines_change_nothing_without_a_device(photos, engines):
+    """The JPEG hardware of a GPU decodes to the same pixels; without a GPU there is none."""
+    data = stoker.datasets.ImageFolder(photos, T.Compose([T.RandomResizedCrop(64), T.PILToTensor()]))
+    loader = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, engines=engines, output="numpy")
+    assert loader.engines == engines
+    copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
+    assert copy.engines == engines
+    assert loader._options_beyond_torch()["engines"] == engines
+    plain = stoker.DataLoader(data, batch_size=10, num_workers=1, seed=3, output="numpy")
+    assert plain.engines == "known"
+    expected = next(iter(plain))[0]
+    for one in (loader, copy):
+        assert np.array_equal(next(iter(one))[0], expected)

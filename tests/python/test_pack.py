@@ -518,6 +518,28 @@ def test_verify_finds_a_flipped_byte(tree, tmp_path):
     assert got.returncode == 1 and "absent" in got.stderr
 
 
+def test_verify_notes_intact_jpegs(tmp_path):
+    """With --deep, for a GPU's JPEG hardware: one number per sample, 0 for what it must not decode unseen."""
+    folder = tmp_path / "tree" / "c"
+    folder.mkdir(parents=True)
+    picture(0, 40, 30).save(folder / "0.jpg")
+    picture(1, 40, 30).save(folder / "1.jpg", progressive=True)
+    picture(2, 40, 30).save(folder / "2.png")
+    picture(3, 400, 300).save(folder / "3.jpg")
+    picture(0, 40, 30).save(folder / "4.jpg")
+    cut = (folder / "3.jpg").read_bytes()
+    (folder / "3.jpg").write_bytes(cut[: len(cut) * 2 // 3])
+    pack(tmp_path / "tree", tmp_path / "out")
+    stoker("verify", tmp_path / "out")
+    assert not list((tmp_path / "out").glob("*.stoker-known"))
+    stoker("verify", tmp_path / "out", "--deep")
+    (note,) = (tmp_path / "out").glob("*.stoker-known")
+    known = np.frombuffer(note.read_bytes()[32:], "<u4")
+    assert [number != 0 for number in known] == [True, False, False, False, True]
+    assert known[0] == known[4]
+    assert "all good" in stoker("verify", tmp_path / "out").stdout
+
+
 def test_verify_finds_a_flipped_byte_in_a_record(tree, tmp_path):
     pack(tree, tmp_path / "out", "--format", "tfrecord")
     shard = tmp_path / "out" / "shard-000000.tfrecord"

@@ -100,6 +100,7 @@ static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *fram
     scan->interval =
         frame->restart_interval ? frame->restart_interval : frame->mcus_across * frame->mcus_down;
     scan->next_interval = 0;
+    scan->surplus = false;
     scan->skips = true; /* unless a table has no skip entries */
     memset(scan->stream, 0, sizeof scan->stream);
 }
@@ -127,15 +128,18 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
 }
 
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
-                                   struct st_arena *arena, struct st_view *out)
+                                   bool *clean, struct st_arena *arena, struct st_view *out)
 {
     enum st_jpeg_reason reason = st_jpeg_headers(in, &state->frame);
+    if (clean)
+        *clean = false;
     if (reason != ST_JPEG_OURS)
         return reason;
     if (!is_inside(&region, &state->frame))
         return ST_JPEG_REGION;
     state->scan.kernels = state->kernels;
-    set_scan(&state->scan, &state->frame, &region);
+    const struct st_region all = {0, 0, state->frame.width, state->frame.height};
+    set_scan(&state->scan, &state->frame, clean ? &all : &region);
     reason = set_phases(state);
     if (reason == ST_JPEG_OURS)
         reason = st_jpeg_unstuff(state->kernels, &state->frame, arena, &state->scan.data);
@@ -146,7 +150,10 @@ enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, st
     reason = st_jpeg_pixels_begin(&state->pixels, arena);
     if (reason == ST_JPEG_OURS)
         reason = decode_bands(state, arena);
-    if (reason == ST_JPEG_OURS)
+    if (reason == ST_JPEG_OURS) {
         *out = state->pixels.out;
+        if (clean)
+            *clean = !state->scan.surplus;
+    }
     return reason;
 }

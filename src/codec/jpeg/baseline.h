@@ -49,8 +49,10 @@ struct st_jpeg;
 struct st_jpeg *st_jpeg_new(void); /* NULL: no memory */
 void st_jpeg_free(struct st_jpeg *state);
 
-/* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. */
+/* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. If `clean` is not
+ * NULL, all of the image's data are decoded, an irregularity anywhere is a reason, and *clean says
+ * whether there was nothing unusual at all, not even bytes that no MCU needs. */
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
-                                   struct st_arena *arena, struct st_view *out);
+                                   bool *clean, struct st_arena *arena, struct st_view *out);
 
 #endif

@@ -134,18 +134,27 @@ static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t 
     return true;
 }
 
+/* A decoder has stopped: has it made all it was to make? */
+static enum st_jpeg_reason finished(struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
+{
+    if (s->reason != ST_JPEG_OURS)
+        return s->reason;
+    st_jpeg_stream_ended(scan, s);
+    return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
+}
+
 /* The second decoder's share, once its position in the image is known. */
 static enum st_jpeg_reason finish_second(struct st_jpeg_scan *scan, struct st_jpeg_stream *s,
                                          uint32_t done, uint32_t needed)
 {
-    if (done >= needed)
+    if (done >= needed) {
+        scan->surplus = true; /* it stops well before the end, so there is more than needed */
         return ST_JPEG_OURS;
+    }
     s->lane.blocks = needed - done;
     s->lane.stop = scan->data.bytes + s->data_end + ST_JPEG_PAST_THE_END;
     scan->kernels->run_one(scan, s);
-    if (s->reason != ST_JPEG_OURS)
-        return s->reason;
-    return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
+    return finished(scan, s);
 }
 
 static enum st_jpeg_reason finish_alone(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
@@ -153,9 +162,7 @@ static enum st_jpeg_reason finish_alone(struct st_jpeg_scan *scan, struct st_jpe
     s->lane.stop = scan->data.bytes + s->data_end + ST_JPEG_PAST_THE_END;
     if (s->reason == ST_JPEG_OURS && s->lane.blocks > 0)
         scan->kernels->run_one(scan, s);
-    if (s->reason != ST_JPEG_OURS)
-        return s->reason;
-    return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
+    return finished(scan, s);
 }
 
 /* Where both have equally long to go. The first is faster where it skips; the second keeps

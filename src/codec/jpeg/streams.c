@@ -250,6 +250,11 @@ bool st_jpeg_stream_overran(const struct st_jpeg_scan *scan, const struct st_jpe
     return st_jpeg_position(&s->lane.bits, scan->data.bytes) > s->data_end * 8;
 }
 
+void st_jpeg_stream_ended(struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
+{
+    scan->surplus |= st_jpeg_position(&s->lane.bits, scan->data.bytes) + 8 <= s->data_end * 8;
+}
+
 /* Whether there is work for a stream: the rest of its interval, or another interval. Intervals without
  * needed MCUs are skipped. */
 static bool find_work(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
@@ -300,5 +305,7 @@ enum st_jpeg_reason st_jpeg_scan_band(struct st_jpeg_scan *scan)
             return stopped->reason;
         if (stopped->lane.blocks > 0 || st_jpeg_stream_overran(scan, stopped))
             return ST_JPEG_DATA;
+        if (stopped->mcu == stopped->mcu_end)
+            st_jpeg_stream_ended(scan, stopped);
     }
 }

@@ -36,6 +36,7 @@ struct st_jpeg_scan {
     struct st_jpeg_phase phase[ST_JPEG_MCU_BLOCKS_MAX];
     uint32_t left, right, top, bottom; /* needed MCUs: columns [left, right), rows [top, bottom) */
     bool skips;                        /* there are tables for skipped blocks */
+    bool surplus;                      /* bytes were left after the last MCU of an interval */
     uint32_t interval;                 /* MCUs between restart markers, or the total number */
     uint32_t next_interval;
     struct st_jpeg_stream stream[2];
@@ -58,6 +59,8 @@ enum st_jpeg_reason st_jpeg_scan_band(struct st_jpeg_scan *scan);
 void st_jpeg_stream_begin(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint32_t interval);
 /* and starts its next run; false if there is nothing more to decode for it in this band. */
 bool st_jpeg_stream_run(struct st_jpeg_scan *scan, struct st_jpeg_stream *s);
+/* After the last MCU of an interval: notes whether bytes are left. */
+void st_jpeg_stream_ended(struct st_jpeg_scan *scan, const struct st_jpeg_stream *s);
 /* Whether bits past the end were used. */
 bool st_jpeg_stream_overran(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s);
 

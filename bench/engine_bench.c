@@ -1,0 +1,161 @@
+/* engine_bench.c - how fast a GPU's JPEG engines are, by chunk size and number of threads
+ *
+ *     engine_bench [-t SECONDS] FILE...
+ *
+ * Needs a GPU with JPEG engines; elsewhere it says why not. Each thread has engines of its own, as in a loader, and gives
+ * them chunks of the files, one after the other: `start` is the time that the thread spends in handing one image over, `wait`
+ * the time until it is decoded. Sizes with a slash alternate.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/clock.h"
+#include "codec/jpeg/headers.h"
+#include "gpu/gpu.h"
+#include "gpu/slots.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MAX = 4096, CHUNK_MAX = 64, THREADS_MAX = 4, ROOM = 16 << 20 };
+
+static struct st_bytes files[FILES_MAX];
+static uint32_t file_count;
+static struct st_gpu_device device = {.base = {.ordinal = 0}};
+static double seconds = 0.5;
+
+struct turn {
+    pthread_t thread;
+    uint32_t size[2], first;
+    uint64_t images, failed, start_ns, wait_ns, took_ns;
+    char problem[sizeof(((struct stoker_error *)0)->message)];
+};
+
+static bool read_file(const char *path, struct st_bytes *out)
+{
+    FILE *file = fopen(path, "rb");
+    bool good = file && !fseek(file, 0, SEEK_END);
+    const long size = good ? ftell(file) : -1;
+    uint8_t *data = size > 0 ? malloc((size_t)size) : NULL;
+    good = data && !fseek(file, 0, SEEK_SET) && fread(data, 1, (size_t)size, file) == (size_t)size;
+    if (file)
+        fclose(file);
+    *out = (struct st_bytes){data, good ? (size_t)size : 0};
+    return good;
+}
+
+/* Planes one behind the other; the address of what follows them. */
+static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, uint64_t at)
+{
+    struct st_jpeg_frame frame;
+    st_jpeg_headers(file, &frame);
+    *image = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
+    for (int c = 0; c < 3; c++) {
+        const uint64_t stride = st_align((uint64_t)frame.mcus_across * frame.component[c].h * 8, 64);
+        image->plane[c] = (struct st_jpeg_engine_plane){at, (uint32_t)stride, (int32_t)frame.component[c].width,
+                                                        (int32_t)frame.component[c].height};
+        at = st_align(at + stride * frame.mcus_down * frame.component[c].v * 8, 512);
+    }
+    return at;
+}
+
+static void *run(void *argument)
+{
+    const struct st_jpeg_engine_kind *kind = &st_jpeg_engine_nvjpeg;
+    struct turn *turn = argument;
+    struct st_jpeg_engine_image image[CHUNK_MAX];
+    struct st_jpeg_engine *engine = NULL;
+    struct stoker_error err = {0};
+    const uint64_t memory = kind->take(&device.base, (uint64_t)ROOM * CHUNK_MAX);
+    if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &err)) {
+        snprintf(turn->problem, sizeof turn->problem, "%s", err.code ? err.message : "no device memory");
+        return NULL;
+    }
+    uint32_t next = turn->first;
+    uint64_t began = 0;
+    for (uint32_t k = 0; !began || st_now_ns() - began < (uint64_t)(seconds * 1e9); k++) {
+        const uint32_t count = turn->size[k % 2];
+        uint64_t at = memory;
+        if (k == 4) /* the first calls allocate */
+            began = st_now_ns(), turn->images = turn->start_ns = turn->wait_ns = 0;
+        for (uint32_t i = 0; i < count; i++)
+            at = place(&image[i], files[next++ % file_count], at);
+        const uint64_t start = st_now_ns();
+        kind->start(engine, image, count);
+        const uint64_t wait = st_now_ns();
+        kind->finish(engine, image, count);
+        turn->start_ns += wait - start;
+        turn->wait_ns += st_now_ns() - wait;
+        turn->images += count;
+        for (uint32_t i = 0; i < count; i++)
+            turn->failed += !image[i].there;
+    }
+    turn->took_ns = st_now_ns() - began;
+    kind->close(engine);
+    kind->give(&device.base, memory);
+    return NULL;
+}
+
+static bool measure(uint32_t threads, uint32_t size, uint32_t other)
+{
+    struct turn turn[THREADS_MAX] = {0};
+    double rate = 0;
+    for (uint32_t k = 0; k < threads; k++) {
+        turn[k] = (struct turn){.size = {size, other}, .first = k * file_count / threads};
+        if (pthread_create(&turn[k].thread, NULL, run, &turn[k]))
+            return false;
+    }
+    for (uint32_t k = 0; k < threads; k++)
+        pthread_join(turn[k].thread, NULL);
+    for (uint32_t k = 0; k < threads; k++) {
+        if (turn[k].problem[0]) {
+            printf("SKIP: %s\n", turn[k].problem);
+            return false;
+        }
+        rate += (double)turn[k].images / (double)turn[k].took_ns * 1e9;
+    }
+    printf("%u thread%s, chunks of %2u/%2u: %6.0f img/s, start %5.1f us, wait %5.1f us per image, %llu failed\n", threads,
+           threads > 1 ? "s" : " ", size, other, rate, (double)turn[0].start_ns / 1e3 / (double)turn[0].images,
+           (double)turn[0].wait_ns / 1e3 / (double)turn[0].images, (unsigned long long)turn[0].failed);
+    fflush(stdout);
+    return true;
+}
+
+static bool open_device(struct stoker_error *err)
+{
+    if (st_cuda_get(&device.cuda, err))
+        return false;
+    int result = device.cuda->DeviceGet(&device.device, 0);
+    if (!result)
+        result = device.cuda->DevicePrimaryCtxRetain(&device.context, device.device);
+    return !result || st_cuda_fail(device.cuda, 0, result, err, "opening the device") == STOKER_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static const uint32_t sizes[][2] = {{64, 64}, {32, 32}, {16, 16}, {8, 8}, {64, 41}, {48, 16}};
+    struct stoker_error err = {0};
+    struct st_jpeg_frame frame;
+    for (int k = 1; k < argc && file_count < FILES_MAX; k++) {
+        if (!strcmp(argv[k], "-t") && k + 1 < argc)
+            seconds = atof(argv[++k]);
+        else if (read_file(argv[k], &files[file_count]) &&
+                 st_jpeg_headers(files[file_count], &frame) == ST_JPEG_OURS && st_jpeg_engine_nvjpeg.takes(&frame))
+            file_count++;
+    }
+    if (!file_count) {
+        fprintf(stderr, "usage: engine_bench [-t SECONDS] FILE...   (baseline JPEGs in colour)\n");
+        return 2;
+    }
+    if (!open_device(&err)) {
+        printf("SKIP: %s\n", err.message);
+        return 0;
+    }
+    printf("%u files that the engines take\n", file_count);
+    for (uint32_t threads = 1; threads <= THREADS_MAX; threads++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            if (!measure(threads, sizes[k][0], sizes[k][1]))
+                return 0;
+    return 0;
+}

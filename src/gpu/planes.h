@@ -1,0 +1,120 @@
+/* planes.h - pixels from the samples of a JPEG: interpolated chroma, and RGB
+ *
+ * The same integers as codec/jpeg/: pixels.c says which samples belong to a pixel, kernels_c.c how they
+ * are mixed and converted.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_GPU_PLANES_H
+#define ST_GPU_PLANES_H
+
+#include "gpu/both.h"
+#include "pipe/device.h"
+
+enum { ST_CHROMA_WIDE_ENOUGH = 3 }; /* narrower components are repeated, not interpolated */
+
+/* The planes of a job, prepared for the loops. */
+struct st_planes {
+    const uint8_t *luma, *blue, *red;
+    uint32_t stride, chroma_stride;
+    int32_t x, y;           /* of the region */
+    int32_t last_x, last_y; /* of chroma */
+    uint32_t half_x, half_y; /* chroma has half the columns, half the rows */
+    uint32_t repeated;
+};
+
+ST_BOTH struct st_planes st_planes_of(const struct st_job *job)
+{
+    const struct st_job_planes *from = &job->planes;
+    struct st_planes planes;
+    planes.luma = (const uint8_t *)(uintptr_t)job->pixels;
+    planes.blue = (const uint8_t *)(uintptr_t)from->chroma[0];
+    planes.red = (const uint8_t *)(uintptr_t)from->chroma[1];
+    planes.stride = job->stride;
+    planes.chroma_stride = from->stride;
+    planes.x = from->x;
+    planes.y = from->y;
+    planes.last_x = from->width - 1;
+    planes.last_y = from->height - 1;
+    planes.half_x = from->h > 1;
+    planes.half_y = from->v > 1;
+    planes.repeated = planes.half_x && from->width < ST_CHROMA_WIDE_ENOUGH;
+    return planes;
+}
+
+ST_BOTH uint32_t st_ycc_clamped(int32_t value)
+{
+    return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+/* libjpeg's factors with 16 fractional bits. */
+ST_BOTH uint32_t st_ycc_pixel(int32_t light, int32_t blue, int32_t red)
+{
+    const int32_t half = 1 << 15, b = blue - 128, r = red - 128;
+    return st_ycc_clamped(light + ((91881 * r + half) >> 16)) |
+           st_ycc_clamped(light + ((-22554 * b - 46802 * r + half) >> 16)) << 8 |
+           st_ycc_clamped(light + ((116130 * b + half) >> 16)) << 16;
+}
+
+/* The sample of a pixel's neighbour: the next one for odd positions, else the one before; at the edges
+ * the outermost sample is its own neighbour. */
+ST_BOTH int32_t st_chroma_far(int32_t near, int32_t odd, int32_t last)
+{
+    const int32_t far = odd ? near + 1 : near - 1;
+    return far < 0 ? 0 : far > last ? last : far;
+}
+
+/* Where a pixel's chroma samples lie, and how they are mixed. */
+struct st_chroma {
+    uint32_t near, far; /* offsets of rows */
+    int32_t x, far_x;
+    int32_t odd_x, odd_y;
+};
+
+ST_BOTH struct st_chroma st_chroma_at(const struct st_planes *planes, int32_t x, int32_t y)
+{
+    struct st_chroma at;
+    const int32_t row = y >> planes->half_y;
+    at.odd_x = x & 1;
+    at.odd_y = y & 1;
+    at.x = x >> planes->half_x;
+    at.far_x = st_chroma_far(at.x, at.odd_x, planes->last_x);
+    at.near = (uint32_t)row * planes->chroma_stride;
+    at.far = (uint32_t)st_chroma_far(row, at.odd_y, planes->last_y) * planes->chroma_stride;
+    return at;
+}
+
+/* A column of two samples, 3/4 of the nearer and 1/4 of the farther, times four. */
+ST_BOTH int32_t st_chroma_column(const uint8_t *plane, const struct st_chroma *at, int32_t x)
+{
+    return 3 * (int32_t)st_load_byte(plane + at->near + x) + (int32_t)st_load_byte(plane + at->far + x);
+}
+
+ST_BOTH int32_t st_chroma_value(const struct st_planes *planes, const uint8_t *plane,
+                                const struct st_chroma *at)
+{
+    const uint8_t *row = plane + at->near;
+    if (planes->repeated || !(planes->half_x | planes->half_y))
+        return (int32_t)st_load_byte(row + at->x);
+    if (!planes->half_y)
+        return (3 * (int32_t)st_load_byte(row + at->x) + (int32_t)st_load_byte(row + at->far_x) + 1 +
+                at->odd_x) >> 2;
+    if (!planes->half_x)
+        return (st_chroma_column(plane, at, at->x) + 1 + at->odd_y) >> 2;
+    return (3 * st_chroma_column(plane, at, at->x) + st_chroma_column(plane, at, at->far_x) + 8 -
+            at->odd_x) >> 4;
+}
+
+/* Pixel `x`, `y` of the region, as a word. */
+ST_BOTH uint32_t st_planes_pixel(const struct st_planes *planes, int32_t x, int32_t y)
+{
+    x += planes->x;
+    y += planes->y;
+    const struct st_chroma at = st_chroma_at(planes, x, y);
+    return st_ycc_pixel((int32_t)st_load_byte(planes->luma + (uint64_t)(uint32_t)y * planes->stride +
+                                              (uint32_t)x),
+                        st_chroma_value(planes, planes->blue, &at),
+                        st_chroma_value(planes, planes->red, &at));
+}
+
+#endif
