@@ -130,6 +130,7 @@ struct dr_facts {
     double disk_read, disk_reads, disk_await, disk_busy, disk_request; /* request: bytes */
     double refaults, major_faults;
     double net_received, net_loopback;
+    double nfs_read, nfs_reads, nfs_rtt, nfs_time; /* of all NFS mounts; unknown without one */
     double data_bytes; /* estimated size of the data set: samples x bytes read per sample */
 
     /* memory */

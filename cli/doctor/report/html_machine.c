@@ -180,6 +180,10 @@ void dr_html_resources(const struct dr_page *page)
     put_signal(page, "Pages read again after eviction", DR_REFAULTS, "stall");
     put_memory(page);
     put_signal(page, "Network, received", DR_NET_RECEIVED, "network");
+    if (isfinite(f->nfs_reads)) {
+        put_signal(page, "NFS: READ requests", DR_NFS_READS, "network");
+        put_signal(page, "NFS: round trip of a READ", DR_NFS_RTT, "network");
+    }
     fputs("</div>\n", page->to);
     put_processes(page);
     dr_section_end(page);
