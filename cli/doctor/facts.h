@@ -112,7 +112,7 @@ struct dr_facts {
     double worker_threads, worker_busy_threads,
         worker_cpus;              /* threads per worker; busy ones; CPUs used per worker, all threads */
     double worker_system_share;   /* kernel time, share of its CPU time */
-    double worker_private_growth; /* bytes/s of all workers, by a straight line through the second half */
+    double worker_private_growth; /* bytes/s of all workers, by a straight line through the samples of some */
     double worker_private, worker_rss; /* per worker, mean */
     char storm_names[128]; /* names of the most frequent threads */
 

@@ -56,7 +56,7 @@
     X(THREADS, "threads", "", "threads")                                                                \
     X(BUSY_THREADS, "threads.busy", "", "threads that ran in this tick")                         \
     X(RSS, "rss", "bytes", "resident memory")                                                           \
-    X(PRIVATE, "private", "bytes", "private memory of this process (sampled once per second)")       \
+    X(PRIVATE, "private", "bytes", "private memory of this process (sampled more and more rarely)")  \
     X(READ_STORAGE, "read.storage", "bytes/s", "read from storage (/proc/PID/io read_bytes)")           \
     X(READ_ASKED, "read.asked", "bytes/s",                                                              \
       "requested by read calls, including pipes and sockets (rchar)")                                    \
