@@ -17,7 +17,8 @@ STOKER = PROGRAM
 
 
 def stoker(*args, **options):
-    return subprocess.run([STOKER, *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **options)
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+    return subprocess.run([STOKER, *map(str, args)], **options)
 
 
 def test_top_of_a_run_without_training(tmp_path):
@@ -102,6 +103,29 @@ def test_runs_of_tune(tmp_path, probe, least, most):
     assert got.returncode == 0 and "the end" not in got.stdout, got.stdout + got.stderr
     batches, seconds = (tmp_path / "run").glob("probe-*").__next__().read_text().split()
     assert least < int(batches) / float(seconds) < most
+
+
+def test_tune_to_its_end(tmp_path):
+    """A loader with one worker that waits: more workers are faster, and the page shows how much."""
+    (tmp_path / "train.py").write_text(TRAINS)
+    got = stoker("tune", "--json", "--quick", "--seconds", "1", "--", sys.executable, "train.py", cwd=tmp_path,
+                 timeout=400)
+    assert got.returncode == 0, got.stderr
+    result = json.loads(got.stdout)
+    assert result["step_seconds"] > 0.015 > result["step_seconds_without_loading"]
+    assert [point["workers"] for point in result["loader_alone"]][:2] == [1, 2]
+    assert result["fit"]["one_worker"] > 0 and result["predicted_speed_up"] > 1.2
+    assert result["recommendation"] in ("settings", "stoker") and result["after"]["speed_up"] > 1.2
+    change = result["change"]
+    assert Path(change["file"]).name == "train.py" and int(change["settings"]["num_workers"]) > 1
+    assert change["old_call"] == "DataLoader(Data(), batch_size=2, num_workers=1)" and not change["applied"]
+    assert f"num_workers={change['settings']['num_workers']}" in change["new_call"]
+    directory = tmp_path / ".stoker" / "tune-0001"
+    assert result["directory"] == str(directory) and result["report"] == str(directory / "report.html")
+    assert json.loads((directory / "tune.json").read_text()) == result
+    page = (directory / "report.html").read_text()
+    assert page.count("class=dot") == 3 and f"<td>{result['predicted_speed_up']:.2f}x</td>" in page
+    assert "the end" not in got.stderr and TRAINS == (tmp_path / "train.py").read_text()
 
 
 def test_tune_says_how_it_is_used(tmp_path):
