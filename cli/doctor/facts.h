@@ -78,6 +78,7 @@ struct dr_facts {
     double warm_up_stall_share;   /* during the warm-up: a slow start */
     double compute;               /* step - stall: the step with a perfect loader */
     double copy, sync, optimizer; /* mean seconds per step */
+    double watch_step;            /* seconds per step that watching costs the training process, by its own account */
     double samples_per_second;
     double accumulation; /* calls of next() per step of the optimizer; NaN: no optimizer was seen */
 

@@ -513,3 +513,33 @@ def test_it_costs_little(watch):
     print(f"with {with_it} ns, without {without} ns, by its own account {trainer.spent / whole:.2%}")
     assert with_it < 1.06 * without
     assert trainer.spent < 0.06 * whole
+
+
+def test_a_step_costs_little(watch):
+    """What the watch adds to a step with worker processes: about 6 us, measured as the fastest of many repetitions."""
+    run = watch(
+        """
+        import sys, time, torch
+        from torch.utils.data import DataLoader, TensorDataset
+        watch = sys.modules["_stoker_watch"]
+        batches = iter(DataLoader(TensorDataset(torch.zeros(64, 8)), 8, num_workers=1, multiprocessing_context="fork"))
+        next(batches)
+        optimizer = object()
+        def step():
+            call = watch._begin_next(batches)
+            watch._note_empty(batches)
+            watch._end_next(call, batches, None, None)
+            watch._before_step(optimizer, (), {})
+            watch._after_step(optimizer, (), {})
+        least = float("inf")
+        for _ in range(200):
+            start = time.perf_counter_ns()
+            for _ in range(50): step()
+            least = min(least, (time.perf_counter_ns() - start) / 50)
+        print(least)
+        """
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    assert "watch.error" not in run.trainer.said
+    print(f"{float(run.out.stdout) / 1e3:.1f} us per step")
+    assert float(run.out.stdout) < 40_000

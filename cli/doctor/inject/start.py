@@ -51,7 +51,8 @@ def _at_exit():
 @_guarded
 def _patch_torch():
     """torch is imported. Parts that this version lacks are not measured."""
-    torch = sys.modules["torch"]
+    global _torch
+    _torch = torch = sys.modules["torch"]
     _prepare()
     process = sys.modules.get("multiprocessing.process")
     for owner, path, make in (
