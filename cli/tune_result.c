@@ -236,7 +236,8 @@ static struct dr_tuned tuned_of(const struct tune *t, char *advice, size_t size)
                  speed_up(t, TUNE_STOKER));
     else
         snprintf(advice, size, "%.2fx with num_workers=%u, prefetch_factor=%u, persistent_workers=%s.",
-                 speed_up(t, TUNE_BEST), t->then.workers, t->then.prefetch, t->then.persistent ? "True" : "False");
+                 speed_up(t, TUNE_BEST), t->then.workers, t->then.prefetch,
+                 t->then.persistent ? "True" : "False");
     return tuned;
 }
 

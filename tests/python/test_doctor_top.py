@@ -87,17 +87,23 @@ print("the end")
 """
 
 
+STATEFUL = TRAINS.replace("from torch.utils.data import DataLoader,", "from torchdata.stateful_dataloader import StatefulDataLoader\n"
+                          "from torch.utils.data import").replace("= DataLoader(", "= StatefulDataLoader(")
+
+
 @pytest.mark.parametrize(
-    ("probe", "least", "most"),
+    ("program", "probe", "least", "most"),
     [
-        ("mode=time;skip=4;seconds=1", 5, 60),
-        ("mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
-        ("mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
-        ("mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
+        (TRAINS, "mode=time;skip=4;seconds=1", 5, 60),
+        (TRAINS, "mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
+        (TRAINS, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
+        (TRAINS, "mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
+        (STATEFUL, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
     ],
+    ids=["time", "replay", "loader", "stoker", "torchdata"],
 )
-def test_runs_of_tune(tmp_path, probe, least, most):
-    (tmp_path / "train.py").write_text(TRAINS)
+def test_runs_of_tune(tmp_path, program, probe, least, most):
+    (tmp_path / "train.py").write_text(program)
     got = stoker("run", "--quiet", "--no-report", "--dir", tmp_path / "run", "--", sys.executable, tmp_path / "train.py",
                  env={**os.environ, "STOKER_PROBE": probe})
     assert got.returncode == 0 and "the end" not in got.stdout, got.stdout + got.stderr

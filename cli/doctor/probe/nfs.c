@@ -1,7 +1,8 @@
 /* nfs.c - READ requests to NFS servers: rate, bytes and round trip, from /proc/self/mountstats
  *
- * The disk probe names the file system of the run (limits.file_system, limits.disk_name: "nfs4", "server:/export").
- * The counters here are sums over all NFS mounts, as the network's are over all interfaces.
+ * The disk probe names the file system of the run (limits.file_system, limits.disk_name: "nfs4",
+ * "server:/export"). The counters here are sums over all NFS mounts, as the network's are over all
+ * interfaces.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +39,8 @@ static bool is_nfs(const char *line, size_t length)
     return next == ' ' || (next >= '0' && next <= '9');
 }
 
-/* "READ: operations transmissions timeouts bytes-sent bytes-received queue-ms round-trip-ms total-ms ..." */
+/* "READ: operations transmissions timeouts bytes-sent bytes-received queue-ms round-trip-ms total-ms
+ * ..." */
 static void add_line(struct requests *to, const char *line)
 {
     static const char *const names[] = {"READ:", "READ_PLUS:"};

@@ -208,8 +208,8 @@ static bool has_children(const struct dr_tree *tree, uint32_t at)
     return false;
 }
 
-/* The process to count next, or UINT32_MAX. A few samples of one worker tell more than one sample of each, so a
- * worker with one sample comes before a worker without, until it has enough. */
+/* The process to count next, or UINT32_MAX. A few samples of one worker tell more than one sample of
+ * each, so a worker with one sample comes before a worker without, until it has enough. */
 static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
 {
     uint32_t best = UINT32_MAX, best_rank = UINT32_MAX;
@@ -218,7 +218,7 @@ static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
         if (!dr_process_private_due(process, now_ns))
             continue;
         const uint32_t count = process->private_count;
-        const uint32_t rank = has_children(tree, at)      ? UINT32_MAX - 1
+        const uint32_t rank = has_children(tree, at)    ? UINT32_MAX - 1
                               : count >= PRIVATE_ENOUGH ? count
                               : count                   ? 0
                                                         : 1;
@@ -228,8 +228,8 @@ static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
     return best;
 }
 
-/* All together within their share of the time. What was not used is kept for a while, so that a run begins with
- * enough samples, and so does an epoch with new workers. */
+/* All together within their share of the time. What was not used is kept for a while, so that a run
+ * begins with enough samples, and so does an epoch with new workers. */
 static void count_private(struct dr_tree *tree, uint64_t now_ns)
 {
     const uint64_t kept = (uint64_t)PRIVATE_KEPT_SECONDS * SECOND;

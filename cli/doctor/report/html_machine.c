@@ -58,8 +58,8 @@ static void add_role(struct dr_chart *chart, const struct dr_run *run, const cha
     }
 }
 
-/* The private memory of the workers, of which only some are counted, and only at times: a value holds until the
- * next one, and workers without one count as the mean of the others. */
+/* The private memory of the workers, of which only some are counted, and only at times: a value holds
+ * until the next one, and workers without one count as the mean of the others. */
 static void add_private(struct dr_chart *chart, const struct dr_run *run)
 {
     double *last = chart ? calloc((size_t)run->processes + 1, sizeof *last) : NULL;

@@ -21,8 +21,9 @@ static void name_place(char *out, size_t size, const struct dr_facts *f)
 {
     struct dr_text time;
     const bool asked = f->nfs_reads > 0 && dr_known(f->nfs_time);
-    (void)snprintf(out, size, "%.30s%s%.70s%s%s", f->limits.file_system, f->limits.disk_name[0] ? " on " : "",
-                   f->limits.disk_name, asked ? ", whose READ requests take " : "",
+    (void)snprintf(out, size, "%.30s%s%.70s%s%s", f->limits.file_system,
+                   f->limits.disk_name[0] ? " on " : "", f->limits.disk_name,
+                   asked ? ", whose READ requests take " : "",
                    asked ? dr_seconds_text(&time, f->nfs_time) : "");
 }
 
@@ -56,7 +57,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share * f->stage_share[stage];
     out->order = DR_ORDER_NETWORK;
     DR_SAY(out->sentence,
-           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.150s; only %s/s arrive",
+           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.150s; only %s/s "
+           "arrive",
            f->stage_share[stage] * 100, dr_seconds_text(&wait, f->stage[stage]),
            dr_seconds_text(&sample, f->stage[stage] / f->loader.batch_size),
            files ? "the file system " : "the network", place, dr_bytes_text(&rate, traffic));
