@@ -2,11 +2,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/doctor/report.h"
 #include "cli/doctor/report/json.h"
 #include "cli/doctor/tune/patch.h"
 #include "cli/tune.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,11 +170,25 @@ static void write_change(struct json *json, const struct tune *t, const struct c
     json_close(json, '}');
 }
 
-static void write_result(const struct tune *t, const struct change *c)
+static void write_fit(struct json *json, const struct tune *t)
 {
-    struct json json = {.to = stdout};
+    if (!t->scaled) {
+        json_null(json, "fit");
+        return;
+    }
+    json_open(json, "fit", '{');
+    json_number(json, "one_worker", t->scale.one);
+    json_number(json, "contention", t->scale.contention);
+    json_number(json, "crosstalk", t->scale.crosstalk);
+    json_close(json, '}');
+}
+
+static void write_result(FILE *to, const struct tune *t, const struct change *c, const char *report)
+{
+    struct json json = {.to = to};
     json_open(&json, NULL, '{');
     json_string(&json, "directory", t->directory);
+    json_string(&json, "report", report);
     json_number(&json, "step_seconds", t->before);
     json_number(&json, "step_seconds_without_loading", t->floor);
     json_open(&json, "loader_alone", '[');
@@ -181,6 +199,7 @@ static void write_result(const struct tune *t, const struct change *c)
         json_close(&json, '}');
     }
     json_close(&json, ']');
+    write_fit(&json, t);
     json_number(&json, "predicted_speed_up", t->predicted);
     write_side(&json, "before", t, TUNE_NOW);
     write_side(&json, "after", t, TUNE_BEST);
@@ -191,9 +210,90 @@ static void write_result(const struct tune *t, const struct change *c)
     json_close(&json, '}');
 }
 
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+/* The results in words, for the page. */
+static struct dr_tuned tuned_of(const struct tune *t, char *advice, size_t size)
+{
+    struct dr_tuned tuned = {.point = t->point,
+                             .points = t->points,
+                             .scale = t->scaled ? &t->scale : NULL,
+                             .workers = isnan(t->predicted) ? 0 : t->then.workers,
+                             .before = t->before,
+                             .floor = t->floor,
+                             .advice = advice};
+    static const char *const names[DR_TUNED_SIDES] = {"as it is", "the best settings",
+                                                      "Stoker's DataLoader, as many workers"};
+    for (int k = 0; k < DR_TUNED_SIDES; k++) {
+        const struct tune_side *side = &t->side[k];
+        tuned.side[k] = (struct dr_tuned_side){names[k], side->rounds ? side->median : NAN, side->spread,
+                                               k == TUNE_BEST ? t->predicted : NAN};
+    }
+    if (t->why_not[0])
+        snprintf(advice, size, "Keep the loader as it is: %s.", t->why_not);
+    else if (t->stoker && !t->better)
+        snprintf(advice, size, "%.2fx by changing the import: from stoker import DataLoader.",
+                 speed_up(t, TUNE_STOKER));
+    else
+        snprintf(advice, size, "%.2fx with num_workers=%u, prefetch_factor=%u, persistent_workers=%s.",
+                 speed_up(t, TUNE_BEST), t->then.workers, t->then.prefetch,
+                 t->then.persistent ? "True" : "False");
+    return tuned;
+}
+
+static FILE *create(const struct tune *t, const char *name, char *path, size_t size)
+{
+    if (snprintf(path, size, "%s/%s", t->directory, name) >= (int)size) {
+        fail(0, "%s: the name is too long", t->directory);
+        return NULL;
+    }
+    FILE *file = fopen(path, "we");
+    if (!file)
+        fail(0, "cannot write %s: %s", path, strerror(errno));
+    return file;
+}
+
+static bool finish(FILE *file, const char *path, bool fine)
+{
+    fine &= !ferror(file);
+    fine &= fclose(file) == 0;
+    if (!fine)
+        fail(0, "cannot write %s: %s", path, strerror(errno));
+    return fine;
+}
+
+/* False: the page could not be written, which does not spoil the result. */
+static bool write_page(const struct tune *t, char *path, size_t size)
+{
+    char advice[512];
+    const struct dr_tuned tuned = tuned_of(t, advice, sizeof advice);
+    struct dr_verdict *verdict = st_calloc(1, sizeof *verdict);
+    FILE *file = verdict ? create(t, "report.html", path, size) : NULL;
+    bool fine = false;
+    if (file) {
+        dr_judge(verdict, &t->facts);
+        fine = finish(file, path, !dr_write_tune_html(file, verdict, &t->facts, &tuned));
+    }
+    free(verdict);
+    return fine;
+}
+
+static void write_files(const struct tune *t, const struct change *c, char *report, size_t size)
+{
+    char path[PATH_MAX];
+    if (!write_page(t, report, size))
+        report[0] = '\0';
+    FILE *file = create(t, "tune.json", path, sizeof path);
+    if (!file)
+        return;
+    write_result(file, t, c, report[0] ? report : NULL);
+    finish(file, path, true);
+}
+
 int tune_result(struct tune *t)
 {
     struct change change = {0};
+    char report[PATH_MAX];
     int code = EXIT_OK;
     if (t->better)
         find_change(&change, t);
@@ -201,10 +301,14 @@ int tune_result(struct tune *t)
         print_recommendation(t, &change);
     if (t->better)
         code = apply(&change, t);
-    if (t->json)
-        write_result(t, &change);
-    else
+    write_files(t, &change, report, sizeof report);
+    if (t->json) {
+        write_result(stdout, t, &change, report[0] ? report : NULL);
+    } else {
         print_applied(t, &change);
+        if (report[0])
+            printf("report: %s\n", report);
+    }
     free(change.patch.call);
     free(change.text);
     return code;

@@ -78,6 +78,7 @@ struct dr_facts {
     double warm_up_stall_share;   /* during the warm-up: a slow start */
     double compute;               /* step - stall: the step with a perfect loader */
     double copy, sync, optimizer; /* mean seconds per step */
+    double watch_step;            /* seconds per step that watching costs the training process, by its own account */
     double samples_per_second;
     double accumulation; /* calls of next() per step of the optimizer; NaN: no optimizer was seen */
 
@@ -112,7 +113,7 @@ struct dr_facts {
     double worker_threads, worker_busy_threads,
         worker_cpus;              /* threads per worker; busy ones; CPUs used per worker, all threads */
     double worker_system_share;   /* kernel time, share of its CPU time */
-    double worker_private_growth; /* bytes/s of all workers, by a straight line through the second half */
+    double worker_private_growth; /* bytes/s of all workers, by a straight line through the samples of some */
     double worker_private, worker_rss; /* per worker, mean */
     char storm_names[128]; /* names of the most frequent threads */
 
@@ -130,6 +131,7 @@ struct dr_facts {
     double disk_read, disk_reads, disk_await, disk_busy, disk_request; /* request: bytes */
     double refaults, major_faults;
     double net_received, net_loopback;
+    double nfs_read, nfs_reads, nfs_rtt, nfs_time; /* of all NFS mounts; unknown without one */
     double data_bytes; /* estimated size of the data set: samples x bytes read per sample */
 
     /* memory */

@@ -21,6 +21,10 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
 int dr_write_json(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
 /* One self-contained page (report.html). */
 int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts);
+/* The same for `stoker tune`: its results, and the page of its first run, with unchanged settings. */
+struct dr_tuned;
+int dr_write_tune_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts,
+                       const struct dr_tuned *tuned);
 /* For Perfetto and Chrome (trace.json): batches as flows from worker to step. */
 int dr_write_trace(FILE *to, const struct dr_facts *facts);
 

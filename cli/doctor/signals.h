@@ -30,6 +30,10 @@
     X(DISK_BUSY, "disk.busy", "share", "share of time with at least one request, of the busiest disk") \
     X(NET_RECEIVED, "net.received", "bytes/s", "received from the network, without loopback")                            \
     X(NET_LOOPBACK, "net.loopback", "bytes/s", "received on loopback")                                  \
+    X(NFS_READ, "nfs.read", "bytes/s", "received from NFS servers for READ requests")                    \
+    X(NFS_READS, "nfs.reads", "1/s", "READ requests answered by NFS servers")                            \
+    X(NFS_RTT, "nfs.rtt", "s", "mean round trip of such a request")                                      \
+    X(NFS_TIME, "nfs.time", "s", "mean time of such a request, with its wait to be sent")                \
     X(GPU_BUSY, "gpu.busy", "share", "share of time with any kernel running (NVML): one thread is enough for 1")       \
     X(GPU_SM, "gpu.sm_active", "share", "share of the multiprocessors that are busy (GPM)")                                \
     X(GPU_TENSOR, "gpu.tensor", "share", "share of the tensor cores that are busy (GPM)")                                  \
@@ -52,7 +56,7 @@
     X(THREADS, "threads", "", "threads")                                                                \
     X(BUSY_THREADS, "threads.busy", "", "threads that ran in this tick")                         \
     X(RSS, "rss", "bytes", "resident memory")                                                           \
-    X(PRIVATE, "private", "bytes", "private memory of this process (sampled once per second)")       \
+    X(PRIVATE, "private", "bytes", "private memory of this process (sampled more and more rarely)")  \
     X(READ_STORAGE, "read.storage", "bytes/s", "read from storage (/proc/PID/io read_bytes)")           \
     X(READ_ASKED, "read.asked", "bytes/s",                                                              \
       "requested by read calls, including pipes and sockets (rchar)")                                    \

@@ -33,6 +33,7 @@ struct dr_trace {
     uint32_t epoch_batches; /* 0: one long epoch */
     double all_threads;     /* CPU time of all threads of a maker per second of `cpu`, which is that of the thread
                                that makes the batch; below 1: there are no others */
+    double step_watch;      /* seconds of a step that watching costs, which are removed first; 0 */
 };
 
 struct dr_plan {

@@ -417,9 +417,9 @@ static void make_workers(struct dr_process *trainer)
         set(process, DR_P_ON_CPU, 1.5, 1.5);
         set(process, DR_P_SYSTEM, 0.3, 0.3);
         set(process, DR_P_RSS, 1e9, 1e9);
-        for (uint32_t k = 0; k < process->table.ticks; k++) /* 10 MB/s, sampled once a second */
+        for (uint32_t k = 0; k < process->table.ticks; k++) /* 10 MB/s; one worker is sampled, every second */
             made.values[process - made.process][k * DR_PROCESS_COUNT + DR_P_PRIVATE] =
-                k % 10 ? NAN : 1e8 + 1e6 * k;
+                k % 10 || worker ? NAN : 1e8 + 1e6 * k;
     }
 }
 

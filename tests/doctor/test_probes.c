@@ -62,6 +62,7 @@ static void check_nothing(void)
     ok(begin(&dr_probe_net) == NULL && is_missing("net.received"), "no network");
     ok(begin(&dr_probe_shm) == NULL && is_missing("shm.free"), "no /dev/shm");
     ok(begin(&dr_probe_disk) == NULL && is_missing("disk.await"), "no disks");
+    ok(begin(&dr_probe_nfs) == NULL && is_missing("nfs.rtt"), "no mountstats");
 }
 
 static void check_cpu(void)
@@ -194,6 +195,59 @@ static void link_to(const char *target, const char *path)
         perror(name);
 }
 
+/* As Linux writes it, shortened: two exports, one of them mounted twice; the server's own file system; a disk. */
+static void put_mountstats(unsigned reads, unsigned kib, unsigned round_trips, unsigned total)
+{
+    char text[4096];
+    static const char *const nfs =
+        "device %s mounted on %s with fstype nfs4 statvers=1.1\n"
+        "\topts:\trw,vers=4.2,rsize=1048576,wsize=1048576,namlen=255,hard,proto=tcp,timeo=600\n"
+        "\tage:\t8112\n"
+        "\tevents:\t5 180 0 0 3 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+        "\tbytes:\t4194304 0 0 0 4194304 0 1024 0\n"
+        "\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+        "\txprt:\ttcp 0 0 2 0 6 221 221 0 240 0 3 19 2\n"
+        "\tper-op statistics\n"
+        "\t        NULL: 1 1 0 44 24 5 0 6 0\n"
+        "\t        READ: %u %u 0 21000 %u 40 %u %u 0\n"
+        "\t       WRITE: 90 90 0 9 9 9 90000 90000 0\n"
+        "\t     READDIR: 90 90 0 9 9 9 90000 90000 0\n"
+        "\t   READ_PLUS: 0 0 0 0 0 0 0 0 0\n\n";
+    int used = snprintf(text, sizeof text, "device /dev/vda1 mounted on / with fstype ext4\n");
+    used += snprintf(text + used, sizeof text - (size_t)used, "device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n");
+    for (int k = 0; k < 2; k++)
+        used += snprintf(text + used, sizeof text - (size_t)used, nfs, "server:/export", k ? "/again" : "/data",
+                         reads, reads, kib * 1024, round_trips, total);
+    snprintf(text + used, sizeof text - (size_t)used, nfs, "other:/home", "/home", 7U, 7U, 7U, 7U, 7U);
+    put("/proc/self/mountstats", text);
+}
+
+static void check_nfs(void)
+{
+    put("/proc/self/mountstats", "device /dev/vda1 mounted on / with fstype ext4\n"
+                                 "device proc mounted on /proc with fstype proc\n");
+    void *state = begin(&dr_probe_nfs);
+    tick(&dr_probe_nfs, state, &nobody);
+    ok(isnan(machine[DR_NFS_READS]) && !absent.count, "without an NFS mount there is nothing to see, nor to miss");
+    finish(&dr_probe_nfs, state);
+    put_mountstats(100, 1000, 500, 800);
+    state = begin(&dr_probe_nfs);
+    tick(&dr_probe_nfs, state, &nobody);
+    ok(isnan(machine[DR_NFS_READS]), "the first tick knows no rate");
+    put_mountstats(150, 2000, 1100, 1800);
+    tick(&dr_probe_nfs, state, &nobody);
+    ok(near(machine[DR_NFS_READS], 50) && near(machine[DR_NFS_READ], 1000 * 1024) &&
+           near(machine[DR_NFS_RTT], 0.012) && near(machine[DR_NFS_TIME], 0.02),
+       "50 reads per second of 12 ms each, 20 ms with the wait to be sent (%g, %g)", machine[DR_NFS_READS],
+       machine[DR_NFS_RTT]);
+    tick(&dr_probe_nfs, state, &nobody);
+    ok(machine[DR_NFS_READS] == 0 && isnan(machine[DR_NFS_RTT]), "no request has no round trip");
+    put("/proc/self/mountstats", "device a:/b mounted on /c with fstype nfs statvers=1.1\n\tREAD: 3 3 0\n\tREAD: x");
+    tick(&dr_probe_nfs, state, &nobody);
+    ok(isnan(machine[DR_NFS_READS]), "a cut file: the counter fell, which is no rate");
+    finish(&dr_probe_nfs, state);
+}
+
 static void check_disk(void)
 {
     struct stat about;
@@ -238,6 +292,17 @@ static void check_disk(void)
     finish(&dr_probe_disk, state);
 }
 
+/* The kernel returns such a file page by page. */
+static void check_long_file(void)
+{
+    const size_t room = 1 << 20;
+    char *text = malloc(room);
+    int file = dr_file_open("", "/proc/self/maps");
+    ok(text && dr_file_whole(file, text, room) && strstr(text, "[stack]"), "a file of several pages is read to its end");
+    dr_file_close(&file);
+    free(text);
+}
+
 static void check_this_machine(void)
 {
     root[0] = '\0';
@@ -270,8 +335,10 @@ int main(void)
     check_psi();
     check_memory();
     check_net_and_shm();
+    check_nfs();
     check_disk();
     ok(near(dr_link_bytes(4, 16), 16 * 1969e6) && isnan(dr_link_bytes(-1, 16)), "a link's speed");
+    check_long_file();
     check_this_machine();
     dr_absent_free(&absent);
     memcpy(root, made, sizeof made);

@@ -613,6 +613,16 @@ static void test_pairs(void)
        "waits for a network: more workers than CPUs (%u), in the same finding",
        v->finding[0].plan.workers);
     healthy(&f);
+    run_of(&f, 4, 1, 0.1, 0.1);
+    set_stage(&f, DR_STAGE_READ, 0.9, 0.02);
+    strcpy(f.limits.file_system, "nfs4");
+    strcpy(f.limits.disk_name, "server:/export");
+    f.nfs_reads = 200, f.nfs_read = 30e6, f.nfs_rtt = 0.010, f.nfs_time = 0.012;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST209") &&
+           strstr(v->finding[0].sentence, "nfs4 on server:/export, whose READ requests take 12"),
+       "waits for NFS: the mount and its latency are named: %s", v->finding[0].sentence);
+    healthy(&f);
     run_of(&f, 4, 2, 0.97, 0.1);
     set_stage(&f, DR_STAGE_DECODE, 0.8, 1);
     dr_judge(v, &f);

@@ -140,6 +140,11 @@ static void test_cpus(void)
     plan.workers = 1;
     plan.cpus = 4;
     ok(near(seconds(&trace, plan), 0.0425, 0.02), "training on all CPUs is slowed down by its worker");
+    trace = constant(0.010, 0.010, 0.040);
+    trace.step_watch = 0.010;
+    ok(near(seconds(&trace, plan), 0.030, 0.02), "the cost of watching is not part of a step");
+    trace.step_watch = 1;
+    ok(near(seconds(&trace, plan), 0.010, 0.02), "... and never more than the step");
 }
 
 static void test_epochs(void)

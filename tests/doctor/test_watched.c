@@ -77,6 +77,59 @@ static void check_made_up(void)
     dr_absent_free(&absent);
 }
 
+/* A process that has had `faults` page faults and has `kib` of private memory. */
+static void worker(int pid, int parent, int faults, int kib)
+{
+    char path[96], text[512];
+    process(pid, parent, 'S', 0, 0);
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(text, sizeof text,
+             "%d (worker) S %d 1 1 0 -1 0 %d 0 7 0 3 1 0 0 20 0 1 0 900 4096 100 "
+             "1 1 1 1 1 1 0 0 0 0 0 0 17 3 0 0 0\n",
+             pid, parent, faults);
+    put(path, text);
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
+    snprintf(text, sizeof text, "Private_Clean: 0 kB\nPrivate_Dirty: %d kB\n", kib);
+    put(path, text);
+}
+
+/* A run of 7 seconds, ten ticks per second. */
+static void check_growth(void)
+{
+    struct stoker_error err = {0};
+    struct dr_absent absent = {0};
+    struct dr_tree *tree = NULL;
+    double first = NAN, last = NAN;
+    int grows = 0, stays = 0, changed = 0;
+    process(300, 10, 'S', 0, 0);
+    worker(310, 300, 0, 1000);
+    worker(320, 300, 0, 1000);
+    ok(!dr_tree_open(&tree, root, 300, 10, 0, &absent, &err), "a run with two workers");
+    for (int tick = 0; tick < 70; tick++) {
+        worker(310, 300, 300 * tick, 1000 + 1200 * tick);
+        worker(320, 300, tick, 1000 + 1200 * tick); /* too few faults for this growth: it is not counted again */
+        dr_tree_sample(tree, SECOND + (uint64_t)tick * SECOND / 10);
+        const struct dr_watched *now = dr_tree_now(tree);
+        for (uint32_t k = 0; k < now->processes; k++) {
+            const double private = dr_at(&now->process[k].table, 0, DR_P_PRIVATE);
+            if (isnan(private))
+                continue;
+            if (now->process[k].pid == 310) {
+                first = isnan(first) ? private : first;
+                last = private;
+                grows++;
+            } else if (now->process[k].pid == 320) {
+                changed += stays++ && private != 1024 * (1000 + 1200 * 5);
+            }
+        }
+    }
+    ok(grows >= 5 && grows <= 8 && last > first + 40e6, "the private memory of a worker is counted %d times in 7 s",
+       grows);
+    ok(stays >= 5 && !changed, "without page faults it is known to be the same (%d)", stays);
+    dr_tree_close(tree);
+    dr_absent_free(&absent);
+}
+
 static void *spin(void *unused)
 {
     (void)unused;
@@ -125,6 +178,7 @@ int main(void)
     if (!mkdtemp(root))
         return 1;
     check_made_up();
+    check_growth();
     if (emulated())
         skip("a thread that spins is seen by its name", "the emulator's own threads are seen");
     else

@@ -145,6 +145,33 @@ def test_page_is_one_file(runs, kind):
     assert not re.search(r"\b(nan|inf)\b", "".join(page.words).replace("</script>", ""))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_of_tune(runs, kind):
+    text = (runs / kind / "tune.html").read_text()
+    page = Report(text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert ids.count("tune") == 1 and ids.index("tune") < ids.index("verdict") and len(ids) == len(set(ids))
+    assert "All numbers are in tune.json" in text and not re.search(r"\b(nan|inf)\b", "".join(page.words))
+    section = text[text.index("id=tune"):text.index("id=verdict")]
+    if kind == "unknown":
+        assert "class=dot" not in section
+    else:
+        assert section.count("class=dot") == 3 and "what training can use" in section
+        assert "3.40x" in section and "<td>3.30x</td>" in section  # measured and predicted
+    assert "id=tune" not in (runs / kind / "report.html").read_text()
+
+
+def test_page_of_ranks(runs):
+    """One row per training process: how much of each part of the run it waited."""
+    text = (runs / "rich" / "report.html").read_text()
+    section = text[text.index("id=ranks"):text.index("id=evidence")]
+    rows = re.findall(r"<span>(?:rank|pid) \d+</span><svg(.*?)</svg>", section, re.DOTALL)
+    assert rows and all(row.count("<rect") == 60 for row in rows)
+    shares = [float(share) for share in re.findall(r"fill-opacity:([\d.]+)", section)]
+    assert 0 < max(shares) <= 1 and min(shares) >= 0
+    assert (runs / "fast" / "report.html").read_text().count("<tr><td>2</td>") >= 1  # the table of four ranks
+
+
 # Says in the title what the browser made of the page, and what it did when it was touched.
 EXERCISE = """<script>
 const said = [];
@@ -227,6 +254,18 @@ def test_in_chromium(runs, tmp_path, kind, width, dark):
     SHOTS.mkdir(parents=True, exist_ok=True)
     shot = SHOTS / f"{kind}-{width}-{'dark' if dark else 'light'}.png"
     browse(runs / kind / "report.html", tmp_path, width, dark, f"--screenshot={shot}", height=min(6000, 2 * width + 2000))
+    assert shot.stat().st_size > 20_000
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+@pytest.mark.parametrize(("kind", "width", "dark"), [("cpu", 360, False), ("hostile", 1280, True)])
+def test_page_of_tune_in_chromium(runs, tmp_path, kind, width, dark):
+    found = exercised(runs / kind / "tune.html", tmp_path, width, dark)
+    assert found["said"] == [] and found["fetched"] == 0 and found["first"] == "tune"
+    assert found["inner"] == width and found["scroll"] <= width and found["wide"] == [], found
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    shot = SHOTS / f"tune-{kind}-{width}.png"
+    browse(runs / kind / "tune.html", tmp_path, width, dark, f"--screenshot={shot}", height=1400)
     assert shot.stat().st_size > 20_000
 
 

@@ -44,6 +44,7 @@ class Trace(ctypes.Structure):
         ("start_worker", ctypes.c_double),
         ("epoch_batches", ctypes.c_uint32),
         ("all_threads", ctypes.c_double),
+        ("step_watch", ctypes.c_double),
     ]
 
 

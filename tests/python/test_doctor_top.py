@@ -17,7 +17,8 @@ STOKER = PROGRAM
 
 
 def stoker(*args, **options):
-    return subprocess.run([STOKER, *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **options)
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+    return subprocess.run([STOKER, *map(str, args)], **options)
 
 
 def test_top_of_a_run_without_training(tmp_path):
@@ -86,22 +87,51 @@ print("the end")
 """
 
 
+STATEFUL = TRAINS.replace("from torch.utils.data import DataLoader,", "from torchdata.stateful_dataloader import StatefulDataLoader\n"
+                          "from torch.utils.data import").replace("= DataLoader(", "= StatefulDataLoader(")
+
+
 @pytest.mark.parametrize(
-    ("probe", "least", "most"),
+    ("program", "probe", "least", "most"),
     [
-        ("mode=time;skip=4;seconds=1", 5, 60),
-        ("mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
-        ("mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
-        ("mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
+        (TRAINS, "mode=time;skip=4;seconds=1", 5, 60),
+        (TRAINS, "mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
+        (TRAINS, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
+        (TRAINS, "mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
+        (STATEFUL, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
     ],
+    ids=["time", "replay", "loader", "stoker", "torchdata"],
 )
-def test_runs_of_tune(tmp_path, probe, least, most):
-    (tmp_path / "train.py").write_text(TRAINS)
+def test_runs_of_tune(tmp_path, program, probe, least, most):
+    (tmp_path / "train.py").write_text(program)
     got = stoker("run", "--quiet", "--no-report", "--dir", tmp_path / "run", "--", sys.executable, tmp_path / "train.py",
                  env={**os.environ, "STOKER_PROBE": probe})
     assert got.returncode == 0 and "the end" not in got.stdout, got.stdout + got.stderr
     batches, seconds = (tmp_path / "run").glob("probe-*").__next__().read_text().split()
     assert least < int(batches) / float(seconds) < most
+
+
+def test_tune_to_its_end(tmp_path):
+    """A loader with one worker that waits: more workers are faster, and the page shows how much."""
+    (tmp_path / "train.py").write_text(TRAINS)
+    got = stoker("tune", "--json", "--quick", "--seconds", "1", "--", sys.executable, "train.py", cwd=tmp_path,
+                 timeout=400)
+    assert got.returncode == 0, got.stderr
+    result = json.loads(got.stdout)
+    assert result["step_seconds"] > 0.015 > result["step_seconds_without_loading"]
+    assert [point["workers"] for point in result["loader_alone"]][:2] == [1, 2]
+    assert result["fit"]["one_worker"] > 0 and result["predicted_speed_up"] > 1.2
+    assert result["recommendation"] in ("settings", "stoker") and result["after"]["speed_up"] > 1.2
+    change = result["change"]
+    assert Path(change["file"]).name == "train.py" and int(change["settings"]["num_workers"]) > 1
+    assert change["old_call"] == "DataLoader(Data(), batch_size=2, num_workers=1)" and not change["applied"]
+    assert f"num_workers={change['settings']['num_workers']}" in change["new_call"]
+    directory = tmp_path / ".stoker" / "tune-0001"
+    assert result["directory"] == str(directory) and result["report"] == str(directory / "report.html")
+    assert json.loads((directory / "tune.json").read_text()) == result
+    page = (directory / "report.html").read_text()
+    assert page.count("class=dot") == 3 and f"<td>{result['predicted_speed_up']:.2f}x</td>" in page
+    assert "the end" not in got.stderr and TRAINS == (tmp_path / "train.py").read_text()
 
 
 def test_tune_says_how_it_is_used(tmp_path):

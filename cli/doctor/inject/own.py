@@ -57,7 +57,7 @@ def _native_next(take, engine, known, count):
 @_guarded
 def _begin_native(known, count):
     count[0] += 1
-    return _open_call(_clock(), known, None, count[0] - 1)
+    return _open_call(_clock(), known, None, count[0] - 1, _FIRST if count[0] == 1 else 0)
 
 
 @_guarded

@@ -118,12 +118,12 @@ class _Taken:
         return self._kept[self._next % _KEPT]
 
 
-def _probe_init(probe: _Probe):
+def _probe_init(probe: _Probe, kind: type):
     def make(original):
         def __init__(self, *args, **kwargs):
             frame = _outside(sys._getframe(1))
             site = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
-            if type(self) is not sys.modules["torch.utils.data.dataloader"].DataLoader or not probe.meant(site):
+            if type(self) is not kind or not probe.meant(site):
                 return original(self, *args, **kwargs)
             if not probe.stoker:
                 return original(self, **probe.changed(original, self, args, kwargs))
@@ -151,18 +151,21 @@ def _probe_iter(probe: _Probe):
     return make
 
 
-def _patch_probe() -> None:
-    """Not guarded: a run that cannot be probed must report the error."""
-    parts = (part.partition("=") for part in os.environ.get("STOKER_PROBE", "").split(";") if part)
-    asked = {key: value for key, _, value in parts}
-    if not asked:
-        return
-    global inspect
-    import atexit
-    import inspect
+_probe = None
 
-    probe = _Probe(asked)
-    atexit.register(probe.write)
-    loader = sys.modules["torch.utils.data.dataloader"].DataLoader
-    for name, make in (("__init__", _probe_init(probe)), ("__iter__", _probe_iter(probe))):
+
+def _patch_probe(loader: type) -> None:
+    """Not guarded: a run that cannot be probed must report the error."""
+    global _probe, inspect
+    if _probe is None:
+        parts = (part.partition("=") for part in os.environ.get("STOKER_PROBE", "").split(";") if part)
+        asked = {key: value for key, _, value in parts}
+        if not asked:
+            return
+        import atexit
+        import inspect
+
+        _probe = _Probe(asked)
+        atexit.register(_probe.write)
+    for name, make in (("__init__", _probe_init(_probe, loader)), ("__iter__", _probe_iter(_probe))):
         setattr(loader, name, make(getattr(loader, name)))

@@ -24,6 +24,7 @@ _swapped = 0  # number of jobs that have installed them
 _unused = 0  # consecutive batches that called none of them: they are then installed for some batches only
 _modules_seen = 0
 _modules_known: set = set()
+_dataset_seen = None  # the data set whose attributes were looked at last, and their number
 _plan: dict = {}  # module -> its functions to time
 for _kind, _text in _STAGES.items():
     for _entry in _text.split():
@@ -116,7 +117,7 @@ def _plain_open(function):
 def _look_for_stages(dataset) -> None:
     """Wraps what exists of _STAGES: methods permanently, functions only while batches are made (so that a function
     in a data set can still be pickled by name)."""
-    global _modules_seen, _spent
+    global _dataset_seen, _modules_seen, _spent
     if len(sys.modules) != _modules_seen:
         with _swap_lock:
             began = _cpu_clock()
@@ -134,7 +135,11 @@ def _look_for_stages(dataset) -> None:
             if _swapped:
                 _put_functions(True, places)
             _spent += _cpu_clock() - began
-    for name, value in list(getattr(dataset, "__dict__", {}).items())[:64]:
+    fields = getattr(dataset, "__dict__", {})
+    if (id(dataset), len(fields)) == _dataset_seen:
+        return
+    _dataset_seen = (id(dataset), len(fields))
+    for name, value in list(fields.items())[:64]:
         if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
             kind = type(value)
             home = kind.__module__.partition(".")[0]  # a module of torch.nn may be compiled as part of a model
@@ -209,9 +214,8 @@ def _begin_job(dataset):
 
 
 def _charge(ns: int) -> None:
-    """More than 0.2 ms means that another process had the CPU."""
     global _spent
-    _spent += ns if ns < 200_000 else 200_000
+    _spent += ns if ns < _LONG else _LONG
 
 
 def _sampled(job: _Job, index, start: int) -> int:

@@ -24,6 +24,7 @@ def _noting(original):
     return functools.update_wrapper(__init__, original)
 
 
+_STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader"
 _prepared = False
 
 
@@ -51,7 +52,8 @@ def _at_exit():
 @_guarded
 def _patch_torch():
     """torch is imported. Parts that this version lacks are not measured."""
-    torch = sys.modules["torch"]
+    global _torch
+    _torch = torch = sys.modules["torch"]
     _prepare()
     process = sys.modules.get("multiprocessing.process")
     for owner, path, make in (
@@ -74,17 +76,24 @@ def _patch_torch():
             _replace(torch.cuda, path, lambda original: _waits(original, torch, False))
 
 
+def _patch_iterators(module, loader: str, prefix: str) -> None:
+    for path, make in (
+        (f"{loader}.__init__", _noting),
+        (f"{loader}._get_iterator", _new_iterator),
+        (f"_{prefix}SingleProcessDataLoaderIter._next_data", _next),
+        (f"_{prefix}MultiProcessingDataLoaderIter._next_data", _next),
+        (f"_{prefix}MultiProcessingDataLoaderIter._try_get_data", _take_from_queue),
+        (f"_{prefix}MultiProcessingDataLoaderIter._reset", _new_iterator),
+    ):
+        _replace(module, path, make)
+
+
 @_guarded
 def _patch_loader():
     _prepare()
     module = sys.modules["torch.utils.data.dataloader"]
+    _patch_iterators(module, "DataLoader", "")
     for owner, path, make in (
-        (module, "DataLoader.__init__", _noting),
-        (module, "DataLoader._get_iterator", _new_iterator),
-        (module, "_SingleProcessDataLoaderIter._next_data", _next),
-        (module, "_MultiProcessingDataLoaderIter._next_data", _next),
-        (module, "_MultiProcessingDataLoaderIter._try_get_data", _take_from_queue),
-        (module, "_MultiProcessingDataLoaderIter._reset", _new_iterator),
         (module._utils.fetch, "_MapDatasetFetcher.fetch", _fetch_of_map),
         (module._utils.fetch, "_IterableDatasetFetcher.fetch", _fetch_of_iterable),
         (module._utils.worker, "_worker_loop", _worker_loop),
@@ -94,16 +103,31 @@ def _patch_loader():
         _replace(owner, path, make)
 
 
+@_guarded
+def _patch_stateful():
+    """torchdata's loader has iterators and a worker loop of its own, with the same names for the same things."""
+    module, worker = sys.modules[_STATEFUL], sys.modules[_STATEFUL.rpartition(".")[0] + ".worker"]
+    _patch_iterators(module, "StatefulDataLoader", "Stateful")
+    _replace(worker, "_worker_loop", _worker_loop)
+    module._worker_loop = worker._worker_loop  # imported by name
+
+
 def _patch_loader_and_probe() -> None:
     _patch_loader()
-    _patch_probe()
+    _patch_probe(sys.modules["torch.utils.data.dataloader"].DataLoader)
+
+
+def _patch_stateful_and_probe() -> None:
+    _patch_stateful()
+    _patch_probe(sys.modules[_STATEFUL].StatefulDataLoader)
 
 
 class _Finder:
-    """Waits for the modules to be imported, and then removes itself."""
+    """Waits for the modules to be imported; removes itself after the last one."""
 
     def __init__(self) -> None:
         self.wanted = {"torch": _patch_torch, "torch.utils.data.dataloader": _patch_loader_and_probe}
+        self.wanted[_STATEFUL] = _patch_stateful_and_probe
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.wanted:

@@ -32,16 +32,20 @@ def _begin_iterator(self, args, kwargs):
 @_guarded
 def _end_iterator(begun, iterator):
     known, start = begun
-    iterator._stoker_watch = known
+    iterator._stoker_watch, iterator._stoker_first = known, _FIRST
     _process().write(ITER, start, _clock() - start, _UNKNOWN, known.number, known.started)
     queue = getattr(iterator, "_worker_result_queue", None)
     if queue is not None:
         _pin_queues[id(queue)] = known.number
 
 
+# The functions from here to _end_next run in every step, perhaps a thousand times per second. They are as few as
+# possible, and catch their exceptions themselves: a wrapper like _guarded costs as much as what they do.
+
+
 def _next(original):
     def _next_data(self):
-        call = _begin_next(self)
+        call = _begin_next(self) if _on else None
         if call is None:
             return original(self)
         try:
@@ -57,26 +61,34 @@ def _next(original):
 
 def _take_from_queue(original):
     def _try_get_data(self, *args, **kwargs):
-        _note_empty(self)
+        if _on:
+            _note_empty(self)
         return original(self, *args, **kwargs)
 
     return functools.update_wrapper(_try_get_data, original)
 
 
-@_guarded
-def _note_empty(iterator):
+def _note_empty(iterator) -> None:
     """Notes whether next() must wait. qsize() does not tell: a queue between processes counts a batch from put() on,
     while the feeder thread of the worker may still wait for the GIL to pickle it. Only data in the pipe are ready."""
-    queue = iterator._data_queue
+    try:
+        pipe = iterator.__dict__.get("_stoker_pipe")
+        if pipe is None:
+            pipe = iterator._stoker_pipe = _empty_test(iterator._data_queue)
+        if pipe():
+            iterator._stoker_waited = True
+    except Exception as error:
+        _fail(error)
+
+
+def _empty_test(queue):
+    """A function that tells whether this queue is empty."""
     reader = getattr(queue, "_reader", None)
     if reader is None:
-        empty = queue.empty()
-    else:
-        pipe = select.poll()
-        pipe.register(reader.fileno(), select.POLLIN)
-        empty = not pipe.poll(0)
-    if empty:
-        iterator._stoker_waited = True
+        return queue.empty
+    pipe = select.poll()
+    pipe.register(reader.fileno(), select.POLLIN)
+    return lambda: not pipe.poll(0)
 
 
 def _queue_of(iterator) -> tuple:
@@ -84,7 +96,7 @@ def _queue_of(iterator) -> tuple:
     tasks = getattr(iterator, "_task_info", None)
     if tasks is not None:  # torch's
         aside = len(tasks) - iterator._tasks_outstanding
-        return aside, iterator._data_queue.qsize(), len(tasks.get(iterator._rcvd_idx, ())) == 2
+        return aside, iterator._data_queue.qsize(), aside > 0 and len(tasks.get(iterator._rcvd_idx, ())) == 2
     exchange = getattr(iterator, "_exchange", None)
     if exchange is not None:  # Stoker's worker processes
         ready = [exchange.wait((task.slot,), 0) >= 0 for task in list(iterator._tasks.values())[:64]]
@@ -92,26 +104,37 @@ def _queue_of(iterator) -> tuple:
     return 0, 0, False
 
 
-@_guarded
 def _begin_next(iterator):
-    entered, known = _clock(), getattr(iterator, "_stoker_watch", None)
-    if known is None or _local.job is not None:
-        return None
+    entered = _clock()
     try:
-        queue = _queue_of(iterator)
-    except NotImplementedError:
-        queue = None
-    _local.batch, _local.loader = iterator._num_yielded, known.number
-    iterator._stoker_waited = False
-    return _open_call(entered, known, queue, iterator._num_yielded)
+        known, local = getattr(iterator, "_stoker_watch", None), _local
+        if known is None or local.job is not None:
+            return None
+        try:
+            queue = _queue_of(iterator)
+        except NotImplementedError:
+            queue = None
+        batch, first = iterator._num_yielded, iterator._stoker_first
+        local.batch, local.loader = batch, known.number
+        iterator._stoker_waited = iterator._stoker_first = 0
+        return _open_call(entered, known, queue, batch, first)
+    except Exception as error:
+        _fail(error)
+        return None
 
 
-def _open_call(entered, known, queue, batch):
-    torch = sys.modules.get("torch")
-    flags = (0 if batch else _FIRST) | (_TRAINING if torch is None or torch.is_grad_enabled() else 0)
-    stall = _stalls.begin(torch) if torch is not None and flags & _TRAINING else None
+def _open_call(entered, known, queue, batch, flags):
+    global _spent
+    torch, stall = _torch, None
+    if torch is None:
+        flags |= _TRAINING
+    elif torch.is_grad_enabled():
+        flags |= _TRAINING
+        if torch.cuda.is_initialized():
+            stall = _stalls.begin(torch.cuda)
     cpu, start = _cpu_clock(), _clock()
-    _charge(start - entered)
+    took = start - entered
+    _spent += took if took < _LONG else _LONG
     return known, queue, batch, flags, stall, cpu, start
 
 
@@ -126,47 +149,58 @@ def _failure_text(error: Exception) -> str:
     return "; ".join(parts)[:480]
 
 
-@_guarded
-def _end_next(call, iterator, data, failed):
-    known, queue, batch, flags, stall, cpu, start = call
+def _end_next(call, iterator, data, failed) -> None:
+    global _spent, _copies
     end = _clock()
-    cpu = min(_cpu_clock() - cpu, 1 << 33) // 1000
-    me = _process()
-    if failed is not None:
+    try:
+        known, queue, batch, flags, stall, cpu, start = call
+        cpu, me = min(_cpu_clock() - cpu, 1 << 33) // 1000, _me or _process()
+        if failed is not None:
+            _end_of_data(me, call, end, failed)
+            return
+        ready = _UNKNOWN
+        if queue is not None:
+            aside, queued, there = queue
+            # torch gets the memory of a tensor from a thread of the worker, which may answer late while the worker
+            # computes.
+            at_once = end - start - 1000 * cpu < 2_000_000
+            later = ready = aside + queued
+            tasks = getattr(iterator, "_task_info", None)
+            if tasks is not None:
+                there = there or not iterator._stoker_waited
+                ready = ready if there and at_once else aside  # the counted batches were not ready yet
+                later = max(aside, len(tasks) - iterator._tasks_outstanding)
+            flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
+        elif end - start < 300_000:
+            flags |= _READY  # unknown, but it took no time
+        me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)
         if stall is not None:
-            _stalls.free.append(stall)
-        if isinstance(failed, StopIteration):
-            me.write(EPOCH, start, end - start, batch, known.number)
-        elif isinstance(failed, Exception):
-            _say(f"loader.{known.number}.failure", _failure_text(failed))
-        return
-    ready = _UNKNOWN
-    if queue is not None:
-        aside, queued, there = queue
-        # torch gets the memory of a tensor from a thread of the worker, which may answer late while the worker computes.
-        at_once = end - start - 1000 * cpu < 2_000_000
-        later = ready = aside + queued
-        if getattr(iterator, "_task_info", None) is not None:
-            there = there or not iterator._stoker_waited
-            ready = ready if there and at_once else aside  # the counted batches were not ready yet
-            later = max(aside, len(iterator._task_info) - iterator._tasks_outstanding)
-        flags |= (_READY if at_once else 0) if there else _BEHIND if later else 0
-    elif end - start < 300_000:
-        flags |= _READY  # unknown, but it took no time
-    me.write(NEXT, start, end - start, batch, known.number, ready, flags | min(cpu, 0xFFFFFF) << 8)
-    _stalls.end(stall, known.number, batch, start)
-    if not known.seen and data is not None:
-        known.seen = True
-        size, tensors = _weigh(data)
-        _say(f"loader.{known.number}.batch_bytes", size)
-        _say(f"loader.{known.number}.tensors", tensors)
-    me.flush()
-    global _copies
-    _copies = 0
-    if end - me.looked > 3_000_000_000 or not batch:
-        me.looked = end
-        _look_at_cuda(me)
-    _charge(_clock() - end)
+            _stalls.end(stall, known.number, batch, start)
+        if not known.seen and data is not None:
+            known.seen = True
+            size, tensors = _weigh(data)
+            _say(f"loader.{known.number}.batch_bytes", size)
+            _say(f"loader.{known.number}.tensors", tensors)
+        if me.collections:
+            me.flush()
+        _copies = 0
+        if end - me.looked > 3_000_000_000 or flags & _FIRST:
+            me.looked = end
+            _look_at_cuda(me)
+        took = _clock() - end
+        _spent += took if took < _LONG else _LONG
+    except Exception as error:
+        _fail(error)
+
+
+def _end_of_data(me, call, end, failed) -> None:
+    known, _, batch, _, stall, _, start = call
+    if stall is not None:
+        _stalls.free.append(stall)
+    if isinstance(failed, StopIteration):
+        me.write(EPOCH, start, end - start, batch, known.number)
+    elif isinstance(failed, Exception):
+        _say(f"loader.{known.number}.failure", _failure_text(failed))
 
 
 class _Stalls:
@@ -181,9 +215,9 @@ class _Stalls:
         self.inherited.append((self.free, self.open))  # they belong to the parent, and cannot be destroyed here
         self.free, self.open = [], None
 
-    def begin(self, torch):
-        cuda = torch.cuda
-        if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+    def begin(self, cuda):
+        """None while a graph is captured, which recording or querying an event would invalidate."""
+        if cuda.is_current_stream_capturing():
             return None
         pair = self.free.pop() if self.free else None
         if pair is None:
@@ -194,8 +228,6 @@ class _Stalls:
         return pair
 
     def end(self, pair, loader, batch, start) -> None:
-        if pair is None:  # no CUDA, or a graph is being captured, which a query would invalidate
-            return
         if self.open is None:
             self.open = deque()
         pair[1].record()
@@ -221,8 +253,7 @@ _pin_queues: dict = {}  # id of the queue of a pinning thread -> loader
 
 def _look_at_cuda(me: _Process) -> None:
     """Updates values that may have changed: every few seconds, and at the end."""
-    torch = sys.modules.get("torch")
-    distributed = sys.modules.get("torch.distributed")
+    torch, distributed = _torch, sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         _say("rank", distributed.get_rank())
         _say("world_size", distributed.get_world_size())
@@ -323,22 +354,28 @@ _optimizers: dict = {}
 
 
 def _before_step(optimizer, args, kwargs):
-    if not sys.modules["torch"].compiler.is_compiling():
+    if not _torch.compiler.is_compiling():
         _local.stepping = _clock()
 
 
 def _after_step(optimizer, args, kwargs):
-    if not sys.modules["torch"].compiler.is_compiling():
+    if not _torch.compiler.is_compiling() and _on:
         _stepped(optimizer)
 
 
-@_guarded
-def _stepped(optimizer):
-    end, start = _clock(), _local.stepping
-    if start and _local.job is None and (_me is None or _me.role == "trainer"):
-        number = _optimizers.setdefault(id(optimizer), len(_optimizers))
-        _process().write(STEP, start, end - start, _UNKNOWN, 0, number)
-    _charge(_clock() - end)
+def _stepped(optimizer) -> None:
+    global _spent
+    end = _clock()
+    try:
+        local = _local
+        start = local.stepping
+        if start and local.job is None and (_me is None or _me.role == "trainer"):
+            number = _optimizers.setdefault(id(optimizer), len(_optimizers))
+            (_me or _process()).write(STEP, start, end - start, _UNKNOWN, 0, number)
+        took = _clock() - end
+        _spent += took if took < _LONG else _LONG
+    except Exception as error:
+        _fail(error)
 
 
 def _saving(original):

@@ -35,6 +35,7 @@ _LIBRARIES |= {"torchdata", "contextlib", "functools", "sitecustomize", "_stoker
 _SITES, _LOADERS = 64, 64  # most places that wait for the GPU, and most loaders, that are described
 _COPIES = 32  # most copies measured in a step
 _SHARE = 100  # measuring stages may take 1 / _SHARE of the time of a batch
+_LONG = 200_000  # ns: if watching seems to take longer than this, another process had the CPU
 
 # Functions and methods that are timed as stages of a batch, in modules that the program has imported.
 _STAGES = {
@@ -63,6 +64,7 @@ _on = True  # False after a failure
 _me = None  # this process, once it has something to report
 _said: dict = {}  # what this process has reported about itself
 _spent = 0  # ns that watching has cost this process
+_torch = None  # the module, once it is imported
 _clock, _cpu_clock = getattr(time, "monotonic_ns", None), getattr(time, "thread_time_ns", None)  # Python 3.7
 
 

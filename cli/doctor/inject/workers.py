@@ -53,6 +53,12 @@ def _worker_loop(original):
     return functools.update_wrapper(loop, original)
 
 
+def _is_end(sent) -> bool:
+    """Not a batch, but the end of the data of a worker. torchdata sends (batch, worker, state)."""
+    sent = sent[0] if type(sent) is tuple and sent else sent
+    return type(sent).__name__ == "_IterableDatasetStopIteration"
+
+
 def _time_putting(queue, loader: int) -> None:
     """A queue pickles and sends in its own thread: dumps starts a transfer, and the following send ends it."""
     queues = sys.modules["multiprocessing.queues"]
@@ -63,7 +69,7 @@ def _time_putting(queue, loader: int) -> None:
         def dumps(cls, obj, protocol=None):
             start, cpu = _clock(), _cpu_clock()
             out = pickler.dumps(obj, protocol)
-            if type(obj) is tuple and len(obj) == 2 and type(obj[0]) is int and not hasattr(obj[1], "worker_id"):
+            if type(obj) is tuple and len(obj) == 2 and type(obj[0]) is int and not _is_end(obj[1]):
                 under_way[:] = start, cpu, obj[0]
             return out
 

@@ -135,7 +135,7 @@ bool dr_is_measured(const struct dr_part *part, const struct dr_event *event)
            event->start_ns <= part->to_ns + late;
 }
 
-/* The cost of watching, as a share of the CPU time of the run. */
+/* The cost of watching: as a share of the CPU time of the run, and per step. */
 static void facts_overhead(struct dr_part *part)
 {
     const struct dr_run *run = part->run;
@@ -148,6 +148,14 @@ static void facts_overhead(struct dr_part *part)
             used += cpus * (double)(run->tick_ns[tick] - run->tick_ns[tick - 1]) / 1e9;
     }
     part->facts->overhead_share = dr_share(spent, used);
+    const struct dr_process *trainer = part->trainer;
+    double calls = 0;
+    for (uint64_t k = 0; k < trainer->event_count; k++)
+        calls += trainer->events[k].kind == DR_NEXT;
+    /* The time is of all events, also of those that were overwritten. */
+    const double kept = dr_share((double)trainer->event_count,
+                                 (double)trainer->event_count + (double)trainer->events_lost);
+    part->facts->watch_step = dr_share((double)trainer->watch_spent_ns / 1e9 * kept, calls);
 }
 
 static int all_facts(struct dr_part *part)

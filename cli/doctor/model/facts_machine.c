@@ -69,6 +69,10 @@ static void storage(struct dr_part *part)
     facts->major_faults = makers_sum(part, DR_P_MAJOR_FAULTS);
     facts->net_received = machine_mean(part, DR_NET_RECEIVED);
     facts->net_loopback = machine_mean(part, DR_NET_LOOPBACK);
+    facts->nfs_read = machine_mean(part, DR_NFS_READ);
+    facts->nfs_reads = machine_mean(part, DR_NFS_READS);
+    facts->nfs_rtt = machine_mean(part, DR_NFS_RTT);
+    facts->nfs_time = machine_mean(part, DR_NFS_TIME);
     /* Per sample: the size of the files opened for it if known, otherwise all bytes read. */
     double of_sample = facts->opens_per_sample * facts->bytes_per_open;
     if (!dr_known(of_sample))

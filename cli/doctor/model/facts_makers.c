@@ -37,7 +37,7 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
 }
 
 /* Bytes per second, by a straight line through the samples of this process: through the second half if it is long
- * enough, since caches may fill in the first. Counting takes time, so a short run has few different values. */
+ * enough, since caches may fill in the first. Counting takes time, so only some ticks have a sample. */
 static double growth(const struct dr_part *part, const struct dr_process *process)
 {
     struct dr_rows rows = dr_rows_of(process, part->rows);
@@ -82,7 +82,7 @@ static void storm_names(struct dr_facts *facts, const struct dr_process *process
 
 struct outside {
     struct dr_sum on_cpu, run_queue, disk, threads, busy_threads, cpus, system, private, rss, growth;
-    double busy, time;
+    double busy, time, alive; /* alive: makers that are there at the end */
     const struct dr_process *most;
     uint32_t most_threads;
 };
@@ -107,9 +107,10 @@ static void look_at(struct outside *seen, const struct dr_part *part, const stru
     add_sum(&seen->system, process, rows, DR_P_SYSTEM);
     add_sum(&seen->private, process, rows, DR_P_PRIVATE);
     add_sum(&seen->rss, process, rows, DR_P_RSS);
-    if (rows.to > rows.from &&
-        process->first_tick + rows.to == part->rows.to) /* it is alive at the end */
+    if (rows.to > rows.from && process->first_tick + rows.to == part->rows.to) {
+        seen->alive++;
         dr_sum_add(&seen->growth, growth(part, process));
+    }
     uint32_t threads = 0;
     for (uint32_t k = 0; k < process->thread_names; k++)
         threads += process->threads[k].most < UINT32_MAX - threads ? process->threads[k].most : 0;
@@ -161,7 +162,7 @@ void dr_facts_makers(struct dr_part *part)
     facts->worker_system_share = dr_share(seen.system.sum, seen.cpus.sum);
     facts->worker_private = dr_sum_mean(&seen.private);
     facts->worker_rss = dr_sum_mean(&seen.rss);
-    facts->worker_private_growth = seen.growth.count ? seen.growth.sum : NAN;
+    facts->worker_private_growth = dr_sum_mean(&seen.growth) * seen.alive;
     if (seen.most)
         storm_names(facts, seen.most);
 }

@@ -51,8 +51,9 @@ static void tape_set(struct tape *tape, uint32_t at, const struct dr_trace *trac
     const double wall = sane(trace->wall[batch]);
     tape->wall[at] = fmax(wall * (1 - fmin(sane(trace->queued_share), 1)), fmin(cpu, wall));
     tape->cpu[at] = sane(cpu * fmax(trace->all_threads, 1));
-    const double own = sane(trace->step ? trace->step[step]
-                                        : trace->step_of[step].seconds - trace->step_of[step].wait);
+    const double own = sane((trace->step ? trace->step[step]
+                                         : trace->step_of[step].seconds - trace->step_of[step].wait) -
+                            sane(trace->step_watch));
     tape->step[at] = fmax(own * (1 - fmin(sane(trace->step_queued), 1)), fmin(sane(trace->step_cpu), own));
 }
 

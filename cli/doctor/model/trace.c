@@ -33,6 +33,13 @@ static double hand_over_of(const struct dr_facts *facts)
     return RECEIVE * fmax(or_else(facts->loader.tensors, 1), 1);
 }
 
+/* What watching costs a step. Without worker processes, most of it is part of making the batch, where it is limited
+ * to 1 %. */
+static double watch_of(const struct dr_facts *facts)
+{
+    return facts->loader.workers && !facts->loader.native ? or_else(facts->watch_step, 0) : 0;
+}
+
 /* CPU seconds of the training process between two calls of next(), without what its threads do for the
  * loader. */
 static double step_cpu_of(const struct dr_facts *facts)
@@ -41,7 +48,7 @@ static double step_cpu_of(const struct dr_facts *facts)
     if (facts->loader.native)
         cpu -= or_else(facts->batch_cpu_mean, 0);
     if (facts->loader.workers)
-        cpu -= or_else(facts->pin, 0);
+        cpu -= or_else(facts->pin, 0) + watch_of(facts);
     return fmax(cpu, 0);
 }
 
@@ -84,6 +91,7 @@ bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_fa
         trace->queued_share = fmin(facts->worker_run_queue / busy, 1);
     if (loader->workers && !loader->native && facts->worker_on_cpu > LEAST_ON_CPU)
         trace->all_threads = or_else(facts->worker_cpus / facts->worker_on_cpu, 1);
+    trace->step_watch = watch_of(facts);
     trace->step_cpu = step_cpu_of(facts);
     trace->step_queued = fmin(or_else(facts->trainer_run_queue, 0), 1);
     trace->hand_over = hand_over_of(facts);

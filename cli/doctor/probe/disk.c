@@ -191,7 +191,7 @@ static void sample_disks(struct disks *disks, struct dr_tick *tick)
 {
     char text[1 << 16];
     struct sums sums = {0};
-    if (!dr_file_text(disks->stats, text, sizeof text))
+    if (!dr_file_whole(disks->stats, text, sizeof text))
         return;
     for (const char *at = text; at && *at; at = strchr(at, '\n'), at += at != NULL) {
         struct line line;

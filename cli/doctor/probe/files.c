@@ -30,7 +30,7 @@ void dr_file_close(int *file)
     *file = -1;
 }
 
-bool dr_file_text(int file, char *text, size_t room)
+static bool read_text(int file, char *text, size_t room, bool whole)
 {
     size_t size = 0;
     text[0] = '\0';
@@ -43,12 +43,16 @@ bool dr_file_text(int file, char *text, size_t room)
         if (got < 0)
             return false;
         size += (size_t)got;
-        if (got == 0 || text[size - 1] == '\n') /* these files are returned in one read, if the buffer is large enough */
+        if (got == 0 || (!whole && text[size - 1] == '\n'))
             break;
     }
     text[size] = '\0';
     return size > 0;
 }
+
+bool dr_file_text(int file, char *text, size_t room) { return read_text(file, text, room, false); }
+
+bool dr_file_whole(int file, char *text, size_t room) { return read_text(file, text, room, true); }
 
 bool dr_file_once(const char *root, const char *path, char *text, size_t room)
 {

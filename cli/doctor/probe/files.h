@@ -12,8 +12,11 @@
 /* Opens root + path for reading; -1 on failure, with errno. */
 int dr_file_open(const char *root, const char *path);
 void dr_file_close(int *file); /* accepts -1; sets it to -1 */
-/* Reads from the beginning, zero-terminated and truncated to the buffer. False: it cannot be read (any more). */
+/* Reads from the beginning, zero-terminated and truncated to the buffer. False: it cannot be read (any more).
+ * For files that the kernel returns in one read, which are most. */
 bool dr_file_text(int file, char *text, size_t room);
+/* The same for files with one record per device or mount: a read returns only as many records as fit into a page. */
+bool dr_file_whole(int file, char *text, size_t room);
 /* Opens, reads and closes. */
 bool dr_file_once(const char *root, const char *path, char *text, size_t room);
 /* The whole number at the beginning of a file; NaN. */

@@ -31,7 +31,7 @@ static void net_sample(void *state, struct dr_tick *tick, const struct dr_watche
     char text[16384];
     double received = 0, loopback = NAN;
     (void)watched;
-    if (!dr_file_text(net->file, text, sizeof text))
+    if (!dr_file_whole(net->file, text, sizeof text))
         return;
     for (char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
         char *colon = strchr(line, ':'), *end = strchr(line, '\n');

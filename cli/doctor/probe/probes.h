@@ -9,7 +9,7 @@
 #include "cli/doctor/probe/files.h"
 
 extern const struct dr_probe dr_probe_cgroup, dr_probe_cpu, dr_probe_disk, dr_probe_gpu, dr_probe_memory,
-    dr_probe_net, dr_probe_psi, dr_probe_shm;
+    dr_probe_net, dr_probe_nfs, dr_probe_psi, dr_probe_shm;
 
 /* Reports signals `from` to `to` of the machine as missing, for one reason. */
 void dr_absent_all(struct dr_absent *absent, uint32_t from, uint32_t to, const char *why,

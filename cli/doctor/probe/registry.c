@@ -11,7 +11,8 @@
 
 const struct dr_probe *const dr_probes[] = {&dr_probe_cpu,    &dr_probe_cgroup, &dr_probe_psi,
                                             &dr_probe_memory, &dr_probe_shm,    &dr_probe_disk,
-                                            &dr_probe_net,    &dr_probe_gpu,    NULL};
+                                            &dr_probe_net,    &dr_probe_nfs,    &dr_probe_gpu,
+                                            NULL};
 
 void dr_absent_add(struct dr_absent *absent, const char *signal, const char *why, const char *remedy)
 {

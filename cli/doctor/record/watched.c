@@ -23,6 +23,8 @@ enum {
     FILES_MOST = 8192,   /* file descriptors kept open */
     SCAN_SHARE = 500,    /* scans of /proc may take 1/N of the time */
     PRIVATE_SHARE = 150, /* and counting private memory 1/N */
+    PRIVATE_KEPT_SECONDS = 20,
+    PRIVATE_ENOUGH = 4, /* samples of a process that show whether it grows */
     NODES = 64,
     CPUS = 4096,
     SCAN_MOST_SECONDS = 2,
@@ -50,7 +52,7 @@ struct dr_tree {
     struct dr_process process[DR_WATCHED_MOST];
     uint32_t id[DR_WATCHED_MOST];
     struct dr_watched watched;
-    uint32_t next_id, next_private;
+    uint32_t next_id;
     int8_t node_of[CPUS];
     double node_used[NODES];
 };
@@ -197,20 +199,49 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* In turn, each process at most once per second, and all together within their share of the time. */
+/* A worker has no children. Those of the training process are what matters, and it is large itself. */
+static bool has_children(const struct dr_tree *tree, uint32_t at)
+{
+    for (uint32_t k = 0; k < tree->watched.processes; k++)
+        if (tree->inside[k]->parent == tree->process[at].pid)
+            return true;
+    return false;
+}
+
+/* The process to count next, or UINT32_MAX. A few samples of one worker tell more than one sample of
+ * each, so a worker with one sample comes before a worker without, until it has enough. */
+static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
+{
+    uint32_t best = UINT32_MAX, best_rank = UINT32_MAX;
+    for (uint32_t at = 0; at < tree->watched.processes; at++) {
+        const struct dr_process_watched *process = tree->inside[at];
+        if (!dr_process_private_due(process, now_ns))
+            continue;
+        const uint32_t count = process->private_count;
+        const uint32_t rank = has_children(tree, at)    ? UINT32_MAX - 1
+                              : count >= PRIVATE_ENOUGH ? count
+                              : count                   ? 0
+                                                        : 1;
+        if (rank < best_rank)
+            best = at, best_rank = rank;
+    }
+    return best;
+}
+
+/* All together within their share of the time. What was not used is kept for a while, so that a run
+ * begins with enough samples, and so does an epoch with new workers. */
 static void count_private(struct dr_tree *tree, uint64_t now_ns)
 {
-    for (uint32_t turn = 0; turn < tree->watched.processes && now_ns >= tree->private_after_ns; turn++) {
-        const uint32_t at = tree->next_private++ % tree->watched.processes;
-        struct dr_process_watched *process = tree->inside[at];
-        if (process->private_ns && now_ns - process->private_ns < SECOND)
-            continue;
+    const uint64_t kept = (uint64_t)PRIVATE_KEPT_SECONDS * SECOND;
+    if (tree->private_after_ns + kept < now_ns)
+        tree->private_after_ns = now_ns - kept;
+    while (now_ns >= tree->private_after_ns) {
+        const uint32_t at = next_to_count(tree, now_ns);
+        if (at == UINT32_MAX)
+            return;
         const uint64_t began = spent_ns();
-        dr_process_private(process, now_ns);
-        tree->private_after_ns =
-            (tree->private_after_ns + SECOND < now_ns ? now_ns : tree->private_after_ns) +
-            (spent_ns() - began) * PRIVATE_SHARE;
-        process->row[DR_P_PRIVATE] = process->last_private;
+        dr_process_private(tree->inside[at], now_ns);
+        tree->private_after_ns += (spent_ns() - began) * PRIVATE_SHARE;
     }
 }
 

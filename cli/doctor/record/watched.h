@@ -46,7 +46,10 @@ struct dr_process_watched {
     int *files_left; /* file descriptors that may still be opened, for all processes together */
     struct dr_thread_watched *thread;
     uint32_t threads, room;
+    uint64_t since_ns;                                      /* time of the first sample */
     uint64_t sampled_ns, listed_ns, counted_ns, private_ns; /* time of the last update of each; 0: never */
+    uint32_t private_count;                                 /* updates of the private memory */
+    double minor_faults, private_faults; /* so far; when the private memory was counted */
     double ticks, system_ticks, faults, read_storage, read_asked, read_calls;
     double last_private, last_files;
     struct dr_threads names[DR_THREAD_NAMES];
@@ -57,7 +60,12 @@ struct dr_process_watched {
 /* False: the process does not exist (any more). */
 bool dr_process_open(struct dr_process_watched *process, const char *root, int pid, int *files_left);
 bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns);
-/* Private memory. The kernel has to count it, so the caller decides when it is worth the cost. */
+/* Whether the private memory should be counted again: every second at first, when forked workers begin
+ * to copy the pages of their parent; then every quarter of the age of the process, up to 10 seconds. */
+bool dr_process_private_due(const struct dr_process_watched *process, uint64_t now_ns);
+/* Fills in DR_P_PRIVATE, which is known only in ticks with this call. The kernel walks all pages to
+ * count the private ones (tens of milliseconds for a large process), so the caller decides when it is
+ * worth the cost. */
 void dr_process_private(struct dr_process_watched *process, uint64_t now_ns);
 void dr_process_close(struct dr_process_watched *process);
 /* The parent in /proc/PID/stat of a process that may not be ours; 0: unknown. */

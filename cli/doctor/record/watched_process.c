@@ -14,14 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECOND UINT64_C(1000000000)
-enum { PATH_ROOM = 512, THREADS_MOST = 1024, FILES_COUNTED = 4096 };
+#define SECOND             UINT64_C(1000000000)
+#define PRIVATE_PAUSE_MOST (10 * SECOND)
+enum { PATH_ROOM = 512, THREADS_MOST = 1024, FILES_COUNTED = 4096, FEW_FAULTS = 256 /* 1 MiB */ };
 
 /* The fields of /proc/PID/stat that are used. */
 struct stat_line {
     char state;
     int parent, threads, cpu;
-    double faults, user, system, pages;
+    double minor_faults, faults, user, system, pages;
 };
 
 /* The name is in brackets and may contain brackets: the fields follow the last one. */
@@ -46,6 +47,7 @@ static bool parse_stat(const char *text, struct stat_line *out, char *name, size
                               .parent = (int)field[4],
                               .threads = (int)field[20],
                               .cpu = k > 39 ? (int)field[39] : -1,
+                              .minor_faults = field[10],
                               .faults = field[12],
                               .user = field[14],
                               .system = field[15],
@@ -306,14 +308,32 @@ static void count_files(struct dr_process_watched *process, uint64_t now_ns)
     process->last_files = count;
 }
 
+bool dr_process_private_due(const struct dr_process_watched *process, uint64_t now_ns)
+{
+    const uint64_t age = now_ns - process->since_ns;
+    if (!process->private_ns)
+        return age >= SECOND / 2;
+    uint64_t pause = age / 4;
+    pause = pause < SECOND ? SECOND : pause > PRIVATE_PAUSE_MOST ? PRIVATE_PAUSE_MOST : pause;
+    return now_ns - process->private_ns >= pause;
+}
+
 void dr_process_private(struct dr_process_watched *process, uint64_t now_ns)
 {
     char text[2048];
+    /* Every page that becomes private causes a fault. */
+    const bool unchanged = process->private_ns && !isnan(process->last_private) &&
+                           process->minor_faults - process->private_faults < FEW_FAULTS;
     process->private_ns = now_ns;
-    process->last_private = NAN;
-    if (read_path(process->root, process->pid, "smaps_rollup", text, sizeof text))
-        process->last_private =
-            1024 * (dr_text_number(text, "Private_Clean:") + dr_text_number(text, "Private_Dirty:"));
+    process->private_count++;
+    if (!unchanged) {
+        process->private_faults = process->minor_faults;
+        process->last_private = NAN;
+        if (read_path(process->root, process->pid, "smaps_rollup", text, sizeof text))
+            process->last_private =
+                1024 * (dr_text_number(text, "Private_Clean:") + dr_text_number(text, "Private_Dirty:"));
+    }
+    process->row[DR_P_PRIVATE] = process->last_private;
 }
 
 /* CPU time of threads that ended between two ticks is only in the total of the process, which has a
@@ -336,7 +356,10 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     const double seconds = process->sampled_ns ? (double)(now_ns - process->sampled_ns) / 1e9 : 0,
                  hertz = (double)sysconf(_SC_CLK_TCK);
     const bool first = !process->sampled_ns;
+    if (first)
+        process->since_ns = now_ns;
     process->sampled_ns = now_ns;
+    process->minor_faults = line.minor_faults;
     process->parent = line.parent;
     process->state = line.state;
     process->cpu = line.cpu;
@@ -356,6 +379,5 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     if (first || now_ns - process->counted_ns >= SECOND)
         count_files(process, now_ns);
     process->row[DR_P_OPEN_FILES] = process->last_files;
-    process->row[DR_P_PRIVATE] = process->last_private;
     return true;
 }

@@ -209,7 +209,7 @@ void dr_html_verdict(const struct dr_page *page)
 
 /* ---- the page ---------------------------------------------------------------------------------- */
 
-static void put_nav(FILE *to)
+static void put_nav(FILE *to, bool tuned)
 {
     static const char *const parts[][2] = {
         {"verdict", "Verdict"},   {"do", "Do this"},  {"steps", "Steps"},
@@ -218,6 +218,8 @@ static void put_nav(FILE *to)
         {"settings", "Settings"}, {"ranks", "Ranks"}, {"evidence", "Evidence"},
     };
     fputs("<nav aria-label=\"Parts of this page\">", to);
+    if (tuned)
+        fputs("<a href=\"#tune\">Tuning</a>", to);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         fprintf(to, "<a href=\"#%s\">%s</a>", parts[i][0], parts[i][1]);
     fputs("<button id=theme type=button title=\"light or dark (t)\">light / dark</button></nav>\n", to);
@@ -235,12 +237,14 @@ static void put_heading(const struct dr_page *page)
     fputs("</p>\n", to);
 }
 
-int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts)
+int dr_write_tune_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts,
+                       const struct dr_tuned *tuned)
 {
-    const struct dr_page page = {to, verdict, facts};
-    html_begin(to, "Stoker: why the GPU waits", dr_page_style_source);
-    put_nav(to);
+    const struct dr_page page = {to, verdict, facts, tuned};
+    html_begin(to, tuned ? "Stoker: faster loader settings" : "Stoker: why the GPU waits", dr_page_style_source);
+    put_nav(to, tuned != NULL);
     put_heading(&page);
+    dr_html_tune(&page);
     dr_html_verdict(&page);
     dr_html_steps(&page);
     dr_html_pipeline(&page);
@@ -253,9 +257,14 @@ int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_fa
     dr_html_ranks(&page);
     dr_html_evidence(&page);
     fprintf(to,
-            "<footer>Stoker %s. All numbers are in run.json, next to this page. Keys: j and k move between "
+            "<footer>Stoker %s. All numbers are in %s, next to this page. Keys: j and k move between "
             "sections, arrow keys move along a chart, t switches between light and dark.</footer>\n"
             "<div id=tip role=status hidden></div>\n</main>\n<script>\n%s</script>\n</body>\n</html>\n",
-            stoker_version_string(), dr_page_script_source);
+            stoker_version_string(), tuned ? "tune.json" : "run.json", dr_page_script_source);
     return ferror(to) ? STOKER_EIO : STOKER_OK;
+}
+
+int dr_write_html(FILE *to, const struct dr_verdict *verdict, const struct dr_facts *facts)
+{
+    return dr_write_tune_html(to, verdict, facts, NULL);
 }

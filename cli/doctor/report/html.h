@@ -10,14 +10,17 @@
 
 #include "cli/doctor/report.h"
 #include "cli/doctor/report/words.h"
+#include "cli/doctor/tune/tune.h"
 
 struct dr_page {
     FILE *to;
     const struct dr_verdict *verdict;
     const struct dr_facts *facts;
+    const struct dr_tuned *tuned; /* NULL: the page of a run, not of `stoker tune` */
 };
 
 void dr_html_verdict(const struct dr_page *page);
+void dr_html_tune(const struct dr_page *page);
 void dr_html_steps(const struct dr_page *page);
 void dr_html_pipeline(const struct dr_page *page);
 void dr_html_queue(const struct dr_page *page);

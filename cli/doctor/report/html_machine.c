@@ -58,6 +58,34 @@ static void add_role(struct dr_chart *chart, const struct dr_run *run, const cha
     }
 }
 
+/* The private memory of the workers, of which only some are counted, and only at times: a value holds
+ * until the next one, and workers without one count as the mean of the others. */
+static void add_private(struct dr_chart *chart, const struct dr_run *run)
+{
+    double *last = chart ? calloc((size_t)run->processes + 1, sizeof *last) : NULL;
+    if (!last)
+        return;
+    struct dr_line *line = dr_chart_line(chart, "workers' own", "b");
+    for (uint32_t p = 0; p < chart->points; p++) {
+        const uint64_t begin = dr_part_begin(run->machine.ticks, chart->points, p);
+        const uint64_t end = dr_part_begin(run->machine.ticks, chart->points, p + 1);
+        double sum = 0, known = 0, alive = 0;
+        for (uint32_t i = 0; i < run->processes; i++) {
+            const struct dr_process *process = &run->process[i];
+            if (process->role != DR_WORKER || process->first_tick >= end ||
+                (uint64_t)process->first_tick + process->table.ticks <= begin)
+                continue;
+            const double value = dr_process_mean(process, DR_P_PRIVATE, begin, end);
+            last[i] = isfinite(value) ? value : last[i];
+            alive++;
+            sum += last[i];
+            known += last[i] > 0;
+        }
+        line->values[p] = known > 0 ? sum * alive / known : NAN;
+    }
+    free(last);
+}
+
 /* A chart of one signal. */
 static void put_signal(const struct dr_page *page, const char *title, enum dr_machine_signal signal,
                        const char *color)
@@ -137,7 +165,7 @@ static void put_memory(const struct dr_page *page)
     struct dr_chart *chart = over_time(run, "Memory", "bytes");
     add_signal(chart, run, "available", "ready", DR_MEMORY_AVAILABLE, 1);
     add_signal(chart, run, "page cache", "c", DR_MEMORY_CACHE, 1);
-    add_role(chart, run, "workers' own", "b", DR_WORKER, DR_P_PRIVATE);
+    add_private(chart, run);
     dr_chart_put(page, chart,
                  dr_why_missing(run, "memory.available", "it could not be read on this machine"));
     chart = over_time(run, "/dev/shm in use", "bytes");
@@ -180,6 +208,10 @@ void dr_html_resources(const struct dr_page *page)
     put_signal(page, "Pages read again after eviction", DR_REFAULTS, "stall");
     put_memory(page);
     put_signal(page, "Network, received", DR_NET_RECEIVED, "network");
+    if (isfinite(f->nfs_reads)) {
+        put_signal(page, "NFS: READ requests", DR_NFS_READS, "network");
+        put_signal(page, "NFS: round trip of a READ", DR_NFS_RTT, "network");
+    }
     fputs("</div>\n", page->to);
     put_processes(page);
     dr_section_end(page);

@@ -86,6 +86,10 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(major_faults, "1/s", "page faults that read from storage"),
     FACT(net_received, "bytes/s", "received from the network"),
     FACT(net_loopback, "bytes/s", "received on loopback"),
+    FACT(nfs_read, "bytes/s", "received from NFS servers"),
+    FACT(nfs_reads, "1/s", "READ requests answered by NFS servers"),
+    FACT(nfs_rtt, "s", "round trip of a READ request"),
+    FACT(nfs_time, "s", "time of a READ request, with its wait to be sent"),
     FACT(data_bytes, "bytes", "size of the data set, estimated"),
     FACT(shm_size, "bytes", "size of /dev/shm"),
     FACT(shm_used_most, "bytes", "used in /dev/shm, maximum"),
@@ -120,6 +124,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(outlier_save, "share", "part of that caused by saving"),
     FACT(outlier_gc, "share", "part of that caused by garbage collection"),
     FACT(outlier_eval, "share", "part of that caused by evaluation"),
+    FACT(watch_step, "s", "cost of watching per step, in the training process"),
     FACT(overhead_share, "share", "overhead of watching, share of the run's CPU time"),
     {0},
 };

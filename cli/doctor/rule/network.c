@@ -16,6 +16,17 @@ static bool network_file_system(const char *name)
     return false;
 }
 
+/* "nfs4 on server:/export, whose READ requests take 12 ms" */
+static void name_place(char *out, size_t size, const struct dr_facts *f)
+{
+    struct dr_text time;
+    const bool asked = f->nfs_reads > 0 && dr_known(f->nfs_time);
+    (void)snprintf(out, size, "%.30s%s%.70s%s%s", f->limits.file_system,
+                   f->limits.disk_name[0] ? " on " : "", f->limits.disk_name,
+                   asked ? ", whose READ requests take " : "",
+                   asked ? dr_seconds_text(&time, f->nfs_time) : "");
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -39,16 +50,18 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     else
         dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
     struct dr_text wait, sample, rate;
-    char settings[192];
+    char settings[192], place[160] = "";
     dr_settings_text(settings, sizeof settings, c, &plan);
+    if (files)
+        name_place(place, sizeof place, f);
     out->weight = f->stall_share * f->stage_share[stage];
     out->order = DR_ORDER_NETWORK;
     DR_SAY(out->sentence,
-           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.30s; only %s/s arrive",
+           "%.0f %% of the time of a batch (%s, %s per sample) is spent waiting for %s%.150s; only %s/s "
+           "arrive",
            f->stage_share[stage] * 100, dr_seconds_text(&wait, f->stage[stage]),
            dr_seconds_text(&sample, f->stage[stage] / f->loader.batch_size),
-           files ? "the file system " : "the network", files ? f->limits.file_system : "",
-           dr_bytes_text(&rate, traffic));
+           files ? "the file system " : "the network", place, dr_bytes_text(&rate, traffic));
     DR_SAY(out->advice,
            "keep more requests in flight (waiting needs no CPU): %s; or make a local copy, or fetch larger "
            "objects with fewer requests",

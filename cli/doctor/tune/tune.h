@@ -17,6 +17,23 @@ struct dr_scale {
 bool dr_scale_fit(struct dr_scale *out, const struct dr_scale_point *points, uint32_t count);
 double dr_scale_at(const struct dr_scale *scale, double workers);
 
+/* The results, for the page (report/html_tune.c). Rates are batches per second. */
+enum { DR_TUNED_SIDES = 3 };
+struct dr_tuned_side {
+    const char *name;
+    double rate, spread; /* NaN: not measured */
+    double predicted;    /* speed-up; NaN: none was predicted */
+};
+struct dr_tuned {
+    const struct dr_scale_point *point;
+    uint32_t points;
+    const struct dr_scale *scale; /* NULL: not fitted */
+    uint32_t workers;             /* of the chosen settings; 0: none were chosen, or the training process loads */
+    double before, floor;         /* seconds per step: now; with a loader that is always ready */
+    struct dr_tuned_side side[DR_TUNED_SIDES]; /* the first is the loader as it is */
+    const char *advice;
+};
+
 /* One run of the command under `stoker run`, with STOKER_PROBE set. */
 struct dr_probe_run {
     const char *directory; /* of this run, which creates it */
