@@ -83,8 +83,8 @@ static const char *const stage_advice[STOKER_STAGE_COUNT] = {
         "The limit is reading: the storage is too slow. A faster disk, a warm page cache or more "
         "read-ahead would help; more workers would not.",
     [STOKER_STAGE_DECODE] =
-        "The limit is decoding: it takes most of the CPU time. More CPUs, smaller images or "
-        "fidelity=fast would help; faster storage would not.",
+        "The limit is decoding: it takes most of the CPU time. More CPUs, smaller images or a GPU with "
+        "JPEG decoders (device=\"cuda\") would help; faster storage would not.",
     [STOKER_STAGE_AUGMENT] =
         "The limit is augmentation: the ops take more CPU time than decoding. More CPUs or "
         "cheaper ops would help; faster storage would not.",

@@ -18,7 +18,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                   "stoker.DataLoader decodes only the part of a JPEG that the crop needs; stoker "
                   "pack --crop-ready makes that cheaper",
                   "stoker pack SRC DST --crop-ready (same pixels), or --resize N; "
-                  "fidelity=\"fast\" on a GPU with JPEG decoders");
+                  "device=\"cuda\" on a GPU with JPEG decoders");
     return true;
 }
 
