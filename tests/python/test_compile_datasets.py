@@ -183,6 +183,29 @@ def test_parts_with_different_transforms_are_python(tmp_path):
     assert "different transforms" in stoker.DataLoader(both).explain()
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_parts_with_different_transforms_are_right_and_say_why(tree, workers):
+    steps = [V1.CenterCrop(32), V1.ToTensor()]
+    one = datasets.ImageFolder(tree, V1.Compose(steps))
+    other = datasets.ImageFolder(tree, V1.Compose([*steps, V1.Normalize([0.5] * 3, [0.2] * 3)]))
+    both = tud.ConcatDataset([one, tud.Subset(other, [3, 1]), tud.Subset(one, [2])])
+    torch.manual_seed(3)
+    loader = stoker.DataLoader(both, 5, shuffle=True, num_workers=workers)
+    found = batches(loader)
+    torch.manual_seed(3)
+    assert same(found, batches(tud.DataLoader(both, 5, shuffle=True, num_workers=workers)))
+    [note] = loader.stats()["notes"]
+    assert note == (
+        "the parts of a ConcatDataset have different transforms: give all the same transform, or load each part with its "
+        "own DataLoader"
+    )
+    assert "note" in str(loader.stats()) and "different transforms" in str(loader.stats())
+    named = datasets.ImageFolder(tree, other.transform, target_transform=str)
+    targets = stoker.DataLoader(tud.ConcatDataset([one, named]), 4)
+    assert len(targets.stats()["notes"]) == 2 and "different target_transforms" in targets.stats()["notes"][1]
+    assert "note" not in str(stoker.DataLoader(both, compile=False).stats())
+
+
 # ---- others than ImageFolder ----
 
 
@@ -234,6 +257,15 @@ def test_target_transform_and_blank_samples(tmp_path):
     data = datasets.ImageFolder(tmp_path, V1.Compose([V1.Resize((8, 8)), V1.ToTensor()]), target_transform={0: 5}.get)
     [[images, labels]] = stoker.DataLoader(data, 1, on_error="replace")
     assert labels.tolist() == [-100] and not images.any()
+
+
+def test_an_epoch_under_way_keeps_its_target_transform(tmp_path):
+    loader = stoker.DataLoader(cifar(tmp_path, transform=PLAIN, target_transform=str), 4)
+    epoch = iter(loader)
+    assert next(epoch)[1] == ("0", "1", "2", "3")
+    loader.dataset.target_transform = None
+    assert next(iter(loader))[1].tolist() == [0, 1, 2, 3]
+    assert next(epoch)[1] == ("4", "5", "6", "7")
 
 
 def test_target_transform_as_numpy(tmp_path):
