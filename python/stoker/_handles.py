@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_DEPTH = 6  # how deep attributes are followed: a Subset of a ConcatDataset has three levels before the data set
+_DEPTH = 8  # how deep attributes are followed; each Subset takes one level, each ConcatDataset two
 _MOST = 1024  # how many objects are inspected
 _OF_EACH = 16  # how many elements of a list or dict: they are mostly alike, and may be millions
 
