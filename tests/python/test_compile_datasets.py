@@ -5,6 +5,7 @@ same batches as from torch, and Python wherever somebody has changed what they d
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -259,6 +260,11 @@ def test_target_transform_and_blank_samples(tmp_path):
     assert labels.tolist() == [-100] and not images.any()
 
 
+class Pair(NamedTuple):
+    first: int
+    rest: list[int]
+
+
 def test_an_epoch_under_way_keeps_its_target_transform(tmp_path):
     loader = stoker.DataLoader(cifar(tmp_path, transform=PLAIN, target_transform=str), 4)
     epoch = iter(loader)
@@ -272,6 +278,9 @@ def test_target_transform_as_numpy(tmp_path):
     data = cifar(tmp_path, transform=PLAIN, target_transform=lambda y: {"y": y})
     labels = next(iter(stoker.DataLoader(data, 3, output="numpy")))[1]
     assert isinstance(labels["y"], np.ndarray) and labels["y"].tolist() == [0, 1, 2]
+    data.target_transform = lambda y: Pair(y, [y + 1])
+    labels = next(iter(stoker.DataLoader(data, 3, output="numpy")))[1]
+    assert type(labels) is Pair and isinstance(labels.first, np.ndarray) and isinstance(labels.rest[0], np.ndarray)
 
 
 # ---- what changes after the loader was made ----
