@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets written in Python: torch's DataLoader and ours, the import changed and nothing else.
 
-    python bench/python_data.py [--rounds N] [--workers N] [CASE...]
+    python bench/python_data.py [--rounds N] [--workers N] [--memory] [CASE...]
 
 Each case runs in turns (torch, ours, torch, ours, ...), each turn in a process of its own; the ratio is that of the
 medians. Data are made on the spot, in a temporary folder. Cases that need a package which is missing are left out,
-and said so.
+and said so. The peak of a process counts shared memory that it has touched, also while another one counts it too;
+--memory instead samples what all processes together hold, with shared memory counted once. It slows them down.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -203,20 +205,52 @@ def one_turn(kind, case, folder, workers):
     print(json.dumps(result), flush=True)
 
 
-def measured(case, kind, folder, workers):
+def processes(root):
+    """Return a process and all its descendants."""
+    found = [root]
+    for each in found:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{each}/task"):
+                found += map(int, Path(f"/proc/{each}/task/{thread}/children").read_text().split())
+    return found
+
+
+def held(root):
+    """Return the memory of a process and its descendants in bytes: their own, and shared files in memory once."""
+    total, shared = 0, {}
+    for each in processes(root):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
+                if line.startswith(("Pss_Anon:", "Pss_File:")):
+                    total += int(line.split()[1]) * 1024
+            for link in Path(f"/proc/{each}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if os.readlink(link).startswith(("/memfd:", "/dev/shm/")):
+                        file = link.stat()
+                        shared[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return total + sum(shared.values())
+
+
+def measured(case, kind, folder, workers, memory):
     command = [sys.executable, __file__, "--turn", kind, case, str(folder), str(workers)]
     start = time.perf_counter()
-    got = subprocess.run(command, capture_output=True, text=True, check=False)
-    if got.returncode:
-        raise SystemExit(f"{case}, {kind}: {got.stderr[-2000:]}")
-    return json.loads(got.stdout) | {"whole": time.perf_counter() - start}
+    most = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as turn:
+        while memory and turn.poll() is None:
+            most = max(most, held(turn.pid))
+            time.sleep(0.005)
+        out, err = turn.communicate()
+    if turn.returncode:
+        raise SystemExit(f"{case}, {kind}: {err[-2000:]}")
+    result = json.loads(out) | {"whole": time.perf_counter() - start}
+    return result | {"peak": most / 2**20} if memory else result
 
 
-def compare(case, folder, workers, rounds):
+def compare(case, folder, workers, rounds, memory):
     found = {"torch": [], "stoker": []}
     for _ in range(rounds):
         for kind in found:
-            found[kind].append(measured(case, kind, folder, workers))
+            found[kind].append(measured(case, kind, folder, workers, memory))
     middle = {
         kind: {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
         for kind, turns in found.items()
@@ -235,6 +269,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--memory", action="store_true", help="sample the memory of all processes together")
     parser.add_argument("--turn", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("case", nargs="*", help="a part of the name of a case")
     args = parser.parse_args()
@@ -252,7 +287,7 @@ def main():
                 print(f"| {case} | left out: {', '.join(missing)} is not installed |", flush=True)
                 continue
             make(Path(folder))
-            compare(case, folder, args.workers, args.rounds)
+            compare(case, folder, args.workers, args.rounds, args.memory)
 
 
 if __name__ == "__main__":

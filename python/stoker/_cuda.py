@@ -93,8 +93,9 @@ class PinnedSlots:
         self._registered[address] = size
 
 
-def each_tensor(data: Any, change: Copier) -> Any:
-    """Return the same structure with `change` applied to every tensor, traversed as torch does to pin a batch."""
+def each_tensor(data: Any, change: Any) -> Any:
+    """Return the same structure with `change` applied to every tensor, traversed as torch does to pin a batch. Other
+    objects that have `to` are copied to `change.device`."""
     if isinstance(data, torch.Tensor):
         return change(data)
     if isinstance(data, (str, bytes)):

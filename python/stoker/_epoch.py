@@ -14,6 +14,7 @@ from . import order as _order
 
 if TYPE_CHECKING:
     from ._native import Native
+    from .compile import Compiled
     from .state import Place
 
 
@@ -22,6 +23,7 @@ class EpochIterator:
 
     _engine: _ext.Loader | None = None
     _place: Place | None = None
+    _compiled: Compiled
     _next: Callable[[], Any] | None = None
     _done = False
     _delivered = False
@@ -55,10 +57,11 @@ class EpochIterator:
         if not self._delivered:
             self._delivered = True
             self._native.warn_of_pageable(self._engine)
-        return batch if type(batch) is list else self._native.deliver(batch, self._place.seed)
+        return batch if type(batch) is list else self._native.deliver(batch, self._place.seed, self._compiled)
 
     def _begin(self) -> None:
         native = self._native
+        self._compiled = native.compiled  # the data set may be changed for later epochs
         self._key, self._engine, self._place = native.begin(self._draws)
         self._next = self._engine.next
         if native.take is not None:

@@ -197,9 +197,9 @@ def log_once(loader: Any) -> None:
     first, others = loader._why_python[0], len(loader._why_python) - 1
     more = f" (and {others} more)" if others else ""
     logging.getLogger("stoker").warning(
-        "%s is decoded and transformed in Python, because %s%s; DataLoader.explain() lists all reasons, and "
+        "%s is decoded and transformed in Python, because %s%s. DataLoader.explain() lists all reasons, and "
         "compile=False silences this warning",
         type(loader.dataset).__name__,
-        first.why,
+        first,
         more,
     )

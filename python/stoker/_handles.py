@@ -3,38 +3,57 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_DEPTH, _MOST = 4, 512  # how deep attributes are followed, and how many objects are inspected
+_DEPTH = 8  # how deep attributes are followed; each Subset takes one level, each ConcatDataset two
+_MOST = 1024  # how many objects are inspected
+_OF_EACH = 16  # how many elements of a list or dict: they are mostly alike, and may be millions
+
+_H5_FILE = "an open h5py.File"
+_H5_DATASET = "a data set of an open h5py.File"
+_H5_GROUP = "a group of an open h5py.File"
+_LMDB = "an open lmdb.Environment"
+_LMDB_READER = "a transaction of an open lmdb.Environment"
+_SQLITE = "a sqlite3 connection"
+_SQLITE_CURSOR = "a cursor of a sqlite3 connection"
+_FILE = "an open file"
 
 # By the module and name of their classes, so that none of the libraries is imported here.
 _HANDLES = {
-    ("h5py._hl.files", "File"): "an open h5py.File",
-    ("h5py._hl.dataset", "Dataset"): "a data set of an open h5py.File",
-    ("h5py._hl.group", "Group"): "a group of an open h5py.File",
-    ("lmdb.cpython", "Environment"): "an open lmdb.Environment",
-    ("lmdb.cffi", "Environment"): "an open lmdb.Environment",
-    ("builtins", "Environment"): "an open lmdb.Environment",
-    ("builtins", "Transaction"): "a transaction of an open lmdb.Environment",
-    ("lmdb.cpython", "Transaction"): "a transaction of an open lmdb.Environment",
+    ("h5py._hl.files", "File"): _H5_FILE,
+    ("h5py._hl.dataset", "Dataset"): _H5_DATASET,
+    ("h5py._hl.group", "Group"): _H5_GROUP,
+    ("lmdb.cpython", "Environment"): _LMDB,
+    ("lmdb.cffi", "Environment"): _LMDB,
+    ("builtins", "Environment"): _LMDB,
+    ("builtins", "Transaction"): _LMDB_READER,
+    ("lmdb.cpython", "Transaction"): _LMDB_READER,
     ("zipfile", "ZipFile"): "an open zipfile.ZipFile",
     ("zipfile._path", "ZipFile"): "an open zipfile.ZipFile",
     ("tarfile", "TarFile"): "an open tarfile.TarFile",
-    ("sqlite3", "Connection"): "a sqlite3 connection",
-    ("_io", "BufferedReader"): "an open file",
-    ("_io", "BufferedRandom"): "an open file",
-    ("_io", "FileIO"): "an open file",
+    ("sqlite3", "Connection"): _SQLITE,
+    ("sqlite3", "Cursor"): _SQLITE_CURSOR,
+    ("gzip", "GzipFile"): "an open gzip file",
+    ("bz2", "BZ2File"): "an open bz2 file",
+    ("lzma", "LZMAFile"): "an open lzma file",
+    ("_io", "BufferedReader"): _FILE,
+    ("_io", "BufferedRandom"): _FILE,
+    ("_io", "FileIO"): _FILE,
+    ("_io", "TextIOWrapper"): _FILE,
 }
+_PLAIN = (str, bytes, int, float, complex, type(None))
 _warned: set[str] = set()
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        yield from ((f"[{key!r}]", each) for key, each in list(value.items())[:_MOST])
+        yield from ((f"[{key!r}]", each) for key, each in list(itertools.islice(value.items(), _OF_EACH)))
     elif isinstance(value, (list, tuple)):
-        yield from ((f"[{n}]", each) for n, each in enumerate(value[:_MOST]))
+        yield from ((f"[{n}]", each) for n, each in enumerate(value[:_OF_EACH]))
     elif hasattr(value, "__dict__") and not isinstance(value, type):
         yield from ((f".{name}", each) for name, each in list(vars(value).items()))
 
@@ -50,24 +69,46 @@ def find_handles(value: Any) -> list[tuple[str, str]]:
             if id(each) in seen or len(seen) > _MOST:
                 continue
             seen.add(id(each))
-            kind = next((_HANDLES[k] for k in _names(each) if k in _HANDLES), None)
-            if kind is not None and _is_open(each):
-                found.append((path, kind))
+            kind = _kind_of(type(each))
+            if kind is not None:
+                found += [(path, kind)] if _is_open(each) else []
             elif type(each).__module__ != "builtins" or isinstance(each, (dict, list, tuple)):
-                following += [(path + name, inner) for name, inner in _inside(each)]
+                following += [(path + name, one) for name, one in _inside(each) if not isinstance(one, _PLAIN)]
         level = following
     return found
 
 
 def _is_open(handle: Any) -> bool:
-    """Return whether a handle is open: closed ones do no harm. Each library shows that differently."""
+    """Return whether a handle is open and read from: others do no harm. Each library shows that differently."""
     if getattr(handle, "closed", False) or getattr(handle, "fp", handle) is None:  # files, tar; zip
         return False
-    return bool(handle) if type(handle).__module__.startswith("h5py") else True
+    kind = _kind_of(type(handle))
+    try:
+        if kind == _FILE:
+            return handle.readable() and handle not in (sys.stdin, sys.__stdin__)
+        if kind in _ASK:
+            return _ASK[kind](handle) is not False
+    except Exception as error:  # each library's own class, also for what only another thread may ask
+        return "closed" not in str(error)
+    return True
 
 
-def _names(value: Any) -> list[tuple[str, str]]:
-    return [(kind.__module__, kind.__qualname__) for kind in type(value).__mro__]
+# What is False or raises an error if the handle is closed.
+_ASK: dict[str | None, Callable[[Any], Any]] = {
+    _H5_FILE: bool,
+    _H5_DATASET: bool,
+    _H5_GROUP: bool,
+    _SQLITE: lambda connection: connection.total_changes,
+    _SQLITE_CURSOR: lambda cursor: cursor.connection.total_changes,
+    _LMDB: lambda environment: environment.path(),
+    _LMDB_READER: lambda transaction: transaction.id(),
+}
+
+
+def _kind_of(kind: type) -> str | None:
+    """Return what instances of a class are, if they are handles."""
+    names = ((base.__module__, base.__qualname__) for base in kind.__mro__)
+    return next((_HANDLES[name] for name in names if name in _HANDLES), None)
 
 
 def warn_of_handles(dataset: Any) -> None:

@@ -18,7 +18,7 @@ from . import order as _order
 from ._convert import current_stream, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
 from ._epoch import EpochIterator
 from ._fields import INT, in_order, single, worked_on
-from ._labels import transformed
+from ._labels import labels_of, transformed
 from ._mix import mix
 from ._ranks import Share
 from .compile import Compiled
@@ -282,16 +282,15 @@ class Native:
             self._warned_of_pageable = True
             warnings.warn(f"batches are in pageable memory, so copies take longer: {note}", stacklevel=3)
 
-    def deliver(self, batch: _ext.Batch, seed: int) -> list[Any]:
+    def deliver(self, batch: _ext.Batch, seed: int, compiled: Compiled) -> list[Any]:
+        """Return a batch as the user gets it. `compiled` is what the epoch began with."""
         convert = _CONVERT[self.output]
         images = batch.images
-        labels = convert(batch.labels)
+        labels = convert(batch.labels) if compiled.target_transform is None else self._target(batch, compiled)
         if isinstance(images, list):
             finished: Any = [convert(image) for image in images]
         else:
             finished = None if images is None else convert(images)
-        if self.compiled.target_transform is not None:
-            labels = self._target(labels)
         if self._batch_transforms:
             number = batch.index * self.world_size + self.rank
             finished, labels = mix(
@@ -299,14 +298,15 @@ class Native:
             )
             labels = labels.pin_memory() if self._pinned else labels
         made = [finished] if batch.lengths is None else [finished, convert(batch.lengths)]
-        fields = in_order(self.compiled.handle, batch, self.compiled.text, made, labels, self.output)
+        fields = in_order(compiled.handle, batch, compiled.text, made, labels, self.output)
         return [single(field) for field in fields] if self._single_samples() else fields
 
-    def _target(self, labels: Any) -> Any:
+    def _target(self, batch: _ext.Batch, compiled: Compiled) -> Any:
+        blanks = self._options["on_error"] == "replace"
         return transformed(
-            to_torch(labels) if self.output == "dlpack" else labels,
-            self.compiled.target_transform,
-            blanks=self._options["on_error"] == "replace",
+            labels_of(batch, compiled.handle, blanks=blanks),
+            compiled.target_transform,
+            blanks=blanks,
             device=self.device,
             pinned=self._pinned,
             output=self.output,

@@ -86,7 +86,7 @@ class Epochs:
         self.batches += 1
         self.waited_seconds += seconds
 
-    def stats(self, workers: int) -> Stats:
+    def stats(self, workers: int, notes: list[str]) -> Stats:
         """Return those of the engine's statistics that exist for Python."""
         return Stats(
             batches=self.batches,
@@ -94,6 +94,7 @@ class Epochs:
             waited_seconds=self.waited_seconds,
             first_batch_seconds=self.first_batch_seconds,
             workers=workers,
+            notes=notes,
         )
 
     def report(self, epoch: int, samples: list[dict[str, Any]]) -> None:

@@ -92,7 +92,11 @@ def _common_text(leaves: Sequence[Leaf], blockers: list[Blocker]) -> str:
             texts[_text_of(leaf, blockers)] = None
     if len(texts) > 1:
         blockers.append(
-            Blocker(TRANSFORM, "the parts of a ConcatDataset have different transforms", "give all the same transform")
+            Blocker(
+                TRANSFORM,
+                "the parts of a ConcatDataset have different transforms",
+                "give all the same transform, or load each part with its own DataLoader",
+            )
         )
     return next(iter(texts), "")
 
@@ -112,7 +116,11 @@ def _common_target(leaves: Sequence[Leaf], blockers: list[Blocker]) -> Any:
     targets = {id(leaf.target_transform): leaf.target_transform for leaf in leaves}
     if len(targets) > 1:
         blockers.append(
-            Blocker(LABEL, "the parts of a ConcatDataset have different target_transforms", "give all the same one")
+            Blocker(
+                LABEL,
+                "the parts of a ConcatDataset have different target_transforms",
+                "give all the same one, or load each part with its own DataLoader",
+            )
         )
     return next(iter(targets.values()), None)
 

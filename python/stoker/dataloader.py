@@ -507,7 +507,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             A dict that prints as a table; `stoker.stats.Stats` describes its keys.
         """
         if self._native is None:
-            return self._epochs.stats(self.num_workers)
+            why = self._why_python if self.compile is not False and self._gathered() is None else []
+            return self._epochs.stats(self.num_workers, list(map(str, why)))
         return self._native.stats()
 
     def bad_samples(self) -> list[dict[str, Any]]:

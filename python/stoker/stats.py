@@ -22,7 +22,8 @@ class Stats(dict[str, Any]):
     """Statistics of a DataLoader: a plain dict that prints as a table, and shows as one in a notebook.
 
     All times are in seconds, all sizes in bytes. For a data set that runs in Python only `batches`,
-    `bad_samples`, `waited_seconds`, `first_batch_seconds` and `workers` are there.
+    `bad_samples`, `waited_seconds`, `first_batch_seconds`, `workers` and `notes` are there; its notes say why the
+    engine does not run it, and what would change that.
 
     | key | meaning |
     |---|---|
@@ -73,10 +74,12 @@ class Stats(dict[str, Any]):
         yield "bad samples", f"{self['bad_samples']:,}"
         yield "first batch", f"after {self['first_batch_seconds']:.3f} s"
         yield "next() waited", f"{self['waited_seconds']:.3f} s"
-        if "tuning" not in self:
+        if "tuning" in self:
+            yield from self._engine_lines()
+        else:
             yield "workers", f"{self['workers']:,}"
-            return
-        yield from self._engine_lines()
+        for note in self["notes"]:
+            yield "note", note
 
     def _engine_lines(self) -> Iterator[tuple[str, str]]:
         tuning, memory, device = self["tuning"], self["memory"], self["device"]
@@ -94,8 +97,6 @@ class Stats(dict[str, Any]):
             yield "device", f"{device['name']}: {bytes_text(device['copied_bytes'])} copied; {decoded} there"
         for codec, paths in self["decoded"].items():
             yield f"decoded {codec}", ", ".join(f"{path} {files:,}" for path, files in paths.items())
-        for note in self["notes"]:
-            yield "note", note
 
 
 def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:

@@ -5,6 +5,7 @@ same batches as from torch, and Python wherever somebody has changed what they d
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -183,6 +184,29 @@ def test_parts_with_different_transforms_are_python(tmp_path):
     assert "different transforms" in stoker.DataLoader(both).explain()
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_parts_with_different_transforms_are_right_and_say_why(tree, workers):
+    steps = [V1.CenterCrop(32), V1.ToTensor()]
+    one = datasets.ImageFolder(tree, V1.Compose(steps))
+    other = datasets.ImageFolder(tree, V1.Compose([*steps, V1.Normalize([0.5] * 3, [0.2] * 3)]))
+    both = tud.ConcatDataset([one, tud.Subset(other, [3, 1]), tud.Subset(one, [2])])
+    torch.manual_seed(3)
+    loader = stoker.DataLoader(both, 5, shuffle=True, num_workers=workers)
+    found = batches(loader)
+    torch.manual_seed(3)
+    assert same(found, batches(tud.DataLoader(both, 5, shuffle=True, num_workers=workers)))
+    [note] = loader.stats()["notes"]
+    assert note == (
+        "the parts of a ConcatDataset have different transforms: give all the same transform, or load each part with its "
+        "own DataLoader"
+    )
+    assert "note" in str(loader.stats()) and "different transforms" in str(loader.stats())
+    named = datasets.ImageFolder(tree, other.transform, target_transform=str)
+    targets = stoker.DataLoader(tud.ConcatDataset([one, named]), 4)
+    assert len(targets.stats()["notes"]) == 2 and "different target_transforms" in targets.stats()["notes"][1]
+    assert "note" not in str(stoker.DataLoader(both, compile=False).stats())
+
+
 # ---- others than ImageFolder ----
 
 
@@ -236,10 +260,27 @@ def test_target_transform_and_blank_samples(tmp_path):
     assert labels.tolist() == [-100] and not images.any()
 
 
+class Pair(NamedTuple):
+    first: int
+    rest: list[int]
+
+
+def test_an_epoch_under_way_keeps_its_target_transform(tmp_path):
+    loader = stoker.DataLoader(cifar(tmp_path, transform=PLAIN, target_transform=str), 4)
+    epoch = iter(loader)
+    assert next(epoch)[1] == ("0", "1", "2", "3")
+    loader.dataset.target_transform = None
+    assert next(iter(loader))[1].tolist() == [0, 1, 2, 3]
+    assert next(epoch)[1] == ("4", "5", "6", "7")
+
+
 def test_target_transform_as_numpy(tmp_path):
     data = cifar(tmp_path, transform=PLAIN, target_transform=lambda y: {"y": y})
     labels = next(iter(stoker.DataLoader(data, 3, output="numpy")))[1]
     assert isinstance(labels["y"], np.ndarray) and labels["y"].tolist() == [0, 1, 2]
+    data.target_transform = lambda y: Pair(y, [y + 1])
+    labels = next(iter(stoker.DataLoader(data, 3, output="numpy")))[1]
+    assert type(labels) is Pair and isinstance(labels.first, np.ndarray) and isinstance(labels.rest[0], np.ndarray)
 
 
 # ---- what changes after the loader was made ----

@@ -245,6 +245,24 @@ def test_fields_beside_the_image_stay_with_the_cpu(run, tmp_path):
     """) == ["good"]
 
 
+def test_target_transform_reads_no_label_from_the_device(run):
+    pytest.importorskip("torchvision")
+    assert run("""
+        import torchvision
+        from torchvision.transforms import CenterCrop, Compose, ToTensor
+        data = torchvision.datasets.ImageFolder(sys.argv[1], Compose([CenterCrop(24), ToTensor()]), target_transform=str)
+        options = {**options, "output": "dlpack"}
+        want = [list(labels) for _, labels in stoker.DataLoader(data, **options)]
+        loader = stoker.DataLoader(data, device="cuda", **options)
+        got = []
+        for images, labels in loader:
+            assert images.__dlpack_device__() == (2, 0)
+            got.append(labels)
+        assert loader._native is not None and got == want and len({word for each in got for word in each}) > 1
+        print("good")
+    """) == ["good"]
+
+
 def test_arrays_of_one_size_need_no_resize(run, tmp_path):
     rng = np.random.default_rng(1)
     np.save(tmp_path / "small.npy", rng.integers(0, 256, (11, 20, 24, 3), np.uint8))
