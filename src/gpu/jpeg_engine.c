@@ -22,6 +22,7 @@ enum {
     /* The library's memory is allocated once, for images of this size, which makes calls of changing size
      * two to four times as fast; larger images still work. */
     EXPECTED_SIDE = 1024,
+    FREE_PART = 10, /* this part of the device's memory is left to the training program */
 };
 
 struct st_jpeg_engine {
@@ -45,6 +46,15 @@ static int fail(int status, const char *what, struct stoker_error *err)
 {
     return st_fail(err, STOKER_EUNSUPPORTED, "nvJPEG: %s: status %d, %s", what, status,
                    st_nvjpeg_status(status));
+}
+
+/* Whether there is memory for the engines without taking what a training step may still need: they are
+ * an extra. The context is current. */
+static bool memory_to_spare(const struct st_cuda *cuda, uint64_t bytes)
+{
+    size_t free_bytes, all;
+    return !cuda->MemGetInfo(&free_bytes, &all) && free_bytes > all / FREE_PART &&
+           bytes <= free_bytes - all / FREE_PART;
 }
 
 /* ---- open and close ------------------------------------------------------------------------------ */
@@ -162,7 +172,9 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
 static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t count)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
-    if (!engine->allocated && nvjpeg->DecodeBatchedPreAllocate)
+    const uint64_t expected = 3ull * EXPECTED_SIDE * EXPECTED_SIDE * engine->most;
+    if (!engine->allocated && nvjpeg->DecodeBatchedPreAllocate &&
+        memory_to_spare(engine->device->cuda, expected))
         nvjpeg->DecodeBatchedPreAllocate(engine->handle, engine->state, (int)engine->most, EXPECTED_SIDE,
                                          EXPECTED_SIDE, ST_NVJPEG_CSS_444, ST_NVJPEG_OUTPUT_YUV);
     engine->allocated = true; /* if that failed, the library allocates what each call needs */
@@ -225,7 +237,7 @@ static uint64_t engine_take(struct st_device *base, uint64_t bytes)
     uint64_t memory = 0;
     if (st_cuda_enter(&inside, device->cuda, device->context))
         return 0;
-    if (device->cuda->MemAlloc(&memory, bytes))
+    if (!memory_to_spare(device->cuda, bytes) || device->cuda->MemAlloc(&memory, bytes))
         memory = 0;
     st_cuda_leave(&inside);
     return memory;

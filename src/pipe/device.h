@@ -183,7 +183,7 @@ struct st_jpeg_engine_kind {
      * memory must be idle. Only single images can fail, never the call. */
     void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
     void (*finish)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
-    /* Memory for images; 0 if it cannot be allocated. */
+    /* Memory for images; 0 if it cannot be allocated, or would take what the training program needs. */
     uint64_t (*take)(struct st_device *device, uint64_t bytes);
     void (*give)(struct st_device *device, uint64_t memory);
 };

@@ -82,6 +82,14 @@ static int event_sync(struct CUevent_st *event)
     left_inside += entered != 1;
     return 0;
 }
+static size_t spare = 1 << 30;
+static int mem_info(size_t *free_bytes, size_t *all)
+{
+    *free_bytes = spare;
+    *all = 1 << 30;
+    left_inside += entered != 1;
+    return 0;
+}
 static int mem_alloc(uint64_t *address, size_t bytes)
 {
     allocated++;
@@ -107,6 +115,7 @@ static struct st_cuda driver = {
     .EventDestroy = event_free,
     .EventRecord = event_record,
     .EventSynchronize = event_sync,
+    .MemGetInfo = mem_info,
     .MemAlloc = mem_alloc,
     .MemFree = mem_free,
 };
@@ -236,6 +245,12 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
            !is_right(own, &image[4]),
        "fewer the next time");
     ok(*allocated_once == 1, "the library was asked for its memory once");
+    spare = (1 << 30) / 10 + 1000;
+    ok(!st_jpeg_engine_nvjpeg.take(&device.base, 2000), "the last tenth of the memory is left to others");
+    const uint64_t little = st_jpeg_engine_nvjpeg.take(&device.base, 900);
+    ok(little, "what lies before it is not");
+    spare = 1 << 30;
+    st_jpeg_engine_nvjpeg.give(&device.base, little);
     st_jpeg_engine_nvjpeg.give(&device.base, memory);
     st_jpeg_engine_nvjpeg.close(engine);
     for (int k = 0; k < COUNT; k++)
