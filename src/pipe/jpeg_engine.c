@@ -26,7 +26,6 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "codec/jpeg/headers.h"
-#include "codec/jpeg_markers.h"
 #include "source/known.h"
 
 #include <stdlib.h>
@@ -73,37 +72,7 @@ struct st_jpeg_engine_worker {
     uint32_t lost;                 /* chunks in a row of which nothing was decoded */
 };
 
-/* ---- which files --------------------------------------------------------------------------------- */
-
-/* Truncated files are left to the CPU, which reports them properly. */
-static bool is_taken(const struct stoker_loader *loader, struct st_bytes file,
-                     struct st_jpeg_frame *frame)
-{
-    return st_jpeg_headers(file, frame) == ST_JPEG_OURS && st_jpeg_has_end(frame->scan) &&
-           loader->engines.kind->takes(frame);
-}
-
-/* Whether the file is trusted not to be damaged. If it is another one than the data set remembers, it is
- * unknown again. */
-static bool is_known(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file)
-{
-    struct st_known *known = loader->engines.known;
-    if (!known)
-        return true;
-    if (!st_known_any(known, sample))
-        return false;
-    if (st_known_has(known, sample, st_known_sum(file)))
-        return true;
-    st_known_learn(known, sample, 0);
-    return false;
-}
-
-bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file)
-{
-    struct st_jpeg_frame frame;
-    return loader->engines.known && atomic_load_explicit(&loader->engines.ready, memory_order_relaxed) &&
-           !st_known_any(loader->engines.known, sample) && is_taken(loader, file, &frame);
-}
+/* ---- one image ------------------------------------------------------------------------------------ */
 
 /* Allocates a part of the slot's device memory for the planes of an image, with room for whole MCUs. */
 static bool find_room(struct st_slot *slot, const struct st_jpeg_frame *frame,
@@ -146,8 +115,8 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
     item->bytes = bytes;
     /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
     if (!st_run_find(&self->worker, bytes, slot, row, &file) ||
-        !is_taken(self->worker.loader, file, &frame) ||
-        !is_known(self->worker.loader, slot->samples[row], file) ||
+        !st_jpeg_engines_take(self->worker.loader, file, &frame) ||
+        !st_jpeg_engines_trust(self->worker.loader, slot->samples[row], file) ||
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;

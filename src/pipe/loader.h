@@ -188,6 +188,15 @@ void st_worker_rests(struct stoker_loader *loader);
 void st_jpeg_engines_wake(struct stoker_loader *loader);
 /* Whether the engines may rest: enough batches are ready, or the next files are not known to be sound. */
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader);
+
+/* Which files the JPEG engines are given. (jpeg_files.c) */
+struct st_jpeg_frame;
+/* Whether they can decode the file. Truncated files are left to the CPU, which reports them properly. */
+bool st_jpeg_engines_take(const struct stoker_loader *loader, struct st_bytes file,
+                          struct st_jpeg_frame *frame);
+/* Whether the file is trusted not to be damaged. If it is another one than the data set remembers, it is
+ * unknown again. */
+bool st_jpeg_engines_trust(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
 /* Whether a worker that makes this sample should decode the whole file, to find out whether the engines
  * can be trusted with it. */
 bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
