@@ -57,8 +57,8 @@ struct command {
 
 extern const struct command cmd_bench, cmd_check, cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help,
     cmd_info, cmd_pack, cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
-extern const struct command *const commands[]; /* NULL at the end */
-const struct command *command_named(const char *name);
+/* The table of main.c, which `stoker completion` writes scripts for; NULL at the end. */
+extern const struct command *const *completed_commands;
 
 /* What `stoker help NAME` prints. */
 void print_usage(FILE *to, const struct command *command);

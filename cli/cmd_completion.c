@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+const struct command *const *completed_commands;
+
 /* The first line of a help text. */
 static int first_line(const char *help) { return (int)strcspn(help, "\n"); }
 
@@ -71,12 +73,12 @@ static void bash_command(FILE *to, const struct command *command)
 /* Skips the values of options in front of the user's own command. */
 static void bash_skip_values(FILE *to)
 {
-    for (size_t i = 0; commands[i]; i++)
-        for (const struct cli_option *option = commands[i]->options;
-             commands[i]->arguments == COMPLETES_COMMANDS && option->name; option++)
+    for (size_t i = 0; completed_commands[i]; i++)
+        for (const struct cli_option *option = completed_commands[i]->options;
+             completed_commands[i]->arguments == COMPLETES_COMMANDS && option->name; option++)
             if (option->value)
                 fprintf(to, "        %s:%s) ((i++)); [[ ${COMP_WORDS[i]-} == = ]] && ((i++)) ;;\n",
-                        commands[i]->name, option->name);
+                        completed_commands[i]->name, option->name);
 }
 
 static void bash(FILE *to)
@@ -112,7 +114,8 @@ static void bash(FILE *to)
           "    if ((COMP_CWORD == 1)); then\n"
           "        _stoker_words \"",
           to);
-    cmd_help.words(to);
+    for (size_t i = 0; completed_commands[i]; i++)
+        fprintf(to, " %s", completed_commands[i]->name);
     fputs(" --help --version\"\n"
           "        return\n"
           "    fi\n"
@@ -121,8 +124,8 @@ static void bash(FILE *to)
           "    elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
           "    case ${COMP_WORDS[1]} in\n",
           to);
-    for (size_t i = 0; commands[i]; i++)
-        bash_command(to, commands[i]);
+    for (size_t i = 0; completed_commands[i]; i++)
+        bash_command(to, completed_commands[i]);
     fputs("    esac\n"
           "}\n"
           "complete -F _stoker stoker\n",
@@ -186,9 +189,9 @@ static void zsh(FILE *to)
           "    local -a commands\n"
           "    commands=(\n",
           to);
-    for (size_t i = 0; commands[i]; i++) {
-        fprintf(to, "        '%s:", commands[i]->name);
-        zsh_help(to, commands[i]->summary);
+    for (size_t i = 0; completed_commands[i]; i++) {
+        fprintf(to, "        '%s:", completed_commands[i]->name);
+        zsh_help(to, completed_commands[i]->summary);
         fputs("'\n", to);
     }
     fputs("    )\n"
@@ -199,8 +202,8 @@ static void zsh(FILE *to)
           "    argument)\n"
           "        case $line[1] in\n",
           to);
-    for (size_t i = 0; commands[i]; i++)
-        zsh_command(to, commands[i]);
+    for (size_t i = 0; completed_commands[i]; i++)
+        zsh_command(to, completed_commands[i]);
     fputs("        esac\n"
           "        ;;\n"
           "    esac\n"
@@ -257,13 +260,14 @@ static void fish(FILE *to)
           "complete -c stoker -n __fish_use_subcommand -l help -d 'show the commands'\n"
           "complete -c stoker -n __fish_use_subcommand -l version -d 'print the version'\n",
           to);
-    for (size_t i = 0; commands[i]; i++) {
-        fprintf(to, "complete -c stoker -n __fish_use_subcommand -a %s -d ", commands[i]->name);
-        fish_text(to, commands[i]->summary);
+    for (size_t i = 0; completed_commands[i]; i++) {
+        fprintf(to, "complete -c stoker -n __fish_use_subcommand -a %s -d ",
+                completed_commands[i]->name);
+        fish_text(to, completed_commands[i]->summary);
         fputc('\n', to);
     }
-    for (size_t i = 0; commands[i]; i++)
-        fish_command(to, commands[i]);
+    for (size_t i = 0; completed_commands[i]; i++)
+        fish_command(to, completed_commands[i]);
 }
 
 /* ---- the command --------------------------------------------------------------------------------- */

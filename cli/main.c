@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-const struct command *const commands[] = {&cmd_run,   &cmd_top,  &cmd_report, &cmd_check,      &cmd_explain,
-                                          &cmd_tune,  &cmd_doctor, &cmd_demo, &cmd_bench,      &cmd_pack,
-                                          &cmd_verify, &cmd_info, &cmd_completion, &cmd_help,  NULL};
+static const struct command *const commands[] = {
+    &cmd_run,   &cmd_top,  &cmd_report, &cmd_check, &cmd_explain,    &cmd_tune, &cmd_doctor, &cmd_demo,
+    &cmd_bench, &cmd_pack, &cmd_verify, &cmd_info,  &cmd_completion, &cmd_help, NULL,
+};
 enum { COMMANDS = sizeof commands / sizeof commands[0] - 1 };
 
 static const struct {
@@ -22,7 +23,7 @@ static const struct {
 };
 enum { CODES = sizeof exit_codes / sizeof exit_codes[0] };
 
-const struct command *command_named(const char *name)
+static const struct command *command_named(const char *name)
 {
     for (size_t i = 0; commands[i]; i++)
         if (!strcmp(commands[i]->name, name))
@@ -195,6 +196,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    completed_commands = commands;
     const int code = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) /* a full disk must not look like success */
         return code ? code : EXIT_FAILED;

@@ -12,6 +12,11 @@ from pathlib import Path
 
 FLOORS = ["base", "order", "source", "codec", "op", "pipe", "gpu", "api"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# Comments, strings and characters; and what is defined at the outermost level of a C file for other files to use.
+NOT_CODE = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""", re.S)
+NOT_SHARED = r"^(?!static\b|extern\b|typedef\b|(?:struct|union|enum)\s+\w+\s*[;{])(?:[A-Za-z]\w*[\s*]+)+"
+DEFINITION = re.compile(NOT_SHARED + r"(\w+)(?:\s*\([^;{}]*\)\s*\{|(?:\[[^\]]*\])*\s*[=;])", re.M)
+WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 MOST_LINES = 500
 
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)
@@ -103,11 +108,38 @@ def import_circles():
 
 
 def header_circles():
-    """Headers that include each other. (Which .c file calls which is another matter.)"""
+    """Headers that include each other."""
     graph = {str(p.relative_to(ROOT / "src")): {n for _, n in includes(p)} for p in sources("src") if p.suffix == ".h"}
     circle = find_circle(graph)
     if circle:
         yield "src: " + " includes ".join(circle)
+
+
+def uses(folder):
+    """What .c files use of each other: {file: {file: a name}}. Only names that a header declares can be shared; what the
+    inline functions of headers use is not seen."""
+    files = {p: NOT_CODE.sub(" ", p.read_text()) for p in sources(folder)}
+    declared = {word for p, text in files.items() if p.suffix == ".h" for word in WORD.findall(text)}
+    homes = {}
+    for path, text in files.items():
+        for name in DEFINITION.findall(text) if path.suffix == ".c" else []:
+            if name in declared:
+                homes.setdefault(name, set()).add(path)
+    used = {path: {} for path in files if path.suffix == ".c"}
+    for path, found in used.items():
+        for name in sorted(homes.keys() & WORD.findall(files[path])):
+            found.update((home, name) for home in homes[name] if path not in homes[name])
+    return used
+
+
+def file_circles():
+    """Files whose functions call each other, so that none of them can be understood, tested or moved alone."""
+    for folder in ("src", "cli", "python/ext"):
+        used = uses(folder)
+        circle = find_circle({path: found.keys() for path, found in used.items()})
+        if circle:
+            steps = (f"{a.relative_to(ROOT)} uses {used[a][b]} of" for a, b in zip(circle, circle[1:]))
+            yield " ".join([*steps, str(circle[-1].relative_to(ROOT))])
 
 
 def missing_headers():
@@ -154,6 +186,7 @@ def noisy_library():
 check(list(upward_includes()), "includes point down")
 check(list(import_circles()), "imports of the Python package form no circle")
 check(list(header_circles()), "includes of headers form no circle")
+check(list(file_circles()), "C files that use each other form no circle")
 check(list(missing_headers()), "every included project header exists")
 check(list(without_purpose()), "every file says its purpose and licence")
 check(list(long_files()), f"no file has more than {MOST_LINES} lines")

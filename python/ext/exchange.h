@@ -100,11 +100,11 @@ static inline uint8_t *message_of(const struct exchange *self, uint32_t k)
     return data_of(self, self->slots) + k * message_most(self);
 }
 
+/* ---- arguments and waiting (exchange_common.c) ---------------------------------------------------- */
+
 /* Check arguments: false with an IndexError. */
 bool ext_is_slot(const struct exchange *self, long k);
 bool ext_is_worker(const struct exchange *self, long k);
-
-/* ---- waiting (exchange.c) ------------------------------------------------------------------------ */
 
 void ext_wake(_Atomic uint32_t *word);
 /* Sleeps while *word is `seen`; false if the deadline has passed or a signal arrived. */
@@ -120,6 +120,7 @@ long ext_block_of(const struct exchange *self, uint32_t k);
  * or any. */
 long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker);
 void ext_block_free(const struct exchange *self, uint32_t k);
+void ext_slot_free(const struct exchange *self, uint32_t k); /* with its block */
 
 /* ---- methods of the loader and of workers -------------------------------------------------------- */
 
@@ -133,19 +134,18 @@ PyObject *ext_exchange_stop(PyObject *object, PyObject *args);
 PyObject *ext_exchange_doing(PyObject *object, PyObject *args);
 PyObject *ext_exchange_empty(PyObject *object, PyObject *args);
 PyObject *ext_exchange_reset(PyObject *object, PyObject *args);
-PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args);
 PyObject *ext_exchange_take(PyObject *object, PyObject *args);
 PyObject *ext_exchange_progress(PyObject *object, PyObject *args);
 PyObject *ext_exchange_room(PyObject *object, PyObject *args);
 PyObject *ext_exchange_address(PyObject *object, PyObject *args);
 PyObject *ext_exchange_post(PyObject *object, PyObject *args);
-/* Starts counting forks that may leave a child with lent tensors. (exchange_loader.c) */
-void ext_watch_forks(void);
 
-/* The memory of a slot's block as a buffer, lent until the last view of it is gone. `forked` is the number
- * of forks so far. (lease.c) */
-PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data,
-                        unsigned forked);
-void ext_exchange_give_back(PyObject *exchange, uint32_t slot, unsigned forked);
+/* ---- leases (lease.c) ---------------------------------------------------------------------------- */
+
+/* Starts counting forks that may leave a child with lent tensors. */
+void ext_watch_forks(void);
+PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args);
+/* The memory of a slot's block as a buffer, lent until the last view of it is gone. */
+PyObject *ext_lease_new(const struct ext_state *state, PyObject *exchange, uint32_t slot, void *data);
 
 #endif

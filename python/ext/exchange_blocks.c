@@ -83,3 +83,9 @@ void ext_block_free(const struct exchange *self, uint32_t k)
     }
     atomic_store(&slot_of(self, k)->block, 0);
 }
+
+void ext_slot_free(const struct exchange *self, uint32_t k)
+{
+    ext_block_free(self, k);
+    atomic_store(&slot_of(self, k)->state, SLOT_FREE);
+}

@@ -4,22 +4,7 @@
  */
 #include "exchange.h"
 
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
-
-/* The number of forks of this process that may leave a child with lent tensors. */
-static atomic_uint forks;
-static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
-static _Thread_local bool fork_is_harmless;
-
-static void count_fork(void)
-{
-    if (!fork_is_harmless)
-        atomic_fetch_add(&forks, 1);
-}
-static void watch(void) { pthread_atfork(NULL, count_fork, NULL); }
-void ext_watch_forks(void) { pthread_once(&forks_once, watch); }
 
 /* free() -> the lowest slot that is free, or -1 */
 PyObject *ext_exchange_free(PyObject *object, PyObject *unused)
@@ -131,12 +116,6 @@ PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
     return PyLong_FromLong(found);
 }
 
-static void free_slot(const struct exchange *self, uint32_t k)
-{
-    ext_block_free(self, k);
-    atomic_store(&slot_of(self, k)->state, SLOT_FREE);
-}
-
 /* release(slot): frees a slot without reading it */
 PyObject *ext_exchange_release(PyObject *object, PyObject *args)
 {
@@ -144,7 +123,7 @@ PyObject *ext_exchange_release(PyObject *object, PyObject *args)
     long k;
     if (!PyArg_ParseTuple(args, "l:release", &k) || !ext_is_slot(self, k))
         return NULL;
-    free_slot(self, (uint32_t)k);
+    ext_slot_free(self, (uint32_t)k);
     Py_RETURN_NONE;
 }
 
@@ -163,36 +142,13 @@ PyObject *ext_exchange_collect(PyObject *object, PyObject *args)
         PyErr_Format(PyExc_RuntimeError, "slot %ld of the exchange is not done", k);
         return NULL;
     }
-    PyObject *lease = ext_lease_new(ext_state_of(object), object, (uint32_t)k,
-                                    data_of(self, (uint32_t)b), atomic_load(&forks));
+    PyObject *lease =
+        ext_lease_new(ext_state_of(object), object, (uint32_t)k, data_of(self, (uint32_t)b));
     if (!lease)
         return NULL;
     atomic_store(&slot->state, SLOT_LENT);
     return Py_BuildValue("iKKKN", (int)slot->kind, (unsigned long long)slot->task,
                          (unsigned long long)slot->offset, (unsigned long long)slot->length, lease);
-}
-
-void ext_exchange_give_back(PyObject *object, uint32_t k, unsigned forked)
-{
-    struct exchange *self = (struct exchange *)object;
-    if (self->owner != getpid())
-        return; /* a child's copy of the tensors: the parent releases them */
-    /* A child that was forked in the meantime may still read these tensors: the slot is never reused. */
-    if (forked != atomic_load(&forks)) {
-        atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
-        return;
-    }
-    if (self->on_release) {
-        PyObject *done = PyObject_CallFunction(self->on_release, "I", (unsigned)k);
-        if (done)
-            Py_DECREF(done);
-        else { /* it is unknown whether it is still read: it is never reused */
-            PyErr_WriteUnraisable(self->on_release);
-            atomic_store(&slot_of(self, k)->state, SLOT_RETIRED);
-        }
-        return;
-    }
-    free_slot(self, k);
 }
 
 /* stop(worker): the worker stops after its current task; -1 stops all */
@@ -250,17 +206,6 @@ PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
     }
     for (uint32_t k = 0; k < self->slots; k++)
         if (atomic_load(&slot_of(self, k)->state) < SLOT_LENT)
-            free_slot(self, k);
-    Py_RETURN_NONE;
-}
-
-/* harmless_forks(yes): whether this thread forks workers, which never use lent tensors */
-PyObject *ext_exchange_harmless_forks(PyObject *object, PyObject *args)
-{
-    int yes;
-    (void)object;
-    if (!PyArg_ParseTuple(args, "p:harmless_forks", &yes))
-        return NULL;
-    fork_is_harmless = yes;
+            ext_slot_free(self, k);
     Py_RETURN_NONE;
 }

@@ -85,12 +85,19 @@ int stoker_loader_start(struct stoker_loader *loader, const struct stoker_epoch 
     return rc ? rc : st_loader_start(loader, &own, 0, err);
 }
 
+static void publish(const struct stoker_loader *loader)
+{
+    struct stoker_stats stats = {.size = sizeof stats};
+    if (st_publish_is_due(loader->published) && !stoker_loader_stats(loader, &stats))
+        st_publish(loader->published, &stats, loader->epoch.batches);
+}
+
 int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                        struct stoker_error *err)
 {
     const int rc = st_loader_next(loader, out, err);
     if (!rc)
-        st_publish(loader->published, loader);
+        publish(loader);
     return rc;
 }
 

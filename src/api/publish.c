@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "stoker/stoker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +42,8 @@ struct st_published *st_publish_open(void)
     return published;
 }
 
-static uint32_t describe(char *text, size_t room, const struct stoker_loader *loader,
-                         const struct stoker_stats *s, uint64_t now)
+static uint32_t describe(char *text, size_t room, const struct stoker_stats *s, uint64_t batches,
+                         uint64_t now)
 {
     const int size = snprintf(
         text, room,
@@ -52,7 +51,7 @@ static uint32_t describe(char *text, size_t room, const struct stoker_loader *lo
         "read_ns %llu\ndecode_ns %llu\naugment_ns %llu\nslot_ns %llu\nwait_ns %llu\n"
         "workers %u\nslots %u\nslots_lent %u\nmemory_held %llu\nmemory_allowed %llu\nreader %s\n",
         (int)getpid(), (unsigned long long)now, (unsigned long long)s->batches,
-        (unsigned long long)stoker_loader_batch_count(loader), (unsigned long long)s->samples,
+        (unsigned long long)batches, (unsigned long long)s->samples,
         (unsigned long long)s->bytes, (unsigned long long)s->bad,
         (unsigned long long)s->stage_ns[STOKER_STAGE_READ],
         (unsigned long long)s->stage_ns[STOKER_STAGE_DECODE],
@@ -63,22 +62,19 @@ static uint32_t describe(char *text, size_t room, const struct stoker_loader *lo
     return size < 0 ? 0 : (size_t)size < room ? (uint32_t)size : (uint32_t)room - 1;
 }
 
-void st_publish(struct st_published *published, const struct stoker_loader *loader)
+bool st_publish_is_due(const struct st_published *published)
 {
-    if (!published)
-        return;
-    const uint64_t now = st_now_ns();
-    if (now - published->written_ns < PERIOD_NS)
-        return;
-    struct stoker_stats stats = {.size = sizeof stats};
+    return published && st_now_ns() - published->written_ns >= PERIOD_NS;
+}
+
+void st_publish(struct st_published *published, const struct stoker_stats *stats, uint64_t batches)
+{
     struct st_published_page *page = published->page;
-    published->written_ns = now;
-    if (stoker_loader_stats(loader, &stats))
-        return;
+    published->written_ns = st_now_ns();
     const uint32_t sequence = atomic_load_explicit(&page->sequence, memory_order_relaxed);
     atomic_store_explicit(&page->sequence, sequence + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    page->size = describe(page->text, sizeof page->text, loader, &stats, now);
+    page->size = describe(page->text, sizeof page->text, stats, batches, published->written_ns);
     atomic_store_explicit(&page->sequence, sequence + 2, memory_order_release);
 }
 

@@ -10,9 +10,10 @@
 #define ST_API_PUBLISH_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stoker/stoker.h>
 
-struct stoker_loader;
 struct st_published;
 
 #define ST_PUBLISHED_NAME  "stoker-loader"
@@ -26,8 +27,10 @@ struct st_published_page {
 
 /* NULL where the system has no such memory: then nothing is published. */
 struct st_published *st_publish_open(void);
-/* Writes the counters down, ten times a second at most. By the thread that calls next. */
-void st_publish(struct st_published *published, const struct stoker_loader *loader);
-void st_publish_close(struct st_published *published); /* NULL is fine */
+/* Whether the counters were last written a tenth of a second ago or earlier; false for NULL. */
+bool st_publish_is_due(const struct st_published *published);
+/* Writes the counters; `batches` is the length of the epoch. For the thread that calls next. */
+void st_publish(struct st_published *published, const struct stoker_stats *stats, uint64_t batches);
+void st_publish_close(struct st_published *published); /* NULL is allowed */
 
 #endif

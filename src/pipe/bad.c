@@ -6,7 +6,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/interrupt.h"
 #include "pipe/loader.h"
 
 #include <stdio.h>
@@ -14,21 +13,6 @@
 #include <string.h>
 
 enum { SUBSTITUTES = 64 }; /* attempts: if all of these are bad, so is the dataset */
-
-void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
-{
-    char name[PATH_MAX];
-    st_dataset_name(loader->data, sample, name, sizeof name);
-    st_fail_in(err, err->code, name);
-}
-
-int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err)
-{
-    pthread_mutex_lock(&loader->lock);
-    const bool stops = !loader->epoch.running || st_was_interrupted();
-    pthread_mutex_unlock(&loader->lock);
-    return err->code = stops ? STOKER_ECANCELED : STOKER_EIO;
-}
 
 /* Another sample of the epoch takes the row, with the random draws of the sample it replaces. */
 static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t bad,

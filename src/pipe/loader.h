@@ -273,11 +273,16 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key, struct st_slot *slot,
                     uint32_t row, const struct st_jpeg_engine_image *decoded);
 /* Whether a failure is caused by the machine or the network, so that a later attempt may succeed.
- * (retry.c) */
+ * (failure.c) */
 bool st_is_transient(int code);
+/* Puts the sample's name in front of the message. */
+void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err);
+/* A read returned STOKER_ECANCELED: returns that code if the epoch is being stopped, else STOKER_EIO.
+ * Only the loader knows whether it is being stopped; a source's return code is no evidence. */
+int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err);
 /* Reads the sample synchronously and makes it for the row; `key` as above. Transient failures are
  * retried for a while and returned only if that did not help. If err->code is not 0, it is the outcome
- * of a first attempt. STOKER_ECANCELED: the epoch is being stopped. */
+ * of a first attempt. STOKER_ECANCELED: the epoch is being stopped. (retry.c) */
 int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
                     struct stoker_error *err);
 /* A sample failed with err: applies the policy to its row and records the failure in the slot. If the
@@ -287,10 +292,6 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
 /* The batch is due: writes its failures to the ledger and returns whether it can be delivered. Lock
  * held. */
 int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct stoker_error *err);
-void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err);
-/* A read returned STOKER_ECANCELED: returns that code if the epoch is being stopped, else STOKER_EIO.
- * Only the loader knows whether it is being stopped; a source's return code is no evidence. */
-int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err);
 /* Whether the batch has a failure that no policy covers. Lock held. */
 bool st_bad_is_fatal(const struct st_slot *slot);
 

@@ -22,8 +22,6 @@ enum {
     LOOK_MS = 10,       /* how often a pause checks whether the epoch is being stopped */
 };
 
-bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STOKER_ETIMEOUT; }
-
 /* False if the epoch is being stopped. */
 static bool wait_ms(const struct stoker_loader *loader, uint64_t ms)
 {

@@ -193,35 +193,6 @@ void st_slot_forget_failures(struct st_slot *slot)
     }
 }
 
-/* [C, H, W] with the strides of the layout. */
-static struct stoker_tensor describe(const struct st_finish *finish, void *data, int64_t width,
-                                     int64_t height)
-{
-    const int64_t c = finish->channels;
-    const bool nchw = finish->layout == STOKER_LAYOUT_NCHW;
-    return (struct stoker_tensor){
-        .data = data,
-        .dtype = finish->dtype,
-        .ndim = 3,
-        .shape = {c, height, width},
-        .stride = {nchw ? height * width : 1, nchw ? width : width * c, nchw ? 1 : c}};
-}
-
-/* [N, C, H, W] of such images. */
-static struct stoker_tensor describe_batch(const struct st_finish *finish, void *data, uint32_t count,
-                                           int64_t width, int64_t height)
-{
-    const struct stoker_tensor one = describe(finish, data, width, height);
-    struct stoker_tensor all = {.data = data, .dtype = one.dtype, .ndim = 4};
-    all.shape[0] = count;
-    all.stride[0] = one.shape[0] * height * width;
-    for (int k = 0; k < 3; k++) {
-        all.shape[k + 1] = one.shape[k];
-        all.stride[k + 1] = one.stride[k];
-    }
-    return all;
-}
-
 bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t height,
                    struct st_place *out)
 {
@@ -237,7 +208,7 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
         return false;
     slot->item[row].size = bytes;
     out->data = slot->item[row].data;
-    slot->tensor[row] = describe(finish, out->data, width, height);
+    slot->tensor[row] = st_slot_describe_image(finish, out->data, width, height);
     return true;
 }
 
@@ -276,108 +247,6 @@ bool st_slot_blank(struct st_slot *slot, uint32_t row)
 {
     slot->made[row] = blank(slot, row);
     return slot->made[row];
-}
-
-/* Copies one image into the upper left corner of a larger one. */
-static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t width, int64_t height,
-                        const struct stoker_tensor *from)
-{
-    const int64_t c = finish->channels, e = (int64_t)finish->element;
-    const int64_t planes = finish->layout == STOKER_LAYOUT_NCHW ? c : 1;
-    const int64_t pixel = finish->layout == STOKER_LAYOUT_NCHW ? e : e * c;
-    const int64_t h = from->shape[1], w = from->shape[2];
-    for (int64_t p = 0; p < planes; p++)
-        for (int64_t y = 0; y < h; y++)
-            memcpy(to + (p * height + y) * width * pixel,
-                   (const uint8_t *)from->data + (p * h + y) * w * pixel, (size_t)(w * pixel));
-}
-
-static int too_large(uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
-{
-    return st_fail(err, STOKER_ENOMEM,
-                   "no memory for a batch of %u images padded to %lld x %lld: end the pipeline with a fixed size, use "
-                   "smaller batches, or return lists instead of padding",
-                   count, (long long)width, (long long)height);
-}
-
-/* Whether its budget is so far used that memory matters more than the time to get it. */
-static bool is_short(const struct st_slot *slot)
-{
-    const struct st_budget *budget = slot->shape.budget;
-    return budget && atomic_load_explicit(&budget->held, memory_order_relaxed) > budget->limit / 2;
-}
-
-int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err)
-{
-    const struct st_budget *budget = slot->shape.budget;
-    if (!budget || bytes <= budget->limit / 4)
-        return 0;
-    return st_fail(err, STOKER_ELIMIT,
-                   "a batch of %u samples, each as large as the largest, takes %.1f MB, more than a quarter of "
-                   "max_memory (%.1f MB), which is what a batch of samples of different sizes may take: raise it, take "
-                   "smaller batches, or end the pipeline with a fixed size",
-                   count, (double)bytes / 1e6, (double)budget->limit / 1e6);
-}
-
-/* The budget counts no batch twice: while memory is short, the copy of a row counts once its pages are written, and those
- * of the row itself are free by then. */
-static bool reserve_uncounted(struct st_slot *slot, uint64_t bytes)
-{
-    st_buffer_free(&slot->stacked);
-    slot->stacked.account = NULL;
-    const bool reserved = st_buffer_resize(&slot->stacked, bytes);
-    if (!reserved)
-        slot->stacked.account = &slot->memory;
-    return reserved;
-}
-
-/* Samples of different sizes become one tensor where they turn out equal, or are padded. */
-static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
-{
-    const struct st_finish *finish = slot->shape.finish;
-    uint64_t each, bytes;
-    if (!ST_PRODUCT(&each, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
-        !st_mul(each, count, &bytes))
-        return too_large(count, width, height, err);
-    const int rc = st_slot_check_stack(slot, count, bytes, err);
-    if (rc)
-        return rc;
-    const bool scarce = is_short(slot);
-    if (!(scarce ? reserve_uncounted(slot, bytes) : st_buffer_reserve(&slot->stacked, bytes)))
-        return too_large(count, width, height, err);
-    for (uint32_t row = 0; row < count; row++) {
-        const struct stoker_tensor *from = &slot->tensor[row];
-        uint8_t *to = slot->stacked.data + row * each;
-        if (from->shape[1] != height || from->shape[2] != width)
-            memset(to, 0, each);
-        copy_padded(finish, to, width, height, from);
-        if (scarce) {
-            st_buffer_free(&slot->item[row]);
-            st_account_add(&slot->memory, each);
-        }
-    }
-    if (scarce)
-        st_buffer_count(&slot->stacked, &slot->memory, bytes);
-    slot->batch.images = describe_batch(finish, slot->stacked.data, count, width, height);
-    return 0;
-}
-
-static int complete_ragged(struct st_slot *slot, uint32_t count, struct stoker_error *err)
-{
-    int64_t width = 0, height = 0;
-    bool equal = true;
-    for (uint32_t row = 0; row < count; row++) {
-        const int64_t h = slot->tensor[row].shape[1], w = slot->tensor[row].shape[2];
-        equal = equal && h == slot->tensor[0].shape[1] && w == slot->tensor[0].shape[2];
-        height = h > height ? h : height;
-        width = w > width ? w : width;
-    }
-    slot->batch.images = (struct stoker_tensor){0};
-    slot->batch.items = NULL;
-    slot->batch.ragged = !equal && slot->shape.ragged == STOKER_RAGGED_LIST;
-    if (slot->batch.ragged)
-        slot->batch.items = slot->tensor;
-    return slot->batch.ragged ? 0 : stack(slot, count, width, height, err);
 }
 
 void st_slot_begin(struct st_slot *slot)
@@ -436,8 +305,9 @@ int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, str
     if (shape->sound && is_ragged(slot))
         return st_slot_complete_sounds(slot, count, err);
     if (is_ragged(slot))
-        return complete_ragged(slot, count, err);
-    batch->images = describe_batch(shape->finish, slot->host, count, shape->width, shape->height);
+        return st_slot_complete_images(slot, count, err);
+    batch->images =
+        st_slot_describe_images(shape->finish, slot->host, count, shape->width, shape->height);
     if (shape->sound)
         st_slot_describe_sounds(slot, count);
     return shape->device ? send(slot, count, copied, err) : 0;

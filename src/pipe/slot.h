@@ -121,6 +121,14 @@ void st_slot_begin(struct st_slot *slot);
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err);
 void st_slot_forget_failures(struct st_slot *slot);
 
+/* Images; slot_image.c. [C, H, W] with the strides of the layout, and [N, C, H, W] of such images. */
+struct stoker_tensor st_slot_describe_image(const struct st_finish *finish, void *data, int64_t width,
+                                            int64_t height);
+struct stoker_tensor st_slot_describe_images(const struct st_finish *finish, void *data, uint32_t count,
+                                             int64_t width, int64_t height);
+/* Stacks images of varying size into one tensor if they turn out equal or are to be padded; otherwise the
+ * batch is a list. */
+int st_slot_complete_images(struct st_slot *slot, uint32_t count, struct stoker_error *err);
 /* Whether `count` samples of varying size may be stacked into one tensor of `bytes`. */
 int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err);
 

@@ -5,6 +5,7 @@
 #include "source/held.h"
 
 #include "base/cpu.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -142,23 +143,8 @@ void st_held_unlink(struct st_held *file)
 int st_held_read(const struct st_held *file, uint64_t offset, void *into, uint64_t size,
                  struct stoker_error *err)
 {
-    uint8_t *at = into;
-    if (file->remote)
-        return st_remote_read(file->remote, offset, into, size, NULL, err);
-    while (size) {
-        const ssize_t got = pread(file->fd, at, size, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return st_fail_errno(err, errno, "%s: at byte %llu", file->path, (unsigned long long)offset);
-        if (got == 0)
-            return st_fail(err, STOKER_EIO, "%s: ends at byte %llu, but %llu more bytes were expected",
-                           file->path, (unsigned long long)offset, (unsigned long long)size);
-        at += got;
-        offset += (uint64_t)got;
-        size -= (uint64_t)got;
-    }
-    return 0;
+    return file->remote ? st_remote_read(file->remote, offset, into, size, NULL, err)
+                        : st_file_read(file->fd, file->path, offset, into, size, err);
 }
 
 static int map_remote(struct st_held *file, struct stoker_error *err)

@@ -289,7 +289,7 @@ void st_location_hint(const char *folder, char *out, size_t size)
     out[0] = '\0';
     if (packed != STOKER_END)
         snprintf(out, size, "; it was written by 'stoker pack': open it by its path, without 'folder:'");
-    else if (list_folder(&list, folder, NULL))
+    else if (list_folder(&list, folder, NULL) || list.folders)
         out[0] = '\0';
     else if (list.kind)
         snprintf(out, size, "; it contains %s files: open %s:%.300s", list.kind->scheme,

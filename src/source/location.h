@@ -27,8 +27,8 @@ int st_location_open(struct stoker_dataset **out, const struct st_location *plac
                   const struct stoker_dataset_options *opt, struct stoker_error *err);
 void st_location_free(struct st_location *place); /* safe after a failed find */
 
-/* For a folder without class folders: what it holds and what to open instead ("; it holds ..."), or "".
- * */
+/* For a folder without class folders: what it contains and what to open instead ("; it contains ..."),
+ * or "". */
 void st_location_hint(const char *folder, char *out, size_t size);
 
 #endif

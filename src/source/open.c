@@ -164,6 +164,18 @@ static int find_classes(struct stoker_dataset *data, const struct st_location *p
 
 /* ---- open ---------------------------------------------------------------------------------- */
 
+/* Opens a tree of files. Where there is none, the message says what the folder contains instead. */
+static int open_tree(struct stoker_dataset **out, const struct st_location *place,
+                     const struct stoker_dataset_options *opt, struct stoker_error *err)
+{
+    const int rc = open_one(out, place->kind, place->path, opt, err);
+    if (err && rc == STOKER_EINVAL && place->kind == &st_source_folder) {
+        const size_t used = strlen(err->message);
+        st_location_hint(place->path, err->message + used, sizeof err->message - used);
+    }
+    return rc;
+}
+
 int st_location_open(struct stoker_dataset **out, const struct st_location *place,
                   const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
@@ -171,7 +183,7 @@ int st_location_open(struct stoker_dataset **out, const struct st_location *plac
     struct stoker_dataset *data = NULL;
     int rc;
     if (!place->paths.count)
-        rc = open_one(&data, kind, place->path, opt, err);
+        rc = open_tree(&data, place, opt, err);
     else if (place->pack.settings && kind == &st_source_npy)
         rc = st_arrays_open_set(&data, place->path, &place->pack, opt->fields, err);
     else if (kind->lists)

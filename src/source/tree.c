@@ -5,7 +5,6 @@
 #include "source/tree.h"
 #include "source/keep.h"
 #include "source/names.h"
-#include "source/location.h"
 
 #include "base/cpu.h"
 
@@ -58,13 +57,10 @@ static int scan_tree(struct st_tree *tree, const struct st_scan_options *scan_op
     struct st_scan scan;
     clock_gettime(CLOCK_REALTIME, &began);
     int rc = st_scan_tree(&scan, scan_opt, err);
-    if (!rc && scan_opt->classes && !scan.class_count) {
-        char hint[500];
-        st_location_hint(tree->prefix, hint, sizeof hint);
+    if (!rc && scan_opt->classes && !scan.class_count)
         rc = st_fail(err, STOKER_EINVAL,
-                     "%.300s: contains no class folders; expected one folder per class of images%s",
-                     tree->prefix, hint);
-    }
+                     "%.300s: contains no class folders; expected one folder per class of images",
+                     tree->prefix);
     if (!rc)
         rc = st_index_build(&tree->index, &scan, key->data, key->size, err);
     if (!rc && file && scan.complete)

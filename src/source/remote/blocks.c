@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/crc32c.h"
-#include "source/held.h"
 #include "source/remote/cache_inside.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -42,13 +42,13 @@ static uint32_t sum_head(const struct block_head *head)
 }
 
 /* Reads and verifies the pieces that contain the range, and copies the range out. */
-static bool read_pieces(const struct st_held *file, const struct block_head *head, uint32_t from,
+static bool read_pieces(int fd, const char *path, const struct block_head *head, uint32_t from,
                         uint32_t size, void *into)
 {
     const uint32_t first = from / PIECE, begin = first * PIECE, last = (from + size - 1) / PIECE;
     const uint32_t end = (last + 1) * PIECE < head->size ? (last + 1) * PIECE : head->size;
     uint8_t *bytes = st_alloc_aligned(end - begin);
-    bool good = bytes && !st_held_read(file, ST_BLOCK_HEAD + begin, bytes, end - begin, NULL);
+    bool good = bytes && !st_file_read(fd, path, ST_BLOCK_HEAD + begin, bytes, end - begin, NULL);
     for (uint32_t i = first; good && i <= last; i++) {
         const uint32_t at = i * PIECE, length = end - at < PIECE ? end - at : PIECE;
         good = st_crc32c(bytes + (at - begin), length) == head->pieces[i];
@@ -71,16 +71,16 @@ bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint
     struct block_head head;
     struct stat info;
     block_path(object, block, path);
-    const struct st_held file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path};
-    if (file.fd < 0)
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
         return false;
-    const bool good = !st_held_read(&file, 0, &head, sizeof head, NULL) && head.magic == MAGIC &&
+    const bool good = !st_file_read(fd, path, 0, &head, sizeof head, NULL) && head.magic == MAGIC &&
                       head.object == object->number && head.number == object->first + block &&
                       head.size == block_size(object, block) && head.crc == sum_head(&head) &&
-                      from + size <= head.size && read_pieces(&file, &head, from, size, into);
-    if (!good && !fstat(file.fd, &info) && !unlink(path))
+                      from + size <= head.size && read_pieces(fd, path, &head, from, size, into);
+    if (!good && !fstat(fd, &info) && !unlink(path))
         st_cache_give_back(object->cache, (uint64_t)info.st_size);
-    close(file.fd);
+    close(fd);
     return good;
 }
 

@@ -293,17 +293,6 @@ static void files_free(struct st_shard_files *files, uint64_t count)
     free(files);
 }
 
-void st_shards_keep_list(struct st_shards *shards)
-{
-    if (!shards->list_file || shards->owner != getpid() ||
-        !atomic_exchange(&shards->unsaved_sums, false))
-        return;
-    struct st_shard_list *list = st_shard_list_join(shards);
-    if (list)
-        st_shard_list_store(list, shards->list_file);
-    st_shard_list_free(list);
-}
-
 /* Puts all indexes into one block: the earlier process's, if that one is complete. */
 static void join_indexes(struct st_shards *shards, struct st_shard_list *earlier, bool complete)
 {

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/shards/sums.h"
-#include "source/crc32c.h"
 #include "source/index.h"
 #include "source/keep.h"
 
@@ -71,35 +70,30 @@ static void save_learned(struct st_shard_sums *sums, const struct st_shard_index
                          const char *file)
 {
     if (file && sums->owner == getpid() && atomic_exchange(&sums->learned, false))
-save(sums, index, file);
+        save(sums, index, file);
 }
 
-/* Records the checksum of a part that had none; the last one completes the index. */
-static void learn(const struct st_shard *shard, uint64_t part, uint32_t sum)
+uint32_t st_shard_sums_at(const struct st_shard_sums *sums, uint64_t part)
 {
-    struct st_shard_sums *sums = shard->sums;
+    return atomic_load_explicit(&sums->values[part], memory_order_relaxed);
+}
+
+bool st_shard_sums_learn(struct st_shard_sums *sums, uint64_t part, uint32_t sum)
+{
     uint32_t none = 0;
     if (!sum || !atomic_compare_exchange_strong(&sums->values[part], &none, sum))
-        return;
+        return false;
     atomic_store(&sums->learned, true);
-    atomic_store(&shard->of->unsaved_sums, true);
-    if (atomic_fetch_sub(&sums->unknown, 1) != 1)
-        return;
-    save_learned(sums, &shard->index, shard->kept);
-    if (atomic_fetch_sub(&shard->of->unsummed, 1) == 1)
-        st_shards_keep_list(shard->of);
+    return true;
 }
 
-bool st_shard_verify(const struct st_shard *shard, uint64_t part, struct st_bytes payload)
+bool st_shard_sums_learned(struct st_shard_sums *sums, const struct st_shard_index *index,
+                           const char *file)
 {
-    struct st_shard_sums *sums = shard->sums;
-    if (!sums)
-        return true;
-    const uint32_t is = st_crc32c(payload.data, payload.size);
-    const uint32_t was = atomic_load_explicit(&sums->values[part], memory_order_relaxed);
-    if (!was)
-        learn(shard, part, is);
-    return !was || was == is;
+    if (atomic_fetch_sub(&sums->unknown, 1) != 1)
+        return false;
+    save_learned(sums, index, file);
+    return true;
 }
 
 void st_shard_sums_close(struct st_shard_sums *sums, const struct st_shard_index *index,

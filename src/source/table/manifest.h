@@ -1,4 +1,4 @@
-/* manifest.h - internals of tables that list files: manifest.c, table/rows.c, table/columns.c
+/* manifest.h - internals of tables that list files: manifest.c, rows.c, columns.c, damage.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,6 +8,8 @@
 #include "source/table/cells.h"
 #include "source/field_list.h"
 #include "source/held.h"
+
+#include <string.h>
 
 struct st_manifest_column {
     uint32_t source; /* for CSV: the index of the word in a record */
@@ -42,12 +44,9 @@ struct st_manifest {
     struct st_remote_set *objects; /* the rows' objects, if there is a store */
 };
 
+/* ---- table/damage.c ---- */
+
 int st_manifest_no_memory(const struct st_manifest *manifest, struct stoker_error *err);
-
-/* ---- table/rows.c ---- */
-
-/* Reads all rows. A damaged one keeps its position, as a bad sample. */
-int st_manifest_read(struct st_manifest *manifest, const char *fields, struct stoker_error *err);
 /* Records that a row is damaged, and why. */
 int st_manifest_damage(struct st_manifest *manifest, uint64_t row, const char *why,
                        struct stoker_error *err);
@@ -63,7 +62,17 @@ static inline unsigned long long st_manifest_line(const struct st_manifest *mani
 }
 /* Reports why a row is damaged; only for damaged rows. */
 int st_manifest_why(const struct st_manifest *manifest, uint64_t row, struct stoker_error *err);
-struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row, uint32_t field);
+
+/* ---- table/rows.c ---- */
+
+/* Reads all rows. A damaged one keeps its position, as a bad sample. */
+int st_manifest_read(struct st_manifest *manifest, const char *fields, struct stoker_error *err);
+static inline struct st_bytes st_manifest_cell(const struct st_manifest *manifest, uint64_t row,
+                                               uint32_t field)
+{
+    const char *word = st_cells_word(&manifest->cells, row * manifest->requested.count + field);
+    return (struct st_bytes){(const uint8_t *)word, strlen(word)};
+}
 
 /* ---- table/columns.c ---- */
 

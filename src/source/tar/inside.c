@@ -9,7 +9,6 @@
 #include "source/tar/inside.h"
 #include "source/tar/members.h"
 #include "source/tar/names.h"
-#include "source/tar/scan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +165,7 @@ bool st_tar_inside(struct st_window *window, struct st_shard_index *out)
     if (block)
         memcpy(block, tail.bytes + (member.data - tail.from), member.size);
     const bool good = block &&
-                      st_shard_index_load(&index, block, member.size, st_shard_kind_tar.number) &&
+                      st_shard_index_load(&index, block, member.size, ST_TAR_INDEX) &&
                       covers_all(&tail, &index, member.data) && spot_check(window, &index);
     free(tail.bytes);
     if (good)

@@ -219,7 +219,7 @@ static bool tar_import(struct st_window *window, struct st_bytes text, struct st
 const struct st_shard_kind st_shard_kind_tar = {
     .name = "tar file",
     .extension = ".tar",
-    .number = 1,
+    .number = ST_TAR_INDEX,
     .named = true,
     .packing = st_packing_of,
     .scan = tar_scan,
