@@ -108,3 +108,16 @@ double st_rng_normal(struct st_rng *rng)
     } while (square >= 1 || square == 0);
     return x * sqrt(-2 * st_ln(square) / square);
 }
+
+/* Marsaglia and Tsang, "A simple method for generating gamma variables" (ACM TOMS 2000). For a shape
+ * below 1, a variate of shape + 1 is multiplied by a power of a uniform variate. */
+double st_rng_log_gamma(struct st_rng *rng, double shape)
+{
+    const double lift = shape < 1 ? st_ln(1 - st_rng_f64(rng)) / shape : 0;
+    const double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (;;) {
+        const double normal = st_rng_normal(rng), root = 1 + c * normal, v = root * root * root;
+        if (root > 0 && st_ln(1 - st_rng_f64(rng)) < 0.5 * normal * normal + d - d * v + d * st_ln(v))
+            return st_ln(d) + st_ln(v) + lift;
+    }
+}

@@ -36,5 +36,7 @@ double st_rng_f64(struct st_rng *rng);                              /* [0, 1), 5
 double st_rng_range(struct st_rng *rng, double low, double high);   /* [low, high) */
 uint64_t st_rng_below(struct st_rng *rng, uint64_t bound);          /* [0, bound), unbiased; bound > 0 */
 double st_rng_normal(struct st_rng *rng);                           /* mean 0, variance 1 */
+/* The logarithm of a gamma variate, because a variate of a small shape may underflow; shape > 0. */
+double st_rng_log_gamma(struct st_rng *rng, double shape);
 
 #endif

@@ -151,6 +151,26 @@ static void normal(void)
               "every half percent is hit evenly");
 }
 
+/* Both moments of the variate are its shape k; the variance of (x - k)^2 is 2 k^2 + 6 k. */
+static void gamma_variates(void)
+{
+    static const double shapes[] = {0.4, 1, 7.5};
+    enum { DRAWS = 200000 };
+    for (int i = 0; i < 3; i++) {
+        const double k = shapes[i];
+        double sum = 0, squares = 0;
+        struct st_rng rng;
+        st_rng_init(&rng, 2, 7, 1, 8);
+        for (int n = 0; n < DRAWS; n++) {
+            const double apart = exp(st_rng_log_gamma(&rng, k)) - k;
+            sum += apart;
+            squares += apart * apart;
+        }
+        ok_likely(sum / sqrt(DRAWS * k), "gamma variates of shape %g have that mean", k);
+        ok_likely((squares / DRAWS - k) * sqrt(DRAWS / (2 * k * k + 6 * k)), "and that variance");
+    }
+}
+
 static void same_bits_everywhere(void)
 {
     uint64_t hash = HASH_START;
@@ -177,6 +197,7 @@ int main(void)
     uniform();
     below();
     normal();
+    gamma_variates();
     same_bits_everywhere();
     return done_testing();
 }
