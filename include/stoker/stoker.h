@@ -679,7 +679,7 @@ struct stoker_stats {
     /* The loader adjusts what is left to it (workers -1, prefetch 0, read_ahead 0) at run time, one at a time, and
      * keeps a change only if it helps. The bytes of batches do not depend on it. */
     uint32_t tuned_workers;              /* workers in use now; the rest of `workers` pause */
-    uint32_t tuned_prefetch, tuned_read_ahead; /* now: batches kept ready, samples read ahead at most */
+    uint32_t tuned_prefetch, tuned_read_ahead; /* current limits: batches prefetched, samples read ahead */
     uint32_t tuning_moves, tuning_reverted;    /* changes so far, and those that undid one that did not help */
     const char *tuning_limit;            /* what limited the loader at the last look; a constant string */
     char tuning_last[160];               /* the last change, in words; "": none */

@@ -99,7 +99,7 @@ def _tuning_rows(loader: Any) -> list[Row]:
     requested["read_ahead"] = loader.read_ahead
     given = [name for name, value in requested.items() if value not in (None, 0, "auto")]
     active = f"{now['workers']} of {native.threads()} threads active"
-    setting = f"{active}, {now['prefetch']} batches kept ready, up to {now['read_ahead']} read ahead"
+    setting = f"{active}, up to {now['prefetch']} batches prefetched, {now['read_ahead']} samples read ahead"
     why = f"last change: {now['last']}" if now["last"] else "not changed so far"
     return [Row("settings", setting, why, f"remove {', '.join(given)}" if given else "")]
 

@@ -36,7 +36,7 @@ class Stats(dict[str, Any]):
     | `workers`, `per_worker` | number of threads, and the samples and stages of each |
     | `memory` | bytes allowed, held, and the peak; what holds them; how long workers waited for memory |
     | `device` | the device, what it resized and decoded, and bytes copied to it |
-    | `tuning` | current numbers of workers, batches kept ready and samples read ahead; changes; what limits the loader |
+    | `tuning` | workers in use, batches to prefetch and samples to read ahead, now; changes; what limits the loader |
     | `decoded` | files by codec and code path |
     | `reader`, `reads_in_flight_max` | how samples are read, and how many reads ran at once |
     | `notes` | sentences about what is slower than it could be, and why |
@@ -84,8 +84,8 @@ class Stats(dict[str, Any]):
     def _engine_lines(self) -> Iterator[tuple[str, str]]:
         tuning, memory, device = self["tuning"], self["memory"], self["device"]
         active = f"{tuning['workers']} of {counted(self['workers'], 'thread')} active"
-        ready = f"{counted(tuning['prefetch'], 'batch')} kept ready, up to {tuning['read_ahead']} samples read ahead"
-        yield "workers", f"{active}, {ready}" if self["workers"] else "none: batches are made in the calling thread"
+        ahead = f"up to {counted(tuning['prefetch'], 'batch')} prefetched, {tuning['read_ahead']} samples read ahead"
+        yield "workers", f"{active}, {ahead}" if self["workers"] else "none: batches are made in the calling thread"
         if tuning["limit"]:
             yield "limit", tuning["limit"]
         if tuning["last"]:

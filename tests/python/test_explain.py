@@ -29,7 +29,7 @@ def test_the_plan_of_the_engine(tree):
         "copy to device",
     ]
     assert all(row.where == "engine, 2 threads" for row in plan.rows[:-2])
-    assert plan.rows[-2].where == "2 of 2 threads active, 2 batches kept ready, up to 64 read ahead"
+    assert plan.rows[-2].where == "2 of 2 threads active, up to 2 batches prefetched, 64 samples read ahead"
     assert plan.rows[-2][2:] == ("not changed so far", "remove num_workers")
     assert plan.rows[-1].remedy == "device='cuda'"
     assert plan == repr(plan) == str(plan) and plan.splitlines()[0].split() == [
