@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in files (tar, TFRecord, HDF5, LMDB, zip, NumPy, tables), and data sets made of others.
+"""Data sets in files: tar, TFRecord, HDF5, LMDB, zip, NumPy, tables.
 
 A sample is a tuple in the order of `fields`. `transform` applies to the first image, or, if it is one of
 stoker.audio, to the first sound. Further images are uint8 arrays of shape height x width x 3. All formats are read
@@ -8,7 +8,6 @@ in place, with random access.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -26,13 +25,10 @@ from ._where import Where, joined, where_options
 __all__ = [
     "HDF5",
     "LMDB",
-    "Concat",
     "FieldDataset",
     "Manifest",
-    "Mix",
     "Npy",
     "Npz",
-    "Subset",
     "TFRecord",
     "WebDataset",
     "Zip",
@@ -402,126 +398,3 @@ class Manifest(_Files):
             name = name.removesuffix(".gz").removesuffix(".zst")
             self._scheme = "jsonl" if name.endswith((".jsonl", ".ndjson", ".json")) else "csv"
         super().__init__(path, fields, transform, where)
-
-
-# ---- made of others ----
-
-
-class _Compound(FieldDataset):
-    def __init__(self, parts: Sequence[EngineDataset], transform: Any) -> None:
-        for part in parts:
-            if not isinstance(part, EngineDataset):
-                raise TypeError(
-                    f"{type(self).__name__} combines data sets of stoker.datasets, not {type(part).__qualname__}"
-                )
-        if transform is None and parts:
-            if len({pipeline_text(part.transform) for part in parts}) > 1:
-                raise ValueError(
-                    f"the data sets of the {type(self).__name__} have different transforms: pass transform=, which "
-                    "then applies to all of them"
-                )
-            transform = parts[0].transform
-        self._parts = list(parts)
-        super().__init__(transform)
-
-    def _handles(self) -> tuple[_ext.Dataset, ...]:
-        return tuple(part._engine() for part in self._parts)
-
-    @property
-    def classes(self) -> list[str]:
-        """The names of the classes, if all parts have the same."""
-        return self._engine().classes
-
-
-class Concat(_Compound):
-    """Concatenate data sets.
-
-    Args:
-        datasets: Data sets of stoker.datasets with the same types of fields.
-        transform: Applied to the samples of all; by default the one that all of them have.
-
-    Raises:
-        ValueError: Types of fields or transforms differ.
-        TypeError: One of them is not of stoker.datasets.
-
-    >>> data = stoker.datasets.ImageFolder("images")
-    >>> len(stoker.datasets.Concat([data, data])) == 2 * len(data)
-    True
-    """
-
-    def __init__(self, datasets: Sequence[EngineDataset], transform: Any = None) -> None:
-        self.datasets = list(datasets)
-        super().__init__(self.datasets, transform)
-
-    def _open(self) -> _ext.Dataset:
-        return _ext.Dataset.concat(self._handles())
-
-
-class Subset(_Compound):
-    """Select samples of a data set, in any order; samples may be repeated.
-
-    Args:
-        dataset: A data set of stoker.datasets.
-        indices: Sample numbers; negative numbers count from the end.
-        transform: By default that of the data set.
-
-    Raises:
-        IndexError: There is no such sample.
-        TypeError: The data set is not of stoker.datasets.
-
-    >>> data = stoker.datasets.Subset(stoker.datasets.ImageFolder("images"), [11, 0, -1])
-    >>> [label for image, label in data]
-    [1, 0, 1]
-    """
-
-    def __init__(self, dataset: EngineDataset, indices: Sequence[int], transform: Any = None) -> None:
-        self.dataset = dataset
-        every = range(len(dataset)) if isinstance(dataset, EngineDataset) else range(0)
-        self.indices = [every[i] for i in indices] if every else list(indices)
-        super().__init__([dataset], transform)
-
-    def _open(self) -> _ext.Dataset:
-        return self.dataset._engine().subset(np.asarray(self.indices, np.int64))
-
-
-class Mix(_Compound):
-    """Mix data sets by weight. Any stretch of samples has its share of each data set, and all samples of a data set
-    come once, in an order that depends on the seed, before any of them comes again.
-
-    Args:
-        datasets: Data sets of stoker.datasets with the same types of fields.
-        weights: A weight for each.
-        samples: The number of samples. By default enough for every sample of every data set to come once.
-        seed: Determines the order.
-        transform: Applied to the samples of all; by default the one that all of them have.
-
-    Raises:
-        ValueError: `samples` is not positive, there is not one weight per data set, or types of fields or transforms
-            differ.
-        TypeError: One of them is not of stoker.datasets.
-
-    >>> data = stoker.datasets.ImageFolder("images")
-    >>> len(stoker.datasets.Mix([data, data], weights=[3, 1], samples=100))
-    100
-    """
-
-    def __init__(
-        self,
-        datasets: Sequence[EngineDataset],
-        weights: Sequence[float],
-        *,
-        samples: int | None = None,
-        seed: int = 0,
-        transform: Any = None,
-    ) -> None:
-        if samples is not None and samples < 1:
-            raise ValueError(f"samples={samples} is not a positive number")
-        self.datasets = list(datasets)
-        self.weights = [float(weight) for weight in weights]
-        self.samples = samples
-        self.seed = int(seed)
-        super().__init__(self.datasets, transform)
-
-    def _open(self) -> _ext.Dataset:
-        weights = np.asarray(self.weights, np.float64)
-        return _ext.Dataset.mix(self._handles(), weights, self.samples or 0, self.seed)

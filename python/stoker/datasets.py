@@ -19,21 +19,9 @@ from typing import Any
 import numpy as np
 
 from . import _ext, audio
+from ._compound import Concat, Mix, Subset
 from ._dataset import Classes, EngineDataset
-from .archives import (
-    HDF5,
-    LMDB,
-    Concat,
-    FieldDataset,
-    Manifest,
-    Mix,
-    Npy,
-    Npz,
-    Subset,
-    TFRecord,
-    WebDataset,
-    Zip,
-)
+from .archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 
 __all__ = [
     "HDF5",

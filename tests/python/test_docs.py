@@ -25,8 +25,8 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-WITHIN = ["stoker._fields", "stoker._install", "stoker._mix", "stoker._open", "stoker._steps", "stoker._tables",
-          "stoker._verdict", "stoker.archives", "stoker.lazy", "stoker.stats"]  # fmt: skip
+WITHIN = ["stoker._compound", "stoker._fields", "stoker._install", "stoker._mix", "stoker._open", "stoker._steps",
+          "stoker._tables", "stoker._tensor_ops", "stoker._verdict", "stoker.archives", "stoker.lazy", "stoker.stats"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*MODULES, *WITHIN])
