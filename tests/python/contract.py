@@ -68,3 +68,39 @@ def check(do):
     assert ours[1] == theirs[1], f"warnings of ours: {ours[1]}\nof torch's: {theirs[1]}"
     assert ours[2] == theirs[2], "torch's generator stands elsewhere"
     return theirs[0]
+
+
+# ---- data sets and helpers of several test files ----
+
+
+class Numbers(tud.Dataset):
+    """Runs in Python."""
+
+    def __init__(self, count=11):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return torch.tensor([index, index * index]), index
+
+
+class Stream(tud.IterableDataset):
+    def __init__(self, count=11, claimed=None):
+        self.count = count
+        self.claimed = claimed
+
+    def __iter__(self):
+        info = tud.get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter(range(first, self.count, step))
+
+
+def labels(loader):
+    """The second field of each batch: enough to see the order by."""
+    return [batch[1] for batch in loader]
+
+
+def name_of_type(value):
+    return type(value).__name__
