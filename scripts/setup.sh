@@ -62,6 +62,8 @@ debian_packages() {
         need qemu-user "runs the tests of the other CPU" has qemu-x86_64
         need nginx-light "serves data sets to the tests" test -x /usr/sbin/nginx
         need openssl "certificates for that" has openssl
+        need zsh "parses its completion script" has zsh
+        need fish "parses its completion script and completes" has fish
         # 96 MB to fetch and 311 MB installed. Others than Debian have no such package: that test is passed over.
         if grep -q '^ID=debian$' /etc/os-release; then
             need chromium-headless-shell "shows the pages of stoker info and report" has_chromium

@@ -19,6 +19,12 @@ OUT=$WORK/$ARCH
 SYSROOT=$ROOT/build/sysroot-$DEBIAN-bullseye
 
 grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
+if [ "$ARCH" != "$(uname -m)" ]; then
+    for tool in "$ARCH-linux-gnu-gcc gcc-${ARCH/_/-}-linux-gnu" "qemu-$ARCH qemu-user"; do
+        command -v "${tool% *}" >/dev/null ||
+            die "to build for $ARCH on $(uname -m), ${tool% *} is needed: apt-get install ${tool#* }"
+    done
+fi
 # The same versions of the libraries as the tests ran with; what the mirror lacks comes from Debian 13.
 SUITES=("$(. /etc/os-release; echo "$VERSION_CODENAME")" trixie)
 
@@ -58,15 +64,18 @@ END
     fi
 }
 
-# Debian's Python.h includes a file beside the other headers of the system, which the sysroot hides.
+# Debian's Python.h includes a file beside the other headers of the system, which the sysroot hides. The one of the
+# other architecture is not there; this machine's serves, since the stable ABI is the same for both.
 python_headers() {
     rm -rf "$OUT/python-headers"
     mkdir -p "$OUT/python-headers"
-    "$VENV/bin/python" - "$OUT/python-headers" <<'END'
+    "$VENV/bin/python" - "$OUT/python-headers" "$ARCH" <<'END'
 import pathlib, re, shutil, sys, sysconfig
 include = pathlib.Path(sysconfig.get_paths()["include"])
 for name in re.findall(r"include <([^>]+/pyconfig\.h)>", (include / "pyconfig.h").read_text()):
     source = include.parent / name
+    if name.startswith(f"{sys.argv[2]}-linux-gnu/") and not source.exists():
+        source = include.parent / sysconfig.get_config_var("MULTIARCH") / name.partition("/")[2]
     if source.exists():
         target = pathlib.Path(sys.argv[1], name)
         target.parent.mkdir(parents=True)
@@ -125,9 +134,6 @@ END
 }
 
 scripts/setup.sh cuda wheel
-if [ "$ARCH" != "$(uname -m)" ]; then
-    command -v "$ARCH-linux-gnu-gcc" "qemu-$ARCH" >/dev/null || die "for $ARCH, install gcc-${ARCH/_/-}-linux-gnu and qemu-user"
-fi
 mkdir -p "$OUT" dist
 SUITE=bullseye scripts/sysroot.sh $DEBIAN libc6-dev
 # Once a day, and when the list changes.

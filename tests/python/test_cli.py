@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -274,3 +275,18 @@ def test_completion_scripts_name_everything_and_parse(shell):
     if shutil.which(shell):
         check = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=60, check=False)
         assert check.returncode == 0 and not check.stderr, check.stderr
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish is installed")
+def test_fish_completes_commands_options_and_values(tmp_path):
+    def complete(line):
+        program = f"{stoker('completion', 'fish').stdout}\ncomplete -C {shlex.quote(line)}\n"
+        got = subprocess.run(["fish", "--no-config", "-c", program], cwd=tmp_path, capture_output=True, text=True,
+                             timeout=60, check=False, env={**os.environ, "HOME": str(tmp_path)})
+        assert got.returncode == 0 and not got.stderr, got.stderr
+        return {found.split("\t")[0] for found in got.stdout.splitlines()}
+
+    assert complete("stoker ve") == {"verify"}
+    assert complete("stoker pack --fo") == {"--format"}
+    assert complete("stoker pack --format t") == {"tar", "tfrecord"}
+    assert complete("stoker completion z") == {"zsh"}
