@@ -2,15 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/crc32c.h"
+#include "source/crc32c_streams.h"
 
 #include <arm_acle.h>
 
-typedef uint32_t crc_register;
 static inline crc_register take_word(crc_register crc, uint64_t word) { return __crc32cd(crc, word); }
 static inline uint32_t take_byte(uint32_t crc, uint8_t byte) { return __crc32cb(crc, byte); }
-
-#include "source/crc32c_streams.h"
 
 uint32_t st_crc32c_run_arm(uint32_t crc, const uint8_t *at, size_t size)
 {

@@ -6,7 +6,7 @@
  * Appending n bytes to a stream multiplies its register by x^(8n) modulo the polynomial of the checksum,
  * then adds the register of those n bytes alone.
  *
- * The including file defines crc_register, take_word(register, 8 bytes) and take_byte(register, byte).
+ * The including file defines take_word and take_byte by its instructions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +16,14 @@
 #include "source/crc32c.h"
 
 #include <string.h>
+
+#if defined(__x86_64__)
+typedef uint64_t crc_register; /* as the instruction has it: narrowing it each time would cost a cycle */
+#else
+typedef uint32_t crc_register;
+#endif
+static inline crc_register take_word(crc_register crc, uint64_t word);
+static inline uint32_t take_byte(uint32_t crc, uint8_t byte);
 
 /* The length of one of three streams, and the powers of x that append one and two streams. A combination
  * takes about 100 cycles: short streams are worthwhile, much shorter ones would not be. */

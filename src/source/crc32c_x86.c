@@ -2,18 +2,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "source/crc32c.h"
+#include "source/crc32c_streams.h"
 
 #include <nmmintrin.h>
 
-typedef uint64_t crc_register; /* as the instruction has it: narrowing it each time would cost a cycle */
 static inline crc_register take_word(crc_register crc, uint64_t word)
 {
     return _mm_crc32_u64(crc, word);
 }
 static inline uint32_t take_byte(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
-
-#include "source/crc32c_streams.h"
 
 uint32_t st_crc32c_run_x86(uint32_t crc, const uint8_t *at, size_t size)
 {
