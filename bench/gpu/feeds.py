@@ -64,13 +64,16 @@ class Stoker(Feed):
         self.batches = iter(self.loader)
 
     @staticmethod
-    def _learn(loader, opening=2.0, epochs=2):
-        """Epochs in which workers decode every file to its end, once the engines are open."""
-        next(iter(loader))
-        time.sleep(opening)
-        for _ in range(epochs):
+    def _learn(loader, seconds=15.0):
+        """Epochs until the engines, which take seconds to open, decode something, and one more for files not known yet."""
+        until, more = time.perf_counter() + seconds, 1
+        while more >= 0 and time.perf_counter() < until:
             for _ in loader:
                 pass
+            device = loader.stats()["device"]
+            if device["engines_note"]:
+                break
+            more -= device["files_decoded_there"] > 0
 
     def __next__(self):
         try:
