@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
@@ -77,10 +78,10 @@ static inline void own_setup(struct jpeg_compress_struct *c, const struct own_ki
     c->optimize_coding = kind->optimised;
 }
 
-/* Counts warnings, says nothing. */
+/* Counts warnings about an image's data, says nothing. */
 static inline void own_message(j_common_ptr c, int level)
 {
-    if (level < 0)
+    if (level < 0 && c->err->msg_code != JWRN_JFIF_MAJOR)
         c->err->num_warnings++;
 }
 
