@@ -33,7 +33,7 @@ def test_rehearsal(tmp_path):
                "--images", "24", "--out", tmp_path)
     found = json.loads((tmp_path / "train_gpu.json").read_text())
     feeds = found["train"]["rehearsal"]
-    assert list(feeds) == ["resident data (the ceiling)", "torch DataLoader, 1 workers", "Stoker, exact", "Stoker, fast"]
+    assert list(feeds) == ["resident data (the ceiling)", "torch DataLoader, 1 workers", "Stoker", "Stoker, engines off"]
     for got in [*feeds.values(), *found["loader"].values()]:
         assert got["rate"] > 0 and got["images"] > 0 and got["stall_ms"] >= 0 and got["cpu_per_1000"] > 0
     assert found["latency"]["samples"] == 3 and found["flat_out"]["rehearsal"]["alone_ms"] > 0
