@@ -57,15 +57,14 @@ layer_c() {
     tap_layer build scripts/check_build.sh build/test-c
     tap_layer abi scripts/test_abi.sh build/test-c
 }
-# The sanitizers' code takes half as long to compile with -O1, and little longer to run.
 layer_asan() {
     ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        c_layer asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined
+        c_layer asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
 }
 # Single threads show it nothing, and the heaviest tests have no more: some do a part of their repetitions, and those that
 # take longest are left out.
 layer_tsan() {
-    WITHOUT='codec/jpeg_own_kernels|codec/jpeg_own|doctor/rules|source/inflate|op/kernels' STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread
+    WITHOUT='codec/jpeg_own_kernels|codec/jpeg_own|doctor/rules|source/inflate|op/kernels' STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
 }
 # The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.
 layer_cross() {
