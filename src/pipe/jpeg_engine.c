@@ -4,13 +4,13 @@
  * actual speed. A chunk is as large as suits the engines, but at most their share of half of the work in
  * progress, by the rates measured so far.
  *
- * Handing an image over takes a tenth of the CPU time of decoding it (100 of 800 us). So while engines
- * are at work, as many workers rest as it takes for each engine thread to have a CPU: waiting for one
- * costs more than the worker makes (on 16 CPUs, 26,000 img/s instead of 31,000).
+ * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while engines
+ * are at work, enough workers rest for each engine thread to have a CPU of its own.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
  * decoded all of it: workers read new files to their end, and the data set remembers (source/known.h).
- * While too few of the coming samples are known, the engines rest.
+ * While too few of the coming samples are known, or after a chunk without a file for them, the engines
+ * leave the next tickets to the workers.
  *
  * The GPU should not decode what nobody is waiting for: engines rest while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU.
@@ -40,9 +40,10 @@ enum {
     PLANE_ALIGN = 512,
     IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
     BLOCK = 8,
-    GIVE_UP = 4, /* chunks in a row of which nothing was decoded */
-    SHARE_NS = 3000000000, /* between exchanges of what is known with other processes */
+    GIVE_UP = 4,                /* failed chunks in a row */
+    PAUSE_TICKETS = 4 * CHUNK_MOST, /* left to the workers after a chunk without a file for the engines */
 };
+#define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
 
 /* A ticket whose file the engines decode. */
 struct item {
@@ -69,7 +70,7 @@ struct st_jpeg_engine_worker {
     struct left left[CHUNK_MOST];
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
-    uint32_t lost;                 /* chunks in a row of which nothing was decoded */
+    uint32_t lost;                 /* failed chunks in a row: no memory, or nothing was decoded */
 };
 
 /* ---- one image ------------------------------------------------------------------------------------ */
@@ -218,6 +219,7 @@ static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_ticke
 
     if (!plan_chunk(self, chunk, usable))
         return;
+    self->lost += !usable;
     if (self->count)
         kind->start(self->engine, self->decoded, self->count);
     make_left(self, slot);
@@ -274,7 +276,7 @@ static bool enough_known(struct stoker_loader *loader, uint32_t left)
         count += st_known_any(known, st_order_at(loader->order, loader->next_ticket + k));
     if (!known || 2 * count >= most)
         return true;
-    loader->engines.unknown_until = loader->next_ticket + most;
+    loader->engines.rest_until = loader->next_ticket + most;
     return false;
 }
 
@@ -293,7 +295,7 @@ static void share_known(struct stoker_loader *loader)
     engines->sharing = false;
 }
 
-/* Engines begin or end to work: some workers rest meanwhile. Lock held. */
+/* Engines start or stop working; some workers rest meanwhile. Lock held. */
 static void engage(struct stoker_loader *loader, bool engaged)
 {
     if (loader->engines.engaged && !engaged)
@@ -314,14 +316,14 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
     return !rc;
 }
 
-/* Without engines this thread is just another one: the workers have the CPUs. Lock held. */
+/* This thread ends, and the workers have its CPU. Lock held. */
 static void give_up(struct stoker_loader *loader)
 {
     loader->engines.ready--;
     engage(loader, false);
     if (!loader->engines.note.code)
         st_fail(&loader->engines.note, STOKER_EIO,
-                "the JPEG engines have failed at %d chunks in a row and are not used any more: the CPU decodes",
+                "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all files",
                 GIVE_UP);
 }
 
@@ -351,10 +353,13 @@ static void *engine_main(void *argument)
         make_chunk(self, &chunk);
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
-        if (self->lost == GIVE_UP) {
+        if (self->lost >= GIVE_UP) {
             give_up(loader);
             break;
         }
+        /* Taking more would only make this thread another worker, with a worker resting for it. */
+        if (!self->count)
+            loader->engines.rest_until = loader->next_ticket + PAUSE_TICKETS;
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;

@@ -84,7 +84,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     free(loader->epoch.sizes);
     loader->epoch = plan;
     loader->next_ticket = loader->next_batch = loader->next_row = 0;
-    loader->engines.unknown_until = 0;
+    loader->engines.rest_until = 0;
     loader->delivered = loader->delivered_samples = loader->failed_samples = 0;
     loader->count.epoch_bad = 0;
     loader->broken.code = loader->no_more.code = 0;

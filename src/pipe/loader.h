@@ -72,7 +72,7 @@ struct st_jpeg_engines {
     _Atomic uint32_t ready;  /* threads whose engine is open */
     /* guarded by the loader's lock: */
     bool engaged;            /* they are at work, or will be as soon as there are tickets */
-    uint64_t unknown_until;  /* too few of the samples before this ticket are known */
+    uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
     bool sharing;
     struct stoker_error note; /* code != 0: why fewer engines are used than possible */

@@ -21,7 +21,7 @@ void st_worker_rests(struct stoker_loader *loader)
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
-    if (loader->next_ticket < loader->engines.unknown_until)
+    if (loader->next_ticket < loader->engines.rest_until)
         return true;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         ready += slot->state == ST_SLOT_READY;

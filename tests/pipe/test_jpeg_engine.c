@@ -290,6 +290,24 @@ static void known(void)
     ok(same_epochs(damage_before_third, 0xe), "nor files that change after they were known");
 }
 
+/* Engine threads that get no file for the engines leave the next tickets to the workers. */
+static void no_files_for_engines(const struct stoker_loader_options *opt)
+{
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], opt, &err);
+    uint64_t digests[BATCHES + 1], rests = 0;
+    wait_for_engines(loader);
+    for (int k = 0; k < 200 && !rests; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        harness_take(loader, digests, BATCHES + 1, NULL);
+        pthread_mutex_lock(&loader->lock);
+        rests = loader->engines.rest_until;
+        pthread_mutex_unlock(&loader->lock);
+    }
+    ok(rests > COUNT, "engines without files rest until ticket %llu", (unsigned long long)rests);
+    st_loader_close(loader);
+}
+
 /* Engines that never give anything are left alone after a while. */
 static void lost_engines(const struct stoker_loader_options *opt)
 {
@@ -305,7 +323,7 @@ static void lost_engines(const struct stoker_loader_options *opt)
         st_loader_stats(loader, &stats);
         snprintf(engine_note, sizeof engine_note, "%s", stats.engine_note ? stats.engine_note : "");
     }
-    ok(strstr(engine_note, "not used any more") && stats.engine_rows == 0, "lost engines: %s", engine_note);
+    ok(strstr(engine_note, "no longer used") && stats.engine_rows == 0, "lost engines: %s", engine_note);
     st_loader_close(loader);
 }
 
@@ -322,6 +340,7 @@ static void failures(void)
     engine.takes_nothing = true;
     ok(same(texts[0], &opt, false) && stats.engine_rows == 0 && stats.engine_failures == 0,
        "files that are not theirs");
+    no_files_for_engines(&opt);
     engine.takes_nothing = false;
     engine.no_memory = true;
     ok(same(texts[0], &opt, true) && stats.engine_rows == 0 && strstr(engine_note, "MB"),

@@ -26,8 +26,8 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
                    uint32_t depth, struct stoker_error *err);
 /* The default number of samples to read ahead: more by URL, where latency dominates. */
 uint32_t st_reader_depth(const struct stoker_dataset *data);
-/* To be called before the first epoch: the engine then reads ahead even if reads do not block, for
- * callers that take many tickets at once and have CPUs to spare. */
+/* To be called before the first epoch: the engine then reads ahead even if reads do not block. For tests,
+ * whose reads never do. */
 void st_reader_eager(struct st_reader *reader);
 /* Limits the bytes that are read ahead: being read, ready, lent, or kept as empty buffers. The size of a
  * read is estimated from the largest recent one; the first read runs alone. This limits the engine only:
