@@ -80,6 +80,23 @@ static void uncounted_free(void *block, uint64_t bytes)
         free(block);
 }
 
+/* The pages with another size, perhaps elsewhere; NULL, and the pages as they were, if there is no memory. */
+static void *pages_resized(void *pages, uint64_t before, uint64_t bytes)
+{
+#ifdef __SANITIZE_THREAD__
+    /* ThreadSanitizer does not see mremap, so it takes addresses that changed hands for data races. */
+    void *moved = uncounted_new(bytes);
+    if (moved) {
+        memcpy(moved, pages, before < bytes ? before : bytes);
+        uncounted_free(pages, before);
+    }
+    return moved;
+#else
+    void *moved = mremap(pages, before, bytes, MREMAP_MAYMOVE);
+    return moved == MAP_FAILED ? NULL : moved;
+#endif
+}
+
 static void *block_new(struct st_account *account, uint64_t bytes)
 {
     void *block = st_account_allows(account, bytes) ? uncounted_new(bytes) : NULL;
@@ -236,8 +253,8 @@ bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
     if (before >= LARGE && bytes >= LARGE) {
         if (bytes > before && !st_account_allows(buffer->account, bytes - before))
             return false;
-        void *moved = mremap(buffer->data, before, bytes, MREMAP_MAYMOVE);
-        if (moved == MAP_FAILED)
+        void *moved = pages_resized(buffer->data, before, bytes);
+        if (!moved)
             return false;
         st_account_change(buffer->account, buffer->lender, before, bytes);
         buffer->data = moved;

@@ -1,8 +1,10 @@
 /* The arena gives aligned, separate memory, and stops allocating once it knows its size. */
 #include "base/budget.h"
 #include "base/mem.h"
+#include "base/threads.h"
 #include "tap.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,6 +140,29 @@ static void resized(void)
     ok(!buffer.data, "and is freed by what frees all");
 }
 
+/* Addresses that one buffer gives up are another's a moment later; a sanitizer must see no race in that. */
+static void resize_often(void *all_good)
+{
+    struct st_buffer buffer = {0};
+    bool good = true;
+    for (uint64_t k = 0; k < 200 && good; k++) {
+        const uint64_t size = (1 + k * 5 % 7) << 20;
+        good = st_buffer_resize(&buffer, size);
+        if (good)
+            memset(buffer.data, (int)k, size);
+    }
+    st_buffer_free(&buffer);
+    if (!good)
+        atomic_store((atomic_bool *)all_good, false);
+}
+
+static void resized_by_threads(void)
+{
+    atomic_bool good = true;
+    st_threads_run(4, resize_often, &good);
+    ok(good, "four threads resize their buffers side by side");
+}
+
 int main(void)
 {
     arena_pieces();
@@ -145,5 +170,6 @@ int main(void)
     sizes();
     buffers();
     resized();
+    resized_by_threads();
     return done_testing();
 }
