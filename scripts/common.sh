@@ -57,6 +57,16 @@ meson_setup() {
     stamp_set "$dir/.stamp" "$key"
 }
 
+# Builds the C tests in build/test-$1 with the meson options that follow. Their kernels are never run, so one
+# generation of GPUs is enough. `c` is also the build that scripts/test_install.sh installs.
+build_tests() {
+    local layer=$1
+    shift
+    if [ "$layer" = c ]; then set -- --prefix="$ROOT/build/install/root" --libdir=lib "$@"; fi
+    meson_setup "build/test-$layer" -Dtests=true -Dpython=disabled -Dgpu_generations=90 "$@" &&
+        meson compile -C "build/test-$layer" -j "$(jobs)"
+}
+
 # A check of a script that speaks TAP: what must hold, then the command. `tap_done` ends the script.
 tap_checks=0 tap_failed=0
 tap_check() {

