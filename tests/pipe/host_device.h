@@ -246,7 +246,7 @@ static void host_carry_out(struct host_device *device, struct st_device_slot *sl
     usleep(host.delay_us);
     host.wrong += host_sum(slot->host, slot->used) != slot->sum; /* changed behind our back */
     memcpy(device->raw, slot->host, slot->used);
-    memset(slot->host, HOST_SPOILT, w->host_bytes);
+    memset(slot->host, HOST_SPOILT, slot->used); /* the rest still is */
     pthread_mutex_lock(&device->lock);
     slot->copied = true;
     pthread_cond_broadcast(&device->changed);

@@ -1,0 +1,195 @@
+/* fake_engines.h - a device's JPEG engines, played by libjpeg, and epochs of loaders that use them
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_TESTS_PIPE_FAKE_ENGINES_H
+#define ST_TESTS_PIPE_FAKE_ENGINES_H
+
+#include "codec/jpeg/headers.h"
+#include "codec/jpeg_planes.h"
+#include "pipe/harness.h"
+#include "pipe/host_device.h"
+
+enum { COUNT = 96, BATCH = 24, BATCHES = COUNT / BATCH };
+
+/* What a test wants of the engines, and what they saw. */
+static struct {
+    bool open_fails, no_memory, takes_nothing;
+    uint32_t lost; /* every `lost`th image does not arrive; 0: all do */
+    _Atomic uint32_t open, images, wrong, memory, largest;
+} engine;
+
+struct st_jpeg_engine {
+    bool under_way;
+};
+
+static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
+                       struct stoker_error *err)
+{
+    if (engine.open_fails)
+        return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
+    engine.wrong += !device || !most;
+    *out = calloc(1, sizeof **out);
+    engine.open++;
+    return 0;
+}
+
+static void engine_close(struct st_jpeg_engine *self)
+{
+    free(self);
+    engine.open--;
+}
+
+static bool engine_takes(const struct st_jpeg_frame *frame)
+{
+    return !engine.takes_nothing && frame->components == 3;
+}
+
+/* Writes no pixels before `finish`, as late as engines may be. */
+static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
+{
+    engine.wrong += self->under_way || !count || image[0].there;
+    self->under_way = true;
+    for (uint32_t k = 0; k < 3 * count; k++) {
+        const struct st_jpeg_engine_plane *plane = &image[k / 3].plane[k % 3];
+        memset((void *)(uintptr_t)plane->at, HOST_SPOILT, (size_t)plane->stride * (size_t)plane->height);
+    }
+    if (count > engine.largest)
+        engine.largest = count;
+}
+
+static bool engine_decode(const struct st_jpeg_engine_image *image)
+{
+    uint8_t *to[3];
+    size_t pitch[3];
+    for (int c = 0; c < 3; c++) {
+        const struct st_jpeg_engine_plane *plane = &image->plane[c];
+        to[c] = (uint8_t *)(uintptr_t)plane->at;
+        pitch[c] = plane->stride;
+        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (uint32_t)plane->width;
+    }
+    return jpeg_planes(image->bytes.data, image->bytes.size, to, pitch);
+}
+
+static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
+{
+    engine.wrong += !self->under_way;
+    self->under_way = false;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t number = ++engine.images;
+        image[k].there = !(engine.lost && number % engine.lost == 0) && engine_decode(&image[k]);
+    }
+}
+
+static uint64_t engine_take(struct st_device *device, uint64_t bytes)
+{
+    (void)device;
+    if (engine.no_memory)
+        return 0;
+    engine.memory++;
+    return (uint64_t)(uintptr_t)malloc(bytes);
+}
+
+static void engine_give(struct st_device *device, uint64_t memory)
+{
+    (void)device;
+    engine.memory--;
+    free((void *)(uintptr_t)memory);
+}
+
+static const struct st_jpeg_engine_kind engine_kind = {"test",       engine_open,  engine_close,
+                                                  engine_takes, engine_start, engine_finish,
+                                                  engine_take,  engine_give};
+static const struct st_devices engine_devices = {.kind = &host_kind, .engine = &engine_kind};
+
+static struct stoker_item *items;
+static struct stoker_stats stats; /* of the loader that ran last */
+static char engine_note[256];     /* of its engines */
+
+/* Engines take a while to open. */
+static inline void wait_for_engines(struct stoker_loader *loader)
+{
+    for (int k = 0; k < 500; k++) {
+        pthread_mutex_lock(&loader->lock);
+        const bool settled =
+            loader->engines.ready == loader->engines.threads || loader->engines.note.code;
+        pthread_mutex_unlock(&loader->lock);
+        if (settled)
+            return;
+        usleep(2000);
+    }
+}
+
+static inline uint32_t epoch_on(const struct st_devices *devices, const char *text,
+                         const struct stoker_loader_options *opt, uint64_t digests[BATCHES + 1])
+{
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(devices, items, COUNT, text, opt, &err);
+    uint32_t taken = 0;
+    stats = (struct stoker_stats){.size = sizeof stats};
+    if (!loader) {
+        note("%s", err.message);
+        return 0;
+    }
+    wait_for_engines(loader);
+    if (st_loader_start(loader, NULL, 0, NULL) == 0)
+        taken = harness_take(loader, digests, BATCHES + 1, NULL);
+    st_loader_stats(loader, &stats);
+    snprintf(engine_note, sizeof engine_note, "%s", stats.engine_note ? stats.engine_note : "");
+    st_loader_close(loader);
+    return taken;
+}
+
+/* With slots that are not larger than these small images need: to spoil them takes most of a test's time. */
+static inline struct stoker_loader_options small_options(uint32_t batch, int32_t workers)
+{
+    struct stoker_loader_options opt = harness_options(batch, workers);
+    opt.pinned_limit = 16 << 20;
+    return opt;
+}
+
+static inline struct stoker_loader_options fast_options(void)
+{
+    struct stoker_loader_options opt = small_options(BATCH, 2);
+    opt.engines = STOKER_ENGINES_ALL;
+    return opt;
+}
+
+/* Engines had their part in the epoch. On a busy machine the workers may be through before they come to
+ * it. */
+static inline bool had_part(void)
+{
+    if (engine.no_memory)
+        return *engine_note;
+    return (engine.lost == 1 || stats.engine_rows) && (!engine.lost || stats.engine_failures);
+}
+
+enum { TRIES = 50 };
+
+/* The batches are those of the CPU, with engines at work if `wanted`. */
+static inline bool same(const char *text, const struct stoker_loader_options *opt, bool wanted)
+{
+    uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
+    bool equal = epoch_on(NULL, text, opt, cpu) == BATCHES;
+    const uint32_t before = host.wrong + engine.wrong;
+    for (int try = 0; equal && try < TRIES; try++) {
+        equal = epoch_on(&engine_devices, text, opt, device) == BATCHES &&
+                !memcmp(cpu, device, BATCHES * sizeof *cpu);
+        if (!wanted || had_part())
+            break;
+    }
+    return equal && host.wrong + engine.wrong == before;
+}
+
+static const char *const texts[] = {
+    "random_resized_crop(size=24); random_horizontal_flip; to_tensor; "
+    "normalize(mean=[0.5,0.4,0.3],std=[0.2,0.3,0.4])",
+    "random_resized_crop(size=24, interpolation=bicubic); random_vertical_flip; "
+    "color_jitter(brightness=0.4,contrast=0.4); "
+    "gaussian_blur(kernel_size=5); to_tensor; random_erasing(p=0.7, value=random)",
+    "resize(size=[20,26], interpolation=nearest); random_horizontal_flip",
+    "center_crop(size=20); random_vertical_flip; to_tensor",
+    "resize(size=28); center_crop(size=24); random_grayscale(p=0.5)",
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* Which files the JPEG engines are given: those that are known to decode, as they are now.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/fake_engines.h"
+
+enum { EPOCHS = 4 };
+
+/* `rows`: by engines, in each epoch. */
+static bool epochs_on(const struct st_devices *devices, void (*between)(uint32_t epoch),
+                      uint64_t digests[EPOCHS][BATCHES + 1], uint64_t rows[EPOCHS])
+{
+    struct stoker_loader_options opt = small_options(BATCH, 2);
+    opt.on_error = STOKER_ON_ERROR_REPLACE;
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(devices, items, COUNT, texts[0], &opt, &err);
+    bool good = loader != NULL;
+    if (good)
+        wait_for_engines(loader);
+    uint64_t before = 0;
+    for (uint32_t k = 0; good && k < EPOCHS; k++) {
+        if (between)
+            between(k);
+        good = !st_loader_start(loader, &(struct stoker_epoch){.size = sizeof(struct stoker_epoch), .epoch = k}, 0, NULL) &&
+               harness_take(loader, digests[k], BATCHES + 1, NULL) == BATCHES;
+        stats = (struct stoker_stats){.size = sizeof stats};
+        st_loader_stats(loader, &stats);
+        rows[k] = stats.engine_rows - before;
+        before = stats.engine_rows;
+    }
+    st_loader_close(loader);
+    return good;
+}
+
+/* The batches of all epochs are those of the CPU. Engines are seen at work in the epochs of `wanted`, a
+ * bit set, and in no other. */
+static bool same_epochs(void (*between)(uint32_t epoch), uint32_t wanted)
+{
+    uint64_t cpu[EPOCHS][BATCHES + 1], device[EPOCHS][BATCHES + 1], rows[EPOCHS] = {0};
+    bool equal = epochs_on(NULL, between, cpu, rows);
+    uint32_t seen = 0; /* epochs in which engines had a part, in any try */
+    const uint32_t before = host.wrong + engine.wrong;
+    for (int try = 0; equal && seen != wanted && try < TRIES; try++) {
+        equal = epochs_on(&engine_devices, between, device, rows);
+        for (uint32_t k = 0; equal && k < EPOCHS; k++) {
+            equal = !memcmp(cpu[k], device[k], BATCHES * sizeof cpu[k][0]) && (wanted & 1u << k || !rows[k]);
+            seen |= (uint32_t)(rows[k] > 0) << k;
+        }
+    }
+    note("%s; rows by engines: %llu, %llu, %llu, %llu", equal ? "equal" : "not equal", (unsigned long long)rows[0], (unsigned long long)rows[1],
+         (unsigned long long)rows[2], (unsigned long long)rows[3]);
+    return equal && seen == wanted && host.wrong + engine.wrong == before;
+}
+
+static uint8_t *data_of(uint32_t item) { return (uint8_t *)(uintptr_t)items[item].data; }
+
+/* Flips bits of every third file, in the entropy-coded data behind most crops. */
+static void flip(uint32_t which)
+{
+    for (uint32_t k = which; k < COUNT; k += 3)
+        for (size_t at = items[k].size * 5 / 8; at < items[k].size - 8; at += 97)
+            data_of(k)[at] ^= 0x10;
+}
+
+static void damage_before_third(uint32_t epoch)
+{
+    if (epoch == 2)
+        flip(1);
+    if (epoch == 3)
+        flip(1); /* whole again, and with that known again after one more decode */
+}
+
+static void known(void)
+{
+    ok(same_epochs(NULL, 0xe), "engines decode what workers have decoded to the end once");
+    flip(0);
+    ok(same_epochs(NULL, 0xe), "they do not get damaged files");
+    flip(0);
+    ok(same_epochs(damage_before_third, 0xe), "nor files that change after they were known");
+}
+
+int main(void)
+{
+    items = test_items(COUNT);
+    known();
+    test_items_free(items, COUNT);
+    return done_testing();
+}
