@@ -336,8 +336,8 @@ static void *engine_main(void *argument)
     if (!open_engine(self))
         return NULL;
     pthread_mutex_lock(&loader->lock);
-    while (!loader->closing) {
-        share_known(loader);
+    /* Shares first, because that releases the lock: `closing` may have been announced meanwhile. */
+    for (share_known(loader); !loader->closing; share_known(loader)) {
         const bool rests = st_jpeg_engines_may_rest(loader);
         const uint32_t left = rests ? 0 : st_tickets_left(loader);
         if (!left || !enough_known(loader, left)) {

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
+#include "source/known.h"
 
 enum { EPOCHS = 4 };
 
@@ -79,10 +80,77 @@ static void known(void)
     ok(same_epochs(damage_before_third, 0xe), "nor files that change after they were known");
 }
 
+/* ---- closing while what is known is exchanged ---------------------------------------------------- */
+
+static int no_read(void *cookie, uint64_t sample, void *into, size_t capacity, size_t *size, struct stoker_error *e)
+{
+    (void)cookie, (void)sample, (void)into, (void)capacity, (void)size;
+    return st_fail(e, STOKER_EIO, "nobody reads this");
+}
+
+/* A loader of samples that nobody reads, with a table so large that exchanging it takes milliseconds. */
+static struct stoker_loader *open_large(const char *file)
+{
+    const struct stoker_callbacks callbacks = {.size = sizeof callbacks, .count = 1 << 20, .read = no_read};
+    const struct stoker_loader_options opt = small_options(BATCH, 1);
+    struct stoker_error err = {0};
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    if (!st_dataset_from_callbacks(&data, &callbacks, NULL, &err) && !st_pipeline_open(&pipe, texts[0], &err)) {
+        data->known_file = strdup(file);
+        struct st_known *known = st_known_of(data, NULL);
+        if (known) {
+            st_known_learn(known, 7, 1);
+            st_known_share(known);
+        }
+        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+    }
+    if (!loader)
+        note("%s", err.message);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    return loader;
+}
+
+/* Waits until an engine thread exchanges what is known, which is the first thing it does. */
+static bool is_sharing(struct stoker_loader *loader)
+{
+    const uint64_t until = st_now_ns() + 500000000;
+    bool sharing = false;
+    while (!sharing && st_now_ns() < until) {
+        pthread_mutex_lock(&loader->lock);
+        sharing = loader->engines.sharing;
+        pthread_mutex_unlock(&loader->lock);
+    }
+    return sharing;
+}
+
+static void closed_while_sharing(void)
+{
+    enum { TIMES = 5, PATIENCE_S = 120 };
+    char file[] = "/tmp/stoker-known-XXXXXX";
+    const int fd = mkstemp(file);
+    int met = 0;
+    close(fd);
+    alarm(PATIENCE_S); /* ends the test if an engine thread waits for ever */
+    for (unsigned k = 0; k < share_of(TIMES); k++) {
+        struct stoker_loader *loader = open_large(file);
+        if (!loader)
+            break;
+        met += is_sharing(loader);
+        st_loader_close(loader);
+    }
+    alarm(0);
+    ok(fd >= 0, "closed while an engine thread exchanges what is known (%d times)", met);
+    unlink(file);
+}
+
 int main(void)
 {
     items = test_items(COUNT);
     known();
+    closed_while_sharing();
     test_items_free(items, COUNT);
     return done_testing();
 }
