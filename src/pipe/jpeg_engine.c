@@ -151,11 +151,19 @@ static bool plan_chunk(struct st_jpeg_engine_worker *self, const struct st_ticke
     return true;
 }
 
+/* Makes a sample without the engines. Not if the epoch is being stopped, which would have to wait for
+ * the whole chunk: the row stays unmade, and its batch is dropped. */
+static void make_here(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row,
+                      uint64_t ticket, struct st_bytes bytes)
+{
+    if (!atomic_load(&self->worker.loader->stopping))
+        st_worker_make(&self->worker, slot, row, ticket, bytes);
+}
+
 static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
     for (uint32_t k = 0; k < self->left_count; k++)
-        st_worker_make(&self->worker, slot, self->left[k].row, self->left[k].ticket,
-                       self->left[k].bytes);
+        make_here(self, slot, self->left[k].row, self->left[k].ticket, self->left[k].bytes);
 }
 
 /* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
@@ -168,7 +176,7 @@ static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slo
         const struct st_jpeg_engine_image *decoded = &self->decoded[k];
         if (!decoded->there ||
             !st_run_decoded(worker, &item->image, slot->samples[item->row], slot, item->row, decoded)) {
-            st_worker_make(worker, slot, item->row, item->ticket, item->bytes);
+            make_here(self, slot, item->row, item->ticket, item->bytes);
             continue;
         }
         st_reader_done(worker->loader->reader, item->ticket);

@@ -16,11 +16,14 @@ enum { COUNT = 96, BATCH = 24, BATCHES = COUNT / BATCH };
 static struct {
     bool open_fails, no_memory, takes_nothing;
     uint32_t lost; /* every `lost`th image does not arrive; 0: all do */
+    /* The first call for at least `hold` images (0: no call) lasts until the epoch is being stopped, and fails. */
+    struct stoker_loader *_Atomic watched;
+    _Atomic uint32_t hold, held; /* held: images of that call */
     _Atomic uint32_t open, images, wrong, memory, largest;
 } engine;
 
 struct st_jpeg_engine {
-    bool under_way;
+    bool under_way, fails;
 };
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
@@ -45,6 +48,18 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
     return !engine.takes_nothing && frame->components == 3;
 }
 
+static bool engine_held(uint32_t count)
+{
+    struct stoker_loader *loader = engine.watched;
+    uint32_t hold = engine.hold;
+    if (!loader || !hold || count < hold || !atomic_compare_exchange_strong(&engine.hold, &hold, 0))
+        return false;
+    engine.held = count;
+    while (!atomic_load(&loader->stopping))
+        usleep(200);
+    return true;
+}
+
 /* Writes no pixels before `finish`, as late as engines may be. */
 static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
 {
@@ -56,6 +71,7 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
     }
     if (count > engine.largest)
         engine.largest = count;
+    self->fails = engine_held(count);
 }
 
 static bool engine_decode(const struct st_jpeg_engine_image *image)
@@ -77,7 +93,8 @@ static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_ima
     self->under_way = false;
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t number = ++engine.images;
-        image[k].there = !(engine.lost && number % engine.lost == 0) && engine_decode(&image[k]);
+        const bool lost = self->fails || (engine.lost && number % engine.lost == 0);
+        image[k].there = !lost && engine_decode(&image[k]);
     }
 }
 

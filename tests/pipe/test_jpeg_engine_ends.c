@@ -1,4 +1,4 @@
-/* Loaders with JPEG engines that end early, begin again, or take large chunks.
+/* Loaders with JPEG engines that end early, begin again, or run with little memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,6 +65,62 @@ static void releases_while_closing(void)
        "batches let go of while the loader closes");
 }
 
+/* ---- stopping within a chunk ---------------------------------------------------------------------- */
+
+/* Threads that hold tickets. */
+static uint32_t busy(struct stoker_loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    const uint32_t threads = loader->busy;
+    pthread_mutex_unlock(&loader->lock);
+    return threads;
+}
+
+/* Rows of an epoch that was stopped within a chunk of an engine thread, when all others were done: taken, but not
+ * made. 0: no engine thread took a chunk that is large enough. */
+static uint64_t unmade(const struct stoker_item *mixed, uint64_t epoch)
+{
+    enum { LEAST = 6 };
+    struct stoker_loader_options opt = small_options(COUNT, 1);
+    struct stoker_error err = {0};
+    opt.engines = STOKER_ENGINES_ALL;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, mixed, COUNT, texts[0], &opt, &err);
+    if (!loader)
+        return ok(false, "%s", err.message);
+    wait_for_engines(loader);
+    engine.held = 0;
+    engine.hold = LEAST;
+    engine.watched = loader;
+    st_loader_start(loader, &(struct stoker_epoch){.size = sizeof(struct stoker_epoch), .epoch = epoch}, 0, NULL);
+    for (int k = 0; k < 1000 && !(engine.held && busy(loader) == 1); k++)
+        usleep(200);
+    const uint32_t held = engine.held;
+    st_loader_stop(loader);
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    const uint64_t left = loader->next_ticket - stats.raw_rows - stats.resized_rows;
+    engine.watched = NULL;
+    st_loader_close(loader);
+    return held ? left : 0;
+}
+
+/* Whoever stops an epoch waits for the engines, but not for the files of a chunk that the CPU would decode: those
+ * that engines do not take, and those that they failed at. */
+static void stops_within_a_chunk(void)
+{
+    enum { TIMES = 50 };
+    struct stoker_item mixed[COUNT];
+    uint64_t left = 0;
+    for (uint32_t k = 0; k < COUNT; k++)
+        mixed[k] = k % 8 ? test_ppm(k, 60, 50) : test_jpeg(k, 60, 50);
+    for (uint64_t k = 0; k < TIMES && !left; k++)
+        left = unmade(mixed, k);
+    ok(left > 2 * engine.held + 4, "a chunk with %u files for the engines is abandoned: %llu rows", engine.held,
+       (unsigned long long)left);
+    for (uint32_t k = 0; k < COUNT; k++)
+        free((void *)(uintptr_t)mixed[k].data);
+}
+
 /* Files, and more tickets in the engines' hands than the reader would hold for the workers alone. */
 static void many(void)
 {
@@ -109,6 +165,7 @@ int main(void)
     items = test_items(COUNT);
     ends();
     releases_while_closing();
+    stops_within_a_chunk();
     many();
     test_items_free(items, COUNT);
     return done_testing();
