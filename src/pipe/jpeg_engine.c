@@ -42,6 +42,7 @@ enum {
     BLOCK = 8,
     GIVE_UP = 4,                /* failed chunks in a row */
     PAUSE_TICKETS = 4 * CHUNK_MOST, /* left to the workers after a chunk without a file for the engines */
+    FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
 };
 #define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
 
@@ -68,6 +69,7 @@ struct st_jpeg_engine_worker {
     struct st_jpeg_engine_image decoded[CHUNK_MOST];
     uint32_t left_count;
     struct left left[CHUNK_MOST];
+    uint32_t given; /* to the engines, of the whole chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
     uint32_t lost;                 /* failed chunks in a row: no memory, or nothing was decoded */
@@ -130,23 +132,28 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
 
 /* ---- a chunk ------------------------------------------------------------------------------------- */
 
-/* Reads the chunk's files and divides them into items for the engines and tickets for this thread. False
- * if cancelled. */
-static bool plan_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk, bool usable)
+/* Reads files of the chunk, of which `rest` is left, and divides them into items for the engines and
+ * tickets for this thread: all of them, unless that is too much to hold at once. False if cancelled. */
+static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
 {
+    const struct stoker_loader *loader = self->worker.loader;
+    const bool in_memory = st_reader_in_memory(loader->reader);
+    const uint64_t most = loader->opt.max_memory / FILES_PART;
     struct stoker_error err;
     struct st_bytes bytes;
     self->count = self->left_count = 0;
-    for (uint32_t k = 0; k < chunk->count; k++) {
-        const uint32_t row = chunk->row + k;
+    for (uint64_t held = 0; rest->count && held <= most; rest->row++, rest->ticket++, rest->count--) {
         const int rc =
-            st_worker_fetch(&self->worker, chunk->slot, row, chunk->ticket + k, NULL, &bytes, &err);
+            st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, NULL, &bytes, &err);
         if (rc == STOKER_ECANCELED)
             return false;
-        if (rc)
-            st_worker_settle(&self->worker, chunk->slot, row, rc, &err);
-        else if (!usable || !plan_row(self, chunk->slot, row, chunk->ticket + k, bytes))
-            self->left[self->left_count++] = (struct left){chunk->ticket + k, row, bytes};
+        if (rc) {
+            st_worker_settle(&self->worker, rest->slot, rest->row, rc, &err);
+            continue;
+        }
+        if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes))
+            self->left[self->left_count++] = (struct left){rest->ticket, rest->row, bytes};
+        held += in_memory ? 0 : bytes.size;
     }
     return true;
 }
@@ -217,25 +224,34 @@ static bool has_memory(struct stoker_loader *loader, struct st_slot *slot)
     return has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
 }
 
-static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
+/* False if cancelled. */
+static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
 {
-    struct stoker_loader *loader = self->worker.loader;
-    const struct st_jpeg_engine_kind *kind = loader->engines.kind;
-    struct st_slot *slot = chunk->slot;
-    const bool usable = has_memory(loader, slot);
-    const uint64_t began = st_now_ns();
-
-    if (!plan_chunk(self, chunk, usable))
-        return;
-    self->lost += !usable;
+    const struct st_jpeg_engine_kind *kind = self->worker.loader->engines.kind;
+    if (!plan_part(self, rest, usable))
+        return false;
     if (self->count)
         kind->start(self->engine, self->decoded, self->count);
-    make_left(self, slot);
+    make_left(self, rest->slot);
     if (self->count)
         kind->finish(self->engine, self->decoded, self->count);
-    finish_items(self, slot);
+    finish_items(self, rest->slot);
+    self->given += self->count;
+    return true;
+}
+
+static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
+{
+    const bool usable = has_memory(self->worker.loader, chunk->slot);
+    const uint64_t began = st_now_ns();
+    struct st_tickets rest = *chunk;
+
+    self->given = 0;
+    self->lost += !usable;
+    while (rest.count && make_part(self, &rest, usable))
+        ;
     self->busy_ns += st_now_ns() - began;
-    self->busy_rows += chunk->count;
+    self->busy_rows += chunk->count - rest.count;
 }
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
@@ -366,7 +382,7 @@ static void *engine_main(void *argument)
             break;
         }
         /* Taking more would only make this thread another worker, with a worker resting for it. */
-        if (!self->count)
+        if (!self->given)
             loader->engines.rest_until = loader->next_ticket + PAUSE_TICKETS;
     }
     pthread_mutex_unlock(&loader->lock);

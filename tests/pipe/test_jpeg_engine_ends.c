@@ -121,6 +121,61 @@ static void stops_within_a_chunk(void)
         free((void *)(uintptr_t)mixed[k].data);
 }
 
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+enum { LARGE = 512 << 10, LARGE_COUNT = 2 * COUNT };
+
+/* A JPEG, and after its end so many zeros that the file is large. */
+static int read_large(void *cookie, uint64_t sample, void *into, size_t capacity, size_t *size, struct stoker_error *err)
+{
+    const struct stoker_item *item = &items[sample % COUNT];
+    (void)cookie, (void)err;
+    *size = LARGE;
+    if (capacity >= LARGE) {
+        memset(into, 0, LARGE);
+        memcpy(into, item->data, item->size);
+    }
+    return 0;
+}
+
+static bool large_epoch(void)
+{
+    const struct stoker_callbacks callbacks = {.size = sizeof callbacks, .count = LARGE_COUNT, .read = read_large};
+    struct stoker_loader_options opt = small_options(COUNT, 1);
+    struct stoker_error err = {0};
+    struct stoker_dataset *data = NULL;
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    uint64_t digests[3];
+    opt.engines = STOKER_ENGINES_ALL;
+    opt.max_memory = 96ull * LARGE;
+    if (!st_dataset_from_callbacks(&data, &callbacks, NULL, &err) && !st_pipeline_open(&pipe, texts[0], &err))
+        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    if (!loader)
+        return ok(false, "%s", err.message);
+    wait_for_engines(loader);
+    st_loader_start(loader, NULL, 0, NULL);
+    const bool all = harness_take(loader, digests, 3, NULL) == 2;
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    st_loader_close(loader);
+    return all;
+}
+
+/* Chunks of large files are made in parts. */
+static void large_files(void)
+{
+    enum { TIMES = 50 };
+    bool good = true;
+    stats.engine_rows = 0;
+    for (int k = 0; k < TIMES && good && !stats.engine_rows; k++)
+        good = large_epoch() && stats.memory_peak <= stats.memory_allowed;
+    ok(good && stats.engine_rows, "large files stay within max_memory: %.1f of %.1f MB, %llu files by engines",
+       (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6, (unsigned long long)stats.engine_rows);
+}
+
 /* Files, and more tickets in the engines' hands than the reader would hold for the workers alone. */
 static void many(void)
 {
@@ -166,6 +221,7 @@ int main(void)
     ends();
     releases_while_closing();
     stops_within_a_chunk();
+    large_files();
     many();
     test_items_free(items, COUNT);
     return done_testing();
