@@ -190,6 +190,27 @@ static void bad_samples(void)
         memcpy((char *)(uintptr_t)items[bad[k]].data, kept[k], sizeof kept[k]);
 }
 
+/* Opening a loader with workers="auto" makes the first sample of a small data set twice, to see how long that takes.
+ * A slot of one row whose heap is as small as can be has room for it once. */
+static void first_sample(void)
+{
+    enum { MANY = 250 }; /* so many that none is quick enough for an epoch without threads */
+    struct stoker_loader_options opt = harness_options(1, -1);
+    struct stoker_error err = {0};
+    struct stoker_item many[MANY];
+    for (uint32_t k = 0; k < MANY; k++)
+        many[k] = items[0];
+    opt.pinned_limit = 1;
+    struct stoker_loader *loader = harness_open_on(&host_devices, many, MANY, "center_crop(size=100)", &opt, &err);
+    if (!ok(loader != NULL, "a loader with a pinned_limit of one byte: %s", err.message))
+        return;
+    const uint64_t room = loader->shape.reserve + loader->shape.share;
+    for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        ok(atomic_load(&slot->heap_used) <= room, "%llu of the %llu bytes of a slot's heap are used",
+           (unsigned long long)atomic_load(&slot->heap_used), (unsigned long long)room);
+    st_loader_close(loader);
+}
+
 int main(void)
 {
     items = test_items(COUNT);
@@ -199,6 +220,7 @@ int main(void)
     overflow();
     finished();
     bad_samples();
+    first_sample();
     ok(host.wrong == 0 && host.slots == 0 && host.open == 0, "the device saw nothing wrong, and got all back");
     test_items_free(items, COUNT);
     return done_testing();
