@@ -209,9 +209,12 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
     /* An image that the library refuses fails the call for those after it: then pass them one by one. */
     for (uint32_t k = 0; k < count; k++)
         engine->begun[k] = all || (!cuda->StreamSynchronize(engine->stream) && hand_over(engine, k, 1));
-    if (cuda->EventRecord(engine->done, engine->stream))
+    /* Without the event, nobody could tell when the engines have stopped writing. */
+    if (cuda->EventRecord(engine->done, engine->stream)) {
+        cuda->StreamSynchronize(engine->stream);
         for (uint32_t k = 0; k < count; k++)
             engine->begun[k] = false;
+    }
     st_cuda_leave(&inside);
 }
 

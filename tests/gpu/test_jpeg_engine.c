@@ -20,7 +20,7 @@ enum { COUNT = 6, WIDTH = 61, HEIGHT = 47, STRIDE = 64, PLANE = STRIDE * 48 };
 
 /* ---- a driver of plain memory --------------------------------------------------------------------- */
 
-static int entered, left_inside, events, streams, allocated;
+static int entered, left_inside, events, streams, allocated, syncs, record_fails;
 
 static int ctx_push(struct CUctx_st *context)
 {
@@ -56,6 +56,7 @@ static int stream_sync(struct CUstream_st *stream)
 {
     (void)stream;
     left_inside += entered != 1;
+    syncs++;
     return 0;
 }
 static int event_new(struct CUevent_st **event, unsigned flags)
@@ -74,7 +75,7 @@ static int event_free(struct CUevent_st *event)
 static int event_record(struct CUevent_st *event, struct CUstream_st *stream)
 {
     (void)event, (void)stream;
-    return 0;
+    return record_fails;
 }
 static int event_sync(struct CUevent_st *event)
 {
@@ -244,6 +245,16 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
            !is_right(own, &image[4]),
        "fewer the next time");
+    record_fails = 1;
+    const int before = syncs;
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    record_fails = 0;
+    ok(syncs == before + 1, "without an event, the engines are waited for at once");
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    right = 0;
+    for (int k = 0; k < COUNT; k++)
+        right += image[k].there;
+    ok(right == 0, "and what they made is not used");
     ok(*allocated_once == 1, "the library was asked for its memory once");
     spare = (1 << 30) / 10 + 1000;
     ok(!st_jpeg_engine_nvjpeg.take(&device.base, 2000), "the last tenth of the memory is left to others");
