@@ -151,19 +151,35 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint
 
 /* ---- decoding ------------------------------------------------------------------------------------ */
 
+/* Whether the symbols are those that baseline defines. libjpeg, and so our decoder, gives a meaning to
+ * others too (a size of 0 ends the block after any run but 15; differences of up to 15 bits): what the
+ * engines make of these is unknown. */
+static bool has_baseline_symbols(const struct st_jpeg_code *dc, const struct st_jpeg_code *ac)
+{
+    enum { DC_MOST = 11, AC_MOST = 10, NO_VALUES = 0x00, SIXTEEN_ZEROS = 0xF0 };
+    bool all = true;
+    for (uint32_t k = 0; k < dc->total; k++)
+        all = all && dc->symbols[k] <= DC_MOST;
+    for (uint32_t k = 0; k < ac->total; k++) {
+        const uint32_t symbol = ac->symbols[k], size = symbol & 15;
+        all = all && size <= AC_MOST && (size || symbol == NO_VALUES || symbol == SIXTEEN_ZEROS);
+    }
+    return all;
+}
+
 /* Measured on an H200: 4:4:4, 4:2:2, 4:4:0 and 4:2:0 are decoded correctly; RGB components and
- * quantisation tables of more than 8 bits are silently decoded wrong; sides beyond 16384 are refused. */
+ * quantisation tables of more than 8 bits are silently decoded wrong; sides beyond 16384 are refused.
+ * Whatever else baseline does not have is left to the CPU. */
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
-    if (frame->rgb || frame->components != 3 || frame->width > SIDE_MOST || frame->height > SIDE_MOST)
+    if (frame->rgb || frame->extended || frame->components != 3 || frame->width > SIDE_MOST ||
+        frame->height > SIDE_MOST)
         return false;
     for (uint32_t c = 0; c < frame->components; c++) {
         const struct st_jpeg_component *component = &frame->component[c];
-        if (component->dc > 1 || component->ac > 1)
-            return false; /* not baseline */
-        for (int k = 0; k < 64; k++)
-            if (frame->steps[component->quant][k] > UINT8_MAX)
-                return false;
+        if (component->dc > 1 || component->ac > 1 ||
+            !has_baseline_symbols(&frame->dc[component->dc], &frame->ac[component->ac]))
+            return false;
     }
     return true;
 }

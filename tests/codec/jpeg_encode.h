@@ -22,6 +22,7 @@ struct jpeg_kind {
     J_COLOR_SPACE space;                    /* of the file; 0: YCbCr, grey or CMYK */
     bool plain;                             /* neither a JFIF nor an Adobe marker */
     int adobe;                              /* with an Adobe marker: its transform + 1 */
+    bool wide;                              /* quantisation tables of 16 bits */
 };
 
 /* Smooth shapes, edges and a little noise: all coefficients get used. */
@@ -46,7 +47,10 @@ static inline void jpeg_apply(struct jpeg_compress_struct *c, const struct jpeg_
         {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}, {1, {3}, 0, 63, 0, 0}};
     static const J_COLOR_SPACE usual[] = {0, JCS_GRAYSCALE, 0, JCS_YCbCr, JCS_CMYK};
     jpeg_set_colorspace(c, kind->space ? kind->space : usual[kind->components]);
-    jpeg_set_quality(c, kind->quality ? kind->quality : 85, TRUE);
+    if (kind->wide)
+        jpeg_set_linear_quality(c, 500, FALSE);
+    else
+        jpeg_set_quality(c, kind->quality ? kind->quality : 85, TRUE);
     for (int k = 0; k < kind->components; k++) {
         c->comp_info[k].h_samp_factor = kind->h[k] ? kind->h[k] : 1;
         c->comp_info[k].v_samp_factor = kind->v[k] ? kind->v[k] : 1;

@@ -157,12 +157,42 @@ static void kinds_of_file(void)
        "nor components that are red, green, blue");
     ok(!takes(file((struct jpeg_kind){.components = 3, .width = 20000, .height = 8})),
        "nor sides beyond 16384");
-    struct st_jpeg_frame frame;
+}
+
+/* Whether a file is taken after one of its bytes has been changed: the one at `at` after this marker. */
+static bool takes_changed(uint8_t marker, size_t at, uint8_t value)
+{
     const struct st_bytes bytes = file((struct jpeg_kind){.components = 3});
+    uint8_t *data = (uint8_t *)(uintptr_t)bytes.data;
+    size_t k = 2;
+    while (data[k + 1] != marker)
+        k += 2 + ((size_t)data[k + 2] << 8 | data[k + 3]);
+    data[k + 1 + at] = value;
+    return takes(bytes);
+}
+
+/* What baseline does not have. */
+static void beyond_baseline(void)
+{
+    enum { SOF0 = 0xC0, SOF1 = 0xC1, DHT = 0xC4, FIRST_SYMBOL = 20 };
+    struct st_jpeg_frame frame;
+    struct st_bytes bytes = file((struct jpeg_kind){.components = 3, .wide = true});
+    ok(st_jpeg_headers(bytes, &frame) == ST_JPEG_OURS && frame.extended && !takes(bytes),
+       "16-bit quantisation tables are not taken");
+    ok(takes_changed(SOF0, 0, SOF0) && !takes_changed(SOF0, 0, SOF1), "nor is extended sequential coding");
+    ok(takes_changed(DHT, FIRST_SYMBOL, 11) && !takes_changed(DHT, FIRST_SYMBOL, 12), "nor differences of 12 bits");
+    bytes = file((struct jpeg_kind){.components = 3});
     st_jpeg_headers(bytes, &frame);
-    frame.steps[frame.component[1].quant][5] = 256;
-    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor quantisation beyond 8 bits");
-    frame.steps[frame.component[1].quant][5] = 255;
+    uint8_t symbols[256];
+    struct st_jpeg_code *ac = &frame.ac[frame.component[0].ac];
+    memcpy(symbols, ac->symbols, ac->total);
+    ac->symbols = symbols;
+    ok(st_jpeg_engine_nvjpeg.takes(&frame), "the usual symbols are taken");
+    symbols[3] = 0x50;
+    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "a run without a value is not");
+    symbols[3] = 0x1B;
+    ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor are values of 11 bits");
+    symbols[3] = 0xF0;
     frame.component[2].ac = 2;
     ok(!st_jpeg_engine_nvjpeg.takes(&frame), "nor a third Huffman table");
     free((void *)(uintptr_t)bytes.data);
@@ -300,6 +330,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%.*s/gpu/libfake_nvjpeg.so", slash ? (int)(slash - argv[0]) : 1,
              slash ? argv[0] : ".");
     kinds_of_file();
+    beyond_baseline();
     /* Once it is loaded it is found by its name, as torch's is. */
     void *fake = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!ok(fake != NULL, "the made-up library opens: %s", fake ? "" : dlerror()))

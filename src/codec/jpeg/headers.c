@@ -34,6 +34,7 @@ static enum st_jpeg_reason read_steps(struct st_bytes s, struct st_jpeg_frame *f
             frame->steps[table][k] = (uint16_t)(wide == 2 ? two_bytes(value) : *value);
         }
         frame->has_steps[table] = true;
+        frame->extended |= wide == 2;
         s = (struct st_bytes){s.data + size, s.size - size};
     }
     return ST_JPEG_OURS;
@@ -167,8 +168,10 @@ static enum st_jpeg_reason read_segment(uint8_t marker, struct st_bytes s, struc
         return read_steps(s, frame);
     if (marker == DHT)
         return read_codes(s, frame);
-    if (marker == SOF0 || marker == SOF1)
+    if (marker == SOF0 || marker == SOF1) {
+        frame->extended |= marker == SOF1;
         return read_frame(s, frame);
+    }
     if (marker == SOS)
         return read_scan(s, frame);
     if (marker == DRI) {
