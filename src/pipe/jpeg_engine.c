@@ -42,6 +42,7 @@ enum {
     BLOCK = 8,
     GIVE_UP = 4,                /* failed chunks in a row */
     PAUSE_TICKETS = 4 * CHUNK_MOST, /* left to the workers after a chunk without a file for the engines */
+    SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
     FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
 };
 #define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
@@ -208,20 +209,36 @@ static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
     pthread_mutex_unlock(&loader->lock);
 }
 
+/* Whether another slot may have device memory. A consumer may keep any number of batches, and the engines'
+ * memory must not grow with them. */
+static bool may_have_memory(struct stoker_loader *loader)
+{
+    uint32_t have = 0;
+    pthread_mutex_lock(&loader->lock);
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        have += slot->engine_memory != 0;
+    pthread_mutex_unlock(&loader->lock);
+    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
+}
+
 /* Makes sure that the slot has device memory and that it is idle; allocated when the slot is first
  * used. */
-static bool has_memory(struct stoker_loader *loader, struct st_slot *slot)
+static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
+    struct stoker_loader *loader = self->worker.loader;
     pthread_mutex_lock(&loader->engines.memory);
-    if (!slot->engine_memory && !slot->engine_full) {
+    const bool may = slot->engine_memory || slot->engine_full || may_have_memory(loader);
+    if (may && !slot->engine_memory && !slot->engine_full) {
         slot->engine_memory = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
         slot->engine_full = !slot->engine_memory;
         if (slot->engine_full)
             note_no_memory(loader, slot->shape.engine_bytes);
     }
-    const bool has = slot->engine_memory != 0;
+    bool has = slot->engine_memory != 0;
     pthread_mutex_unlock(&loader->engines.memory);
-    return has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
+    has = has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
+    self->lost += may && !has;
+    return has;
 }
 
 /* False if cancelled. */
@@ -242,12 +259,11 @@ static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
 
 static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
 {
-    const bool usable = has_memory(self->worker.loader, chunk->slot);
+    const bool usable = has_memory(self, chunk->slot);
     const uint64_t began = st_now_ns();
     struct st_tickets rest = *chunk;
 
     self->given = 0;
-    self->lost += !usable;
     while (rest.count && make_part(self, &rest, usable))
         ;
     self->busy_ns += st_now_ns() - began;

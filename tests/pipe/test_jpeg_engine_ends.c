@@ -176,6 +176,30 @@ static void large_files(void)
        (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6, (unsigned long long)stats.engine_rows);
 }
 
+/* A consumer that keeps all batches of an epoch. */
+static void kept_batches(void)
+{
+    enum { SMALL = 4, KEPT = COUNT / SMALL, MOST = 10 /* twice the slots in regular use */ };
+    struct stoker_loader_options opt = small_options(SMALL, 1);
+    const struct stoker_batch *batch[KEPT] = {0};
+    struct stoker_error err = {0};
+    opt.engines = STOKER_ENGINES_ALL;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    bool good = loader != NULL;
+    if (good) {
+        wait_for_engines(loader);
+        st_loader_start(loader, NULL, 0, NULL);
+    }
+    for (int k = 0; good && k < KEPT; k++)
+        good = !st_loader_next(loader, &batch[k], &err);
+    const uint32_t memory = engine.memory;
+    ok(good && memory <= MOST, "%d batches are kept, and %u of them have memory of the engines: %s", KEPT, memory,
+       err.message);
+    for (int k = 0; k < KEPT; k++)
+        st_batch_release(batch[k], NULL);
+    st_loader_close(loader);
+}
+
 /* Files, and more tickets in the engines' hands than the reader would hold for the workers alone. */
 static void many(void)
 {
@@ -222,6 +246,7 @@ int main(void)
     releases_while_closing();
     stops_within_a_chunk();
     large_files();
+    kept_batches();
     many();
     test_items_free(items, COUNT);
     return done_testing();
