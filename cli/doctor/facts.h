@@ -74,6 +74,8 @@ struct dr_facts {
     double step, step_p50, step_p99;          /* mean, percentiles */
     double stall, stall_share;                /* mean seconds; share of the step */
     double stall_share_low, stall_share_high; /* 95 % interval, by bootstrap over blocks of steps */
+    double late_share, late_share_low; /* part of stall_share in calls that did not find their batch ready, and the
+                                          lower end of its interval; the rest is the transfer of ready batches */
     double wait, wait_share;
     double warm_up_stall_share;   /* during the warm-up: a slow start */
     double compute;               /* step - stall: the step with a perfect loader */

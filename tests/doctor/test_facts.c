@@ -141,6 +141,30 @@ static void test_plain(void)
     ok(!dr_trace_of(&trace, &plan, &facts), "without batches nothing can be simulated");
 }
 
+/* 3 ms of each step to receive a batch that is ready, and `late` waits of 400 ms. */
+static void receive_batches(uint32_t late)
+{
+    struct dr_process *trainer = begin();
+    for (uint32_t k = 0; k < 200; k++)
+        step(trainer, k, late && k >= 20 && k % (160 / late) == 0 ? 400 * MS : 3 * MS, 47 * MS);
+    end_epoch(trainer);
+}
+
+static void test_late(void)
+{
+    receive_batches(0);
+    ok(!judge(-1) && near(facts.stall_share, 0.06) && facts.late_share == 0 && facts.late_share_low == 0,
+       "the transfer of ready batches is a stall, but not a late batch");
+    receive_batches(1);
+    ok(!judge(-1) && facts.late_share > 0.03 && facts.late_share < facts.stall_share &&
+           facts.late_share_low == 0 && facts.stall_share_low > 0.05,
+       "a single late batch may be none in another run (%.3f, at least %.3f)", facts.late_share,
+       facts.late_share_low);
+    receive_batches(16);
+    ok(!judge(-1) && facts.late_share > 0.4 && facts.late_share_low > 0.3,
+       "many are no accident (%.3f, at least %.3f)", facts.late_share, facts.late_share_low);
+}
+
 static void test_evaluation(void)
 {
     struct dr_process *trainer = begin();
@@ -503,6 +527,7 @@ static void test_ranks(void)
 int main(void)
 {
     test_plain();
+    test_late();
     test_evaluation();
     test_evaluation_by_the_same_loader();
     test_two_loaders();

@@ -102,6 +102,39 @@ static void test_healthy(void)
     ok(v->findings == 0, "nor at one of 6 %% that may be none (%s)", first(v));
 }
 
+/* Waits that no change of the loader would shorten. */
+static void test_in_time(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    run_of(&f, 2, 0.001, 0.97, 0.022);
+    starve(&f, 0.055);
+    f.main_cpu_in_next = 0.0009, f.pin = 0.0001, f.readiness = 1, f.late_share = f.late_share_low = 0;
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0 && strstr(v->sentence, "ready in time"),
+       "5.5 %% to receive batches that are ready: %s (%s)", v->sentence, first(v));
+    ok(!strncmp(v->limiter, "computation", 11), "computation is the limit: %s", v->limiter);
+    f.late_share = 0.055, f.late_share_low = 0.04;
+    dr_judge(v, &f);
+    ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST901"), "5.5 %% for late batches: data-bound (%s)",
+       first(v));
+    healthy(&f);
+    fires_ST212(&f);
+    f.late_share = 0.2, f.late_share_low = 0;
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0, "a single late batch is no finding (%s)", first(v));
+    healthy(&f);
+    fires_ST215(&f);
+    f.readiness = 1, f.late_share = f.late_share_low = 0;
+    dr_judge(v, &f);
+    ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST215") && strncmp(v->limiter, "computation", 11),
+       "ready batches that take long to receive are one (%s)", first(v));
+    ok(!dr_pays((struct dr_range){0.91, 1.10, 1.10}) && dr_pays((struct dr_range){1.02, 1.10, 1.12}) &&
+           !dr_pays((struct dr_range){1.01, 1.02, 1.03}) && dr_pays((struct dr_range){NAN, NAN, NAN}),
+       "a gain pays if it is worth a change and its interval does not include a loss");
+}
+
 static void test_unknown(void)
 {
     static struct dr_verdict v[1];
@@ -389,6 +422,7 @@ int main(void)
 {
     test_texts();
     test_healthy();
+    test_in_time();
     test_unknown();
     test_failed();
     test_cases();

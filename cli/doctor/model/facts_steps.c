@@ -152,6 +152,12 @@ int dr_facts_steps(struct dr_part *part)
         one[k] = facts->steps[k].stall, other[k] = facts->steps[k].seconds;
     if (!dr_ratio_interval(one, other, count, &facts->stall_share_low, &facts->stall_share_high))
         return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", count);
+    double late = 0, high;
+    for (uint32_t k = 0; k < count; k++)
+        late += one[k] = facts->steps[k].flags & DR_NEXT_READY ? 0 : facts->steps[k].stall;
+    facts->late_share = dr_share(late, facts->step * count);
+    if (!dr_ratio_interval(one, other, count, &facts->late_share_low, &high))
+        return st_fail(part->err, STOKER_ENOMEM, "out of memory for %u steps", count);
     facts->step_p50 = dr_percentile(other, count, 0.5);
     facts->step_p99 = dr_percentile(other, count, 0.99);
     return STOKER_OK;

@@ -26,6 +26,8 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(stall_share, "share", "stall, share of the step"),
     FACT(stall_share_low, "share", "stall, lower end of the 95 % interval"),
     FACT(stall_share_high, "share", "stall, upper end of the 95 % interval"),
+    FACT(late_share, "share", "stall because the batch was not ready, share of the step"),
+    FACT(late_share_low, "share", "the same, lower end of the 95 % interval"),
     FACT(wait, "s", "time per step of the training thread in next()"),
     FACT(wait_share, "share", "wait, share of the step"),
     FACT(warm_up_stall_share, "share", "stall during the warm-up"),

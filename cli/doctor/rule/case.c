@@ -35,6 +35,13 @@ bool dr_starved(const struct dr_case *c)
            !dr_below(f->confidence_steps, DR_STEPS_LEAST);
 }
 
+bool dr_late(const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    return dr_starved(c) && !dr_below(f->late_share, DR_STALL_MATTERS) &&
+           !dr_below(f->late_share_low, DR_STALL_SURE);
+}
+
 bool dr_has_processes(const struct dr_case *c)
 {
     return c->facts->loader.workers > 0 && !c->facts->loader.native;
@@ -73,7 +80,7 @@ double dr_stage_waits(const struct dr_case *c, enum dr_stage stage)
 bool dr_storage_limits(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c))
+    if (!dr_late(c))
         return false;
     const bool stage = f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS &&
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
@@ -140,7 +147,7 @@ bool dr_heavy_stage(const struct dr_case *c, struct dr_finding *out, enum dr_sta
                     const char *where)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || !(f->stage_share[stage] > limit))
+    if (!dr_late(c) || !(f->stage_share[stage] > limit))
         return false;
     struct dr_text time, batch;
     out->weight = f->stall_share * f->stage_share[stage];
@@ -237,6 +244,11 @@ void dr_say_stoker(const struct dr_case *c, struct dr_finding *out, const char *
 }
 
 /* ---- gains --------------------------------------------------------------------------------------- */
+
+bool dr_pays(struct dr_range gain)
+{
+    return !dr_below(gain.mid, DR_GAIN_WORTH) && !dr_below(gain.low, 1);
+}
 
 bool dr_fixes(const struct dr_case *c, struct dr_range gain)
 {

@@ -48,6 +48,8 @@ const char *dr_makers(const struct dr_case *c);
 
 /* The stall is large enough to need a cause. */
 bool dr_starved(const struct dr_case *c);
+/* The stall is large enough even without the transfer of batches that were ready: they are made too late. */
+bool dr_late(const struct dr_case *c);
 /* Worker processes make the batches, not the threads of Stoker's engine. */
 bool dr_has_processes(const struct dr_case *c);
 /* Share of the time to make a batch that is spent off the CPU, without waits for a CPU; NaN. */
@@ -82,6 +84,8 @@ uint64_t dr_room_for_batches(const struct dr_case *c);
 void dr_settings_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
 /* The advice about Stoker: `change` for torch's loader, `own` where Stoker's loader is in use already. */
 void dr_say_stoker(const struct dr_case *c, struct dr_finding *out, const char *change, const char *own);
+/* Whether this gain is worth a change, and larger than its own uncertainty. An unknown gain may be. */
+bool dr_pays(struct dr_range gain);
 /* Whether this gain is a large enough part of what a perfect loader would gain. */
 bool dr_fixes(const struct dr_case *c, struct dr_range gain);
 

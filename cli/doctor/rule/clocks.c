@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (dr_starved(c) || !(f->gpu_limited >= DR_LIMITED) || !(f->gpu_clock < DR_CLOCK_LOW) ||
+    if (dr_late(c) || !(f->gpu_limited >= DR_LIMITED) || !(f->gpu_clock < DR_CLOCK_LOW) ||
         !dr_above(f->gpu_clock, 0))
         return false;
     struct dr_text watts;

@@ -16,7 +16,7 @@ static uint32_t deepest(const struct dr_case *c, uint32_t wanted)
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || !dr_has_processes(c) || f->loader.workers < 2 || !f->loader.in_order ||
+    if (!dr_late(c) || !dr_has_processes(c) || f->loader.workers < 2 || !f->loader.in_order ||
         !(f->behind_wait >= DR_BEHIND) || !(f->batch_cv >= DR_BATCH_VARIES))
         return false;
     struct dr_plan deeper = c->now, loose = c->now;
@@ -31,7 +31,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
             out->gain = other.gain;
             out->plan = loose;
         }
-        if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+        if (!dr_pays(out->gain))
             return false;
     } else
         dr_gain_by_plan(c, out, &deeper);

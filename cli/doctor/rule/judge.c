@@ -151,6 +151,15 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
     DR_SAY(finding->basis, "no prediction without a cause");
 }
 
+/* Batches that are ready in time leave only their transfer in the stall: that needs a finding to count. */
+static bool is_data_bound(struct dr_verdict *out, const struct dr_case *c)
+{
+    bool found = find(out, "ST214") || find(out, "ST220");
+    for (uint32_t i = 0; dr_starved(c) && i < out->findings; i++)
+        found |= out->finding[i].order < DR_ORDER_LATER;
+    return found || dr_late(c);
+}
+
 static const char *confidence(const struct dr_facts *f)
 {
     const double width = f->stall_share_high - f->stall_share_low, steps = f->confidence_steps;
@@ -170,6 +179,11 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
         DR_SAY(out->sentence,
                "compute-bound after the first epoch: from then on, %s waits for data only %.0f %% of each step",
                dr_waiter(c), f->later_epochs_stall_share * 100);
+    else if (out->kind == DR_COMPUTE_BOUND && dr_starved(c))
+        DR_SAY(out->sentence,
+               "compute-bound: batches are ready in time; %s waits %.1f %% of each step, to receive them or for "
+               "single late ones",
+               dr_waiter(c), f->stall_share * 100);
     else if (out->kind == DR_COMPUTE_BOUND)
         DR_SAY(out->sentence,
                "compute-bound: %s waits for data only %.1f %% of each step; the loader keeps up",
@@ -213,8 +227,7 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     else if (over)
         out->kind = DR_COMPUTE_BOUND;
     else
-        out->kind = dr_starved(&c) || find(out, "ST214") || find(out, "ST220") ? DR_DATA_BOUND
-                                                                               : DR_COMPUTE_BOUND;
+        out->kind = is_data_bound(out, &c) ? DR_DATA_BOUND : DR_COMPUTE_BOUND;
     bool explained = false;
     for (uint32_t i = 0; i < out->findings; i++)
         explained |=
@@ -224,6 +237,6 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     sort_findings(out, dr_known(facts->stall_share) ? facts->stall_share : 0);
     say(out, &c);
     if (out->kind != DR_CANNOT_TELL)
-        dr_limit_text(out->limiter, sizeof out->limiter, &c, NULL);
+        dr_limit_now(out->limiter, sizeof out->limiter, &c, out->kind == DR_DATA_BOUND && dr_starved(&c));
     dr_outlook(out, &c);
 }

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!f->has_gpu || dr_starved(c) || !(f->gpu_sm < DR_SM_LOW) || !(f->gpu_busy >= DR_GPU_IS_BUSY) ||
+    if (!f->has_gpu || dr_late(c) || !(f->gpu_sm < DR_SM_LOW) || !(f->gpu_busy >= DR_GPU_IS_BUSY) ||
         !(f->trainer_on_cpu >= DR_LAUNCHING))
         return false;
     out->weight = fmin(f->gpu_busy - f->gpu_sm, 0.95);

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!f->has_gpu || dr_starved(c) || !(f->gpu_memory_peak_share < DR_MEMORY_ROOM) ||
+    if (!f->has_gpu || dr_late(c) || !(f->gpu_memory_peak_share < DR_MEMORY_ROOM) ||
         !(f->gpu_sm < DR_SM_ROOM) || !dr_above(f->gpu_memory_peak_share, 0))
         return false;
     const double times = floor(0.9 / f->gpu_memory_peak_share);

@@ -30,7 +30,7 @@ static void name_place(char *out, size_t size, const struct dr_facts *f)
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c))
+    if (!dr_late(c))
         return false;
     enum dr_stage stage = DR_STAGE_NETWORK;
     const bool sockets = f->stage_share[DR_STAGE_NETWORK] >= DR_STAGE_WAITS;

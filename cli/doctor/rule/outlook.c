@@ -31,21 +31,26 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
         (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c));
 }
 
-void dr_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
+static void limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan, bool loader)
 {
     struct dr_text time;
-    bool data = dr_starved(c);
-    if (plan) {
-        struct dr_outcome outcome;
-        dr_simulate(&outcome, c->trace, plan);
-        if (!dr_known(outcome.wait_share))
-            return;
-        data = outcome.wait_share >= DR_STALL_MATTERS;
-    }
-    if (data)
+    if (loader)
         data_limit_text(out, size, c, plan);
     else
         (void)snprintf(out, size, "computation (%s per step)", dr_seconds_text(&time, c->facts->compute));
+}
+
+void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader)
+{
+    limit_text(out, size, c, NULL, loader);
+}
+
+void dr_limit_then(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
+{
+    struct dr_outcome outcome;
+    dr_simulate(&outcome, c->trace, plan);
+    if (dr_known(outcome.wait_share))
+        limit_text(out, size, c, plan, outcome.wait_share >= DR_STALL_MATTERS);
 }
 
 /* Adds the change of a finding: the first change of each setting counts; changes of stages add up. */
@@ -90,14 +95,14 @@ void dr_outlook(struct dr_verdict *out, const struct dr_case *c)
         all = add(all, &c->now, &finding->plan);
         planned = true;
         if (i == 0)
-            dr_limit_text(finding->next, sizeof finding->next, c, &all);
+            dr_limit_then(finding->next, sizeof finding->next, c, &all);
     }
     if (out->findings > 1 && !out->finding[0].next[0] && out->finding[1].order < DR_ORDER_REMARK)
         DR_SAY(out->finding[0].next, "%s: %s", out->finding[1].rule->code,
                out->finding[1].rule->title);
     if (planned) {
         out->all = dr_gain(c->trace, &c->now, &all, c->ceiling);
-        dr_limit_text(out->limit_after, sizeof out->limit_after, c, &all);
+        dr_limit_then(out->limit_after, sizeof out->limit_after, c, &all);
     } else if (alone > 1 || factor > 1)
         out->all = (struct dr_range){1, 1, 1};
     if (!dr_known(out->all.mid))

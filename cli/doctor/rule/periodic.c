@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || f->loader.workers < 2 || !dr_known(f->wait_period) ||
+    if (!dr_late(c) || f->loader.workers < 2 || !dr_known(f->wait_period) ||
         fabs(f->wait_period - f->loader.workers) > 0.5)
         return false;
     out->weight = 0;

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!f->has_gpu || dr_starved(c) || f->amp != 0 || dr_above(f->tf32, 0) ||
+    if (!f->has_gpu || dr_late(c) || f->amp != 0 || dr_above(f->tf32, 0) ||
         !(f->gpu_tensor < DR_TENSOR_NONE) || !(f->gpu_sm >= DR_SM_WORKING) ||
         !(f->gpu_capability >= DR_CAPABILITY))
         return false;

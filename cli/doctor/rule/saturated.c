@@ -45,7 +45,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const bool queue = f->worker_run_queue >= DR_QUEUE_HIGH, full = f->worker_on_cpu >= DR_WORKER_FULL;
-    if (!dr_starved(c) || f->loader.workers == 0 || (!queue && !full) || !dr_known(f->limits.cpus))
+    if (!dr_late(c) || f->loader.workers == 0 || (!queue && !full) || !dr_known(f->limits.cpus))
         return false;
     const uint32_t most = dr_most_workers(c);
     const bool many = f->loader.workers > DR_OVERSUBSCRIBED * fmax(1, f->limits.cpus);

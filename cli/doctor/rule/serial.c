@@ -16,7 +16,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         plan.workers = 1;
     }
     dr_gain_by_plan(c, out, &plan);
-    if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+    if (!dr_pays(out->gain))
         return false;
     struct dr_text batch, step;
     char settings[192];

@@ -8,7 +8,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const bool reading = f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS;
-    if (!dr_starved(c) || !(reading || dr_storage_limits(c)) || !(f->opens_per_sample >= DR_OPENS))
+    if (!dr_late(c) || !(reading || dr_storage_limits(c)) || !(f->opens_per_sample >= DR_OPENS))
         return false;
     const double size = dr_known(f->bytes_per_open) ? f->bytes_per_open : f->disk_request;
     if (!(size < DR_SMALL_FILE))

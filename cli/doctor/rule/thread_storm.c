@@ -30,7 +30,7 @@ static void gain(const struct dr_case *c, struct dr_finding *out, double workers
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || !dr_has_processes(c) || !(f->worker_busy_threads >= DR_STORM_BUSY))
+    if (!dr_late(c) || !dr_has_processes(c) || !(f->worker_busy_threads >= DR_STORM_BUSY))
         return false;
     const double workers = dr_known(f->workers_seen) ? fmax(f->workers_seen, 1) : f->loader.workers;
     const double at_work = workers * f->worker_busy_threads;

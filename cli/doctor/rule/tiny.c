@@ -29,7 +29,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (dr_starved(c)) {
         dr_gain_by_plan(c, out, &plan);
         say_lower_bound(out);
-        if (c->trace ? !(out->gain.mid >= DR_GAIN_WORTH) && !start_costs_more
+        if (c->trace ? !dr_pays(out->gain) && !start_costs_more
                      : !(f->wait > f->batch_mean))
             return false;
     } else if (!start_costs_more)

@@ -7,7 +7,7 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    if (!dr_starved(c) || f->loader.workers == 0 || dr_above(f->worker_idle, 0.5))
+    if (!dr_late(c) || f->loader.workers == 0 || dr_above(f->worker_idle, 0.5))
         return false;
     const uint32_t most = dr_most_workers(c);
     if (most <= f->loader.workers)
@@ -16,7 +16,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (plan.workers <= f->loader.workers)
         return false;
     dr_gain_by_plan(c, out, &plan);
-    if (dr_below(out->gain.mid, DR_GAIN_WORTH))
+    if (!dr_pays(out->gain))
         return false;
     struct dr_text batch, pace, step;
     char settings[192];
