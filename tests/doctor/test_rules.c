@@ -292,6 +292,21 @@ static void test_pairs(void)
        "what breaks results comes before what costs time");
 }
 
+/* On a busy machine, torch's own three threads are all seen at work in most ticks. */
+static void test_threads_of_torch(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST206(&f);
+    f.worker_threads = f.worker_busy_threads = 3;
+    dr_judge(v, &f);
+    ok(!has(v, "ST206"), "three threads in a worker are no storm (%s)", first(v));
+    f.worker_threads = 5;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST206"), "but five may be (%s)", first(v));
+}
+
 static void test_numbers(void)
 {
     static struct dr_verdict v[1];
@@ -428,6 +443,7 @@ int main(void)
     test_cases();
     test_each_unknown();
     test_pairs();
+    test_threads_of_torch();
     test_numbers();
     test_screen();
     return done_testing();

@@ -32,6 +32,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const struct dr_facts *f = c->facts;
     if (!dr_late(c) || !dr_has_processes(c) || !(f->worker_busy_threads >= DR_STORM_BUSY))
         return false;
+    if (dr_below(f->worker_threads, DR_TORCH_THREADS + 0.5)) /* no library has started any */
+        return false;
     const double workers = dr_known(f->workers_seen) ? fmax(f->workers_seen, 1) : f->loader.workers;
     const double at_work = workers * f->worker_busy_threads;
     if (!(at_work > DR_STORM_THREADS * f->limits.cpus) ||

@@ -36,6 +36,7 @@
 #define DR_STORM_BUSY                                                                                   \
     3.0 /* reasoned: a worker of torch has 2 threads at work: itself and its queue's                    \
          */
+#define DR_TORCH_THREADS   3.0 /* torch's own in a worker: itself, the feeder of its queue, and the one that shares memory */
 #define DR_STORM_THREADS   2.0 /* reasoned: threads at work per CPU, all workers together */
 #define DR_STORM_CPUS      1.3 /* reasoned: CPUs of one worker; without helper threads it cannot exceed 1 */
 #define DR_STORM_KERNEL    0.05  /* reasoned: kernel's part of the CPU time of workers that only load */
