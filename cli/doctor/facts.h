@@ -168,6 +168,8 @@ struct dr_facts {
     /* ranks */
     struct dr_rank_facts *ranks;
     uint32_t rank_count;
+    double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than the others do on
+                         average: whichever rank that is, all of them lose it */
 
     double
         overhead_share; /* of watching, in the processes and in the recorder, as a share of the CPU time of the run */

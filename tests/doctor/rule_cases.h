@@ -171,6 +171,7 @@ static void spread_ranks(struct dr_facts *f, double worst)
                                           .wait_before_others = NAN};
     f->ranks = ranks;
     f->rank_count = 4;
+    f->rank_skew = worst - 0.04;
 }
 
 static void fires_ST202(struct dr_facts *f) { run_of(f, 0, 0.2, 0.97, 0.1); }

@@ -522,6 +522,20 @@ static void test_ranks(void)
        "all ranks");
     ok(facts.ranks[1].wait_before_others == 1 && facts.ranks[0].wait_before_others == 0,
        "the one that the others wait for");
+    ok(near(facts.rank_skew, 0.28), "what that costs all of them (%.3f)", facts.rank_skew);
+    begin();
+    made.run.processes = 0;
+    for (int rank = 0; rank < 2; rank++) { /* by turns, ten steps each */
+        struct dr_process *trainer = new_process(DR_TRAINER, rank, -1);
+        made.now = 1000 * MS;
+        for (uint32_t k = 0; k < 200; k++)
+            step(trainer, k, k / 10 % 2 == (uint32_t)rank ? 30 * MS : 2 * MS,
+                 k / 10 % 2 == (uint32_t)rank ? 70 * MS : 98 * MS);
+        end_epoch(trainer);
+    }
+    ok(!judge(-1) && near(facts.rank_skew, 0.28) &&
+           fabs(facts.ranks[0].stall_share - facts.ranks[1].stall_share) < 0.02,
+       "the same when they take turns (%.3f)", facts.rank_skew);
 }
 
 int main(void)

@@ -292,6 +292,28 @@ static void test_pairs(void)
        "what breaks results comes before what costs time");
 }
 
+static void test_ranks(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    run_of(&f, 1, 0.125, 0.05, 0.1);
+    spread_ranks(&f, 0.05);
+    f.ranks[0].stall_share = f.ranks[1].stall_share = f.ranks[2].stall_share = f.ranks[3].stall_share = 0.2;
+    f.rank_skew = 0.36;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST225") && is_sound(v) && fabs(v->finding[0].gain.mid - 1 / 0.64) < 1e-9,
+       "ranks that are late by turns: %s", v->findings ? v->finding[0].sentence : "nothing");
+    f.rank_skew = 0.05;
+    dr_judge(v, &f);
+    ok(!has(v, "ST225"), "ranks that wait together are no stragglers");
+    healthy(&f);
+    spread_ranks(&f, 0.5);
+    dr_judge(v, &f);
+    ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST225") && strstr(v->sentence, "ranks wait 46 %"),
+       "a rank that waits for another one is data-bound: %s", v->sentence);
+}
+
 /* On a busy machine, torch's own three threads are all seen at work in most ticks. */
 static void test_threads_of_torch(void)
 {
@@ -443,6 +465,7 @@ int main(void)
     test_cases();
     test_each_unknown();
     test_pairs();
+    test_ranks();
     test_threads_of_torch();
     test_numbers();
     test_screen();

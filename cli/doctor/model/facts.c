@@ -27,6 +27,7 @@ static void forget_all(struct dr_facts *out)
     FORGET(out, batch_mean, worker_rss);
     FORGET(out, cpus_used, gpu_capability);
     FORGET(out, sync_where_share, outlier_eval);
+    FORGET(out, rank_skew, rank_skew);
     FORGET(out, overhead_share, overhead_share);
 }
 

@@ -27,23 +27,45 @@ static bool walk_to(struct rank *rank, uint64_t key)
     return rank->at < rank->intervals.count && key_of(&rank->intervals.all[rank->at]) == key;
 }
 
-/* Counts for each rank the steps in which it was the last to get its batch, so that the others waited. */
-static double count_last(struct rank *ranks, uint32_t count)
+struct merged {
+    double steps, seconds, lost;
+};
+
+/* One step of all ranks: which one was the last, and by how much it waited longer than the others. */
+static void merge_step(struct merged *merged, struct rank *ranks, uint32_t count)
 {
-    double steps = 0;
+    uint32_t last = 0;
+    uint64_t latest = 0;
+    double most = 0, all = 0;
+    bool ordinary = true;
+    for (uint32_t n = 0; n < count; n++) {
+        const struct dr_interval *interval = &ranks[n].intervals.all[ranks[n].at];
+        if (interval->taken_ns > latest)
+            latest = interval->taken_ns, last = n;
+        most = fmax(most, interval->step.stall);
+        all += interval->step.stall;
+        ordinary = ordinary && dr_is_ordinary(interval) && ranks[n].at >= ranks[n].intervals.first_stepped;
+    }
+    ranks[last].last++;
+    merged->steps++;
+    if (ordinary) {
+        merged->seconds += ranks[0].intervals.all[ranks[0].at].step.seconds;
+        merged->lost += most - (all - most) / (count - 1);
+    }
+}
+
+/* Goes through the steps that all ranks have. Counts for each rank those in which it was the last to get its batch, so
+ * that the others waited. */
+static struct merged merge(struct rank *ranks, uint32_t count)
+{
+    struct merged merged = {0};
     for (uint32_t k = 0; k < ranks[0].intervals.count; k++) {
         const uint64_t key = key_of(&ranks[0].intervals.all[k]);
-        uint32_t last = 0, seen = 0;
-        uint64_t latest = 0;
-        for (uint32_t n = 0; n < count && walk_to(&ranks[n], key); n++, seen++) {
-            const uint64_t taken = ranks[n].intervals.all[ranks[n].at].taken_ns;
-            if (taken > latest)
-                latest = taken, last = n;
-        }
-        if (seen < count)
-            continue;
-        ranks[last].last++;
-        steps++;
+        uint32_t seen = 0;
+        while (seen < count && walk_to(&ranks[seen], key))
+            seen++;
+        if (seen == count)
+            merge_step(&merged, ranks, count);
     }
     return steps;
 }
@@ -96,9 +118,10 @@ int dr_facts_ranks(struct dr_part *part)
         if (rc)
             return rc;
     }
-    const double steps = whole ? count_last(ranks, count) : NAN;
+    const struct merged merged = whole ? merge(ranks, count) : (struct merged){NAN, NAN, NAN};
     for (uint32_t k = 0; k < count; k++)
-        one_rank(&out[k], &ranks[k], steps);
+        one_rank(&out[k], &ranks[k], merged.steps);
+    part->facts->rank_skew = dr_share(merged.lost, merged.seconds);
     part->facts->ranks = out;
     part->facts->rank_count = count;
     return STOKER_OK;

@@ -154,7 +154,7 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
 /* Batches that are ready in time leave only their transfer in the stall: that needs a finding to count. */
 static bool is_data_bound(struct dr_verdict *out, const struct dr_case *c)
 {
-    bool found = find(out, "ST214") || find(out, "ST220");
+    bool found = find(out, "ST214") || find(out, "ST220") || find(out, "ST225");
     for (uint32_t i = 0; dr_starved(c) && i < out->findings; i++)
         found |= out->finding[i].order < DR_ORDER_LATER;
     return found || dr_late(c);
@@ -191,6 +191,9 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
     else if (dr_starved(c))
         DR_SAY(out->sentence, "data-bound: %s waits for the next batch %.0f %% of each step",
                dr_waiter(c), f->stall_share * 100);
+    else if (!start && find(out, "ST225"))
+        DR_SAY(out->sentence, "data-bound: ranks wait %.0f %% of the time for the one that gets its batch last",
+               find(out, "ST225")->weight * 100);
     else
         DR_SAY(out->sentence, "data-bound: starting workers takes %.0f %% of every epoch",
                start ? start->weight * 100 : 0.0);

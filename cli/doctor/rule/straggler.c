@@ -12,6 +12,32 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void say_stoker(const struct dr_case *c, struct dr_finding *out)
+{
+    dr_say_stoker(c, out,
+                  "stoker.DataLoader(..., shard=True) gives every rank the same number of samples, "
+                  "spread over the data set",
+                  "shard=True gives every rank the same number of samples");
+}
+
+/* No rank waits more than the others over the whole run, but in each step one of them does. */
+static bool wanders(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_facts *f = c->facts;
+    if (!(f->rank_skew >= DR_STRAGGLER))
+        return false;
+    out->weight = fmin(f->rank_skew, 0.95);
+    DR_SAY(out->sentence,
+           "in each step one of %u ranks gets its batch later than the others, but not always the same one; waiting for "
+           "it takes all of them %.0f %% of the time",
+           f->rank_count, f->rank_skew * 100);
+    DR_SAY(out->advice, "give all ranks batches of similar cost (group samples by length or size, shuffle), and use a "
+                        "larger prefetch_factor to absorb slow batches");
+    say_stoker(c, out);
+    dr_gain_by_share(out, out->weight, NAN, "measured: how much longer the last rank waits in each step");
+    return true;
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -32,12 +58,13 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     qsort(stalls, known, sizeof *stalls, by_value);
     const double middle = known ? stalls[(known - 1) / 2] : NAN;
     free(stalls);
-    if (known < 2 || worst->stall_share < DR_STALL_MATTERS ||
-        !(worst->stall_share - middle >= DR_STRAGGLER) ||
-        !(worst->stall_share >= DR_STRAGGLER_TIMES * middle))
+    if (known < 2)
         return false;
-    out->weight = worst->stall_share - middle;
     out->order = dr_starved(c) ? DR_ORDER_RANK : DR_ORDER_OWN;
+    if (worst->stall_share < DR_STALL_MATTERS || !(worst->stall_share - middle >= DR_STRAGGLER) ||
+        !(worst->stall_share >= DR_STRAGGLER_TIMES * middle))
+        return wanders(c, out);
+    out->weight = worst->stall_share - middle;
     DR_SAY(out->sentence,
            "rank %d waits for data %.0f %% of the time, the others %.0f %%: all ranks run at its pace",
            worst->rank, worst->stall_share * 100, middle * 100);
@@ -45,10 +72,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "find out what differs on rank %d; give every rank the same CPUs, disk and shard size, and use a "
            "larger prefetch_factor to absorb single slow batches",
            worst->rank);
-    dr_say_stoker(c, out,
-                  "stoker.DataLoader(..., shard=True) gives every rank the same number of samples, "
-                  "spread over the data set",
-                  "shard=True gives every rank the same number of samples");
+    say_stoker(c, out);
     dr_gain_by_share(out, fmin(out->weight, 0.95), NAN, "the stall of the worst rank compared with the others");
     return true;
 }
@@ -59,8 +83,8 @@ const struct dr_rule dr_rule_straggler = {
     .title = "One rank waits for data, and the others wait for it",
     .needs = "ranks",
     .check = check,
-    .symptoms = "The stall of one rank is far above that of the others; the GPUs of the others look "
-                "busy, but they wait in the collective.",
+    .symptoms = "The stall of one rank is far above that of the others, or another rank is late in each step; the "
+                "GPUs of the others look busy, but they wait in the collective.",
     .why = "All ranks meet in the all-reduce of every step, so the slowest one sets the pace. Unequal "
            "shards, fewer CPUs or a slower disk on one node are enough.",
     .fix_torch = "Equal shards (DistributedSampler) and equal CPUs for every rank (numactl, cgroups); "
