@@ -172,7 +172,7 @@ struct dr_facts {
                          average: whichever rank that is, all of them lose it */
 
     double
-        overhead_share; /* of watching, in the processes and in the recorder, as a share of the CPU time of the run */
+        overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */
     void *memory;
 };
 

@@ -468,6 +468,10 @@ static void test_workers(void)
     made.run.limits.cpus_machine = 16;
     static const struct dr_threads threads[] = {{"python", 1, 1}, {"openblas", 15, 2}};
     made.process[2].threads = threads, made.process[2].thread_names = 2;
+    trainer->watch_spent_ns = 20 * MS;
+    made.process[1].watch_spent_ns = made.process[2].watch_spent_ns = 30 * MS;
+    made.run.end_ns = 40000 * MS;
+    made.run.own_cpu_seconds = 0.8;
     ok(!judge(-1) && facts.workers_seen == 2, "two workers");
     ok(near(facts.batch_mean, 0.15) && near(facts.batch_cpu_mean, 0.09) && facts.batch_cv < 1e-6 &&
            facts.batch_count >= 185 && facts.batch_count < 200,
@@ -483,6 +487,9 @@ static void test_workers(void)
            fabs(facts.worker_idle - 0.25) < 0.02 && fabs(facts.worker_blocked - 0.1) < 0.02,
        "on the CPU, in the run queue, idle, blocked (%.3f, %.3f)", facts.worker_idle,
        facts.worker_blocked);
+    ok(near(facts.overhead_share, (0.02 + 0.03) / 20.001 + 0.8 / (8 * 40.0)) && near(facts.watch_step, 0.0001),
+       "the cost of watching: of the training process, of a worker, of the recorder (%.5f)",
+       facts.overhead_share);
     ok(near(facts.worker_private_growth, 2e7) && near(facts.worker_rss, 1e9) &&
            near(facts.worker_cpus, 1.5) && near(facts.worker_system_share, 0.2),
        "memory that grows by 10 MB/s in each (%g)", facts.worker_private_growth);

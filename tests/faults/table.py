@@ -148,7 +148,7 @@ def plain_summary(numbers: Summary, bare: bool = False) -> str:
         f"runs that failed       {numbers.failed}",
     ]
     if numbers.overheads:
-        lines.append(f"overhead of the watch  {100 * statistics.median(numbers.overheads):.1f} % (median, by its own account)")
+        lines.append(f"overhead of the watch  {100 * statistics.median(numbers.overheads):.1f} % (median, as it measures itself)")
     if numbers.slowdowns:
         lines.append(f"steps slower by        {100 * statistics.median(numbers.slowdowns):.1f} % (median, watched against bare)")
     if numbers.errors:

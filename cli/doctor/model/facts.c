@@ -118,27 +118,37 @@ static void facts_settings(struct dr_part *part)
     loader->objects = number_of_loader(part, "objects");
 }
 
-/* The cost of watching: as a share of the CPU time of the run, and per step. */
+/* The part of a process's time for watching that belongs to the events that are still there. */
+static double spent_of(const struct dr_process *process)
+{
+    const double kept = (double)process->event_count;
+    const double share = dr_share(kept, kept + (double)process->events_lost);
+    return dr_known(share) ? (double)process->watch_spent_ns / 1e9 * share : 0;
+}
+
+/* The cost of watching, per step and as a share of the time: how much longer the run takes if nothing of it is hidden
+ * behind other waits. The training process and its workers lose the time that they spend on it (workers side by
+ * side), and the recorder takes CPU time from all. */
 static void facts_overhead(struct dr_part *part)
 {
     const struct dr_run *run = part->run;
-    double spent = dr_known(run->own_cpu_seconds) ? run->own_cpu_seconds : 0, used = 0;
-    for (uint32_t k = 0; k < run->processes; k++)
-        spent += (double)run->process[k].watch_spent_ns / 1e9;
-    for (uint32_t tick = 1; run->machine.values && tick < run->machine.ticks; tick++) {
-        const double cpus = dr_at(&run->machine, tick, DR_CPU_OURS);
-        if (dr_known(cpus) && run->tick_ns[tick] > run->tick_ns[tick - 1])
-            used += cpus * (double)(run->tick_ns[tick] - run->tick_ns[tick - 1]) / 1e9;
-    }
-    part->facts->overhead_share = dr_share(spent, used);
     const struct dr_process *trainer = part->trainer;
     double calls = 0;
     for (uint64_t k = 0; k < trainer->event_count; k++)
         calls += trainer->events[k].kind == DR_NEXT;
-    /* The time is of all events, also of those that were overwritten. */
-    const double kept = dr_share((double)trainer->event_count,
-                                 (double)trainer->event_count + (double)trainer->events_lost);
-    part->facts->watch_step = dr_share((double)trainer->watch_spent_ns / 1e9 * kept, calls);
+        from = fmin(from, (double)trainer->events[k].start_ns / 1e9);
+        to = fmax(to, (double)(trainer->events[k].start_ns + trainer->events[k].dur_ns) / 1e9);
+    }
+    part->facts->watch_step = dr_share(spent_of(trainer), calls);
+    for (uint32_t k = 0; k < run->processes; k++)
+        if (&run->process[k] != trainer && dr_is_maker(part, &run->process[k]))
+            workers += spent_of(&run->process[k]);
+    const uint32_t side_by_side = part->facts->loader.workers > 1 ? part->facts->loader.workers : 1;
+    const double cpus = run->limits.cpus > 0 ? run->limits.cpus : 1;
+    const double recorder =
+        dr_share(run->own_cpu_seconds, cpus * ((double)run->end_ns - (double)run->start_ns) / 1e9);
+    part->facts->overhead_share =
+        dr_share(spent_of(trainer) + workers / side_by_side, to - from) + recorder;
 }
 
 static int all_facts(struct dr_part *part)

@@ -128,7 +128,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(outlier_eval, "share", "part of that caused by evaluation"),
     FACT(rank_skew, "share", "share of time lost because one rank gets its batch later than the others"),
     FACT(watch_step, "s", "cost of watching per step, in the training process"),
-    FACT(overhead_share, "share", "overhead of watching, share of the run's CPU time"),
+    FACT(overhead_share, "share", "overhead of watching, share of the run's time"),
     {0},
 };
 
