@@ -51,6 +51,8 @@ enum dr_event_kind {
     DR_PUT,     /* transfer of the batch: pickling, shared memory, the queue */
     DR_OPENED,  /* a: files opened for the batch; b: their size in KiB, if known */
     DR_SLOWEST, /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
+    DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples do not
+                     contain in the end, because they are cropped away or resized: dur */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

@@ -99,6 +99,7 @@ struct dr_facts {
     double batch_mean, batch_cv, batch_p99, batch_cpu_mean;
     double stage[DR_STAGES], stage_cpu[DR_STAGES]; /* mean seconds per batch */
     double stage_share[DR_STAGES];                 /* share of batch_mean */
+    double discarded[DR_STAGES]; /* part of `stage` spent on elements that the samples do not contain in the end */
     double opens_per_sample, bytes_per_open;
     double slowest_share;    /* mean of (time of the slowest sample / time of the batch) */
     double pin, pin_bytes;   /* seconds and bytes per batch */

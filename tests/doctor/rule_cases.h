@@ -29,7 +29,7 @@ static void unknown_facts(struct dr_facts *f)
     for (const struct dr_number *n = dr_limit_numbers; n->name; n++)
         memcpy((char *)&f->limits + n->offset, &(double){NAN}, sizeof(double));
     for (int i = 0; i < DR_STAGES; i++)
-        f->stage[i] = f->stage_cpu[i] = f->stage_share[i] = NAN;
+        f->stage[i] = f->stage_cpu[i] = f->stage_share[i] = f->discarded[i] = NAN;
     struct dr_settings *l = &f->loader;
     l->batch_size = l->batches = l->samples = l->batch_bytes = l->tensors = l->objects = NAN;
 }

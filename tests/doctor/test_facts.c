@@ -428,6 +428,8 @@ static void make_workers(struct dr_process *trainer)
             event(process, DR_FETCH, start, 150 * MS, batch, 0, 10, 90000);
             event(process, DR_READ, start, 30 * MS, batch, 0, 10, 1000);
             event(process, DR_DECODE, start, 90 * MS, batch, 0, 10, 80000);
+            event(process, DR_DISCARDED, start, 60 * MS, batch, 0, DR_DECODE, 0);
+            event(process, DR_DISCARDED, start, 60 * MS, batch, 0, DR_KINDS, 0); /* no stage */
             event(process, DR_OPENED, start, 0, batch, 0, 10, 1000);
             event(process, DR_SLOWEST, start, 75 * MS, batch, 0, 3, 0);
             event(process, DR_PUT, start + 150 * MS, 2 * MS, batch, 0, 0, 1000);
@@ -480,6 +482,8 @@ static void test_workers(void)
            near(facts.stage[DR_STAGE_OTHER], 0.03) && near(facts.stage_cpu[DR_STAGE_OTHER], 0.009) &&
            near(facts.put, 0.002),
        "the stages");
+    ok(near(facts.discarded[DR_STAGE_DECODE], 0.06) && isnan(facts.discarded[DR_STAGE_TRANSFORM]),
+       "what was decoded for nothing");
     ok(near(facts.opens_per_sample, 1) && near(facts.bytes_per_open, 102400) &&
            near(facts.slowest_share, 0.5) && near(facts.data_bytes, 102400000),
        "files and the slowest sample");

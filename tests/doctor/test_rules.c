@@ -361,6 +361,39 @@ static void test_numbers(void)
        "no more batches in flight than there is memory for");
 }
 
+/* Gains of stages: measured where they work on data that are thrown away, otherwise assumed. */
+static void test_surplus(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST226(&f);
+    dr_judge(v, &f);
+    const struct dr_range assumed = v->finding[0].gain;
+    ok(strstr(v->finding[0].basis, "assumed"), "half of the stage is an assumption: %s", v->finding[0].basis);
+    f.discarded[DR_STAGE_TRANSFORM] = 0.4 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(v->finding[0].gain.mid == assumed.mid, "a smaller surplus does not replace it");
+    f.discarded[DR_STAGE_TRANSFORM] = 0.9 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST226") && v->finding[0].gain.mid > 1.2 * assumed.mid &&
+           v->finding[0].gain.mid <= v->ceiling && v->finding[0].gain.low > assumed.low,
+       "a measured surplus does: %.2f instead of %.2f (%s)", v->finding[0].gain.mid, assumed.mid,
+       v->finding[0].basis);
+    ok(is_sound(v) && strstr(v->finding[0].advice, "90 % of this time"), "the advice says so: %s",
+       v->finding[0].advice);
+    healthy(&f);
+    run_of(&f, 8, 2.4, 0.97, 0.1);
+    set_stage(&f, DR_STAGE_DECODE, 0.55, 1), set_stage(&f, DR_STAGE_TRANSFORM, 0.35, 1);
+    f.discarded[DR_STAGE_DECODE] = 0.95 * f.stage[DR_STAGE_DECODE];
+    dr_judge(v, &f);
+    const double decode = v->finding[0].gain.mid;
+    f.discarded[DR_STAGE_TRANSFORM] = 0.95 * f.stage[DR_STAGE_TRANSFORM];
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST227") && v->finding[0].gain.mid > 1.2 * decode,
+       "smaller stored images are also transformed faster: %.2f, not %.2f", v->finding[0].gain.mid, decode);
+}
+
 static void test_texts(void)
 {
     struct dr_facts f;
@@ -468,6 +501,7 @@ int main(void)
     test_ranks();
     test_threads_of_torch();
     test_numbers();
+    test_surplus();
     test_screen();
     return done_testing();
 }

@@ -18,6 +18,7 @@ from watching import (
     COLLATE,
     DECODE,
     DECOMPRESS,
+    DISCARDED,
     EPOCH,
     FETCH,
     FIRST,
@@ -270,6 +271,74 @@ def test_stages_and_handles(watch, even_tree):
     assert trainer.said["loader.0.transform"] == "Compose(Resize, ToTensor)"
     assert "an open file at dataset.handle" in trainer.said["loader.1.handles"]
     assert "loader.0.handles" not in trainer.said
+
+
+def test_work_on_data_that_are_cropped_away(watch):
+    """Steps in a list are transforms too; before a crop they work on more than the sample has."""
+    run = watch(
+        """
+        import time
+        import numpy as np, torch
+        from PIL import Image
+        from torchvision import transforms as T
+        from torch.utils.data import DataLoader, Dataset
+
+        class Slow:
+            def __call__(self, data):
+                time.sleep(0.003)
+                return data
+
+        class Crop:
+            def __call__(self, data):
+                return data[:1000]
+
+        class Sounds(Dataset):
+            def __init__(self, *transforms):
+                self.transforms = transforms
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                sound = np.zeros(10000, np.float32)
+                for transform in self.transforms:
+                    sound = transform(sound)
+                return torch.from_numpy(sound)
+
+        class Images(Dataset):
+            def __init__(self, *steps):
+                self.transform = T.Compose(steps)
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                return self.transform(Image.new("RGB", (100, 100)))
+
+        class Spectrum:
+            def __call__(self, data):
+                return data.reshape(100, 100).mean(0)
+
+        sets = (Sounds(Slow(), Crop()), Sounds(Crop(), Slow()), Sounds(Slow(), Slow(), Spectrum()),
+                Images(Slow(), T.CenterCrop(20), T.ToTensor()), Images(T.CenterCrop(20), Slow(), T.ToTensor()))
+        loaders = [DataLoader(data, 4) for data in sets]
+        for loader in loaders:
+            for batch in loader: pass
+        transform = sets[-1].transform
+        print(batch.shape, type(transform), [type(step).__name__ for step in transform.transforms])
+        """
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    assert run.out.stdout.startswith("torch.Size([4, 3, 20, 20]) <class 'torchvision.transforms.transforms.Compose'>")
+    assert run.out.stdout.endswith("['CenterCrop', 'Slow', 'ToTensor']\n")
+    trainer = run.trainer
+    assert "watch.error" not in trainer.said
+    assert trainer.said["loader.0.transform"] == "tuple(Slow, Crop)"
+    assert trainer.of(TRANSFORM, 2) and not trainer.of(DISCARDED, 2)  # means, for which everything was needed
+    for loader, kept in ((0, 0.1), (1, 1), (3, 0.04), (4, 1)):
+        transform, lost = trainer.of(TRANSFORM, loader), trainer.of(DISCARDED, loader)
+        assert [event.batch for event in transform] == [event.batch for event in lost] == [0, 1]
+        assert all(event.dur > 12_000_000 for event in transform)
+        assert all(event.a == TRANSFORM for event in lost)
+        share = sum(event.dur for event in lost) / sum(event.dur for event in transform)
+        assert share <= 1.001 - kept
+        assert share >= 0.5 * (1 - kept)
 
 
 def test_stokers_loader(watch, even_tree):

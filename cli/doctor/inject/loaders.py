@@ -122,7 +122,7 @@ def _in_words(data, depth: int = 0) -> str:
     if transform is None:
         inner = getattr(data, "dataset", None)
         return _in_words(inner, depth + 1) if inner is not None and depth < 4 else ""
-    steps = getattr(transform, "transforms", None)
+    steps = transform if isinstance(transform, (list, tuple)) else getattr(transform, "transforms", None)
     name = getattr(transform, "__qualname__", type(transform).__qualname__)
     if isinstance(steps, (list, tuple)):
         name += "(" + ", ".join(type(step).__qualname__ for step in steps[:16]) + ")"
@@ -165,8 +165,8 @@ def _inside(data) -> tuple:
 
 
 def _weigh(data) -> tuple:
-    """The number of bytes and tensors in a batch."""
-    size = count = 0
+    """The number of bytes, tensors and their elements in a batch."""
+    size = count = elements = 0
     level = [data]
     for _ in range(512):
         if not level:
@@ -174,12 +174,13 @@ def _weigh(data) -> tuple:
         value = level.pop()
         if hasattr(value, "element_size") and hasattr(value, "numel"):
             size, count = size + value.element_size() * value.numel(), count + 1
+            elements += value.numel()
         elif isinstance(getattr(value, "nbytes", None), int):
-            size, count = size + value.nbytes, count + 1
+            size, count, elements = size + value.nbytes, count + 1, elements + _elements(value)
         elif isinstance(value, dict) or hasattr(value, "keys") and hasattr(value, "values"):
             level += list(value.values())[:64]
         elif isinstance(value, (list, tuple)):
             level += value[:64]
         elif isinstance(value, (str, bytes)):
             size += len(value)
-    return size, count
+    return size, count, elements

@@ -6,13 +6,13 @@ class _Job:
     """A batch being made."""
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
-    __slots__ += ("opened", "samples", "slow", "slow_index", "start", "swaps", "timed")
+    __slots__ += ("opened", "reduced", "samples", "sizes", "slow", "slow_index", "start", "swaps", "timed")
 
     def __init__(self, batch: int, loader: int) -> None:
-        self.batch, self.loader, self.active, self.swaps = batch, loader, True, False
+        self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
         self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
-        self.slow_index = _UNKNOWN
+        self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
         self.cpu, self.start = _cpu_clock(), _clock()
 
 
@@ -32,9 +32,11 @@ for _kind, _text in _STAGES.items():
 _swap_lock = _thread.RLock()
 
 
-def _stage(kind: int, function):
+def _stage(kind: int, function, data: int = 0):
+    """Times the function as part of a stage; args[data] is what it works on."""
     place = kind - READ
     opens = getattr(function, "__name__", "") in _OPENS_BY_ITSELF
+    sized = kind in (DECODE, TRANSFORM)
 
     def timed(*args, **kwargs):
         job = _local.job
@@ -46,9 +48,10 @@ def _stage(kind: int, function):
         outer, outer_cpu = job.nested, job.nested_cpu
         job.nested = job.nested_cpu = 0
         cpu = _cpu_clock() if with_cpu else 0
-        start = _clock()
+        out, start = None, _clock()
         try:
-            return function(*args, **kwargs)
+            out = function(*args, **kwargs)
+            return out
         finally:
             whole = _clock() - start
             own = whole - job.nested
@@ -60,10 +63,109 @@ def _stage(kind: int, function):
             else:
                 cpu = job.nested_cpu + own * job.cpus[place] // (job.measured[place] or 1)
             job.nested, job.nested_cpu = outer + whole, outer_cpu + cpu
+            if sized and len(args) > data:
+                _note_size(job, kind, own, args[data], out)
             if opens and args:
                 _count_open(job, args[0])
 
     return functools.update_wrapper(timed, function)
+
+
+def _elements(value) -> int:
+    """Numbers in an image, a tensor or an array; 0: unknown."""
+    try:
+        size = getattr(value, "size", 0)
+        if type(size) is tuple and hasattr(value, "getbands"):
+            return size[0] * size[1] * len(value.getbands())
+        if callable(size) and hasattr(value, "numel"):
+            return value.numel()
+        return size if type(size) is int else 0
+    except Exception:
+        return 0  # an object of the program
+
+
+def _is_cut(data, out) -> bool:
+    """Whether `out` is a crop of `data`, or the same image in another size. Anything else, a mean for example, is
+    computed from all elements, so that none of them was there for nothing."""
+    if hasattr(data, "getbands"):
+        return hasattr(out, "getbands") or len(out.shape) == 3
+    if hasattr(data, "untyped_storage"):
+        view = out.untyped_storage().data_ptr() == data.untyped_storage().data_ptr()
+    else:
+        view = out.base is not None and (out.base is data or out.base is data.base)
+    before, after = data.shape, out.shape
+    image = len(before) == len(after) >= 3 and (before[0] == after[0] <= 4 or before[-1] == after[-1] <= 4)
+    return view or image
+
+
+@_guarded
+def _note_size(job: _Job, kind: int, ns: int, data, out) -> None:
+    """Notes how much data this call worked on. A transform that returns less than it gets is needed for that."""
+    data = data[0] if type(data) in (tuple, list) and data else data  # (image, target), (sound, rate)
+    out = out[0] if type(out) in (tuple, list) and out else out
+    before, after = _elements(data), _elements(out)
+    if kind == DECODE:
+        before = after or before
+    elif 0 < after < before:
+        before = 0
+        try:
+            job.reduced = job.reduced or not _is_cut(data, out)
+        except Exception:
+            job.reduced = True  # an object of the program
+    key = kind, before
+    job.sizes[key] = job.sizes.get(key, 0) + ns
+
+
+_wanted: dict = {}  # loader -> elements of a sample as it leaves the data set; 0: unknown
+
+
+@_guarded
+def _note_wanted(job: _Job, batch) -> None:
+    if job.sizes and job.samples and (job.loader not in _wanted or not job.batch & 15):
+        _wanted[job.loader] = _weigh(batch)[2] // job.samples
+
+
+def _discarded(job: _Job, kind: int, wanted: int) -> float:
+    """Share of the time of a stage that was spent on elements that the samples no longer contain."""
+    whole = lost = 0
+    for (stage, elements), ns in job.sizes.items():
+        if stage == kind:
+            whole += ns
+            lost += ns * (1 - wanted / elements) if elements > wanted else 0
+    return lost / whole if whole > 0 else 0.0
+
+
+_steps: dict = {}  # id of a Compose -> (the object, its steps, a copy whose steps are timed)
+
+
+def _by_step(original):
+    """Compose of torchvision: times each of its steps, since only that shows what is done before a crop."""
+
+    def composed(self, *args, **kwargs):
+        job = _local.job
+        copied = _timed_steps(self, *args[:1]) if job is not None and job.active else None
+        return original(self if copied is None else copied, *args, **kwargs)
+
+    return functools.update_wrapper(composed, original)
+
+
+@_guarded
+def _timed_steps(compose, data=None):
+    """A copy with timed steps. They are the same objects, so their state is that of the original."""
+    steps = compose.transforms
+    if type(compose).__module__.partition(".")[0] != "torchvision" or not isinstance(steps, (list, tuple)):
+        return None  # a subclass may have state of its own
+    if type(data).__module__.partition(".")[0] == "stoker":
+        return None  # an image that is decoded later, by a plan made of these very steps
+    known = _steps.get(id(compose))
+    same = known is not None and known[0] is compose and len(known[1]) == len(steps)
+    if not same or any(one is not other for one, other in zip(known[1], steps)):
+        copied = copy.copy(compose)
+        copied.transforms = [_stage(TRANSFORM, step.__call__) for step in steps]
+        if len(_steps) >= 64:
+            _steps.clear()
+        known = _steps[id(compose)] = compose, list(steps), copied
+    return known[2]
 
 
 def _count_open(job: _Job, path) -> None:
@@ -140,11 +242,18 @@ def _look_for_stages(dataset) -> None:
         return
     _dataset_seen = (id(dataset), len(fields))
     for name, value in list(fields.items())[:64]:
-        if any(word in name for word in ("transform", "augment", "tokeniz", "processor")) and callable(value):
-            kind = type(value)
-            home = kind.__module__.partition(".")[0]  # a module of torch.nn may be compiled as part of a model
-            if home not in ("builtins", "functools", "torch") and "Compose" not in kind.__name__:
-                _wrap_method(TRANSFORM, kind, "forward" if hasattr(kind, "forward") else "__call__")
+        if any(word in name for word in ("transform", "augment", "tokeniz", "processor")):
+            for step in value[:64] if isinstance(value, (list, tuple)) else [value]:
+                _wrap_transform(step)
+
+
+def _wrap_transform(value) -> None:
+    kind = type(value)
+    home = kind.__module__.partition(".")[0]  # a module of torch.nn may be compiled as part of a model
+    if home == "torchvision" and "stoker" in sys.modules:
+        return  # Stoker runs these steps itself if nobody has changed them
+    if callable(value) and home not in ("builtins", "functools", "torch") and "Compose" not in kind.__name__:
+        _wrap_method(TRANSFORM, kind, "forward" if hasattr(kind, "forward") else "__call__")
 
 
 def _wrap(kind: int, owner, path: str) -> None:
@@ -175,7 +284,9 @@ def _places_of_functions(modules: list) -> list:
 def _wrap_method(kind: int, owner: type, name: str) -> None:
     function = getattr(owner, name)
     if not hasattr(function, "_stoker_stage"):
-        timed = _stage(kind, function)
+        image = hasattr(owner, "getbands")  # its methods work on the object itself
+        by_step = owner.__name__ == "Compose" and owner.__module__.partition(".")[0] == "torchvision"
+        timed = _stage(kind, _by_step(function) if by_step else function, 0 if image else 1)
         timed._stoker_stage = kind
         try:
             setattr(owner, name, timed)
@@ -241,7 +352,7 @@ def _end_job(job, done: bool):
     if not done:
         return
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
-    index = job.slow_index
+    index, wanted = job.slow_index, _wanted.get(loader)
     me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
     rest = dur  # when samples are extrapolated, never more than the total
     for place in range(6):
@@ -252,6 +363,9 @@ def _end_job(job, done: bool):
             part = min(int(scale * job.ns[place]), rest)
             rest -= part
             me.write(READ + place, start, part, batch, loader, round(scale * calls), max(0, int(scale * used) // 1000))
+            if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
+                lost = int(_discarded(job, READ + place, wanted) * part)
+                me.write(DISCARDED, start, lost, batch, loader, READ + place)
     if job.opened:
         scale = job.samples / job.timed if job.timed else 1.0
         me.write(OPENED, start, 0, batch, loader, round(scale * job.opened), int(scale * job.bytes) >> 10)
@@ -271,7 +385,7 @@ def _end_job(job, done: bool):
 def _calibrate() -> None:
     """Measures the cost of one stage call on this machine."""
     global _stage_cost
-    nothing, _local.job = _stage(READ, len), _Job(0, 0)
+    nothing, _local.job = _stage(TRANSFORM, len), _Job(0, 0)  # the costliest kind
     start = _clock()
     for _ in range(64):
         nothing(())
@@ -300,6 +414,7 @@ def _fetch_of_map(original):
                     now = _sampled(job, idx, now)
             job.active = True
             data = _collate(self.collate_fn, data)
+            _note_wanted(job, data)
             done = True
             return data
         finally:
@@ -333,6 +448,7 @@ def _fetch_of_iterable(original):
                 _sampled(job, _UNKNOWN, job.start)
             job.active = True
             data = _collate(self.collate_fn, data)
+            _note_wanted(job, data)
             done = True
             return data
         finally:
@@ -355,6 +471,8 @@ def _whole(original, count):
             if job is not None:
                 if not job.samples:
                     job.samples = job.timed = count(args)
+                if done:
+                    _note_wanted(job, data)
                 _end_job(job, done)
 
     return functools.update_wrapper(fetch, original)

@@ -178,7 +178,7 @@ def _end_next(call, iterator, data, failed) -> None:
             _stalls.end(stall, known.number, batch, start)
         if not known.seen and data is not None:
             known.seen = True
-            size, tensors = _weigh(data)
+            size, tensors, _ = _weigh(data)
             _say(f"loader.{known.number}.batch_bytes", size)
             _say(f"loader.{known.number}.tensors", tensors)
         if me.collections:

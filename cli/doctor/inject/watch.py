@@ -10,8 +10,8 @@ nothing. A failure in here turns it off ("watch.error") and never reaches the pr
 
 The making of batches is observed where Python calls it: files opened by open(), and the functions and methods in
 _STAGES. Blind spots, which are not attributed to any stage: reads by C libraries that are not listed there, and by
-mmap (LMDB, Arrow, memmap); transforms that are plain functions; threads started by the data set. Nothing is measured
-inside torch.compile. CUDA copies and waits are observed at the methods of plain tensors, not in C++.
+mmap (LMDB, Arrow, memmap); transforms that are functions of the program; threads started by the data set. Nothing is
+measured inside torch.compile. CUDA copies and waits are observed at the methods of plain tensors, not in C++.
 """
 
 import _thread
@@ -26,7 +26,7 @@ _RUN = os.environ.get("STOKER_RUN", "")
 _HEADER, _CHUNK = 4096, 2048  # header size in bytes; records whose disk space is reserved at a time
 _TRAINER, _WORKER = 1 << 16, 1 << 14  # records in the ring buffer
 NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH = range(1, 11)
-FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST = range(16, 26)
+FETCH, READ, NETWORK, DECOMPRESS, DECODE, TRANSFORM, COLLATE, PUT, OPENED, SLOWEST, DISCARDED = range(16, 27)
 _READY, _BEHIND, _FIRST, _TRAINING = 1, 2, 4, 8  # of NEXT
 _PINNED, _NON_BLOCKING = 1, 2  # of COPY
 _UNKNOWN = 0xFFFFFFFF
@@ -55,6 +55,7 @@ _STAGES = {
     "imageio.v3:imread skimage.io:imread turbojpeg:TurboJPEG.decode simplejpeg:decode_jpeg pydicom:dcmread",
     TRANSFORM: "torchvision.transforms.transforms:Compose.__call__ "
     "torchvision.transforms.v2._container:Compose.forward "
+    "PIL.Image:Image.convert,Image.resize,Image.crop,Image.rotate,Image.transpose,Image.transform,Image.filter "
     "albumentations.core.composition:Compose.__call__ stoker._lazy_compose:Compose.__call__ "
     "transformers.tokenization_utils_base:PreTrainedTokenizerBase.__call__",
 }  # fmt: skip
@@ -124,7 +125,8 @@ def _guarded(function):
 
 def _import_all() -> None:
     """Imports modules that a program without torch should not pay for."""
-    global functools, gc, linecache, mmap, select, struct, weakref, deque, _RECORD, _HEAD, _TALLY
+    global copy, functools, gc, linecache, mmap, select, struct, weakref, deque, _RECORD, _HEAD, _TALLY
+    import copy
     import functools
     import gc
     import linecache
@@ -232,6 +234,7 @@ def _after_fork() -> None:
     inherited, _local, _swap_lock = _local, _Local(), _thread.RLock()
     _local.starting, _me, _spent = inherited.starting, None, 0
     _said.clear()
+    _wanted.clear()
     if _swapped:
         _swapped = 0
         _put_functions(False, _swaps)

@@ -133,8 +133,8 @@ static void facts_overhead(struct dr_part *part)
 {
     const struct dr_run *run = part->run;
     const struct dr_process *trainer = part->trainer;
-    double calls = 0;
-    for (uint64_t k = 0; k < trainer->event_count; k++)
+    double calls = 0, from = INFINITY, to = 0, workers = 0;
+    for (uint64_t k = 0; k < trainer->event_count; k++) {
         calls += trainer->events[k].kind == DR_NEXT;
         from = fmin(from, (double)trainer->events[k].start_ns / 1e9);
         to = fmax(to, (double)(trainer->events[k].start_ns + trainer->events[k].dur_ns) / 1e9);

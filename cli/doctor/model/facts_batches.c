@@ -17,8 +17,8 @@ struct tally {
     struct made *made;
     uint32_t count;
     double samples, opens, opened_bytes, opens_sized;
-    double wall[DR_STAGES], cpu[DR_STAGES];
-    bool seen[DR_STAGES], opened;
+    double wall[DR_STAGES], cpu[DR_STAGES], discarded[DR_STAGES];
+    bool seen[DR_STAGES], sized[DR_STAGES], opened;
     struct dr_sum slowest;
 };
 
@@ -42,6 +42,12 @@ static void tally_event(struct tally *tally, const struct dr_event *event, const
         tally->opens += event->a;
         if (event->b)
             tally->opens_sized += event->a, tally->opened_bytes += event->b * 1024.0;
+        break;
+    case DR_DISCARDED:
+        if (event->a >= DR_READ && event->a <= DR_PUT) {
+            tally->sized[event->a - DR_READ] = true;
+            tally->discarded[event->a - DR_READ] += seconds;
+        }
         break;
     case DR_SLOWEST:
         if (batch && batch->batch == event->batch && batch->dur_ns)
@@ -86,6 +92,8 @@ static void stages(struct dr_facts *facts, const struct tally *tally)
     for (int k = 0; k < DR_STAGE_OTHER; k++) {
         facts->stage[k] = tally->wall[k] / tally->count;
         facts->stage_cpu[k] = tally->cpu[k] / tally->count;
+        if (tally->sized[k])
+            facts->discarded[k] = fmin(tally->discarded[k] / tally->count, facts->stage[k]);
         if (k != DR_STAGE_PUT) /* the transfer follows after the batch is made */
             inside += facts->stage[k], inside_cpu += facts->stage_cpu[k];
     }

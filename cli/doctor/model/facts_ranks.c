@@ -67,7 +67,7 @@ static struct merged merge(struct rank *ranks, uint32_t count)
         if (seen == count)
             merge_step(&merged, ranks, count);
     }
-    return steps;
+    return merged;
 }
 
 static void one_rank(struct dr_rank_facts *out, const struct rank *rank, double steps)

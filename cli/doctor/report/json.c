@@ -158,6 +158,7 @@ static void write_facts(struct json *json, const struct dr_facts *facts)
     write_stages(json, "stage", facts->stage);
     write_stages(json, "stage_cpu", facts->stage_cpu);
     write_stages(json, "stage_share", facts->stage_share);
+    write_stages(json, "discarded", facts->discarded);
     json_string(json, "storm_names", facts->storm_names);
     json_string(json, "sync_where", facts->sync_where);
     json_close(json, '}');

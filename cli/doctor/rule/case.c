@@ -286,27 +286,54 @@ void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const stru
     DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", plan->cpus, f->limits.cpus);
 }
 
-/* The current plan, with a share `left` of this stage's time. */
-static struct dr_plan without(const struct dr_case *c, enum dr_stage stage, double left)
+/* The share of each stage's time that is left. */
+struct left {
+    double of[DR_STAGES];
+};
+
+static struct left all_left(void)
+{
+    struct left left;
+    for (int i = 0; i < DR_STAGES; i++)
+        left.of[i] = 1;
+    return left;
+}
+
+/* The current plan, with these shares of the stages' times. */
+static struct dr_plan with_left(const struct dr_case *c, const struct left *left)
 {
     const struct dr_facts *f = c->facts;
     struct dr_plan plan = c->now;
-    double wall = 0, cpu = 0;
+    double wall = 0, cpu = 0, wall_saved = 0, cpu_saved = 0;
     for (int i = 0; i < DR_STAGES; i++)
         if (dr_known(f->stage[i])) {
             const double on_cpu =
                 dr_known(f->stage_cpu[i]) ? fmin(f->stage_cpu[i], f->stage[i]) : f->stage[i];
             cpu += on_cpu;
             wall += f->stage[i] - on_cpu;
+            cpu_saved += (1 - left->of[i]) * on_cpu;
+            wall_saved += (1 - left->of[i]) * (f->stage[i] - on_cpu);
         }
-    const double on_cpu =
-        dr_known(f->stage_cpu[stage]) ? fmin(f->stage_cpu[stage], f->stage[stage]) : f->stage[stage];
-    const double waits = f->stage[stage] - on_cpu;
     if (cpu > 0)
-        plan.cpu_scale *= 1 - (1 - left) * on_cpu / cpu;
+        plan.cpu_scale *= 1 - cpu_saved / cpu;
     if (wall > 0)
-        plan.wall_scale *= 1 - (1 - left) * waits / wall;
+        plan.wall_scale *= 1 - wall_saved / wall;
     return plan;
+}
+
+/* The most, the expected and the least time that is left. */
+static void gain_by_left(const struct dr_case *c, struct dr_finding *out, const struct left *most,
+                         const struct left *expected, const struct left *least)
+{
+    const struct dr_plan worst = with_left(c, most), middle = with_left(c, expected),
+                         best = with_left(c, least);
+    const struct dr_range low = dr_gain(c->trace, &c->now, &worst, c->ceiling);
+    const struct dr_range high = dr_gain(c->trace, &c->now, &best, c->ceiling);
+    out->gain = dr_gain(c->trace, &c->now, &middle, c->ceiling);
+    out->gain.low = fmin(low.low, out->gain.mid);
+    out->gain.high = fmax(high.high, out->gain.mid);
+    out->plan.cpu_scale = middle.cpu_scale;
+    out->plan.wall_scale = middle.wall_scale;
 }
 
 void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
@@ -316,19 +343,36 @@ void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_s
         DR_SAY(out->basis, "not enough was measured to simulate it");
         return;
     }
-    const struct dr_plan worst = without(c, stage, left.low), middle = without(c, stage, left.mid),
-                         best = without(c, stage, left.high);
-    const struct dr_range low = dr_gain(c->trace, &c->now, &worst, c->ceiling);
-    const struct dr_range high = dr_gain(c->trace, &c->now, &best, c->ceiling);
-    out->gain = dr_gain(c->trace, &c->now, &middle, c->ceiling);
-    out->gain.low = fmin(low.low, out->gain.mid);
-    out->gain.high = fmax(high.high, out->gain.mid);
-    out->plan.cpu_scale = middle.cpu_scale;
-    out->plan.wall_scale = middle.wall_scale;
-    char more[64];
-    DR_SAY(more, " with %.0f %% of the %s time (%.0f to %.0f %%)", left.mid * 100, dr_stage_word(stage),
-           left.high * 100, left.low * 100);
+    struct left most = all_left(), expected = most, least = most;
+    most.of[stage] = left.low, expected.of[stage] = left.mid, least.of[stage] = left.high;
+    gain_by_left(c, out, &most, &expected, &least);
+    char more[72];
+    DR_SAY(more, " with %.0f %% of the %s time (assumed; %.0f to %.0f %%)", left.mid * 100,
+           dr_stage_word(stage), left.high * 100, left.low * 100);
     basis_of_trace(c, out, more);
+}
+
+double dr_discarded_share(const struct dr_case *c, enum dr_stage stage)
+{
+    const struct dr_facts *f = c->facts;
+    return dr_above(f->stage[stage], 0) ? f->discarded[stage] / f->stage[stage] : NAN;
+}
+
+bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage)
+{
+    const double share = dr_discarded_share(c, stage), later = dr_discarded_share(c, DR_STAGE_TRANSFORM);
+    if (!c->trace || !dr_above(share, DR_DISCARDED_MATTERS))
+        return false;
+    struct left most = all_left(), expected = most, least = most;
+    if (stage == DR_STAGE_DECODE && dr_known(later)) /* what is decoded smaller is also transformed smaller */
+        expected.of[DR_STAGE_TRANSFORM] = least.of[DR_STAGE_TRANSFORM] = 1 - later;
+    most.of[stage] = 1 - share / 2, expected.of[stage] = 1 - share, least.of[stage] = 0;
+    gain_by_left(c, out, &most, &expected, &least);
+    char more[72];
+    DR_SAY(more, " without the %.0f %% of the %s time spent on surplus data", share * 100,
+           dr_stage_word(stage));
+    basis_of_trace(c, out, more);
+    return true;
 }
 
 void dr_gain_by_share(struct dr_finding *out, double share, double ceiling, const char *basis)

@@ -96,6 +96,11 @@ void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const stru
 void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan);
 void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
                       struct dr_range left);
+/* By data that have the size of the samples from this stage on (crop first, store smaller images): without the time
+ * that was spent on elements which are discarded later. False: unknown, or too little to replace an assumption. */
+bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage);
+/* The share of the stage's time that is spent on such elements; NaN. */
+double dr_discarded_share(const struct dr_case *c, enum dr_stage stage);
 void dr_gain_by_share(struct dr_finding *out, double share, double ceiling, const char *basis);
 
 #endif

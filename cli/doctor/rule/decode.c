@@ -9,11 +9,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const struct dr_facts *f = c->facts;
     if (!dr_heavy_stage(c, out, DR_STAGE_DECODE, DR_STAGE_HEAVY, ""))
         return false;
-    dr_gain_by_stage(c, out, DR_STAGE_DECODE, (struct dr_range){0.75, 0.5, 0});
+    char surplus[96] = "";
+    if (dr_gain_by_size(c, out, DR_STAGE_DECODE))
+        DR_SAY(surplus, "; %.0f %% of what is decoded is not part of the samples",
+               100 * dr_discarded_share(c, DR_STAGE_DECODE));
+    else
+        dr_gain_by_stage(c, out, DR_STAGE_DECODE, (struct dr_range){0.75, 0.5, 0});
     DR_SAY(out->advice,
-           "store images at the size you need (resize once to about 1.15 x the crop), or decode JPEG at 1/2 "
+           "store images at the size you need (resize once to about 1.15 x the crop%s), or decode JPEG at 1/2 "
            "scale with Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
-           f->has_gpu ? "; or torchvision.io.decode_jpeg(..., device=\"cuda\")" : "");
+           surplus, f->has_gpu ? "; or torchvision.io.decode_jpeg(..., device=\"cuda\")" : "");
     dr_say_stoker(c, out,
                   "stoker.DataLoader decodes only the part of a JPEG that the crop needs; stoker "
                   "pack --crop-ready makes that cheaper",

@@ -52,6 +52,7 @@
 #define DR_STAGE_HEAVY            0.50 /* table, D26 and D27: share of the time of a batch */
 #define DR_STAGE_DECOMPRESS_HEAVY 0.30 /* reasoned: it should be negligible compared with decoding */
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
+#define DR_DISCARDED_MATTERS      0.50 /* reasoned: where less is measured, the rules assume that half of the stage can be saved */
 #define DR_WAITING                0.50 /* reasoned: more than half of a stage is spent off the CPU */
 #define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of the batch time */
 #define DR_BEHIND                 0.50 /* reasoned: share of the time in next() spent in calls that waited while later batches were ready */
