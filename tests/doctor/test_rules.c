@@ -119,6 +119,10 @@ static void test_in_time(void)
     dr_judge(v, &f);
     ok(v->kind == DR_DATA_BOUND && !strcmp(first(v), "ST901"), "5.5 %% for late batches: data-bound (%s)",
        first(v));
+    f.trainer_run_queue = 0.054, f.cpus_busy_others = 7;
+    dr_judge(v, &f);
+    ok(v->kind == DR_COMPUTE_BOUND && v->findings == 0,
+       "unless other programs keep the training thread from running for as long (%s)", first(v));
     healthy(&f);
     fires_ST212(&f);
     f.late_share = 0.2, f.late_share_low = 0;

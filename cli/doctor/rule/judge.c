@@ -151,13 +151,21 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
     DR_SAY(finding->basis, "no prediction without a cause");
 }
 
+/* While other programs hold the CPUs, the training thread itself may come late to take a batch. */
+static bool held_by_others(const struct dr_case *c)
+{
+    const struct dr_facts *f = c->facts;
+    return f->cpus_busy_others >= DR_NEIGHBOUR_SHARE * f->limits.cpus && f->late_share < DR_STALL_SMALL &&
+           f->late_share - f->trainer_run_queue < DR_STALL_MATTERS;
+}
+
 /* Batches that are ready in time leave only their transfer in the stall: that needs a finding to count. */
 static bool is_data_bound(struct dr_verdict *out, const struct dr_case *c)
 {
     bool found = find(out, "ST214") || find(out, "ST220") || find(out, "ST225");
     for (uint32_t i = 0; dr_starved(c) && i < out->findings; i++)
         found |= out->finding[i].order < DR_ORDER_LATER;
-    return found || dr_late(c);
+    return found || (dr_late(c) && !held_by_others(c));
 }
 
 static const char *confidence(const struct dr_facts *f)

@@ -13,6 +13,7 @@
 #define DR_STALL_MATTERS                                                                                \
     0.05                     /* table, D1/D2: below it the run is compute-bound, no matter what else is seen */
 #define DR_STALL_SURE   0.02 /* reasoned: the low end of the interval must be clear of zero */
+#define DR_STALL_SMALL  0.10 /* reasoned: a larger stall needs a cause even on a machine that others use */
 #define DR_STEPS_LEAST  10   /* reasoned: fewer steps tell nothing */
 #define DR_STEPS_MEDIUM 50   /* design: a passive run has at least 50 steps */
 #define DR_STEPS_HIGH   200  /* reasoned: four times as many halve the interval */
