@@ -16,7 +16,7 @@ command -v "$TRIPLET-gcc" >/dev/null || die "there is no $TRIPLET-gcc here: scri
 LAUNCHER=$(command -v ccache || true)
 export CC="${LAUNCHER:+$LAUNCHER }$TRIPLET-gcc --sysroot=$SYSROOT" AR=$TRIPLET-ar RANLIB=$TRIPLET-ranlib
 export CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -fstack-protector-strong -D_FORTIFY_SOURCE=2 \
--ffile-prefix-map=$OUT=."
+-ffile-prefix-map=$OUT=. $(sysroot_headers "$ARCH" "$SYSROOT" | paste -sd ' ')"
 # Nothing of this machine's own libraries may be found.
 export PKG_CONFIG_LIBDIR=$PREFIX/lib/pkgconfig PKG_CONFIG_PATH= CPATH= LIBRARY_PATH=
 unset CPPFLAGS CXXFLAGS

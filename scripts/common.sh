@@ -38,6 +38,39 @@ debian_mirror() {
     grep -m1 '/debian/$' <<<"$known" || die "apt knows no Debian mirror here"
 }
 
+# The architecture that this machine's cross compiler and qemu are for, Debian's name of an architecture, and the CPU
+# that qemu emulates for it: AVX-512 is not among them, and some features only slow the emulation down.
+other_arch() {
+    case $(uname -m) in
+    x86_64) echo aarch64 ;;
+    aarch64) echo x86_64 ;;
+    *) die "no other architecture is known for $(uname -m)" ;;
+    esac
+}
+debian_arch() {
+    case $1 in
+    x86_64) echo amd64 ;;
+    aarch64) echo arm64 ;;
+    *) die "neither x86_64 nor aarch64: $1" ;;
+    esac
+}
+emulated_cpu() {
+    case $1 in
+    x86_64) echo max ;;
+    aarch64) echo neoverse-n1 ;;
+    esac
+}
+
+# The options by which a compiler for architecture $1 finds the headers of sysroot $2 first. Debian's cross compilers
+# have headers of the C library beside themselves, and would take those.
+sysroot_headers() {
+    if [ "$1" = "$(uname -m)" ]; then return; fi
+    local folder
+    for folder in "$("$1-linux-gnu-gcc" -print-file-name=include)" "$2/usr/include/$1-linux-gnu" "$2/usr/include"; do
+        echo "-isystem$folder"
+    done
+}
+
 # A stamp holds what a step was done for; the step is left out while that is unchanged.
 stamp_is() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 stamp_set() { mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" >"$1"; }

@@ -7,12 +7,8 @@ source "$(dirname "$0")/common.sh"
 FILE=$1
 
 grep -q '^ID=debian$' /etc/os-release || die "libraries of another architecture are fetched on Debian only"
-# CPUs that qemu can play (AVX-512 is not among them) without features that only slow the play down.
-case $(uname -m) in
-x86_64) arch=aarch64 debian=arm64 cpu=neoverse-n1 ;;
-aarch64) arch=x86_64 debian=amd64 cpu=max ;;
-*) die "no other architecture is known for $(uname -m)" ;;
-esac
+arch=$(other_arch)
+debian=$(debian_arch "$arch") cpu=$(emulated_cpu "$arch")
 compiler=$arch-linux-gnu-gcc
 for program in "$compiler" "$arch-linux-gnu-ar" "qemu-$arch" pkg-config; do
     command -v "$program" >/dev/null || die "there is no $program here"

@@ -22,7 +22,7 @@ $changes"
 
 ready
 rm -rf dist
-scripts/wheel.sh
-scripts/test_wheel.sh
+for arch in x86_64 aarch64; do scripts/wheel.sh $arch; done
+for arch in x86_64 aarch64; do scripts/test_wheel.sh $arch; done
 (cd dist && sha256sum stoker-* >SHA256SUMS && cat SHA256SUMS)
 say "ready: git tag -a v$VERSION -m 'Stoker $VERSION', then upload dist/stoker-*.tar.gz and dist/stoker-*.whl"

@@ -1,37 +1,48 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what a release uploads into dist/: the sdist, and the wheel for CPython 3.11 and newer on any Linux with
+# Builds what a release uploads into dist/: the sdist, and the wheels for CPython 3.11 and newer on any Linux with
 # glibc 2.31 or newer.
-#   scripts/wheel.sh [x86_64|aarch64]     default: this machine's architecture
+#   scripts/wheel.sh [x86_64|aarch64]     default: this machine's architecture, and the other one if its tools are there
 # The libraries are built from Debian's source packages against the C library of Debian 11 and linked statically, so
 # the wheel depends on nothing but glibc. build/wheel keeps them: only the first run takes long.
 source "$(dirname "$0")/common.sh"
-ARCH=${1:-$(uname -m)}
+
+# The Debian packages that are missing to build for architecture $1: a cross compiler, and qemu, which runs the programs
+# by which libraries look for features.
+missing_tools() {
+    [ "$1" != "$(uname -m)" ] || return 0
+    command -v "$1-linux-gnu-gcc" >/dev/null || printf ' gcc-%s-linux-gnu' "${1/_/-}"
+    command -v "qemu-$1" >/dev/null || printf ' qemu-user'
+}
+
+grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
+if [ $# = 0 ]; then
+    scripts/wheel.sh "$(uname -m)"
+    missing=$(missing_tools "$(other_arch)")
+    if [ -n "$missing" ]; then
+        say "no wheel for $(other_arch): that needs  apt-get install$missing"
+    else
+        scripts/wheel.sh "$(other_arch)"
+    fi
+    exit
+fi
+ARCH=$1
+DEBIAN=$(debian_arch "$ARCH")
 POLICY=manylinux_2_31_$ARCH
 LIMIT_MB=12
-case $ARCH in
-x86_64) DEBIAN=amd64 ;;
-aarch64) DEBIAN=arm64 ;;
-*) die "wheels are built for x86_64 and aarch64, not for $ARCH" ;;
-esac
 WORK=$ROOT/build/wheel
 OUT=$WORK/$ARCH
 SYSROOT=$ROOT/build/sysroot-$DEBIAN-bullseye
-
-grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
-if [ "$ARCH" != "$(uname -m)" ]; then
-    for tool in "$ARCH-linux-gnu-gcc gcc-${ARCH/_/-}-linux-gnu" "qemu-$ARCH qemu-user"; do
-        command -v "${tool% *}" >/dev/null ||
-            die "to build for $ARCH on $(uname -m), ${tool% *} is needed: apt-get install ${tool#* }"
-    done
-fi
+missing=$(missing_tools "$ARCH")
+[ -z "$missing" ] || die "to build for $ARCH on $(uname -m):  apt-get install$missing"
 # The same versions of the libraries as the tests ran with; what the mirror lacks comes from Debian 13.
 SUITES=("$(. /etc/os-release; echo "$VERSION_CODENAME")" trixie)
 
 # What Meson must know to build for the target: $1 is the kind of file, `native` or `cross`.
 machine_file() {
-    local launcher
+    local launcher headers
     launcher=$(command -v ccache || true)
+    headers=$(sysroot_headers "$ARCH" "$SYSROOT" | sed "s/.*/, '&'/" | tr -d '\n')
     cat <<END
 [binaries]
 c = [${launcher:+'$launcher', }'$ARCH-linux-gnu-gcc']
@@ -41,7 +52,7 @@ pkg-config = 'pkg-config'
 
 [built-in options]
 c_args = ['--sysroot=$SYSROOT', '-ffunction-sections', '-fdata-sections', '-fstack-protector-strong',
-    '-ffile-prefix-map=$ROOT=.', '-I$OUT/python-headers']
+    '-ffile-prefix-map=$ROOT=.', '-I$OUT/python-headers'$headers]
 # A compiler looks for the C library beside itself before it looks into the sysroot, unless -B names the place. The
 # libraries' names stay inside, so that a process may load others' copies of the same libraries.
 c_link_args = ['--sysroot=$SYSROOT', '-B$SYSROOT/usr/lib/$ARCH-linux-gnu', '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-s', '-Wl,-z,relro,-z,now',
@@ -91,15 +102,16 @@ build_wheel() {
     done
     if [ "$ARCH" != "$(uname -m)" ]; then
         kind=cross
-        export _PYTHON_HOST_PLATFORM=linux-$ARCH # for the wheel's name
     fi
     machine_file $kind >"$OUT/machine.ini"
     python_headers
     # Meson reads machine files once: a build folder made with another one is made anew.
     if ! stamp_is "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"; then rm -rf "$OUT/stoker"; fi
     rm -rf "$OUT/raw"
-    PATH="$VENV/bin:$PATH" PKG_CONFIG_LIBDIR=$OUT/prefix/lib/pkgconfig PKG_CONFIG_PATH='' \
-        uv build --quiet --wheel --no-build-isolation --python "$VENV/bin/python" \
+    # The platform is for the wheel's name. uv must not remember it: it would take this interpreter for the other
+    # architecture's when it installs packages.
+    _PYTHON_HOST_PLATFORM=linux-$ARCH PATH="$VENV/bin:$PATH" PKG_CONFIG_LIBDIR=$OUT/prefix/lib/pkgconfig PKG_CONFIG_PATH='' \
+        uv build --no-cache --quiet --wheel --no-build-isolation --python "$VENV/bin/python" \
         --out-dir "$OUT/raw" --config-setting="build-dir=$OUT/stoker" \
         --config-setting="setup-args=--$kind-file=$OUT/machine.ini" "${settings[@]}" .
     stamp_set "$OUT/.stamp-machine" "$(cat "$OUT/machine.ini" "$OUT"/stamps/* | sha256sum)"
@@ -109,7 +121,12 @@ build_wheel() {
 # Checks that the wheel keeps to the policy and names it so; adds the licences and the bill of materials.
 finish_wheel() {
     rm -rf "$OUT/repaired"
-    "$VENV/bin/auditwheel" repair --patcher none --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
+    # It accepts the names of policies for the machine it runs on only, so it is told of another machine.
+    "$VENV/bin/python" -c 'import platform, sys
+machine = sys.argv.pop(1)
+platform.machine = lambda: machine
+from auditwheel.main import main
+sys.exit(main())' "$ARCH" repair --patcher none --plat "$POLICY" --only-plat -w "$OUT/repaired" "$OUT"/raw/stoker-*.whl \
         2>"$OUT/audit.log" || { cat "$OUT/audit.log" >&2; die "auditwheel refuses the wheel"; }
     rm -f dist/stoker-*-"$POLICY".whl
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$VENV/bin/python" packaging/finish_wheel.py "$OUT"/repaired/stoker-*.whl \
