@@ -8,6 +8,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import stoker
@@ -23,6 +24,7 @@ import blocks  # noqa: E402
 import header  # noqa: E402
 import notebook  # noqa: E402
 import pages  # noqa: E402
+import terminal  # noqa: E402
 from ranks import in_fresh_python  # noqa: E402
 
 
@@ -148,3 +150,18 @@ def test_notebook_why_is_my_loader_slow():
     # Usually ST202, no workers; on a machine that other tests use at the same time, the CPUs may come first.
     assert re.search(r"data-bound ST2\d\d", said) and "spent waiting for data" in said
     assert sum(kind == "png" for kind, _ in got) == 1
+
+
+def test_a_recorded_terminal_shows_each_row_as_it_was_when_it_was(tmp_path):
+    program = r"import time; print('[#.] <1>', end='\r', flush=True); time.sleep(0.3); print('\r\033[Kall \033[1m2\033[0m.\n\nend')"
+    screen = terminal.record([sys.executable, "-c", program], tmp_path, {"TERM": "xterm"})
+    shown = [[shown.spans for shown in history] for history in screen.rows]
+    bar, done = [("[#.] <1>", False)], [("all ", False), ("2", True), (".", False)]
+    assert shown[1:] == [[bar, done], [], [[("end", False)]], []]
+    assert screen.rows[1][1].start - screen.rows[1][0].start > 0.2
+    drawing = terminal.draw(screen, "Here & now.")
+    texts = ["".join(found.itertext()) for found in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[1:] == ["[#.] <1>", "all 2.", "end", "Here & now."]
+    assert drawing.count('class="past"') == 1
+    with pytest.raises(ValueError, match="control characters"):
+        screen.feed(1, "\033[2J")
