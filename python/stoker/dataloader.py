@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from ._blockers import Blocked, Blocker
+from ._before_epoch import compile_again, reopen_if_changed, settle_epoch
+from ._blockers import Blocker
 from ._checks import check_arguments
 from ._convert import device_name, has_cuda, torch_if_installed
 from ._dataset import EngineDataset
 from ._engine import Requested, described, open_engine, settings, warn_of_pinning
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
-from ._native import Native
 from ._options import (
     ENGINE_ONLY,
     refuse_what_needs_the_engine,
@@ -31,7 +31,7 @@ from ._ranks import (
     share_sampler,
     warn_of_shuffling_alone,
 )
-from .compile import Compiled, blockers_in_python, compile_loader
+from .compile import Compiled, compile_loader
 from .state import Place
 from .stats import Stats
 
@@ -356,79 +356,26 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
 
     def __len__(self) -> int:
         """The number of batches in an epoch, on this rank."""
-        self._compile_again()
+        compile_again(self)
         return super().__len__() if self._native is None else self._native.length()
 
     def __iter__(self) -> Iterator[Any]:
         """Start the next epoch, or continue a resumed one. The epoch begins with the first `next()`."""
-        self._compile_again()
+        compile_again(self)
         if self.shuffle and self._share is None and not self._is_iterable():
             warn_of_shuffling_alone()
         if self._native is None:
-            self._settle_epoch()
+            settle_epoch(self)
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are at another position in the data
             return super().__iter__()
-        self._reopen_if_changed()
+        reopen_if_changed(self)
         warn_of_pinning(self, self._native)
         self._native.base_generator = self.generator
         return self._native.iterate()
 
-    def _compile_again(self) -> None:
-        """Compile the data set as it is now: its transform or its samples may have been changed."""
-        if self._native is None:
-            return
-        try:
-            if (self.collate_fn, self.worker_init_fn) != self._defaults:
-                raise Blocked(blockers_in_python(self.collate_fn, self.worker_init_fn))
-            self._native.use(self._native.compiled.renewed(self.dataset))
-        except Blocked as reasons:
-            self._fall_back_to_python(self._native, reasons.blockers)
-
-    def _fall_back_to_python(self, native: Native, why: list[Blocker]) -> None:
-        """Run the data set in Python, because the engine can no longer run it."""
-        if self.compile == "require":
-            raise required(why)
-        seed = self.seed if self._share is None else None
-        given = {name: getattr(self, name) for name in ENGINE_ONLY}
-        given |= refused_in_python(self.dataset, seed, self.seed_by, self.on_error)
-        refuse_what_needs_the_engine(why, given)
-        if native.is_pending():
-            raise NotImplementedError(
-                "the loaded state belongs to the engine, which can no longer run this data set: " + "; ".join(why)
-            )
-        native.close()
-        self._epochs.set(native.epoch)
-        self._native, self._why_python = None, why
-        if self._requested.num_workers == "auto":
-            self.num_workers = 0
-
-    def _reopen_if_changed(self) -> None:
-        """Reopen the engine if attributes of the loader have changed since it was opened."""
-        before, now = self._native, settings(self)
-        changed = {name for name, value in now.items() if value is not self._opened[name]}
-        if before is None or not changed:
-            return
-        requested = {name: now[name] for name in ("num_workers", "prefetch_factor") if name in changed}
-        self._requested = self._requested._replace(**requested)
-        self._native = open_engine(self, before.compiled, self._requested)
-        self._native.succeed(before)
-        self._opened = now
-
     def _is_iterable(self) -> bool:
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
-
-    def _settle_epoch(self) -> None:
-        """Determine the next epoch of a data set in Python: a sampler whose epoch was set decides it, and a loaded
-        state of another epoch is dropped. The sampler of a share follows the loader's count of epochs."""
-        epoch = sampler_epoch(self.sampler, self.batch_sampler)
-        if epoch is not None and epoch != self._sampler_epoch:
-            self._epochs.set(epoch)
-        if self._share is not None:
-            pending = self._epochs.pending
-            epoch = self._epochs.next if pending is None else int(pending["epoch"])
-            self.sampler.set_epoch(epoch)
-        self._sampler_epoch = epoch
 
     def _get_iterator(self) -> Any:
         """Return an iterator over an epoch of a data set written in Python. torch's __iter__ calls this."""
