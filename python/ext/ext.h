@@ -94,6 +94,11 @@ const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count);
  * releases and frees; NULL with an exception. */
 Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
+/* ---- pillow.c ---- */
+
+PyObject *ext_pillow_read(PyObject *module, PyObject *array);
+PyObject *ext_pillow_write(PyObject *module, PyObject *args);
+
 /* ---- functions.c ---- */
 
 /* region=(x, y, width, height); None leaves the numbers unchanged. 0, or -1 with an exception. */

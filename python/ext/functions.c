@@ -276,6 +276,11 @@ PyMethodDef ext_functions[] = {
     {"jpeg_is_regular", jpeg_is_regular, METH_O,
      "jpeg_is_regular(data) -> (width, height, components) of a JPEG that can be decoded without errors, "
      "or None."},
+    {"pillow_read", ext_pillow_read, METH_O,
+     "pillow_read(array) -> the pixels of an RGB image of Pillow as bytes; `array` is what its __arrow_c_array__ "
+     "returned."},
+    {"pillow_write", ext_pillow_write, METH_VARARGS,
+     "pillow_write(array, data): replace the pixels of such an image by RGB bytes."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,
      "order_indices(count, *, kind='torch', seed=0, epoch=0, rank=0, world=1, drop_uneven=False, "
      "epoch_fixed=False, indices=None, weights=None, draws=0) -> a Tensor of sample numbers."},

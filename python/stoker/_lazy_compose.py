@@ -19,7 +19,7 @@ from PIL import Image
 
 from . import _ext
 from ._convert import take_capsule
-from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy
+from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy, core_of, pixels_of
 from ._steps import RandomApply, Transform, compile_transform
 from ._untouched import LOOKS_FOR_LAZY, changes_of_step
 
@@ -90,11 +90,12 @@ class _Segment:
             found = image.source()
             if found is not None:
                 return self._single.run(found[0].data, seed, 0, 0, found[1])
-        return self._single.run(image.tobytes("raw", "RGBX"), seed, 0, 0, None, (*image.size, 4))
+        pixels, channels = pixels_of(image)
+        return self._single.run(pixels, seed, 0, 0, None, (*image.size, channels))
 
     def _picture(self, out: Any, image: Any) -> Any:
         height, width, channels = out.shape
-        new = Image.frombytes("RGB" if channels == 3 else "L", (width, height), out)
+        new = Image.Image()._new(core_of("RGB" if channels == 3 else "L", (width, height), out))
         if self.keeps_info:
             new.info = image.info.copy()
         return new
