@@ -8,6 +8,9 @@ Each case runs in turns (torch, ours, torch, ours, ...), each turn in a process 
 medians. Data are made on the spot, in a temporary folder. Cases that need a package which is missing are left out,
 and said so. The peak of a process counts shared memory that it has touched, also while another one counts it too;
 --memory instead samples what all processes together hold, with shared memory counted once. It slows them down.
+Pages of files, which are mostly libraries, are counted in the process that has most of them: all have the same ones, and
+the kernel's proportional count (Pss_File) depends on what else runs on the machine, this script included. Sampling ends
+with the last epoch: when a process exits, torch's libraries touch another 120 MB of their pages, whatever it did before.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import importlib.util
 import json
 import os
 import resource
+import select
 import statistics
 import subprocess
 import sys
@@ -215,20 +219,24 @@ def processes(root):
     return found
 
 
+def kilobytes(path, name):
+    """Return the number in the line of a file in /proc that begins with the name."""
+    return next((int(line.split()[1]) for line in Path(path).read_text().splitlines() if line.startswith(name)), 0)
+
+
 def held(root):
-    """Return the memory of a process and its descendants in bytes: their own, and shared files in memory once."""
-    total, shared = 0, {}
+    """Return the memory of a process and its descendants in bytes: their own, and shared pages once."""
+    total, files, shared = 0, 0, {}
     for each in processes(root):
         with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
-                if line.startswith(("Pss_Anon:", "Pss_File:")):
-                    total += int(line.split()[1]) * 1024
+            total += kilobytes(f"/proc/{each}/smaps_rollup", "Pss_Anon:") * 1024
+            files = max(files, kilobytes(f"/proc/{each}/status", "RssFile:") * 1024)
             for link in Path(f"/proc/{each}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     if os.readlink(link).startswith(("/memfd:", "/dev/shm/")):
                         file = link.stat()
                         shared[file.st_dev, file.st_ino] = file.st_blocks * 512
-    return total + sum(shared.values())
+    return total + files + sum(shared.values())
 
 
 def measured(case, kind, folder, workers, memory):
@@ -236,9 +244,8 @@ def measured(case, kind, folder, workers, memory):
     start = time.perf_counter()
     most = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as turn:
-        while memory and turn.poll() is None:
+        while memory and not select.select([turn.stdout], [], [], 0.005)[0]:
             most = max(most, held(turn.pid))
-            time.sleep(0.005)
         out, err = turn.communicate()
     if turn.returncode:
         raise SystemExit(f"{case}, {kind}: {err[-2000:]}")

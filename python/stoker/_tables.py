@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from html import escape
 
 _WIDEST = 60  # characters in a cell before it is wrapped
 _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
@@ -26,6 +25,8 @@ def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], widest: int =
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return the same as an HTML table."""
+    from html import escape  # it has a large table of entities, which only notebooks need
+
     titles = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in head)
     body = "".join(
         "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
