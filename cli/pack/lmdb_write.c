@@ -11,8 +11,10 @@
 
 #include <lmdb.h>
 
-/* The database may grow to this size: address space, not disk space. */
-#define MAP_SIZE ((size_t)1 << 42)
+/* The database may grow to this size: address space, not disk space. Where there is less (39-bit kernels,
+ * `ulimit -v`), a quarter of it is tried, and so on. */
+#define MAP_MOST  ((size_t)1 << 42)
+#define MAP_LEAST ((size_t)1 << 30)
 
 struct lmdb_writer {
     MDB_env *env;
@@ -41,13 +43,25 @@ static void close_all(struct lmdb_writer *w)
     w->env = NULL;
 }
 
-static int open_all(struct lmdb_writer *w, struct stoker_error *err)
+static int open_env(struct lmdb_writer *w, size_t map_size)
 {
     int why = mdb_env_create(&w->env);
     if (!why)
-        why = mdb_env_set_mapsize(w->env, MAP_SIZE);
+        why = mdb_env_set_mapsize(w->env, map_size);
     if (!why)
         why = mdb_env_open(w->env, w->temporary, MDB_NOSUBDIR | MDB_NOLOCK, 0666);
+    return why;
+}
+
+static int open_all(struct lmdb_writer *w, struct stoker_error *err)
+{
+    size_t map_size = MAP_MOST;
+    int why = open_env(w, map_size);
+    while (why == ENOMEM && map_size > MAP_LEAST) {
+        close_all(w);
+        map_size /= 4;
+        why = open_env(w, map_size);
+    }
     if (!why)
         why = mdb_txn_begin(w->env, NULL, 0, &w->txn);
     if (!why)

@@ -105,6 +105,20 @@ def test_a_limit_on_files(source, tmp_path, form):
     assert contents(out) == whole
 
 
+def test_lmdb_with_little_address_space(source, tmp_path):
+    """LMDB maps what a database may grow to, and some kernels and users have less than four terabytes."""
+    lmdb = pytest.importorskip("lmdb")
+    packed_whole(source, tmp_path / "whole", "lmdb")
+    limit = 8 << 30
+    pack(source, tmp_path / "out", "--format", "lmdb", "--workers", "2",
+         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    rows = []
+    for name in ("whole", "out"):
+        with lmdb.open(str(tmp_path / name / "data.mdb"), subdir=False, readonly=True, lock=False) as env, env.begin() as txn:
+            rows.append(list(txn.cursor()))
+    assert rows[0] == rows[1] and len(rows[0]) == COUNT
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_bad_sample_in_the_middle_keeps_what_is_done(tmp_path, form):
     source = tmp_path / "in"
