@@ -186,7 +186,8 @@ def repository(tmp_path):
     (root / "scripts").mkdir(parents=True)
     for name in ("release.sh", "common.sh"):
         shutil.copy(ROOT / "scripts" / name, root / "scripts")
-    for name, text in (("wheel.sh", "mkdir dist && echo x > dist/stoker-x.whl"), ("test_wheel.sh", "echo tested")):
+    built = "mkdir -p dist && echo x > dist/stoker-$1.whl"
+    for name, text in (("wheel.sh", built), ("test_wheel.sh", "echo tested $1")):
         (root / "scripts" / name).write_text(f"#!/bin/sh\n{text}\n")
         (root / "scripts" / name).chmod(0o755)
     (root / "meson.build").write_text("project('stoker', 'c',\n  version: '0.9.1',\n  license: 'x')\n")
@@ -210,8 +211,10 @@ def release(root):
 
 def test_a_release_that_is_ready(repository):
     status, said = release(repository)
-    assert status == 0 and "git tag -a v0.9.1" in said and "tested" in said, said
-    assert (repository / "dist" / "SHA256SUMS").exists()
+    assert status == 0 and "git tag -a v0.9.1" in said, said
+    sums = (repository / "dist" / "SHA256SUMS").read_text()
+    for arch in ("x86_64", "aarch64"):
+        assert f"tested {arch}" in said and f"stoker-{arch}.whl" in sums
 
 
 def test_a_dirty_tree_is_not_released(repository):
