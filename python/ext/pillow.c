@@ -38,12 +38,13 @@ static uint8_t *pixels_of(PyObject *capsule, int64_t *count)
     return (uint8_t *)(uintptr_t)bytes->buffers[1];
 }
 
-/* Four pixels at a time, in registers; on a machine with the other byte order one at a time. */
-enum { AT_ONCE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 4 : INT32_MAX };
+/* Four pixels at a time, in registers, which assumes this byte order; one at a time with the other. */
+enum { AT_ONCE = 4, LITTLE_ENDIAN_MACHINE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
 static void pack(uint8_t *to, const uint8_t *from, int64_t count)
 {
-    for (; count >= AT_ONCE; count -= AT_ONCE, from += AT_ONCE * STORED, to += AT_ONCE * RGB) {
+    for (; LITTLE_ENDIAN_MACHINE && count >= AT_ONCE;
+         count -= AT_ONCE, from += AT_ONCE * STORED, to += AT_ONCE * RGB) {
         uint64_t a, b;
         memcpy(&a, from, 8);
         memcpy(&b, from + 8, 8);
@@ -59,7 +60,8 @@ static void pack(uint8_t *to, const uint8_t *from, int64_t count)
 static void spread(uint8_t *to, const uint8_t *from, int64_t count)
 {
     const uint64_t padding = 0xff000000ff000000;
-    for (; count >= AT_ONCE; count -= AT_ONCE, from += AT_ONCE * RGB, to += AT_ONCE * STORED) {
+    for (; LITTLE_ENDIAN_MACHINE && count >= AT_ONCE;
+         count -= AT_ONCE, from += AT_ONCE * RGB, to += AT_ONCE * STORED) {
         uint64_t a, b;
         uint32_t rest;
         memcpy(&a, from, 8);

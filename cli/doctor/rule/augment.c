@@ -13,8 +13,6 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (dr_gain_by_size(c, out, DR_STAGE_TRANSFORM))
         DR_SAY(first, "crop and resize first (%.0f %% of this time is spent on data that are cropped away or resized later)",
                100 * dr_discarded_share(c, DR_STAGE_TRANSFORM));
-    else
-        dr_gain_by_stage(c, out, DR_STAGE_TRANSFORM, (struct dr_range){0.75, 0.5, 0});
     DR_SAY(out->advice,
            "%s, use torchvision.transforms.v2 on uint8 tensors, %s, and do everything that is not random once, "
            "offline",

@@ -361,8 +361,10 @@ double dr_discarded_share(const struct dr_case *c, enum dr_stage stage)
 bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage)
 {
     const double share = dr_discarded_share(c, stage), later = dr_discarded_share(c, DR_STAGE_TRANSFORM);
-    if (!c->trace || !dr_above(share, DR_DISCARDED_MATTERS))
+    if (!c->trace || !dr_above(share, DR_DISCARDED_MATTERS)) {
+        dr_gain_by_stage(c, out, stage, (struct dr_range){0.75, 0.5, 0});
         return false;
+    }
     struct left most = all_left(), expected = most, least = most;
     if (stage == DR_STAGE_DECODE && dr_known(later)) /* what is decoded smaller is also transformed smaller */
         expected.of[DR_STAGE_TRANSFORM] = least.of[DR_STAGE_TRANSFORM] = 1 - later;

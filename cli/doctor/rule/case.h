@@ -97,7 +97,8 @@ void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const stru
 void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
                       struct dr_range left);
 /* By data that have the size of the samples from this stage on (crop first, store smaller images): without the time
- * that was spent on elements which are discarded later. False: unknown, or too little to replace an assumption. */
+ * that was spent on elements which are discarded later. False: that is unknown or less than half of the stage, and half of
+ * it is assumed. */
 bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage);
 /* The share of the stage's time that is spent on such elements; NaN. */
 double dr_discarded_share(const struct dr_case *c, enum dr_stage stage);

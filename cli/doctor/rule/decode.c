@@ -13,8 +13,6 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (dr_gain_by_size(c, out, DR_STAGE_DECODE))
         DR_SAY(surplus, "; %.0f %% of what is decoded is not part of the samples",
                100 * dr_discarded_share(c, DR_STAGE_DECODE));
-    else
-        dr_gain_by_stage(c, out, DR_STAGE_DECODE, (struct dr_range){0.75, 0.5, 0});
     DR_SAY(out->advice,
            "store images at the size you need (resize once to about 1.15 x the crop%s), or decode JPEG at 1/2 "
            "scale with Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
