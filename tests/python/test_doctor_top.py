@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from packing import PROGRAM
+from watching import DESCENT
 
 STOKER = PROGRAM
 
@@ -65,10 +66,10 @@ def test_top_of_a_process_that_nobody_watches(even_tree):
     assert stoker("top", "--once", process.pid).returncode == 1
 
 
-TRAINS = """
+TRAINS = f"""
 import time, torch
 from torch.utils.data import DataLoader, Dataset
-
+{DESCENT}
 class Data(Dataset):
     def __len__(self):
         return 400
@@ -78,7 +79,7 @@ class Data(Dataset):
         return torch.ones(4)
 
 model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+optimizer = Descent(model.parameters(), 1e-3)
 loader = DataLoader(Data(), batch_size=2, num_workers=1)
 for batch in loader:
     model(batch).sum().backward()
@@ -92,23 +93,21 @@ STATEFUL = TRAINS.replace("from torch.utils.data import DataLoader,", "from torc
 
 
 @pytest.mark.parametrize(
-    ("program", "probe", "least", "most"),
+    ("program", "probe", "most"),
     [
-        (TRAINS, "mode=time;skip=4;seconds=1", 5, 60),
-        (TRAINS, "mode=replay;skip=8;seconds=0.5", 200, 1e6),  # as fast as the model alone
-        (TRAINS, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
-        (TRAINS, "mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 30, 105),  # 10 ms a sample: 100 batches/s at most
-        (STATEFUL, "mode=loader;skip=4;seconds=1;num_workers=4", 60, 250),
+        (TRAINS, "mode=time;skip=4;seconds=1;num_workers=2;stoker=1", 105),  # 10 ms per sample: 100 batches/s at most
+        (STATEFUL, "mode=loader;skip=4;seconds=1;num_workers=4", 250),  # 200 batches/s, and those made beforehand
     ],
-    ids=["time", "replay", "loader", "stoker", "torchdata"],
+    ids=["stoker", "torchdata"],
 )
-def test_runs_of_tune(tmp_path, program, probe, least, most):
+def test_runs_of_tune(tmp_path, program, probe, most):
+    """Those that test_tune_to_its_end does not make, or does not show by themselves."""
     (tmp_path / "train.py").write_text(program)
     got = stoker("run", "--quiet", "--no-report", "--dir", tmp_path / "run", "--", sys.executable, tmp_path / "train.py",
                  env={**os.environ, "STOKER_PROBE": probe})
     assert got.returncode == 0 and "the end" not in got.stdout, got.stdout + got.stderr
     batches, seconds = (tmp_path / "run").glob("probe-*").__next__().read_text().split()
-    assert least < int(batches) / float(seconds) < most
+    assert 5 < int(batches) / float(seconds) < most
 
 
 def test_tune_to_its_end(tmp_path):
@@ -118,6 +117,7 @@ def test_tune_to_its_end(tmp_path):
                  timeout=400)
     assert got.returncode == 0, got.stderr
     result = json.loads(got.stdout)
+    # One worker makes a batch in 20 ms; the model alone takes much less than a millisecond.
     assert result["step_seconds"] > 0.015 > result["step_seconds_without_loading"]
     assert [point["workers"] for point in result["loader_alone"]][:2] == [1, 2]
     assert result["fit"]["one_worker"] > 0 and result["predicted_speed_up"] > 1.2
