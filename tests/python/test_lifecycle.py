@@ -141,7 +141,7 @@ def test_many_loaders_one_after_the_other(tree):
         next(iter(make(tree)))
     gc.collect()
     assert threads() == before and len(os.listdir("/proc/self/fd")) == files
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # it takes one
 
 
 def test_iterators_in_several_threads(tree):
@@ -177,37 +177,52 @@ def test_the_interpreter_runs_while_next_waits(slow_image):
     done.set()
     thread.join()
     assert waited > 0.2
-    assert len([b for b in beats if start <= b <= start + waited]) > waited * 20
+    assert len([b for b in beats if start <= b <= start + waited]) > waited * 3  # 100 per second on an idle machine
 
 
 def test_one_loader_in_two_threads_at_once_is_refused(slow_image):
     engine = _ext.Loader(_ext.Dataset.open(slow_image), _ext.Pipeline("to_tensor"), workers=1)
     engine.start()
-    thread = threading.Thread(target=engine.next)
-    thread.start()
-    time.sleep(0.1)
-    with pytest.raises(RuntimeError, match="another thread"):
-        engine.next()
-    thread.join()
+    refused = []
+
+    def ask():
+        try:
+            engine.next()
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    both = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert len(refused) == 1 and "another thread" in refused[0]
 
 
 @pytest.mark.parametrize("how", ["interrupt", "close"])
 def test_a_waiting_next_can_be_ended_from_another_thread(slow_image, how):
     engine = _ext.Loader(_ext.Dataset.open(slow_image), _ext.Pipeline("to_tensor"), workers=1)
     engine.start()
-    timer = threading.Timer(0.15, getattr(engine, how))
+    timer = threading.Timer(0.05, getattr(engine, how))
     timer.start()
     start = time.monotonic()
     with pytest.raises(stoker.StokerError):
         engine.next()
     if how == "interrupt":
-        assert time.monotonic() - start < 0.4
+        waited = time.monotonic() - start
         assert engine.next() is not None
+        assert waited < (time.monotonic() - start) / 2  # it was not ended by the batch
     else:
         assert engine.closed
     timer.join()
 
 
+# Importing torch takes ten times as long as what most of these programs do.
+WITHOUT_TORCH = """
+    import importlib.util
+    find = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(name, *a)
+"""
 PREAMBLE = """
     import os, sys, time
     import stoker
@@ -220,8 +235,8 @@ PREAMBLE = """
 """
 
 
-def run(code, tree):
-    result = run_python(textwrap.dedent(PREAMBLE) + textwrap.dedent(code), tree)
+def run(code, tree, before=WITHOUT_TORCH):
+    result = run_python(textwrap.dedent(before) + textwrap.dedent(PREAMBLE) + textwrap.dedent(code), tree)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return result.stdout.split()
@@ -273,11 +288,12 @@ def test_multiprocessing_children_load(tree):
         for child in children: child.start()
         print(*(queue.get(timeout=20) for _ in children))
         for child in children: child.join()
-        print(*(child.exitcode for child in children))
+        print(*(child.exitcode for child in children), "torch" in sys.modules)
     """,
         tree,
+        before="",
     )
-    assert out == ["23", "23", "0", "0"]
+    assert out == ["23", "23", "0", "0", "True"]
 
 
 @pytest.mark.parametrize(
@@ -306,6 +322,7 @@ def test_exit_with_a_live_loader(tree, ending, workers, output):
         {ending}
     """,
         tree,
+        before="" if output == "torch" else WITHOUT_TORCH,
     )
     assert out == ["alive"]
 
@@ -327,11 +344,6 @@ def test_exit_is_quick(slow_image):
 def test_works_without_torch(tree):
     out = run(
         """
-        sys.modules["torch"] = None
-        import importlib.util
-        find = importlib.util.find_spec
-        importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(name, *a)
-        del sys.modules["torch"]
         loader = make(sys.argv[1], order="torch", seed=3, output=None)
         images, labels = next(iter(loader))
         print(type(images).__module__, images.shape[0], "torch" in sys.modules)
@@ -342,12 +354,12 @@ def test_works_without_torch(tree):
 
 
 INTERRUPTED = (
-    PREAMBLE
+    WITHOUT_TORCH
+    + PREAMBLE
     + """
-    import signal
-    print("ready", flush=True)
     try:
-        next(iter(make(sys.argv[1], num_workers=1, shuffle=False)))
+        print("ready", flush=True)
+        next(iter(make(sys.argv[1], batch_size=30, num_workers=1, shuffle=False)))
         print("finished")
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -356,10 +368,14 @@ INTERRUPTED = (
 )
 
 
-def test_ctrl_c_while_next_waits(slow_image):
+def test_ctrl_c_while_next_waits(slow_image, tmp_path):
+    """A batch of 30 images takes tens of seconds."""
+    (tmp_path / "only").mkdir()
+    for number in range(30):
+        (tmp_path / "only" / f"{number}.jpg").symlink_to(slow_image / "only" / "0.jpg")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(slow_image)],
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -369,7 +385,7 @@ def test_ctrl_c_while_next_waits(slow_image):
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "interrupted\n"
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < 6
     assert process.wait(timeout=20) == 0
     process.stdout.close()
 
