@@ -50,7 +50,7 @@ def files():
         "jpeg-small": encoded(small),
         "jpeg-noise": encoded(noise, quality=100, subsampling=0),
         "jpeg-optimised": encoded(noise, quality=70, optimize=True),
-        "jpeg-restarts": encoded(noise, restart_marker_rows=1),
+        "jpeg-restarts": encoded(noise.crop((0, 0, 48, 150)), restart_marker_rows=1),  # more than the eight markers
         "jpeg-progressive": encoded(rgb, progressive=True),
         "jpeg-grey": encoded(grey),
         "jpeg-cmyk": encoded(rgb.convert("CMYK")),
