@@ -30,6 +30,7 @@ class Case:
     gpu: bool = False
     control: bool = False
     short: tuple[str, ...] = ()  # further arguments in the short form, which only open cases may be in
+    short_codes: frozenset[str] = frozenset()  # what it may also be called there, where other tests run beside it
     held_out: bool = field(default=False, compare=False)
 
     def arguments(self, advised: bool) -> tuple[str, ...]:
@@ -67,7 +68,8 @@ FAULTS = by_turns([
     fault("serial_images", "images.py", "ST202", "num_workers=2", advised=("--num-workers", "2")),
     # ST203: too few
     fault("few_workers_simulator", "simulator.py", "ST203", "num_workers=6", advised=("--num-workers", "6"),
-          short=("--steps", "70")),
+          short=("--steps", "70"),
+          short_codes=frozenset({"ST209"})),  # workers wait, and there is traffic, of other tests
     fault("few_workers_text", "tokens.py", "ST203", "num_workers=2", "--num-workers", "1", *LONG,
           "--step-ms", "18", advised=("--num-workers", "2", *LONG, "--step-ms", "18")),
     # ST204: the CPUs are full

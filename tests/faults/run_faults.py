@@ -197,18 +197,24 @@ def differences(case: Case, bare: subprocess.CompletedProcess, watched: subproce
     return found
 
 
+def failure(watched: subprocess.CompletedProcess) -> list[str]:
+    return [f"exit code {watched.returncode}"] if watched.returncode else []
+
+
 def measure(case: Case, args: argparse.Namespace) -> Result:
     result = Result(case.name, sorted(case.codes), case.advice, case.control, case.held_out, case.gain)
     with late_server(case) as url, tempfile.TemporaryDirectory(dir=WORK) as folder:
         runner = Runner(case, url, Path(folder))
         runner.prepare()
         for turn in range(args.rounds):
-            bare, rate = runner.bare(advised=False)
-            if rate:
-                result.before.append(rate)
+            bare = None
+            if not args.short or case.control:  # in the short form, one run is enough to compare with
+                bare, rate = runner.bare(advised=False)
+                if rate:
+                    result.before.append(rate)
             if turn == 0 and not args.bare:
                 watched, found = runner.watched()
-                result.take(judge(case, found), differences(case, bare, watched))
+                result.take(judge(case, found), differences(case, bare, watched) if bare else failure(watched))
                 result.watched = runner.rate()
                 if args.keep:
                     shutil.copytree(Path(folder) / "stoker", args.keep / case.name, dirs_exist_ok=True)
@@ -226,7 +232,7 @@ def chosen(args: argparse.Namespace) -> Iterator[Case]:
     gpu = torch.cuda.is_available()
     for case in CASES:
         if args.short:
-            case = replace(case, args=(*case.args, *case.short))
+            case = replace(case, args=(*case.args, *case.short), codes=case.codes | case.short_codes)
         if args.only and case.name not in args.only:
             continue
         if (args.held_out and not case.held_out) or (args.open and case.held_out):
