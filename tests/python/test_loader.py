@@ -380,7 +380,7 @@ def test_timeout(slow_image):
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="DataLoader timed out after 0.15 seconds"):
         next(iterator)
-    assert time.monotonic() - start < 1
+    waited = time.monotonic() - start
     for _ in range(400):  # the batch was not lost
         try:
             assert next(iterator)[1].tolist() == [0]
@@ -389,6 +389,7 @@ def test_timeout(slow_image):
             pass
     else:
         pytest.fail("the batch never came")
+    assert waited < (time.monotonic() - start) / 2
 
 
 # ---- what happened ----

@@ -246,11 +246,11 @@ def test_a_worker_that_dies_is_reported(what, text):
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=text) as error:
         list(batches)
-    assert "batch 2" in str(error.value) and time.monotonic() - start < 20
+    assert "batch 2" in str(error.value) and time.monotonic() - start < 100
 
 
 def sleep_long():
-    time.sleep(100)
+    time.sleep(600)
 
 
 def test_timeout_and_close_do_not_wait():
@@ -261,7 +261,7 @@ def test_timeout_and_close_do_not_wait():
     start = time.monotonic()
     del batches
     gc.collect()
-    assert time.monotonic() - start < 10 and not any(worker.is_alive() for worker in workers)
+    assert time.monotonic() - start < 100 and not any(worker.is_alive() for worker in workers)
 
 
 @pytest.mark.parametrize("start", ["spawn", "forkserver"])

@@ -31,7 +31,7 @@ class Moods(BaseHTTPRequestHandler):
             server.asked += 1
             mood = server.mood if server.asked > server.calm_until else "well"
         if mood == "hang":
-            server.released.wait(30)
+            server.released.wait(60)
         if mood in ("hang", "gone"):
             self.close_connection = True
             self.connection.close()
@@ -94,12 +94,12 @@ def server(shard):
         thread.join()
 
 
-def open_shard(server, *names, timeout=1):
+def open_shard(server, *names, timeout=60):
     urls = [f"http://127.0.0.1:{server.server_address[1]}/{name}" for name in names or ("a.tar",)]
     return stoker.open(urls if names else urls[0], ("png", "cls"), T.ToTensor(), timeout=timeout)
 
 
-def loader_of(server, on_error, timeout=1, num_workers=2):
+def loader_of(server, on_error, timeout=60, num_workers=2):
     data = open_shard(server, timeout=timeout)
     return stoker.DataLoader(data, batch_size=4, seed=3, shuffle=True, num_workers=num_workers, on_error=on_error)
 
@@ -110,9 +110,8 @@ def labels_of(batches):
 
 @pytest.mark.parametrize(("mood", "on_error"), [("gone", "skip"), ("gone", "raise"), ("busy", "replace")])
 def test_a_server_that_fails_ends_the_epoch_and_can_be_resumed(server, on_error, mood):
-    loader = loader_of(server, on_error)
-    whole = labels_of(loader)
-    loader.set_epoch(0)
+    whole = labels_of(loader_of(server, on_error))
+    loader = loader_of(server, on_error, timeout=1)
     server.mood, server.calm_until = mood, server.asked + COUNT // 2  # later, all would have been read ahead
     epoch, seen = iter(loader), []
     with pytest.raises(stoker.TransientError, match="the epoch stops here"):
@@ -121,25 +120,26 @@ def test_a_server_that_fails_ends_the_epoch_and_can_be_resumed(server, on_error,
     assert loader.bad_samples() == []
     state = loader.state_dict()
     server.mood = "well"
-    loader.load_state_dict(state)
-    assert seen + labels_of(loader) == whole
+    patient = loader_of(server, on_error)
+    patient.load_state_dict(state)
+    assert seen + labels_of(patient) == whole
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 @pytest.mark.parametrize("mood", ["gone", "busy", "hang"])
 def test_closing_does_not_wait_for_the_server(server, mood, on_error):
-    loader = loader_of(server, on_error, timeout=60)
+    loader = loader_of(server, on_error)
     epoch = iter(loader)
     next(epoch)
     server.mood = mood
     time.sleep(0.3)
     began = time.monotonic()
     epoch._engine.close()
-    assert time.monotonic() - began < 2  # 0.1 s where the machine is not loaded; it took 58 s once
+    assert time.monotonic() - began < 20  # 0.1 s on an idle machine; it took 58 s once
 
 
 @contextlib.contextmanager
-def interrupted(after=0.5):
+def interrupted(after=0.2):
     """Ctrl-C a while from now: KeyboardInterrupt soon after it."""
     pressed = []
 
@@ -151,7 +151,7 @@ def interrupted(after=0.5):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         yield
-    assert time.monotonic() - pressed[0] < 2  # 0.1 s where the machine is not loaded; the timeout is 60 s
+    assert time.monotonic() - pressed[0] < 20  # 0.1 s on an idle machine; the timeout is 60 s
     timer.join()
 
 
@@ -159,7 +159,7 @@ def interrupted(after=0.5):
 def test_an_interrupt_ends_opening(server, names):
     server.mood = "hang"
     with interrupted():
-        open_shard(server, *names, timeout=60)
+        open_shard(server, *names)
     server.mood = "well"
     server.released.set()
     assert len(open_shard(server, *names)) == COUNT * max(1, len(names))
@@ -168,7 +168,7 @@ def test_an_interrupt_ends_opening(server, names):
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_an_interrupt_ends_waiting_for_a_batch(server, num_workers, on_error):
-    loader = loader_of(server, on_error, timeout=60, num_workers=num_workers)
+    loader = loader_of(server, on_error, num_workers=num_workers)
     server.mood = "hang"
     with interrupted():
         next(iter(loader))
@@ -181,12 +181,12 @@ def test_an_interrupt_ends_waiting_for_a_batch(server, num_workers, on_error):
 
 
 def test_a_handler_that_does_not_raise_runs_while_a_batch_is_awaited(server):
-    loader = loader_of(server, "raise", timeout=60, num_workers=0)
+    loader = loader_of(server, "raise", num_workers=0)
     called = []
     before = signal.signal(signal.SIGUSR1, lambda *_: called.append(time.monotonic()) or server.released.set())
     try:
         server.mood = "hang"
-        timer = threading.Timer(0.5, lambda: (setattr(server, "mood", "well"), os.kill(os.getpid(), signal.SIGUSR1)))
+        timer = threading.Timer(0.2, lambda: (setattr(server, "mood", "well"), os.kill(os.getpid(), signal.SIGUSR1)))
         timer.start()
         assert len(labels_of(loader)) == COUNT // 4
     finally:
