@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from packing import PROGRAM
+from watching import DESCENT
 
 
 def run(*arguments, cwd, **more):
@@ -195,18 +196,18 @@ def test_signals_that_were_ignored_before(tmp_path):
 
 
 def test_stop_and_continue(tmp_path):
-    program = start("--no-report", *python("print('ready', flush=True); import time; time.sleep(1)"), cwd=tmp_path,
-                    start_new_session=True)
+    program = start("--no-report", *python("print('ready', flush=True); input()"), cwd=tmp_path, start_new_session=True,
+                    stdin=subprocess.PIPE)
     wait_ready(program)
     os.killpg(program.pid, signal.SIGTSTP)
-    for _ in range(200):
+    for _ in range(1200):
         if Path(f"/proc/{program.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T":
             break
         time.sleep(0.05)
     else:
         pytest.fail("it did not stop")
     os.killpg(program.pid, signal.SIGCONT)
-    program.communicate(timeout=60)
+    program.communicate(b"\n", timeout=60)
     assert program.returncode == 0
 
 
@@ -244,19 +245,21 @@ def test_descendants_are_seen_and_none_is_left(tmp_path):
 
 
 def test_ten_ticks_a_second_for_little(tmp_path):
-    assert run("--no-report", "--", "sleep", "4", cwd=tmp_path).returncode == 0
+    assert run("--no-report", "--", "sleep", "3", cwd=tmp_path).returncode == 0
     folder = tmp_path / ".stoker/0001"
     times = ticks(folder)
     own, _, _ = end(folder)
-    assert 20 <= len(times) <= 42, "10 Hz, as far as a busy machine keeps it"
+    print(f"{len(times)} ticks in {times[-1] - times[0]:.2f} s, {own:.3f} s of CPU time")
+    # 10 Hz, as far as a busy machine keeps it, and the two at the ends
+    assert 6 <= len(times) <= 10 * (times[-1] - times[0]) + 3
     assert all(b > a for a, b in zip(times, times[1:]))
-    assert own < 0.4, f"{own} s of CPU time in 4 s"
+    assert own < 0.6, f"{own} s of CPU time in 3 s"
 
 
 def test_a_live_run_can_be_read(tmp_path):
     program = start("--no-report", "--", "sleep", "60", cwd=tmp_path)
     folder = tmp_path / ".stoker/0001"
-    for _ in range(200):
+    for _ in range(1200):
         if (folder / "samples").exists() and len(ticks(folder)) >= 5:
             break
         time.sleep(0.05)
@@ -277,9 +280,10 @@ def test_no_python_and_no_steps_is_said(tmp_path, seconds):
     json.loads((folder / "trace.json").read_text())
 
 
-TRAIN = """
+TRAIN = f"""
 import time, torch
 from torch.utils.data import DataLoader, Dataset
+{DESCENT}
 class Data(Dataset):
     def __len__(self):
         return 320
@@ -287,7 +291,7 @@ class Data(Dataset):
         time.sleep(0.005)
         return torch.full((8,), float(i))
 model = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), 0.01)
+optimizer = Descent(model.parameters(), 0.01)
 for batch in DataLoader(Data(), batch_size=4, num_workers=1):
     model(batch).mean().backward()
     optimizer.step()
