@@ -81,6 +81,14 @@ def slow_image(tmp_path_factory) -> Path:
     return root
 
 
+# Before a program that does not need it: importing torch takes ten times as long as most of them.
+WITHOUT_TORCH = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(name, *a)
+"""
+
+
 def run_python(code: str, *args: object, timeout: float = 60) -> subprocess.CompletedProcess:
     """Runs `code` in a fresh interpreter."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sources
+from conftest import WITHOUT_TORCH
 
 HERE = Path(__file__).resolve().parent
 
@@ -59,14 +60,14 @@ def fake(tmp_path_factory):
 
 @pytest.fixture()
 def run(fake, tree):
-    def run_code(code):
+    def run_code(code, torch=False):
         paths = [str(fake), os.environ.get("LD_LIBRARY_PATH", "")]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)),
         }
-        whole = textwrap.dedent(BEGIN) + textwrap.dedent(code)
+        whole = ("" if torch else WITHOUT_TORCH) + textwrap.dedent(BEGIN) + textwrap.dedent(code)
         command = [sys.executable, "-c", whole, tree]
         got = subprocess.run(
             command, timeout=60, capture_output=True, text=True, env=environment, check=False
@@ -133,7 +134,7 @@ def test_streams_wait_and_are_marked(run):
         del labels
         assert set(log("fake_marks")) == {1, 9876}  # the legacy stream waits for those of threads
         print("done")
-    """) == ["done"]
+    """, torch=True) == ["done"]
 
 
 def test_the_stream_at_the_end_is_marked_too(run):
@@ -260,7 +261,7 @@ def test_target_transform_reads_no_label_from_the_device(run):
             got.append(labels)
         assert loader._native is not None and got == want and len({word for each in got for word in each}) > 1
         print("good")
-    """) == ["good"]
+    """, torch=True) == ["good"]
 
 
 def test_arrays_of_one_size_need_no_resize(run, tmp_path):

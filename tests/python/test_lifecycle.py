@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import stoker
 import torch
-from conftest import run_python
+from conftest import WITHOUT_TORCH, run_python
 from stoker import _ext
 from stoker import transforms as T
 
@@ -217,12 +217,6 @@ def test_a_waiting_next_can_be_ended_from_another_thread(slow_image, how):
     timer.join()
 
 
-# Importing torch takes ten times as long as what most of these programs do.
-WITHOUT_TORCH = """
-    import importlib.util
-    find = importlib.util.find_spec
-    importlib.util.find_spec = lambda name, *a: None if name == "torch" else find(name, *a)
-"""
 PREAMBLE = """
     import os, sys, time
     import stoker
@@ -236,7 +230,7 @@ PREAMBLE = """
 
 
 def run(code, tree, before=WITHOUT_TORCH):
-    result = run_python(textwrap.dedent(before) + textwrap.dedent(PREAMBLE) + textwrap.dedent(code), tree)
+    result = run_python(before + textwrap.dedent(PREAMBLE) + textwrap.dedent(code), tree)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return result.stdout.split()
@@ -354,8 +348,7 @@ def test_works_without_torch(tree):
 
 
 INTERRUPTED = (
-    WITHOUT_TORCH
-    + PREAMBLE
+    PREAMBLE
     + """
     try:
         print("ready", flush=True)
@@ -375,7 +368,7 @@ def test_ctrl_c_while_next_waits(slow_image, tmp_path):
         (tmp_path / "only" / f"{number}.jpg").symlink_to(slow_image / "only" / "0.jpg")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(tmp_path)],
+        [sys.executable, "-c", WITHOUT_TORCH + textwrap.dedent(INTERRUPTED), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
