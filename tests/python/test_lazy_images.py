@@ -41,7 +41,7 @@ def encoded(image, kind="JPEG", **options):
 
 def files():
     rgb, small = picture(1, 97, 61), picture(2, 17, 8)
-    noise = Image.fromarray(np.random.default_rng(3).integers(0, 256, (150, 201, 3), np.uint8))
+    noise = Image.fromarray(np.random.default_rng(3).integers(0, 256, (150, 67, 3), np.uint8))
     grey = rgb.convert("L")
     alpha = rgb.convert("RGBA")
     alpha.putalpha(grey)
@@ -50,7 +50,7 @@ def files():
         "jpeg-small": encoded(small),
         "jpeg-noise": encoded(noise, quality=100, subsampling=0),
         "jpeg-optimised": encoded(noise, quality=70, optimize=True),
-        "jpeg-restarts": encoded(noise.crop((0, 0, 48, 150)), restart_marker_rows=1),  # more than the eight markers
+        "jpeg-restarts": encoded(noise, restart_marker_rows=1),  # more than the eight markers
         "jpeg-progressive": encoded(rgb, progressive=True),
         "jpeg-grey": encoded(grey),
         "jpeg-cmyk": encoded(rgb.convert("CMYK")),

@@ -377,7 +377,7 @@ def test_patches_are_undone_and_transforms_stay_what_they_are():
 def test_torchvision_is_not_imported_for_it_and_found_when_it_is(tmp_path):
     path = tmp_path / "a.jpg"
     path.write_bytes(FILES[0])
-    run_python(
+    got = run_python(
         f"""
         import sys
         import stoker
@@ -393,6 +393,7 @@ def test_torchvision_is_not_imported_for_it_and_found_when_it_is(tmp_path):
         assert T.Compose.__call__.__globals__["__name__"] == "torchvision.transforms.transforms"
         """
     )
+    assert got.returncode == 0, got.stderr
 
 
 def test_what_the_engine_runs_alone_is_compiled_as_ever(tree):
