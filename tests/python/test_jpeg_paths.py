@@ -52,7 +52,7 @@ def test_turned_off(monkeypatch):
 def test_parity_suite_with_libjpeg():
     suite = [HERE / "test_decode_jpeg.py", HERE / "test_loader.py", HERE / "test_compile_torchvision.py"]
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, suite)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not test_timeout", *map(str, suite)],
         env={**os.environ, "STOKER_JPEG": "libjpeg"},
         capture_output=True,
         text=True,

@@ -323,7 +323,10 @@ def test_tasks_that_wait_take_no_memory():
 def test_a_batch_in_a_worker_goes_with_its_last_name():
     """No cycle keeps it, and the memory of its samples, until the next collection."""
 
-    class Ungathered(Mixed):
+    class Ungathered(tud.Dataset):
+        def __len__(self):
+            return 12
+
         def __getitem__(self, index):
             gc.disable()
             kinds = [type(one).__name__ for one in gc.get_objects()]
