@@ -208,7 +208,7 @@ def measure(case: Case, args: argparse.Namespace) -> Result:
         runner.prepare()
         for turn in range(args.rounds):
             bare = None
-            if not args.short or case.control:  # in the short form, one run is enough to compare with
+            if not args.short or args.bare or case.control:  # in the short form, one is enough to compare with
                 bare, rate = runner.bare(advised=False)
                 if rate:
                     result.before.append(rate)
