@@ -225,6 +225,11 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
     struct st_jpeg_engines *engines = &loader->engines;
     for (uint32_t k = 0; k < engines->threads; k++) {
         struct st_jpeg_engine_worker *self = &engines->worker[k];
+        /* A thread that is still opening its engine takes up to a second more (nvJPEG's own start), and
+         * this waits for it. The library's call cannot be cancelled, and uses the device's context and
+         * this loader until it returns, so nothing could be freed before. Nor may the thread outlive the
+         * close, detached or joined by a later call: the program may exit next, and CUDA's exit handlers
+         * must not run while a thread is in nvJPEG; or fork; or unload this library. */
         pthread_join(self->worker.thread, NULL);
         if (self->engine)
             engines->kind->close(self->engine);
