@@ -1,9 +1,9 @@
 /* events.h - the events of a watched process: one file per process, fixed-size records, one writer
  *
  * RUN/events/PID holds a header of DR_EVENTS_HEADER bytes and then `capacity` records of 32 bytes, a
- * ring: record n is at index n % capacity. The writer (cli/doctor/inject/watch.py) maps the file, writes the
- * record, then the count. Numbers are in native byte order. Times are CLOCK_MONOTONIC, which all processes of
- * a machine share. The file is hostile input: a reader checks every length.
+ * ring: record n is at index n % capacity. The writer (cli/doctor/inject/watch.py) maps the file, writes
+ * the record, then the count. Numbers are in native byte order. Times are CLOCK_MONOTONIC, which all
+ * processes of a machine share. The file is hostile input: a reader checks every length.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ struct dr_events_header {
     uint32_t record_size; /* 32 */
     uint32_t pid;
     uint64_t capacity; /* records */
-    uint64_t written;  /* records written in total; the last min(written, capacity) of them are available */
+    uint64_t written;  /* records in total; the last min(written, capacity) of them are available */
     uint64_t spent_ns; /* time that watching has cost this process so far */
 };
 
@@ -34,12 +34,13 @@ enum dr_event_kind {
     DR_ITER,     /* iter(loader); a: workers started in it (0: none) */
     DR_PIN,      /* pinning of one batch, in any thread; a: KiB */
     DR_COPY,  /* a copy from host to device, sampled; a: KiB; b: DR_COPY_* flags. dur: host time */
-    DR_SYNC,  /* the host waited for the GPU (item, cpu, synchronize, ...); a: number N of the place in the
-                 program, described by "sync.N.where" in RUN/process/PID */
+    DR_SYNC,  /* the host waited for the GPU (item, cpu, synchronize, ...); a: number N of the place in
+                 the program, described by "sync.N.where" in RUN/process/PID */
     DR_SAVE,  /* torch.save */
     DR_GC,    /* a collection by the garbage collector; a: generation */
     DR_EPOCH, /* StopIteration: an epoch of this loader ended */
-    /* in the process that makes batches: a worker, the training process without workers, Stoker's engine */
+    /* in the process that makes batches: a worker, the training process without workers,
+     * Stoker's engine */
     DR_FETCH =
         16,  /* making of one whole batch. batch: its index; a: samples; b: microseconds of CPU time */
     DR_READ, /* parts of it, each without nested parts. dur: sum over the batch; a: calls; b: CPU us */
@@ -48,11 +49,11 @@ enum dr_event_kind {
     DR_DECODE,
     DR_TRANSFORM,
     DR_COLLATE,
-    DR_PUT,     /* transfer of the batch: pickling, shared memory, the queue */
-    DR_OPENED,  /* a: files opened for the batch; b: their size in KiB, if known */
-    DR_SLOWEST, /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
-    DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples do not
-                     contain in the end, because they are cropped away or resized: dur */
+    DR_PUT,       /* transfer of the batch: pickling, shared memory, the queue */
+    DR_OPENED,    /* a: files opened for the batch; b: their size in KiB, if known */
+    DR_SLOWEST,   /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
+    DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples
+                     do not contain in the end, because they are cropped away or resized: dur */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

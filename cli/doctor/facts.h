@@ -1,8 +1,8 @@
 /* facts.h - a run reduced to the numbers that rules, screens and reports use
  *
- * Everything refers to one training process (with several ranks: the requested one) and to the steps after
- * the warm-up. NaN means unknown: compare with dr_above and dr_below, which are then false. Times are in
- * seconds, shares between 0 and 1.
+ * Everything refers to one training process (with several ranks: the requested one) and to the steps
+ * after the warm-up. NaN means unknown: compare with dr_above and dr_below, which are then false. Times
+ * are in seconds, shares between 0 and 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +65,8 @@ struct dr_facts {
     const struct dr_process *trainer;
     struct dr_limits limits;
     struct dr_settings loader; /* of the training loader */
-    bool has_gpu; /* the stall is measured by CUDA events; otherwise it is the wait of the training thread */
+    bool has_gpu; /* the stall is measured by CUDA events; otherwise it is the wait of the training
+                     thread */
     double confidence_steps; /* steps measured after the warm-up; if the run is too short: steps seen */
 
     /* steps: measured ones only, in order */
@@ -74,13 +75,15 @@ struct dr_facts {
     double step, step_p50, step_p99;          /* mean, percentiles */
     double stall, stall_share;                /* mean seconds; share of the step */
     double stall_share_low, stall_share_high; /* 95 % interval, by bootstrap over blocks of steps */
-    double late_share, late_share_low; /* part of stall_share in calls that did not find their batch ready, and the
-                                          lower end of its interval; the rest is the transfer of ready batches */
+    /* part of stall_share in calls that did not find their batch ready, and the lower end of its
+     * interval; the rest is the transfer of ready batches */
+    double late_share, late_share_low;
     double wait, wait_share;
     double warm_up_stall_share;   /* during the warm-up: a slow start */
     double compute;               /* step - stall: the step with a perfect loader */
     double copy, sync, optimizer; /* mean seconds per step */
-    double watch_step;            /* seconds per step that watching costs the training process, by its own account */
+    double watch_step;            /* seconds per step that watching costs the training process, by its
+                                     own account */
     double samples_per_second;
     double accumulation; /* calls of next() per step of the optimizer; NaN: no optimizer was seen */
 
@@ -99,7 +102,8 @@ struct dr_facts {
     double batch_mean, batch_cv, batch_p99, batch_cpu_mean;
     double stage[DR_STAGES], stage_cpu[DR_STAGES]; /* mean seconds per batch */
     double stage_share[DR_STAGES];                 /* share of batch_mean */
-    double discarded[DR_STAGES]; /* part of `stage` spent on elements that the samples do not contain in the end */
+    double discarded[DR_STAGES]; /* part of `stage` spent on elements that the samples do not contain in
+                                    the end */
     double opens_per_sample, bytes_per_open;
     double slowest_share;    /* mean of (time of the slowest sample / time of the batch) */
     double pin, pin_bytes;   /* seconds and bytes per batch */
@@ -116,7 +120,8 @@ struct dr_facts {
     double worker_threads, worker_busy_threads,
         worker_cpus;              /* threads per worker; busy ones; CPUs used per worker, all threads */
     double worker_system_share;   /* kernel time, share of its CPU time */
-    double worker_private_growth; /* bytes/s of all workers, by a straight line through the samples of some */
+    double worker_private_growth; /* bytes/s of all workers, by a straight line through the samples of
+                                     some */
     double worker_private, worker_rss; /* per worker, mean */
     char storm_names[128]; /* names of the most frequent threads */
 
@@ -153,8 +158,8 @@ struct dr_facts {
     double gpu_busy, gpu_sm, gpu_tensor, gpu_dram, gpu_pcie_in, gpu_clock, gpu_limited, gpu_watts;
     double gpu_memory_peak_share; /* peak of torch's device memory */
     double copy_bytes;            /* host to device, per step */
-    double copy_alone;            /* seconds for these bytes at the speed of the fastest copy: `copy` also contains the
-                                     time that the host waits for earlier work of the GPU */
+    double copy_alone; /* seconds for these bytes at the speed of the fastest copy: `copy` also contains
+                          the time that the host waits for earlier work of the GPU */
     double copies_pageable_share, copies_blocking_share;
     double amp, tf32;        /* 1, 0 or unknown */
     double gpu_capability;   /* 9.0 */
@@ -169,17 +174,17 @@ struct dr_facts {
     /* ranks */
     struct dr_rank_facts *ranks;
     uint32_t rank_count;
-    double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than the others do on
-                         average: whichever rank that is, all of them lose it */
+    double rank_skew; /* share of the time in which the rank that gets its batch last waits longer than
+                         the others do on average: whichever rank that is, all of them lose it */
 
     double
         overhead_share; /* of watching: how much longer the run takes at most, as a share of its time */
     void *memory;
 };
 
-/* The facts of the training process with this rank; -1: the one with the most steps. If there are too few
- * steps to measure, all facts about steps are unknown, and those about the machine cover the whole run.
- * Fails if no such process was seen, with a sentence that tells what was missing. */
+/* The facts of the training process with this rank; -1: the one with the most steps. If there are too
+ * few steps to measure, all facts about steps are unknown, and those about the machine cover the whole
+ * run. Fails if no such process was seen, with a sentence that tells what was missing. */
 int dr_facts_of(struct dr_facts *out, const struct dr_run *run, int rank, struct stoker_error *err);
 void dr_facts_free(struct dr_facts *facts);
 

@@ -23,8 +23,8 @@ struct dr_finding {
     struct dr_range gain;    /* speed-up; NaN: unknown */
     char basis[128];         /* how the gain was obtained: "simulated from 1,180 batches" */
     char next[160];          /* the limit after that; "" */
-    struct dr_plan plan; /* the settings that the advice stands for; workers = UINT32_MAX: it is not about
-                            settings */
+    struct dr_plan plan;     /* the settings that the advice stands for; workers = UINT32_MAX: it is not
+                                about settings */
 };
 
 /* What a rule judges: the facts, and the recorded trace for simulation. */
@@ -56,7 +56,7 @@ struct dr_verdict {
     enum dr_verdict_kind kind;
     char sentence[512];     /* "data-bound: the GPU waits for the next batch 62 % of each step" */
     const char *confidence; /* "high", "medium", "low" */
-    char limiter[160];      /* stage and resource: "decoding (71 % of the time of a batch) in 8 workers" */
+    char limiter[160]; /* stage and resource: "decoding (71 % of the time of a batch) in 8 workers" */
     struct dr_finding finding[DR_FINDINGS_MOST]; /* the root cause first */
     uint32_t findings;
     const struct dr_rule *cleared[64]; /* checked, and not the problem */

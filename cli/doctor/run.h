@@ -2,8 +2,9 @@
  *
  * A run directory holds:
  *   command       the command line, one argument per line (escaped as below), then its working directory
- *   process/PID   what a watched process reports about itself: lines "KEY VALUE", in which \n and \\ stand for
- *                 a line break and a backslash; a later line replaces an earlier one with the same key
+ *   process/PID   what a watched process reports about itself: lines "KEY VALUE", in which \n and \\
+ *                 stand for a line break and a backslash; a later line replaces an earlier one with
+ *                 the same key
  *   events/PID    what it did and when (events.h)
  *   samples       what was observed from outside (record/samples.h)
  *   run.json, report.html, trace.json   written at the end, from all of the above
@@ -88,7 +89,8 @@ struct dr_limits {
     double gpu_node,
         cpu_node;      /* of the GPU; of the CPUs that ran the workers (the most used node) */
     double pcie_limit; /* bytes/s of the GPU's link (generation x width) */
-    char gpu_name[96], disk_name[96], file_system[32]; /* where the data are stored, as far as observed */
+    char gpu_name[96];
+    char disk_name[96], file_system[32]; /* where the data are stored, as far as observed */
     char cpu_name[96];
 };
 

@@ -1,10 +1,10 @@
 /* simulate.h - simulates a loader with other settings by replaying measured batch and step times
  *
- * torch's loader: batch i goes to worker i mod W; each worker has at most `prefetch` batches requested; a new
- * index is sent when a batch is taken; batches are taken in order, or as they are finished. Stoker's loader:
- * any free thread makes the next sample, so that a batch takes 1/W of its time on W workers. CPUs are modelled
- * by processor sharing: if workers need more CPU time than there is, they slow each other (and the training
- * process) down.
+ * torch's loader: batch i goes to worker i mod W; each worker has at most `prefetch` batches requested;
+ * a new index is sent when a batch is taken; batches are taken in order, or as they are finished.
+ * Stoker's loader: any free thread makes the next sample, so that a batch takes 1/W of its time on W
+ * workers. CPUs are modelled by processor sharing: if workers need more CPU time than there is, they
+ * slow each other (and the training process) down.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was measured; times in seconds, as they would be on a free CPU (without waits in the run queue). */
+/* What was measured; times in seconds, as they would be on a free CPU (without waits in the
+ * run queue). */
 struct dr_trace {
     const double *wall; /* of each batch in its maker */
     const double *cpu;  /* part of it on the CPU */
@@ -31,8 +32,8 @@ struct dr_trace {
                    needed for a batch made in the training thread */
     double start_worker;    /* seconds to start one worker */
     uint32_t epoch_batches; /* 0: one long epoch */
-    double all_threads;     /* CPU time of all threads of a maker per second of `cpu`, which is that of the thread
-                               that makes the batch; below 1: there are no others */
+    double all_threads; /* CPU time of all threads of a maker per second of `cpu`, which is that of the
+                           thread that makes the batch; below 1: there are no others */
     double step_watch;      /* seconds of a step that watching costs, which are removed first; 0 */
 };
 
@@ -64,8 +65,8 @@ void dr_simulate(struct dr_outcome *out, const struct dr_trace *trace, const str
 /* The speed-up of `then` over `now`; never above `ceiling` (NaN: none). */
 struct dr_range dr_gain(const struct dr_trace *trace, const struct dr_plan *now,
                         const struct dr_plan *then, double ceiling);
-/* The smallest number of workers (and prefetch) whose step time is within 2 % of the best allowed one: at
- * most `most_workers`, and `most_batches` batches in flight (memory, /dev/shm). */
+/* The smallest number of workers (and prefetch) whose step time is within 2 % of the best allowed one:
+ * at most `most_workers`, and `most_batches` batches in flight (memory, /dev/shm). */
 struct dr_plan dr_best_plan(const struct dr_trace *trace, const struct dr_plan *now,
                             uint32_t most_workers, uint64_t most_batches);
 

@@ -188,10 +188,16 @@ static uint64_t allocated(const struct st_buffer *buffer) { return buffer->data 
 
 static struct st_buffer emptied(const struct st_buffer *buffer)
 {
-    return (struct st_buffer){.account = buffer->account, .lender = buffer->lender};
+    return (struct st_buffer){
+        .account = buffer->account, .lender = buffer->lender, .limit = buffer->limit};
 }
 
-static uint64_t room_for(uint64_t capacity) { return st_align(capacity + capacity / 4, 4096); }
+/* Room to grow as well, as far as the limit allows that. */
+static uint64_t room_for(const struct st_buffer *buffer, uint64_t capacity)
+{
+    const uint64_t room = st_align(capacity + capacity / 4, 4096);
+    return buffer->limit && room > buffer->limit - OVERSHOOT ? buffer->limit - OVERSHOOT : room;
+}
 
 /* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed so. */
 static bool is_oversized(struct st_buffer *buffer, uint64_t capacity)
@@ -205,9 +211,13 @@ bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity)
 {
     if (capacity > SIZE_MAX / 4)
         return false;
+    if (buffer->limit && capacity + OVERSHOOT > buffer->limit) {
+        buffer->refused = capacity;
+        return false;
+    }
     if (capacity <= buffer->capacity && !is_oversized(buffer, capacity))
         return true;
-    const uint64_t room = room_for(capacity), bytes = room + OVERSHOOT;
+    const uint64_t room = room_for(buffer, capacity), bytes = room + OVERSHOOT;
     const uint64_t before = allocated(buffer);
     if (bytes > before && !st_account_allows(buffer->account, bytes - before))
         return false;
@@ -236,8 +246,10 @@ bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity)
         return st_buffer_reserve(buffer, capacity);
     if (capacity <= buffer->capacity)
         return true;
-    if (!st_buffer_reserve(&larger, capacity))
+    if (!st_buffer_reserve(&larger, capacity)) {
+        buffer->refused = larger.refused;
         return false;
+    }
     memcpy(larger.data, buffer->data, buffer->size);
     larger.size = buffer->size;
     st_buffer_free(buffer);

@@ -77,6 +77,8 @@ struct st_buffer {
     uint64_t size, capacity;
     struct st_account *account; /* NULL: nobody counts */
     struct st_account *lender;  /* whose promise pays when it grows (st_account_change); NULL: nobody's */
+    uint64_t limit;             /* a larger block is not allocated; 0: no limit */
+    uint64_t refused;           /* the capacity that the limit refused last; 0: none */
     uint32_t oversized;         /* so many times in a row */
 };
 /* Room for `capacity` bytes and 64 readable ones behind them; contents may be lost. */

@@ -57,6 +57,12 @@ void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out)
     out->data_bytes = atomic_load(&budget->by[ST_MEMORY_DATA]) + gate->data_fixed;
 }
 
+/* What a worker may keep from sample to sample. */
+static uint64_t kept_most(const struct st_gate *gate)
+{
+    return gate->small > LEAST_KEPT ? gate->small : LEAST_KEPT;
+}
+
 void st_gate_open(struct stoker_loader *loader)
 {
     struct st_gate *gate = &loader->gate;
@@ -68,33 +74,43 @@ void st_gate_open(struct stoker_loader *loader)
     gate->threads = (uint32_t)threads;
     gate->small = limit / SMALL_PART / (threads ? threads : 1);
     gate->sample_limit = rest > slots ? rest - slots : 0;
+    gate->read_limit = gate->sample_limit > kept_most(gate) ? gate->sample_limit : kept_most(gate);
 }
 
 void st_gate_equip(struct st_worker *worker)
 {
     struct st_gate *gate = &worker->loader->gate;
     struct st_account *memory = &worker->memory;
-    const uint64_t keep = gate->small > LEAST_KEPT ? gate->small : LEAST_KEPT;
+    const uint64_t keep = kept_most(gate);
     memory->budget = &gate->budget;
     memory->kind = ST_MEMORY_SCRATCH;
     memory->limit = gate->sample_limit + keep;
     worker->work.arena.account = worker->bytes.account = worker->pieces.account = memory;
     worker->work.arena.keep = keep;
+    worker->bytes.limit = gate->read_limit;
 }
 
 int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err)
 {
     const struct st_gate *gate = &worker->loader->gate;
-    const uint64_t needed = worker->memory.refused;
-    worker->memory.refused = 0;
+    const uint64_t read = worker->bytes.refused, needed = read ? read : worker->memory.refused;
+    worker->bytes.refused = worker->memory.refused = 0;
     if (rc != STOKER_ENOMEM || !needed)
         return rc;
     worker->too_large = true;
     return st_fail(
         err, STOKER_ELIMIT,
-        "this sample takes %.1f MB or more to make, but of max_memory (%.1f MB) one sample may take "
+        "this sample takes %.1f MB %s, but of max_memory (%.1f MB) one sample may take "
         "%.1f MB beside the batches: raise max_memory, or make the batches smaller",
-        (double)needed / 1e6, (double)(gate->budget.limit + gate->data_fixed) / 1e6, (double)gate->sample_limit / 1e6);
+        (double)needed / 1e6, read ? "to read" : "or more to make", (double)(gate->budget.limit + gate->data_fixed) / 1e6, (double)gate->sample_limit / 1e6);
+}
+
+int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct stoker_error *err)
+{
+    const int outcome = st_gate_refused(worker, rc, err);
+    if (outcome != rc)
+        st_bad_name(worker->loader, sample, err);
+    return outcome;
 }
 
 /* ---- who passes ----------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct st_gate {
     uint32_t threads;              /* that make samples */
     uint64_t small;                /* bytes a worker may take without asking, and keep */
     uint64_t sample_limit;         /* bytes that one sample may take */
+    uint64_t read_limit;           /* bytes that a buffer for one sample's bytes may take */
     uint64_t data_fixed;           /* what the data set held at the beginning: of max_memory, not of the budget */
     struct st_account read;        /* what is read ahead */
     struct st_account data;        /* and what it has come to hold since; with the lock */
@@ -62,6 +63,8 @@ void st_gate_leave(struct st_worker *worker);
 /* Memory was refused to the worker's sample: the error that says so, in place of that it was out of
  * memory. */
 int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err);
+/* The same after a failed read; the error then names the sample. */
+int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct stoker_error *err);
 /* Something changed that who waits may wait for: lock held. */
 void st_gate_wake(struct stoker_loader *loader);
 

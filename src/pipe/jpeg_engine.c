@@ -15,260 +15,26 @@
  * The GPU should not decode what nobody is waiting for: engines rest while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU.
  *
- * The engines write to the slot's own part of the device's memory. They are not ordered by streams, so a
- * chunk starts only when the slot's previous batch is done; and a row counts as done only when its
- * pixels are there, so the slot's kernels do not have to wait either.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/jpeg_engine.h"
 
 #include "base/clock.h"
 #include "base/threads.h"
-#include "codec/jpeg/headers.h"
+#include "pipe/jpeg_chunk.h"
 #include "source/known.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
-    THREADS = 2,      /* one prepares the next chunk while the other waits for its own */
-    CHUNK_LEAST = 16, /* smaller chunks leave engines idle */
-    CHUNK_MOST = 64,
+    THREADS = 2,          /* one prepares the next chunk while the other waits for its own */
+    CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     ROW_ROOM = 512 << 10, /* device memory per row of a batch; not every row is decoded there */
-    STRIDE_ALIGN = 64,
-    PLANE_ALIGN = 512,
-    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
-    BLOCK = 8,
-    GIVE_UP = 4,                /* failed chunks in a row */
-    PAUSE_TICKETS = 4 * CHUNK_MOST, /* left to the workers after a chunk without a file for the engines */
-    SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
-    FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
+    GIVE_UP = 4,          /* failed chunks in a row */
+    /* left to the workers after a chunk without a file for the engines: */
+    PAUSE_TICKETS = 4 * ST_JPEG_CHUNK_MOST,
 };
 #define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
-
-/* A ticket whose file the engines decode. */
-struct item {
-    uint64_t ticket;
-    uint32_t row;
-    struct st_bytes bytes; /* of the sample; they contain the file */
-    struct st_image image; /* with its pending ops */
-};
-
-/* A ticket that this thread processes itself. */
-struct left {
-    uint64_t ticket;
-    uint32_t row;
-    struct st_bytes bytes;
-};
-
-struct st_jpeg_engine_worker {
-    struct st_worker worker; /* for the samples that it makes itself */
-    struct st_jpeg_engine *engine;
-    uint32_t count;
-    struct item item[CHUNK_MOST];
-    struct st_jpeg_engine_image decoded[CHUNK_MOST];
-    uint32_t left_count;
-    struct left left[CHUNK_MOST];
-    uint32_t given; /* to the engines, of the whole chunk */
-    _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
-    uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
-    uint32_t lost;                 /* failed chunks in a row: no memory, or nothing was decoded */
-};
-
-/* ---- one image ------------------------------------------------------------------------------------ */
-
-/* Allocates a part of the slot's device memory for the planes of an image, with room for whole MCUs. */
-static bool find_room(struct st_slot *slot, const struct st_jpeg_frame *frame,
-                      struct st_jpeg_engine_image *image)
-{
-    uint64_t start[3], bytes = 0;
-    for (int c = 0; c < 3; c++) {
-        const struct st_jpeg_component *component = &frame->component[c];
-        const uint64_t stride =
-            st_align((uint64_t)frame->mcus_across * component->h * BLOCK, STRIDE_ALIGN);
-        start[c] = bytes;
-        bytes += st_align(stride * frame->mcus_down * component->v * BLOCK, PLANE_ALIGN);
-        image->plane[c] = (struct st_jpeg_engine_plane){.stride = (uint32_t)stride,
-                                                        .width = (int32_t)component->width,
-                                                        .height = (int32_t)component->height};
-    }
-    if (bytes > IMAGE_MOST)
-        return false;
-    const uint64_t at = atomic_fetch_add_explicit(&slot->engine_used, bytes, memory_order_relaxed);
-    if (at + bytes > slot->shape.engine_bytes)
-        return false; /* and no more room for the rest of this batch */
-    for (int c = 0; c < 3; c++)
-        image->plane[c].at = slot->engine_memory + at + start[c];
-    return true;
-}
-
-/* Makes the sample's random draws, if the engines are to decode it. */
-static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row, uint64_t ticket,
-                     struct st_bytes bytes)
-{
-    struct item *item = &self->item[self->count];
-    struct st_jpeg_engine_image *decoded = &self->decoded[self->count];
-    struct st_region window;
-    struct st_resize resize;
-    struct st_jpeg_frame frame;
-    struct st_bytes file;
-    bool resized;
-    item->ticket = ticket;
-    item->row = row;
-    item->bytes = bytes;
-    /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
-    if (!st_run_find(&self->worker, bytes, slot, row, &file) ||
-        !st_jpeg_engines_take(self->worker.loader, file, &frame) ||
-        !st_jpeg_engines_trust(self->worker.loader, slot->samples[row], file) ||
-        st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
-        !st_image_window(&item->image, &window, &resized, &resize))
-        return false;
-    *decoded = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
-    if (!find_room(slot, &frame, decoded))
-        return false;
-    self->count++;
-    return true;
-}
-
-/* ---- a chunk ------------------------------------------------------------------------------------- */
-
-/* Reads files of the chunk, of which `rest` is left, and divides them into items for the engines and
- * tickets for this thread: all of them, unless that is too much to hold at once. False if cancelled. */
-static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
-{
-    const struct stoker_loader *loader = self->worker.loader;
-    const bool in_memory = st_reader_in_memory(loader->reader);
-    const uint64_t most = loader->opt.max_memory / FILES_PART;
-    struct stoker_error err;
-    struct st_bytes bytes;
-    self->count = self->left_count = 0;
-    for (uint64_t held = 0; rest->count && held <= most; rest->row++, rest->ticket++, rest->count--) {
-        const int rc =
-            st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, NULL, &bytes, &err);
-        if (rc == STOKER_ECANCELED)
-            return false;
-        if (rc) {
-            st_worker_settle(&self->worker, rest->slot, rest->row, rc, &err);
-            continue;
-        }
-        if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes))
-            self->left[self->left_count++] = (struct left){rest->ticket, rest->row, bytes};
-        held += in_memory ? 0 : bytes.size;
-    }
-    return true;
-}
-
-/* Makes a sample without the engines. Not if the epoch is being stopped, which would have to wait for
- * the whole chunk: the row stays unmade, and its batch is dropped. */
-static void make_here(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row,
-                      uint64_t ticket, struct st_bytes bytes)
-{
-    if (!atomic_load(&self->worker.loader->stopping))
-        st_worker_make(&self->worker, slot, row, ticket, bytes);
-}
-
-static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
-{
-    for (uint32_t k = 0; k < self->left_count; k++)
-        make_here(self, slot, self->left[k].row, self->left[k].ticket, self->left[k].bytes);
-}
-
-/* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
-static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
-{
-    struct st_worker *worker = &self->worker;
-    uint32_t there = 0;
-    for (uint32_t k = 0; k < self->count; k++) {
-        const struct item *item = &self->item[k];
-        const struct st_jpeg_engine_image *decoded = &self->decoded[k];
-        if (!decoded->there ||
-            !st_run_decoded(worker, &item->image, slot->samples[item->row], slot, item->row, decoded)) {
-            make_here(self, slot, item->row, item->ticket, item->bytes);
-            continue;
-        }
-        st_reader_done(worker->loader->reader, item->ticket);
-        st_worker_settle(worker, slot, item->row, STOKER_OK, NULL);
-        there++;
-    }
-    atomic_fetch_add_explicit(&self->rows, there, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->raw_rows, there, memory_order_relaxed);
-    atomic_fetch_add_explicit(&self->failed, self->count - there, memory_order_relaxed);
-    if (self->count)
-        self->lost = there ? 0 : self->lost + 1;
-}
-
-static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
-{
-    pthread_mutex_lock(&loader->lock);
-    if (!loader->engines.note.code)
-        st_fail(&loader->engines.note, STOKER_ENOMEM,
-                "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the images "
-                "of a batch could not be allocated, or would leave too little to the training program",
-                (double)bytes / 1e6);
-    pthread_mutex_unlock(&loader->lock);
-}
-
-/* Whether another slot may have device memory. A consumer may keep any number of batches, and the engines'
- * memory must not grow with them. */
-static bool may_have_memory(struct stoker_loader *loader)
-{
-    uint32_t have = 0;
-    pthread_mutex_lock(&loader->lock);
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        have += slot->engine_memory != 0;
-    pthread_mutex_unlock(&loader->lock);
-    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
-}
-
-/* Makes sure that the slot has device memory and that it is idle; allocated when the slot is first
- * used. */
-static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
-{
-    struct stoker_loader *loader = self->worker.loader;
-    pthread_mutex_lock(&loader->engines.memory);
-    const bool may = slot->engine_memory || slot->engine_full || may_have_memory(loader);
-    if (may && !slot->engine_memory && !slot->engine_full) {
-        slot->engine_memory = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
-        slot->engine_full = !slot->engine_memory;
-        if (slot->engine_full)
-            note_no_memory(loader, slot->shape.engine_bytes);
-    }
-    bool has = slot->engine_memory != 0;
-    pthread_mutex_unlock(&loader->engines.memory);
-    has = has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
-    self->lost += may && !has;
-    return has;
-}
-
-/* False if cancelled. */
-static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
-{
-    const struct st_jpeg_engine_kind *kind = self->worker.loader->engines.kind;
-    if (!plan_part(self, rest, usable))
-        return false;
-    if (self->count)
-        kind->start(self->engine, self->decoded, self->count);
-    make_left(self, rest->slot);
-    if (self->count)
-        kind->finish(self->engine, self->decoded, self->count);
-    finish_items(self, rest->slot);
-    self->given += self->count;
-    return true;
-}
-
-static void make_chunk(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
-{
-    const bool usable = has_memory(self, chunk->slot);
-    const uint64_t began = st_now_ns();
-    struct st_tickets rest = *chunk;
-
-    self->given = 0;
-    while (rest.count && make_part(self, &rest, usable))
-        ;
-    self->busy_ns += st_now_ns() - began;
-    self->busy_rows += chunk->count - rest.count;
-}
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
 
@@ -292,7 +58,7 @@ static uint32_t chunk_size(const struct st_jpeg_engine_worker *self, uint32_t le
     const struct stoker_loader *loader = self->worker.loader;
     const double cpus = workers_rate(loader);
     const double mine = self->busy_ns ? (double)self->busy_rows / (double)self->busy_ns * 1e9 : 0;
-    uint32_t most = left < CHUNK_MOST ? left : CHUNK_MOST;
+    uint32_t most = left < ST_JPEG_CHUNK_MOST ? left : ST_JPEG_CHUNK_MOST;
     if (cpus > 0 && mine > 0) {
         const double ahead = st_tuned(&loader->tuning, ST_TUNE_PREFETCH) + 1.0;
         const double share =
@@ -310,7 +76,7 @@ static uint32_t chunk_size(const struct st_jpeg_engine_worker *self, uint32_t le
 static bool enough_known(struct stoker_loader *loader, uint32_t left)
 {
     const struct st_known *known = loader->engines.known;
-    const uint32_t most = left < CHUNK_MOST ? left : CHUNK_MOST;
+    const uint32_t most = left < ST_JPEG_CHUNK_MOST ? left : ST_JPEG_CHUNK_MOST;
     uint32_t count = 0;
     for (uint32_t k = 0; known && k < most; k++)
         count += st_known_any(known, st_order_at(loader->order, loader->next_ticket + k));
@@ -347,7 +113,7 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
 {
     struct stoker_loader *loader = self->worker.loader;
     struct stoker_error err;
-    const int rc = loader->engines.kind->open(&self->engine, loader->device, CHUNK_MOST, &err);
+    const int rc = loader->engines.kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &err);
     pthread_mutex_lock(&loader->lock);
     loader->engines.ready += !rc;
     if (rc && !loader->engines.note.code)
@@ -363,7 +129,8 @@ static void give_up(struct stoker_loader *loader)
     engage(loader, false);
     if (!loader->engines.note.code)
         st_fail(&loader->engines.note, STOKER_EIO,
-                "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all files",
+                "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all "
+                "files",
                 GIVE_UP);
 }
 
@@ -390,7 +157,7 @@ static void *engine_main(void *argument)
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         pthread_mutex_unlock(&loader->lock);
         st_tickets_share(loader, more);
-        make_chunk(self, &chunk);
+        st_jpeg_chunk_make(self, &chunk);
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
         if (self->lost >= GIVE_UP) {
@@ -409,14 +176,15 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
                     struct stoker_error *err)
 {
     struct st_jpeg_engines *engines = &loader->engines;
-    const bool all = loader->opt.engines == STOKER_ENGINES_ALL || loader->opt.fidelity == STOKER_FIDELITY_FAST;
+    const bool all = loader->opt.engines == STOKER_ENGINES_ALL ||
+                     loader->opt.fidelity == STOKER_FIDELITY_FAST;
     const char *why;
     if (!kind || loader->opt.engines == STOKER_ENGINES_OFF || !loader->shape.raw ||
         loader->shape.channels != 3)
         return STOKER_OK;
     if (!all && !(engines->known = st_known_of(loader->data, &why))) {
-        st_fail(&engines->note, STOKER_EUNSUPPORTED, "%s; engines=\"all\" uses the JPEG engines for every file",
-                why);
+        st_fail(&engines->note, STOKER_EUNSUPPORTED,
+                "%s; engines=\"all\" uses the JPEG engines for every file", why);
         return STOKER_OK;
     }
     engines->worker = st_calloc(THREADS, sizeof *engines->worker);
@@ -457,6 +225,11 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
     struct st_jpeg_engines *engines = &loader->engines;
     for (uint32_t k = 0; k < engines->threads; k++) {
         struct st_jpeg_engine_worker *self = &engines->worker[k];
+        /* A thread that is still opening its engine takes up to a second more (nvJPEG's own start), and
+         * this waits for it. The library's call cannot be cancelled, and uses the device's context and
+         * this loader until it returns, so nothing could be freed before. Nor may the thread outlive the
+         * close, detached or joined by a later call: the program may exit next, and CUDA's exit handlers
+         * must not run while a thread is in nvJPEG; or fork; or unload this library. */
         pthread_join(self->worker.thread, NULL);
         if (self->engine)
             engines->kind->close(self->engine);
@@ -482,7 +255,7 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
 
 uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader)
 {
-    return loader->engines.count * CHUNK_MOST;
+    return loader->engines.count * ST_JPEG_CHUNK_MOST;
 }
 
 void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out)

@@ -265,7 +265,8 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
  * to their columns. */
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file);
-/* Makes the random draws for the image and records its pending ops, as far as no pixels are needed. */
+/* Makes the random draws for the image and records its pending ops. Fails if an op needs pixels: the file
+ * is not decoded here, because whoever makes the sample would decode it again. */
 int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot, uint32_t row,
                   struct st_image *image, struct stoker_error *err);
 /* Completes the row after the device has decoded the file; false if that is not possible for this

@@ -204,6 +204,7 @@ static int open_reader(struct stoker_loader *loader, struct stoker_error *err)
     st_tuning_plan(loader, depth, most);
     loader->gate.read = (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_READ};
     st_reader_budget(loader->reader, loader->opt.max_memory / ST_GATE_READ_PART, &loader->gate.read);
+    st_reader_sample_limit(loader->reader, loader->gate.read_limit);
     return STOKER_OK;
 }
 

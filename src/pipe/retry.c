@@ -44,7 +44,7 @@ static int try_once(struct st_worker *worker, uint64_t sample, uint64_t key, str
     worker->too_large = false;
     int rc = st_read_until(loader->data, sample, &loader->stopping, &worker->bytes, &bytes, err);
     if (rc)
-        rc = st_gate_refused(worker, rc, err);
+        rc = st_gate_not_read(worker, sample, rc, err);
     else if ((rc = st_run_sample(worker, bytes, sample, key, slot, row, err)))
         st_bad_name(loader, sample, err);
     return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;

@@ -28,6 +28,14 @@ static int reserve(struct st_work *work, const struct st_image *image, uint64_t 
                           bytes < UINT64_MAX - row ? bytes + row : UINT64_MAX, err);
 }
 
+/* st_work.reserve: fails an op that needs pixels, instead of decoding the file for it. */
+static int refuse_decode(struct st_work *work, const struct st_image *image, uint64_t bytes,
+                         struct stoker_error *err)
+{
+    (void)work, (void)image, (void)bytes;
+    return st_fail(err, STOKER_EUNSUPPORTED, "an op of the pipeline needs the pixels");
+}
+
 /* Leaves everything to the device. */
 static int stage(struct st_worker *worker, struct st_image *image, struct st_erases erases,
                  struct st_slot *slot, uint32_t row, struct stoker_error *err)
@@ -189,11 +197,9 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
 {
     const struct st_rng_key rng_key = rng_key_of(worker->loader, slot, row, slot->samples[row]);
     st_arena_reset(&worker->work.arena);
-    int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
-    if (!rc)
-        rc = run_to_size(worker->loader, &rng_key, image, err);
-    st_gate_leave(worker);
-    return rc;
+    worker->work.reserve = refuse_decode;
+    const int rc = st_image_open(image, &worker->work, bytes, worker->loader->opt.exif_rotate, err);
+    return rc ? rc : run_to_size(worker->loader, &rng_key, image, err);
 }
 
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,

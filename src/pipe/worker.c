@@ -23,10 +23,14 @@ int st_worker_fetch(struct st_worker *worker, struct st_slot *slot, uint32_t row
     const uint64_t began = st_now_ns();
     slot->samples[row] = st_order_at(loader->order, ticket);
     slot->seeds[row] = st_order_seed_at(loader->order, ticket);
-    const int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
+    int rc = st_reader_get_into(loader->reader, ticket, own, bytes, err);
     add_time(worker, STOKER_STAGE_READ, began);
-    if (!rc)
+    if (!rc) {
         st_worker_count(&worker->read_bytes, bytes->size);
+        return STOKER_OK;
+    }
+    worker->bytes.refused = bytes->size; /* also if it was refused to a buffer of the reader */
+    rc = st_gate_not_read(worker, slot->samples[row], rc, err);
     return rc == STOKER_ECANCELED ? st_bad_cancelled(loader, err) : rc;
 }
 
@@ -63,12 +67,8 @@ static bool make_sample(struct st_worker *worker, struct st_slot *slot, uint32_t
         return false;
     rc = st_worker_fetch(worker, slot, row, ticket, &worker->bytes, &bytes, &err);
     st_gate_was_read(worker, rc ? 0 : bytes.size);
-    if (rc) {
-        rc = st_gate_refused(worker, rc, &err);
+    if (rc)
         st_gate_leave(worker);
-    }
-    if (rc && worker->too_large)
-        st_bad_name(worker->loader, slot->samples[row], &err);
     if (!rc)
         st_worker_make(worker, slot, row, ticket, bytes);
     else if (rc != STOKER_ECANCELED)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
+#include "pipe/jpeg_chunk.h"
 #include "source/kinds.h"
 
 static void pipelines(void)
@@ -35,6 +36,42 @@ static void fidelity(void)
     opt.workers = 0;
     ok(same(texts[0], &opt, false) && engine.images == before && *engine_note,
        "and where there are no threads: %s", engine_note);
+}
+
+/* Files that the worker has decoded on the CPU. */
+static uint64_t decodes_of(const struct st_worker *worker)
+{
+    uint64_t files = 0;
+    for (uint32_t codec = 0; codec < ST_CODECS_MAX; codec++)
+        for (uint32_t path = 0; path < ST_PATHS_MAX; path++)
+            files += worker->work.decoder.files[codec][path];
+    return files;
+}
+
+/* An engine thread finds out which files the engines cannot have without decoding them: an op that needs
+ * pixels is run only when the sample is made. */
+static void decoded_once(const char *text)
+{
+    const struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, text, &opt, &err);
+    uint64_t digests[BATCHES + 1], by_engine_threads = 0, decodes = 0, epochs = 0;
+    wait_for_engines(loader);
+    for (; epochs < 200 && !by_engine_threads; epochs++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        harness_take(loader, digests, BATCHES + 1, NULL);
+        st_loader_stop(loader);
+        for (uint32_t k = 0; k < loader->engines.count; k++)
+            by_engine_threads += loader->engines.worker[k].worker.samples;
+    }
+    for (uint32_t k = 0; k < loader->worker_count; k++)
+        decodes += decodes_of(&loader->worker[k]);
+    for (uint32_t k = 0; k < loader->engines.count; k++)
+        decodes += decodes_of(&loader->engines.worker[k].worker) + loader->engines.worker[k].rows;
+    ok(decodes == epochs * COUNT && by_engine_threads,
+       "%llu decodes of %llu samples, of which engine threads made %llu: %s", (unsigned long long)decodes,
+       (unsigned long long)epochs * COUNT, (unsigned long long)by_engine_threads, text);
+    st_loader_close(loader);
 }
 
 /* Engine threads that get no file for the engines leave the next tickets to the workers. */
@@ -228,6 +265,8 @@ int main(void)
 {
     items = test_items(COUNT);
     pipelines();
+    decoded_once("pad(padding=2); random_resized_crop(size=24)");
+    decoded_once("random_apply(p=0.5){color_jitter(contrast=0.9)}; random_resized_crop(size=24)");
     fidelity();
     failures();
     damaged();

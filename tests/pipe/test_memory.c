@@ -251,6 +251,56 @@ static void policies(void)
         free((void *)(uintptr_t)items[k].data);
 }
 
+/* One file of 400 MB among small ones, which is a hole and takes no room on the disk: it is refused before its bytes
+ * are read, whoever reads it. */
+static void too_large_to_read(const char *engine, int32_t workers)
+{
+    enum { COUNT = 8, HUGE = 5 };
+    char path[COUNT][300];
+    const char *paths[COUNT];
+    const struct stoker_item small = test_jpeg(1, 60, 50);
+    for (uint32_t k = 0; k < COUNT; k++) {
+        snprintf(path[k], sizeof path[k], "%s/read%u.jpg", folder, k);
+        paths[k] = path[k];
+        FILE *f = fopen(path[k], "w");
+        if (!f || fwrite(small.data, 1, small.size, f) != small.size ||
+            (k == HUGE && ftruncate(fileno(f), 400 << 20)) || fclose(f))
+            note("%s: not written", path[k]);
+    }
+    setenv("STOKER_READER", engine, 1);
+    for (enum stoker_on_error policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++) {
+        struct stoker_loader_options opt = harness_options(4, workers);
+        struct stoker_stats stats = {.size = sizeof stats};
+        struct stoker_dataset *data = NULL;
+        struct stoker_pipeline *pipe = NULL;
+        struct stoker_loader *loader = NULL;
+        struct stoker_error err = {0};
+        const struct stoker_batch *batch = NULL;
+        int rc = STOKER_EIO;
+        opt.on_error = policy;
+        opt.max_memory = 64 << 20;
+        opt.order = STOKER_ORDER_SEQUENTIAL;
+        if (!st_dataset_from_files(&data, paths, NULL, COUNT, &err) &&
+            !st_pipeline_open(&pipe, "resize(size=[32,32]); to_tensor", &err) &&
+            !st_loader_open(&loader, data, pipe, &opt, NULL, &err)) {
+            st_reader_eager(loader->reader);
+            st_loader_start(loader, NULL, 0, NULL);
+            while (!(rc = st_loader_next(loader, &batch, &err)))
+                st_batch_release(batch, NULL);
+            st_loader_stats(loader, &stats);
+        }
+        ok(rc == STOKER_ELIMIT && strstr(err.message, "read5.jpg: ") && strstr(err.message, "takes 419.4 MB to read") &&
+               strstr(err.message, "max_memory (67.1 MB)") && strstr(err.message, "raise max_memory") &&
+               stats.memory_peak <= opt.max_memory,
+           "%s, on_error %d: at most %.0f MB are held: %s", engine, policy, (double)stats.memory_peak / 1e6, err.message);
+        st_pipeline_drop(pipe);
+        st_dataset_drop(data);
+        st_loader_close(loader);
+    }
+    unsetenv("STOKER_READER");
+    free((void *)(uintptr_t)small.data);
+}
+
 /* One image of 144 MB among small ones. */
 static void falls_back(void)
 {
@@ -327,6 +377,9 @@ int main(void)
     same_bytes("jpeg", ragged_text, "batches of whole images");
     too_little();
     policies();
+    too_large_to_read("auto", 2);
+    too_large_to_read("pool", 2);
+    too_large_to_read("inline", 0);
     falls_back();
     close_while_waiting();
     char command[300];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image folders for the tests, made from fixed seeds."""
+"""Image folders for the tests, made from fixed seeds, and fixtures for several test files."""
 
 from __future__ import annotations
 
@@ -100,3 +100,14 @@ def run_python(code: str, *args: object, timeout: float = 60) -> subprocess.Comp
         env=environment,
         check=False,
     )
+
+
+@pytest.fixture()
+def one_thread():
+    """torch's threads cost more than they bring for small images."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

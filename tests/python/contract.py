@@ -104,3 +104,35 @@ def labels(loader):
 
 def name_of_type(value):
     return type(value).__name__
+
+
+class Made(tud.Dataset):
+    """Samples that a function makes of their numbers."""
+
+    def __init__(self, make, count=5):
+        self.make = make
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return self.make(index)
+
+
+class Plain(Exception):
+    pass
+
+
+class Broken(tud.IterableDataset):
+    def __init__(self, where):
+        self.where = where
+
+    def __iter__(self):
+        if self.where == "iter":
+            raise Plain("no iterator")
+        yield 1
+        if self.where == "next":
+            raise Plain("no more")
+        if self.where == "runtime":
+            raise StopIteration("inside a generator")

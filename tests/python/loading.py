@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline with random draws, and comparisons of what loaders give, for several test files."""
+"""A data set, a pipeline with random draws, and comparisons of what loaders give, for several test files."""
 
 from __future__ import annotations
 
 import torch
+import torch.utils.data as tud
 from stoker import transforms as T
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+class Squares(tud.Dataset):
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, index):
+        return torch.tensor([index, index * index])
 
 
 def augmenting():

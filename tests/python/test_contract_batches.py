@@ -19,7 +19,7 @@ import pytest
 import stoker
 import torch
 import torch.utils.data as tud
-from contract import check, plain
+from contract import Broken, Made, check, plain
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 Point = collections.namedtuple("Point", ["x", "y"])
@@ -82,20 +82,6 @@ class Holder:
 
     def __eq__(self, other):
         return self.value == other.value
-
-
-class Made(tud.Dataset):
-    """Samples that a function makes of their numbers."""
-
-    def __init__(self, make, count=5):
-        self.make = make
-        self.count = count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        return self.make(index)
 
 
 def numbers(index):
@@ -316,99 +302,6 @@ def test_getitems(kind, workers):
     check(lambda loader: list(loader(data, batch_size=None, num_workers=workers)))
     check(lambda loader: list(loader(data, batch_sampler=[[0, 1], (2,)], num_workers=workers)))
     check(lambda loader: list(loader(tud.Subset(data, [3, 1]), batch_size=2, num_workers=workers)))
-
-
-# ---- exceptions ------------------------------------------------------------------------------------------
-
-
-class Plain(Exception):
-    pass
-
-
-class NeedsTwo(Exception):
-    def __init__(self, one, two):
-        super().__init__(f"{one} and {two}")
-
-
-class Silent(Exception):
-    def __str__(self):
-        return "silent"
-
-
-def raiser(error):
-    def make(index):
-        if index == 2:
-            raise error
-        return index
-
-    return make
-
-
-ERRORS = [
-    ValueError("a value"),
-    KeyError("a key\nof two lines"),
-    IndexError(5),
-    StopIteration("stop"),
-    AttributeError("no such"),
-    OSError(2, "none", "file"),
-    UnicodeDecodeError("utf-8", b"a", 0, 1, "odd"),
-    Plain("mine", 3),
-    NeedsTwo(1, 2),
-    Silent(),
-    AssertionError(),
-    NotImplementedError("later"),
-    MemoryError("much"),
-]
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_exceptions_of_data_sets(error, workers):
-    data = Made(raiser(error))
-    check(lambda loader: list(loader(data, num_workers=workers)))
-
-
-def test_exceptions_name_where_they_come_from():
-    got = check(lambda loader: list(loader(Made(raiser(Plain("mine"))), num_workers=1)))
-    kind, text = got[1:]
-    assert kind is Plain and "Caught Plain in DataLoader worker process 0." in text
-    assert "Original Traceback (most recent call last):" in text and ", in make\n    raise error" in text
-
-
-class Broken(tud.IterableDataset):
-    def __init__(self, where):
-        self.where = where
-
-    def __iter__(self):
-        if self.where == "iter":
-            raise Plain("no iterator")
-        yield 1
-        if self.where == "next":
-            raise Plain("no more")
-        if self.where == "runtime":
-            raise StopIteration("inside a generator")
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("where", ["iter", "next", "runtime"])
-def test_exceptions_of_streams(where, workers):
-    check(lambda loader: list(loader(Broken(where), num_workers=workers)))
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_after_an_exception_comes_the_next_batch(workers):
-    def do(loader):
-        batches = iter(loader(Made(raiser(Plain("once"))), num_workers=workers))
-        out = []
-        while True:
-            try:
-                out.append(next(batches))
-            except Plain:
-                out.append("failed")
-            except StopIteration:
-                return out
-
-    check(do)
 
 
 # ---- loaders as objects ----------------------------------------------------------------------------------

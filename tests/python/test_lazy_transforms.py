@@ -14,6 +14,7 @@ import pytest
 import stoker
 import torch
 from conftest import picture, run_python
+from loading import MEAN, STD
 from PIL import Image, ImageOps
 from torch import nn
 
@@ -22,17 +23,9 @@ from torchvision import tv_tensors  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
 from torchvision.transforms._presets import ImageClassification  # noqa: E402
+from torchvision_transforms import FIXED, FLOAT2, invert  # noqa: E402
 
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """torch's threads cost more than they bring for such images."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def encoded(image, kind="JPEG", **options):
@@ -53,104 +46,6 @@ FILES = [
     encoded(picture(9, 50, 70), kind="WEBP"),
     encoded(picture(10, 200, 150), quality=90)[:-500],
 ]
-
-
-def invert(image):
-    return ImageOps.invert(image)
-
-
-class Inverted(nn.Module):
-    def forward(self, image):
-        return ImageOps.invert(image)
-
-
-class MyResize(T.Resize):
-    def forward(self, image):
-        return ImageOps.invert(super().forward(image))
-
-
-class MyCompose(T.Compose):
-    def __call__(self, image):
-        return super().__call__(ImageOps.invert(image))
-
-
-class MyV2(v2.Resize):
-    def transform(self, inpt, params):
-        return ImageOps.invert(super().transform(inpt, params))
-
-
-def noise_free(tensor):
-    return tensor * 2 + 0.25
-
-
-FLOAT2 = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
-
-# Nothing in these is drawn: results are equal to the bit, types and strides included.
-FIXED = {
-    "eval": T.Compose([T.Resize(64), T.CenterCrop(56), T.ToTensor(), T.Normalize(MEAN, STD)]),
-    "tensor": T.Compose([T.ToTensor()]),
-    "bytes": T.Compose([T.Resize((50, 40)), T.PILToTensor()]),
-    "bytes, float": T.Compose([T.Resize(50), T.PILToTensor(), T.ConvertImageDtype(torch.float32), T.Normalize(MEAN, STD)]),
-    "bytes, double": T.Compose([T.PILToTensor(), T.ConvertImageDtype(torch.float64)]),
-    "images": T.Compose([T.Resize(50, T.InterpolationMode.BICUBIC), T.CenterCrop((45, 30))]),
-    "pad": T.Compose([T.Pad((3, 4, 5, 6), fill=(1, 2, 3)), T.Pad(4, padding_mode="reflect"), T.ToTensor()]),
-    "flips": T.Compose([T.RandomHorizontalFlip(1.0), T.RandomVerticalFlip(1.0), T.RandomHorizontalFlip(0.0), T.ToTensor()]),
-    "flips behind": T.Compose([T.ToTensor(), T.RandomHorizontalFlip(1.0), T.Normalize(MEAN, STD)]),
-    "grey": T.Compose([T.Grayscale(), T.Resize(33), T.ToTensor(), T.Normalize([0.4], [0.3])]),
-    "grey image": T.Compose([T.Grayscale(), T.Resize(33)]),
-    "grey, colours": T.Compose([T.Grayscale(), T.ColorJitter(brightness=(0.5, 0.5)), T.ToTensor()]),
-    "grey of three": T.Compose([T.Grayscale(3), T.Resize(33), T.ToTensor()]),
-    "colours": T.Compose([T.ColorJitter(brightness=(0.7, 0.7)), T.ColorJitter(saturation=(1.4, 1.4)), T.ToTensor()]),
-    "hue": T.Compose([T.Resize(40), T.ColorJitter(hue=(0.2, 0.2), contrast=(1.0, 1.0))]),
-    "blur": T.Compose([T.Resize(40), T.GaussianBlur(5, sigma=(1.1, 1.1)), T.ToTensor()]),
-    "apply": T.Compose([T.RandomApply([T.Resize(70), T.RandomHorizontalFlip(1.0)], p=1.0), T.ToTensor()]),
-    "apply list": T.Compose([T.RandomApply(nn.ModuleList([T.Grayscale(3)]), p=1.0), T.ToTensor()]),
-    "nested": T.Compose([T.Compose([T.Resize(64), T.CenterCrop(56)]), T.Compose([T.ToTensor(), T.Normalize(MEAN, STD)])]),
-    "normalized twice": T.Compose([T.ToTensor(), T.Normalize(MEAN, STD), T.Normalize([0.1] * 3, [0.3] * 3)]),
-    "function first": T.Compose([invert, T.Resize(40), T.ToTensor()]),
-    "function in between": T.Compose([T.Resize(64), invert, T.CenterCrop(50), T.ToTensor(), T.Normalize(MEAN, STD)]),
-    "functions": T.Compose([T.Resize(64), invert, T.CenterCrop(50), invert, T.RandomHorizontalFlip(1.0), T.ToTensor()]),
-    "lambda convert": T.Compose([T.Lambda(lambda image: image.convert("RGB")), T.Resize(40), T.ToTensor()]),
-    "function behind": T.Compose([T.Resize(64), T.ToTensor(), noise_free, T.Normalize(MEAN, STD)]),
-    "only functions": T.Compose([invert, np.asarray]),
-    "module": T.Compose([Inverted(), T.Resize(30), T.ToTensor()]),
-    "resize behind tensor": T.Compose([T.ToTensor(), T.Resize(40), T.CenterCrop(30), T.Normalize(MEAN, STD)]),
-    "pad behind normalize": T.Compose([T.ToTensor(), T.Normalize(MEAN, STD), T.Pad(3), T.CenterCrop(20)]),
-    "rotation": T.Compose([T.RandomRotation((20, 20)), T.Resize(40), T.ToTensor()]),
-    "five": T.Compose([T.Resize(64), T.FiveCrop(30)]),
-    "to image and back": T.Compose([T.Resize(64), T.ToTensor(), T.ToPILImage(), T.CenterCrop(40), T.ToTensor()]),
-    "subclass": T.Compose([T.Resize(64), MyResize(50), T.ToTensor()]),
-    "compose of one's own": MyCompose([T.Resize(64), T.ToTensor()]),
-    "v2": v2.Compose([v2.Resize(64), v2.CenterCrop(56), *FLOAT2, v2.Normalize(MEAN, STD)]),
-    "v2 image first": v2.Compose([v2.ToImage(), v2.Resize(64), v2.CenterCrop(56), v2.ToDtype(torch.float32, scale=True)]),
-    "v2 pure": v2.Compose([v2.Resize(64), *FLOAT2, v2.Normalize(MEAN, STD), v2.ToPureTensor()]),
-    "v2 bytes": v2.Compose([v2.RGB(), v2.Resize((30, 40)), v2.PILToTensor()]),
-    "v2 convert": v2.Compose([v2.PILToTensor(), v2.ConvertImageDtype(torch.float32), v2.Normalize(MEAN, STD)]),
-    "v2 identity": v2.Compose([v2.Identity(), v2.Resize(30), v2.Identity()]),
-    "v2 flips": v2.Compose([v2.RandomHorizontalFlip(1.0), v2.ToImage(), v2.RandomVerticalFlip(1.0)]),
-    "v2 grey": v2.Compose([v2.Grayscale(3), v2.Resize(30), *FLOAT2]),
-    "v2 pad": v2.Compose([v2.Pad([2, 3], fill=7), v2.CenterCrop(400), *FLOAT2]),
-    "v2 pad by type": v2.Compose([v2.Pad(2, fill={Image.Image: 3, "others": 0}), *FLOAT2]),
-    "v2 no scale": v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32), v2.Normalize(MEAN, STD)]),
-    "v2 lambda": v2.Compose([v2.Resize(64), v2.Lambda(invert), v2.CenterCrop(40), *FLOAT2]),
-    "v2 subclass": v2.Compose([MyV2(64), *FLOAT2]),
-    "v2 and v1": T.Compose([v2.Resize(64), T.CenterCrop(56), v2.ToImage(), T.ConvertImageDtype(torch.float32)]),
-    "v1 and v2": v2.Compose([T.Resize(64), v2.CenterCrop(56), T.ToTensor(), v2.Normalize(MEAN, STD)]),
-    "sequential": nn.Sequential(T.Resize(64), T.CenterCrop(56), v2.PILToTensor()),
-    "sequential in compose": T.Compose([nn.Sequential(T.Resize(64), T.CenterCrop(56)), T.ToTensor()]),
-    "sequential of functions": nn.Sequential(T.Resize(64), Inverted(), v2.ToImage()),
-    "alone: resize": T.Resize(40),
-    "alone: tensor": T.ToTensor(),
-    "alone: bytes": T.PILToTensor(),
-    "alone: v2 image": v2.ToImage(),
-    "alone: v2 crop": v2.CenterCrop(30),
-    "alone: normalize": T.Normalize(MEAN, STD),
-    "alone: too small": T.RandomCrop(5000),
-    "alone: convert": T.ConvertImageDtype(torch.float32),
-    "preset": ImageClassification(crop_size=56, resize_size=64),
-    "preset bicubic": ImageClassification(crop_size=72, resize_size=64, interpolation=T.InterpolationMode.BICUBIC),
-    "empty": T.Compose([]),
-}
 
 
 def outcome(transform, data, mode):
@@ -404,108 +299,6 @@ def test_what_the_engine_runs_alone_is_compiled_as_ever(tree):
         ours = list(stoker.DataLoader(data, batch_size=8, compile="require"))
     theirs = list(torch.utils.data.DataLoader(data, batch_size=8))
     assert all(torch.equal(a[0], b[0]) for a, b in zip(ours, theirs, strict=True))
-
-
-# ---- data sets ----
-
-
-class Photos(torch.utils.data.Dataset):
-    """What most data sets are."""
-
-    def __init__(self, paths, transform):
-        self.paths = paths
-        self.transform = transform
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, index):
-        with open(self.paths[index], "rb") as file:
-            image = Image.open(file).convert("RGB")
-        kind = type(image).__name__
-        return self.transform(image), index, kind
-
-
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
-    root = tmp_path_factory.mktemp("photos")
-    for number in range(20):
-        path = root / f"{number}.jpg"
-        options = {"progressive": True} if number % 5 == 4 else {}
-        picture(number, 60 + 7 * number, 90 - 2 * number).save(path, quality=90, **options)
-    return sorted(root.iterdir())
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("name", ["eval", "v2", "function in between", "preset"])
-def test_a_data_set_gives_the_same_batches_as_with_torch(paths, workers, name):
-    data = Photos(paths, FIXED[name])
-    theirs = list(torch.utils.data.DataLoader(data, batch_size=6))
-    ours = list(stoker.DataLoader(data, batch_size=6, num_workers=workers))
-    assert len(ours) == len(theirs) == 4
-    for one, other in zip(ours, theirs, strict=True):
-        assert torch.equal(one[0], other[0]) and torch.equal(one[1], other[1])
-    assert {kind for batch in ours for kind in batch[2]} == {"LazyImage", "OpenedImage"}
-    assert "Lazy" not in type(Image.open(paths[0])).__name__
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_compile_false_leaves_images_to_pillow(paths, workers):
-    data = Photos(paths, FIXED["eval"])
-    loader = stoker.DataLoader(data, batch_size=6, num_workers=workers, compile=False)
-    assert {kind for batch in loader for kind in batch[2]} == {"Image"}
-
-
-def test_draws_in_workers_follow_the_seed(paths):
-    data = Photos(paths, T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()]))
-
-    def epoch(seed, method="fork"):
-        torch.manual_seed(seed)
-        loader = stoker.DataLoader(data, batch_size=20, num_workers=1, multiprocessing_context=method)
-        return torch.cat([batch[0] for batch in loader])
-
-    first = epoch(1)
-    assert torch.equal(epoch(1), first) and not torch.equal(epoch(2), first)
-    assert torch.equal(epoch(1, "spawn"), first)
-
-
-def test_draws_can_follow_the_sample(paths):
-    """With any number of workers, and none."""
-    data = Photos(paths, T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()]))
-
-    def epoch(seed, workers):
-        loader = stoker.DataLoader(data, batch_size=5, num_workers=workers, seed=seed, seed_by="sample")
-        return torch.cat([batch[0] for batch in loader])
-
-    first = epoch(1, 0)
-    assert torch.equal(epoch(1, 1), first) and torch.equal(epoch(1, 2), first)
-    assert not torch.equal(epoch(2, 0), first)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_bad_file_raises_where_pillow_raises(paths, tmp_path, workers):
-    bad = tmp_path / "bad.jpg"
-    bad.write_bytes(paths[0].read_bytes()[:-600])
-
-    class Careful(Photos):
-        def __getitem__(self, index):
-            try:
-                image = Image.open(self.paths[index]).convert("RGB")
-            except OSError:
-                return self[index + 1]
-            return self.transform(image), index, ""
-
-    files = [bad, *paths[:5]]
-    found = [batch[1].tolist() for batch in stoker.DataLoader(Careful(files, FIXED["eval"]), 6, num_workers=workers)]
-    assert found == [[1, 1, 2, 3, 4, 5]]
-    with pytest.raises(OSError, match="truncated"):
-        list(stoker.DataLoader(Photos(files, FIXED["eval"]), 6, num_workers=workers))
-
-
-def test_steps_that_do_not_suit_the_image_raise_as_torchvisions(paths):
-    data = Photos(paths, T.Compose([T.RandomCrop(500), T.ToTensor()]))
-    with pytest.raises(ValueError, match="Required crop size"):
-        list(stoker.DataLoader(data, batch_size=5, num_workers=2))
 
 
 def test_the_deprecated_to_tensor_of_v2():

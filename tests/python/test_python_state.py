@@ -3,36 +3,25 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import multiprocessing
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
 import stoker
 import torch
 import torch.utils.data as tud
-from stoker._handles import find_handles
+from loading import Squares
 
 warnings.filterwarnings("ignore", message="This DataLoader will create")
-
-
-class Squares(tud.Dataset):
-    def __len__(self):
-        return 50
-
-    def __getitem__(self, index):
-        return torch.tensor([index, index * index])
 
 
 class Drawn(Squares):
@@ -338,78 +327,6 @@ def test_the_state_after_an_error_is_that_of_the_batch_that_failed():
     mended = stoker.DataLoader(Squares(), 4, num_workers=2)
     mended.load_state_dict(state)
     assert next(iter(mended))[:, 0].tolist() == [4, 5, 6, 7]
-
-
-def test_handles_opened_before_the_fork_are_warned_of(tmp_path):
-    class Zipped(Squares):
-        def __init__(self, path):
-            with zipfile.ZipFile(path, "w") as archive:
-                archive.writestr("a", b"1")
-            self.archives = {"train": zipfile.ZipFile(path)}
-
-    with pytest.warns(UserWarning, match=r"dataset\.archives\['train'\] is an open zipfile.ZipFile.*worker_init_fn"):
-        list(stoker.DataLoader(Zipped(tmp_path / "x.zip"), 10, num_workers=1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(stoker.DataLoader(Squares(), 10, num_workers=1))
-
-
-def test_handles_that_are_found(tmp_path):
-    h5py, lmdb = pytest.importorskip("h5py"), pytest.importorskip("lmdb")
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("a", b"1")
-    handles = {
-        "h5py": h5py.File(tmp_path / "x.h5", "w"),
-        "lmdb": lmdb.open(str(tmp_path / "x.lmdb")),
-        "zipfile": zipfile.ZipFile(tmp_path / "x.zip"),
-        "sqlite3": sqlite3.connect(tmp_path / "x.db"),
-        "open file": open(tmp_path / "x.zip", "rb"),
-        "an open file": open(tmp_path / "x.zip"),
-        "gzip": gzip.open(tmp_path / "x.gz", "w"),
-    }
-    for word, handle in handles.items():
-        data = Squares()
-        data.deep = [{"handle": handle}]
-        [(path, what)] = find_handles(data)
-        assert path == "dataset.deep[0]['handle']" and word in what
-        handle.close()
-        assert find_handles(data) == []
-
-
-def test_cursors_and_transactions_are_handles(tmp_path):
-    lmdb = pytest.importorskip("lmdb")
-    connection, environment = sqlite3.connect(tmp_path / "x.db"), lmdb.open(str(tmp_path / "x.lmdb"))
-    data = Squares()
-    data.cursor, data.reading = connection.execute("select 1"), environment.begin()
-    assert find_handles(data) == [
-        ("dataset.cursor", "a cursor of a sqlite3 connection"),
-        ("dataset.reading", "a transaction of an open lmdb.Environment"),
-    ]
-    connection.close()
-    environment.close()
-    assert find_handles(data) == []
-
-
-def test_handles_deep_inside_and_behind_many_samples(tmp_path):
-    class Reader:
-        def __init__(self, path):
-            self.connection = sqlite3.connect(path)
-
-    data = Squares()
-    data.samples = [(f"{n}.jpg", [n]) for n in range(100_000)]
-    data.reader = Reader(tmp_path / "x.db")
-    wrapped = tud.Subset(tud.ConcatDataset([tud.Subset(data, range(9))]), range(3))
-    [(path, what)] = find_handles(wrapped)
-    assert path == "dataset.dataset.datasets[0].dataset.reader.connection" and what == "a sqlite3 connection"
-    with pytest.warns(UserWarning, match=r"reader\.connection is a sqlite3 connection, opened before"):
-        list(stoker.DataLoader(wrapped, 3, num_workers=1))
-
-
-def test_what_is_only_written_to_is_no_handle(tmp_path):
-    data = Squares()
-    data.log, data.stdin, data.stdout = open(tmp_path / "log", "a"), sys.__stdin__, sys.__stdout__
-    assert find_handles(data) == []
-    data.log.close()
 
 
 KILLED = """

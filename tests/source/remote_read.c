@@ -2,10 +2,11 @@
  * remote.py
  *
  *     remote_read URI [fields=..] [index_dir=..] [cache_dir=..] [cache_bytes=..] [remote_ms=..]
- * [connections=..] [passes=..] [fork=1] [wait=1] [order=1] [stop=1]
+ * [connections=..] [passes=..] [sample_limit=..] [fork=1] [wait=1] [order=1] [stop=1]
  *
  * Prints a line of JSON for each pass: how many samples, a sum over all fields, how many could not be
- * read and why the first of them, who read them, the first sample's name, and the note. With fork=1 a
+ * read and why the first of them, the size of one that sample_limit refused, who read them, the first
+ * sample's name, and the note. With fork=1 a
  * child reads once more, after the parent has. With wait=1 each pass begins when a line comes in. With
  * order=1 samples are read in their order. With stop=1 reading is stopped after half a second, and the
  * line says how many milliseconds it took until all was closed.
@@ -32,7 +33,7 @@ struct pass {
     struct st_reader *reader;
     uint64_t count, step;
     uint32_t *sums;
-    atomic_ullong next, bad;
+    atomic_ullong next, bad, refused;
     pthread_mutex_t lock;
     struct stoker_error first;
 };
@@ -53,8 +54,11 @@ static int sum_sample(struct pass *pass, uint64_t ticket, struct st_buffer *scra
     struct st_bytes bytes;
     uint32_t count = 0, sum = 0;
     int rc = st_reader_get(pass->reader, ticket, &bytes, err);
-    if (rc)
+    if (rc) {
+        if (bytes.size)
+            atomic_store(&pass->refused, bytes.size);
         return rc;
+    }
     source->fields(pass->data->self, &count);
     rc = source->split(pass->data->self, scatter(pass, ticket), bytes, scratch, pieces, err);
     for (uint32_t i = 0; i < count && !rc; i++) {
@@ -132,15 +136,17 @@ static int stop_reading(struct stoker_dataset *data)
     return 0;
 }
 
-static int read_all(struct stoker_dataset *data, uint64_t step)
+static int read_all(struct stoker_dataset *data, uint64_t step, uint64_t sample_limit)
 {
     struct pass pass = {
         .data = data, .count = st_dataset_count(data), .step = step, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct stoker_error err = {0};
     const uint64_t began = st_now_ns();
     pass.sums = calloc(pass.count, sizeof *pass.sums);
-    if (!pass.sums || st_reader_open(&pass.reader, data, ST_READER_AUTO, DEPTH, &err) ||
-        st_reader_start(pass.reader, pass.count, scatter, &pass, &err))
+    if (!pass.sums || st_reader_open(&pass.reader, data, ST_READER_AUTO, DEPTH, &err))
+        return fail(&err);
+    st_reader_sample_limit(pass.reader, sample_limit);
+    if (st_reader_start(pass.reader, pass.count, scatter, &pass, &err))
         return fail(&err);
     st_threads_run(GETTERS, get, &pass);
     struct st_reader_stats stats;
@@ -149,10 +155,11 @@ static int read_all(struct stoker_dataset *data, uint64_t step)
     st_reader_close(pass.reader);
     const char *note = data->source->note ? data->source->note(data->self) : NULL;
     printf(
-        "{\"open\": true, \"kind\": \"%s\", \"count\": %llu, \"sum\": %u, \"bad\": %llu, \"ms\": %llu",
+        "{\"open\": true, \"kind\": \"%s\", \"count\": %llu, \"sum\": %u, \"bad\": %llu, \"refused\": %llu, "
+        "\"ms\": %llu",
         data->source->scheme, (unsigned long long)pass.count,
         st_crc32c(pass.sums, pass.count * sizeof *pass.sums), (unsigned long long)pass.bad,
-        (unsigned long long)(st_now_ns() - began) / 1000000);
+        (unsigned long long)pass.refused, (unsigned long long)(st_now_ns() - began) / 1000000);
     char name[PATH_MAX] = "";
     if (pass.count)
         st_dataset_name(data, 0, name, sizeof name);
@@ -199,6 +206,7 @@ int main(int argc, char **argv)
     };
     const bool waits = value_of(argc, argv, "wait") != NULL;
     const uint64_t step = value_of(argc, argv, "order") ? 1 : 7919;
+    const uint64_t sample_limit = number_of(argc, argv, "sample_limit", 0);
     if (st_dataset_open(&data, argv[1], &opt, &err))
         return fail(&err);
     if (value_of(argc, argv, "stop"))
@@ -210,19 +218,19 @@ int main(int argc, char **argv)
             if (!fgets(line, sizeof line, stdin))
                 return 1;
         }
-        read_all(data, step);
+        read_all(data, step, sample_limit);
     }
     if (value_of(argc, argv, "fork")) {
         const pid_t child = fork();
         if (child == 0) {
-            read_all(data, step);
+            read_all(data, step, sample_limit);
             st_dataset_drop(data);
             _exit(0);
         }
         int status = 1;
         if (child < 0 || waitpid(child, &status, 0) < 0 || status)
             return 1;
-        read_all(data, step);
+        read_all(data, step, sample_limit);
     }
     st_dataset_drop(data);
     return 0;

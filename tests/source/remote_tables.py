@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tarfile
 
 import tap
 from servers import (
@@ -62,6 +63,28 @@ def write_table(path, rows):
 
 def relative(name):
     return name.removeprefix("in/") if name.startswith("in/") else f".././{name}"
+
+
+def test_too_large(www, url, proxy):
+    """A sample beyond the reader's limit fails before it is read: its size is the server's word, or the index's."""
+    largest, limit = max(FILES.values()), {"sample_limit": 2_000_000}
+    before = requests_made()
+    answer = read(f"{url}/in/t.csv", fields=FIELDS, **limit)
+    tap.same((answer["bad"], answer["refused"]), (1, largest), "an object that is too large is refused")
+    # The table; one file by two requests, and one request finds out how large the largest is.
+    tap.same(requests_made() - before, 1 + len(FILES) + 1, "and not requested")
+    answer = read(f"{url}/in/t.csv", fields=FIELDS, cache_dir=ROOT / "limited", **limit)
+    tap.same((answer["bad"], answer["refused"]), (1, largest), "also with a cache")
+    table = write_table(ROOT / "whole.csv", [f"{proxy}/whole/in/a.bin", f"{proxy}/whole/other/larger.bin"])
+    answer = read(table, fields=FIELDS, **limit)
+    tap.same((answer["bad"], answer["refused"]), (1, largest), "also by a server without ranges")
+    with tarfile.open(www / "sizes.tar", "w") as tar:
+        for i, name in enumerate(("in/a.bin", "other/larger.bin", "in/deep/large.bin")):
+            tar.add(www / name, f"{i}.bin")
+    for where in (url, www):
+        answer = read(f"{where}/sizes.tar", fields="bin=bytes", index_dir=ROOT, **limit)
+        bad, refused = answer["bad"], answer["refused"]
+        tap.ok(bad == 1 and refused >= largest, f"a member of a tar: {bad} bad, {refused} bytes refused")
 
 
 def test_by_url(www, url):
@@ -176,6 +199,7 @@ def main():
         url, proxy = f"http://127.0.0.1:{port}", start_proxy(port)
         test_by_url(www, url)
         test_urls_in_tables(www, url, proxy)
+        test_too_large(www, url, proxy)
         test_cache(www, url)
         test_s3(www)
     tap.finish()

@@ -24,7 +24,8 @@ void dr_check_build(struct dr_checks *checks)
         char remedy[256] = "";
         if (*absent && !choice)
             snprintf(remedy, sizeof remedy,
-                     "missing: %.120s; build with these libraries ('stoker info' shows details)", absent);
+                     "missing: %.120s; build with these libraries ('stoker info' shows details)",
+                     absent);
         if (*here || *absent)
             dr_check_add(checks, *remedy ? DR_IMPROVE : DR_GOOD, kinds[k], remedy, "%s",
                          *here ? here : "none");

@@ -67,8 +67,8 @@ static void check_copies(struct dr_checks *checks)
     }
     measure(cuda, &pinned, &pageable);
     if (isnan(pinned) || isnan(pageable))
-        dr_check_add(checks, DR_BROKEN, "copies", "check with nvidia-smi whether the GPU is full or lost",
-                     "copies to the GPU fail");
+        dr_check_add(checks, DR_BROKEN, "copies",
+                     "check with nvidia-smi whether the GPU is full or lost", "copies to the GPU fail");
     else
         dr_check_add(checks, pinned < 5e9 ? DR_IMPROVE : DR_GOOD, "copies",
                      pinned < 5e9 ? "check the generation and width of the link, and the NUMA node"

@@ -65,8 +65,8 @@ static void check_cpus(struct dr_checks *checks, const struct dr_limits *limits)
     const bool less = limits->cpus < limits->cpus_machine;
     if (less)
         snprintf(remedy, sizeof remedy,
-                 "size num_workers and thread pools for %.4g CPUs, not for the %.0f of os.cpu_count()", limits->cpus,
-                 limits->cpus_machine);
+                 "size num_workers and thread pools for %.4g CPUs, not for the %.0f of os.cpu_count()",
+                 limits->cpus, limits->cpus_machine);
     dr_check_add(
         checks, limits->cpus < 2 || less ? DR_IMPROVE : DR_GOOD, "CPUs",
         limits->cpus < 2 && !less ? "workers and training share one CPU: use another machine"
@@ -94,9 +94,10 @@ static void check_memory(struct dr_checks *checks, const struct dr_limits *limit
     const bool limited = limits->memory < limits->memory_machine;
     dr_check_add(
         checks, limits->memory < 2 * GIB ? DR_IMPROVE : DR_GOOD, "memory",
-        limited ? "the page cache counts against the limit of the cgroup: a larger data set is read from "
-                  "the disk again in every epoch"
-                : "",
+        limited
+            ? "the page cache counts against the limit of the cgroup: a larger data set is read from "
+              "the disk again in every epoch"
+            : "",
         "%.1f GiB%s, %.1f GiB available, %.1f GiB of it page cache", limits->memory / GIB,
         limited ? " (limit of the cgroup)" : "", available / GIB, cache / GIB);
     if (isnan(limits->shm))
@@ -179,12 +180,13 @@ static void check_environment(struct dr_checks *checks, const struct dr_limits *
                  value ? value : "(unset)");
     }
     const bool misled = !any && limits->cpus < limits->cpus_machine;
-    dr_check_add(checks, too_many || misled ? DR_IMPROVE : DR_GOOD, "threads",
-                 too_many || misled
-                     ? "export OMP_NUM_THREADS=1 for workers: libraries start one thread for each CPU they "
-                       "see"
-                     : "",
-                 "%s", text);
+    dr_check_add(
+        checks, too_many || misled ? DR_IMPROVE : DR_GOOD, "threads",
+        too_many || misled
+            ? "export OMP_NUM_THREADS=1 for workers: libraries start one thread for each CPU they "
+              "see"
+            : "",
+        "%s", text);
 }
 
 void dr_check_machine(struct dr_checks *checks)

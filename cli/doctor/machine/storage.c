@@ -48,7 +48,7 @@ static bool read_file(const char *path, void *block, uint64_t until_ns, struct s
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
     const int opened =
-        file >= 0 ? file : open(path, O_RDONLY | O_CLOEXEC); /* O_NOATIME is only allowed for own files */
+        file >= 0 ? file : open(path, O_RDONLY | O_CLOEXEC); /* O_NOATIME is for own files only */
     if (opened < 0)
         return false;
     ssize_t got = 1;
@@ -136,8 +136,8 @@ void dr_check_storage(struct dr_checks *checks, const char *data)
     struct dr_mount mount;
     const char *place = data ? data : ".";
     if (stat(place, &about)) {
-        dr_check_add(checks, DR_BROKEN, "storage", "pass the folder of the data set as --data", "%.300s: %s",
-                     place, strerror(errno));
+        dr_check_add(checks, DR_BROKEN, "storage", "pass the folder of the data set as --data",
+                     "%.300s: %s", place, strerror(errno));
         return;
     }
     if (!dr_mount_of("", major(about.st_dev), minor(about.st_dev), &mount)) {
@@ -147,10 +147,12 @@ void dr_check_storage(struct dr_checks *checks, const char *data)
         const bool network = dr_mount_on_network(&mount), slow = mount.has_disk && rotates(&mount);
         dr_check_add(
             checks, network || slow ? DR_IMPROVE : DR_GOOD, "storage",
-            network ? "copy the data to a local disk, or pack them into shards: every open costs a round "
-                      "trip"
-            : slow  ? "pack small files into shards (stoker pack) and read them in order: seeks on a rotating disk are slow"
-                    : "",
+            network
+                ? "copy the data to a local disk, or pack them into shards: every open costs a round "
+                  "trip"
+            : slow ? "pack small files into shards (stoker pack) and read them in order: seeks on a "
+                     "rotating disk are slow"
+                   : "",
             "%.300s: %s on %.64s%s", place, mount.type, mount.has_disk ? mount.disk : mount.source,
             slow ? ", rotating" : "");
     }

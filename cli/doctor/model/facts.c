@@ -39,7 +39,8 @@ static uint64_t count_of(const struct dr_process *process, uint16_t kind)
     return count;
 }
 
-/* The training process with this rank; -1: the one with the most steps, or the most requested batches. */
+/* The training process with this rank; -1: the one with the most steps, or the most
+ * requested batches. */
 static int pick_trainer(const struct dr_run *run, int rank)
 {
     int best = -1;
@@ -126,9 +127,9 @@ static double spent_of(const struct dr_process *process)
     return dr_known(share) ? (double)process->watch_spent_ns / 1e9 * share : 0;
 }
 
-/* The cost of watching, per step and as a share of the time: how much longer the run takes if nothing of it is hidden
- * behind other waits. The training process and its workers lose the time that they spend on it (workers side by
- * side), and the recorder takes CPU time from all. */
+/* The cost of watching, per step and as a share of the time: how much longer the run takes if nothing of
+ * it is hidden behind other waits. The training process and its workers lose the time that they spend on
+ * it (workers side by side), and the recorder takes CPU time from all. */
 static void facts_overhead(struct dr_part *part)
 {
     const struct dr_run *run = part->run;

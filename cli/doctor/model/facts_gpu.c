@@ -25,8 +25,8 @@ static void copy_event(struct copies *copies, const struct dr_event *event)
     copies->blocking += event->b & DR_COPY_NON_BLOCKING ? 0 : weight;
 }
 
-/* Before the first copies of a program the stream is empty, so they show the cost of a copy itself. Therefore all
- * copies count, not only those of the measured steps. */
+/* Before the first copies of a program the stream is empty, so they show the cost of a copy itself.
+ * Therefore all copies count, not only those of the measured steps. */
 static void fastest_copy(struct copies *copies, const struct dr_event *event)
 {
     if (event->a == DR_UNKNOWN || event->a < LARGE_KIB || event->dur_ns == 0)

@@ -25,7 +25,8 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
         to = event->start_ns + event->dur_ns;
         made += event->dur_ns;
     }
-    /* A worker that is still alive counts until the end; a worker of a past epoch until its last batch. */
+    /* A worker that is still alive counts until the end; a worker of a past epoch until its
+     * last batch. */
     const struct dr_rows rows = dr_rows_of(process, part->rows);
     const bool lives =
         process->table.values && rows.to > rows.from && process->first_tick + rows.to == part->rows.to;
@@ -36,8 +37,9 @@ static void add_busy(const struct dr_part *part, const struct dr_process *proces
     }
 }
 
-/* Bytes per second, by a straight line through the samples of this process: through the second half if it is long
- * enough, since caches may fill in the first. Counting takes time, so only some ticks have a sample. */
+/* Bytes per second, by a straight line through the samples of this process: through the second half if
+ * it is long enough, since caches may fill in the first. Counting takes time, so only some ticks have a
+ * sample. */
 static double growth(const struct dr_part *part, const struct dr_process *process)
 {
     struct dr_rows rows = dr_rows_of(process, part->rows);

@@ -17,8 +17,8 @@ struct outliers {
     bool any;
 };
 
-/* The time of the training process itself in a step. Waits for the loader and for the GPU are covered by other
- * rules (a host that runs ahead occasionally waits long, which is not an outlier). */
+/* The time of the training process itself in a step. Waits for the loader and for the GPU are covered by
+ * other rules (a host that runs ahead occasionally waits long, which is not an outlier). */
 static double own_seconds(const struct dr_interval *interval)
 {
     const struct dr_step *step = &interval->step;

@@ -44,7 +44,8 @@ static void merge_step(struct merged *merged, struct rank *ranks, uint32_t count
             latest = interval->taken_ns, last = n;
         most = fmax(most, interval->step.stall);
         all += interval->step.stall;
-        ordinary = ordinary && dr_is_ordinary(interval) && ranks[n].at >= ranks[n].intervals.first_stepped;
+        ordinary =
+            ordinary && dr_is_ordinary(interval) && ranks[n].at >= ranks[n].intervals.first_stepped;
     }
     ranks[last].last++;
     merged->steps++;
@@ -54,8 +55,8 @@ static void merge_step(struct merged *merged, struct rank *ranks, uint32_t count
     }
 }
 
-/* Goes through the steps that all ranks have. Counts for each rank those in which it was the last to get its batch, so
- * that the others waited. */
+/* Goes through the steps that all ranks have. Counts for each rank those in which it was the last to get
+ * its batch, so that the others waited. */
 static struct merged merge(struct rank *ranks, uint32_t count)
 {
     struct merged merged = {0};

@@ -8,8 +8,9 @@
 
 enum { WARM_UP_LEAST = 5, WARM_UP_PER = 20, STEPS_LEAST = 3 };
 
-/* The first interval after the warm-up: 5 steps or 5 % of all, and everything before the first step of the
- * optimizer. At most half of a very short run; nothing if the beginning of the run was overwritten. */
+/* The first interval after the warm-up: 5 steps or 5 % of all, and everything before the first step of
+ * the optimizer. At most half of a very short run; nothing if the beginning of the run
+ * was overwritten. */
 static uint32_t warm_up(const struct dr_part *part, uint32_t ordinary)
 {
     const struct dr_intervals *intervals = &part->intervals;

@@ -21,7 +21,8 @@ struct reading {
     uint32_t epoch;
 };
 
-/* The loader whose batches are followed by steps of the optimizer; without an optimizer, the most used one. */
+/* The loader whose batches are followed by steps of the optimizer; without an optimizer, the most used
+ * one. */
 static uint16_t pick_loader(const struct dr_process *trainer, struct score *scores, uint64_t *steps)
 {
     uint16_t last = 0, best = 0;
@@ -54,7 +55,8 @@ static struct dr_interval *current(const struct reading *reading)
     return reading->out->count ? &reading->out->all[reading->out->count - 1] : NULL;
 }
 
-/* The interval that contains this time; events may be written late, so it also searches a little way back. */
+/* The interval that contains this time; events may be written late, so it also searches a little way
+ * back. */
 static struct dr_interval *interval_at(const struct reading *reading, uint64_t ns)
 {
     for (uint32_t back = 0; back < reading->out->count && back < LOOK_BACK; back++) {
@@ -249,7 +251,8 @@ int dr_intervals_of(struct dr_intervals *out, const struct dr_process *trainer, 
     free(scores);
     out->all = dr_blocks_new(blocks, score.calls, sizeof *out->all);
     if (!out->all)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu steps", (unsigned long long)score.calls);
+        return st_fail(err, STOKER_ENOMEM, "out of memory for %llu steps",
+                       (unsigned long long)score.calls);
     struct reading reading = {.out = out, .flagged = score.training > score.calls / 4};
     for (uint64_t k = 0; k < trainer->event_count; k++)
         read_event(&reading, &trainer->events[k]);

@@ -161,8 +161,8 @@ static enum dr_role role_of(const struct dr_process *process)
     return did(process, DR_NEXT) ? DR_TRAINER : did(process, DR_FETCH) ? DR_WORKER : DR_OTHER;
 }
 
-/* Processes seen from outside are in the order in which they appeared; the others in the order of their files
- * in the directory, which is arbitrary. */
+/* Processes seen from outside are in the order in which they appeared; the others in the order of their
+ * files in the directory, which is arbitrary. */
 static int compare_processes(const void *a, const void *b)
 {
     const struct dr_process *one = a, *other = b;

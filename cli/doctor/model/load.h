@@ -18,8 +18,8 @@ void *dr_blocks_new(struct dr_blocks *blocks, uint64_t count, uint64_t size);
 bool dr_blocks_own(struct dr_blocks *blocks, void *block);
 void dr_blocks_free(struct dr_blocks *blocks);
 
-/* The lines of a text file, unescaped. A last line without a line break is dropped, since it may still be
- * written. *lines has `count` pointers and a final NULL. A missing file has no lines. */
+/* The lines of a text file, unescaped. A last line without a line break is dropped, since it may still
+ * be written. *lines has `count` pointers and a final NULL. A missing file has no lines. */
 int dr_read_lines(const char *path, struct dr_blocks *blocks, char ***lines, uint32_t *count,
                   struct stoker_error *err);
 /* What a process reports about itself. */

@@ -66,8 +66,8 @@ static int read_ring(int file, const char *path, struct dr_blocks *blocks, struc
         header.capacity > (size - DR_EVENTS_HEADER) / sizeof(struct dr_event))
         return st_fail(
             err, STOKER_ECORRUPT,
-            "%s: offset 16: %llu records do not fit into a file of %llu bytes. Record the run again.", path,
-            (unsigned long long)header.capacity, (unsigned long long)size);
+            "%s: offset 16: %llu records do not fit into a file of %llu bytes. Record the run again.",
+            path, (unsigned long long)header.capacity, (unsigned long long)size);
     const uint64_t to = header.written, capacity = header.capacity;
     uint64_t from = to > capacity ? to - capacity : 0;
     struct dr_event *events = dr_blocks_new(blocks, to - from, sizeof *events);

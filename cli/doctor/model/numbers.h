@@ -17,7 +17,8 @@ double dr_sum_mean(const struct dr_sum *sum);
 
 /* Sorts the values; share 0.5 is the median. */
 double dr_percentile(double *values, uint32_t count, double share);
-/* The ratio of two sums over a series, with a 95 % interval by bootstrap over blocks. False: out of memory. */
+/* The ratio of two sums over a series, with a 95 % interval by bootstrap over blocks. False: out of
+ * memory. */
 bool dr_ratio_interval(const double *part, const double *whole, uint32_t count, double *low,
                        double *high);
 /* The period of a series, by its autocorrelation; NaN: it has none. */

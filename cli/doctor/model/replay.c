@@ -1,10 +1,10 @@
 /* replay.c - torch's and Stoker's loader as a queueing system, event by event
  *
  * Actors are the workers, the pinning thread and the training thread. Each does one job at a time; a job
- * consists of alternating slices of waiting and of CPU time. CPU slices share the CPUs: when they need more
- * than there is, all of them slow down equally. This is modelled by one clock ("service") that runs at
- * min(1, CPUs / needed). A CPU slice ends at a fixed time on that clock, and an event costs the logarithm of
- * the number of actors.
+ * consists of alternating slices of waiting and of CPU time. CPU slices share the CPUs: when they need
+ * more than there is, all of them slow down equally. This is modelled by one clock ("service") that runs
+ * at min(1, CPUs / needed). A CPU slice ends at a fixed time on that clock, and an event costs the
+ * logarithm of the number of actors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,11 +51,12 @@ struct sim {
     uint32_t *tasks;                  /* requested and not yet taken, per worker */
     bool *busy;
     uint32_t turn; /* the worker that gets the next batch */
-    /* With in_order, batch n is at index n % depth. Otherwise the numbers may be further apart, and only the
-     * worker of a batch matters: it is identified by its worker. */
+    /* With in_order, batch n is at index n % depth. Otherwise the numbers may be further apart, and only
+     * the worker of a batch matters: it is identified by its worker. */
     uint8_t *made;                             /* it is finished */
     uint32_t *maker;                           /* its worker */
-    uint32_t *ready, ready_first, ready_count; /* workers, in the order in which their batches were finished */
+    /* workers, in the order in which their batches were finished: */
+    uint32_t *ready, ready_first, ready_count;
     uint32_t *pins, pins_first, pins_count;
     bool pinning;
 
@@ -128,7 +129,8 @@ static void begin_job(struct sim *sim, uint32_t actor, double wall, double cpu, 
     } else {
         *job = (struct job){.wait = (wall - cpu) / SLICES, .cpu = cpu / SLICES, .weight = 1};
         job->waits = job->cpus = SLICES;
-        job->on_cpu = actor & 1; /* so that workers that start together do not need the CPU at the same time */
+        /* so that workers that start together do not need the CPU at the same time */
+        job->on_cpu = actor & 1;
     }
     begin_slice(sim, actor);
 }
@@ -300,7 +302,8 @@ static void pinner_done(struct sim *sim)
     arrive(sim, batch);
 }
 
-/* Advances to the next end of a slice. False: no actor has a job, which cannot happen by torch's rules. */
+/* Advances to the next end of a slice. False: no actor has a job, which cannot happen by
+ * torch's rules. */
 static bool advance(struct sim *sim)
 {
     if (!sim->waiting.count && !sim->on_cpu.count)

@@ -15,7 +15,8 @@ struct dr_replay {
     uint32_t epoch_batches; /* 0: no epoch ends within these batches */
 };
 
-/* Of all steps, including starts of epochs; and of the first count / 4 steps, in which the queue fills. */
+/* Of all steps, including starts of epochs; and of the first count / 4 steps, in which the
+ * queue fills. */
 struct dr_replayed {
     double seconds, early_seconds;
     double wait, early_wait;     /* in next() */

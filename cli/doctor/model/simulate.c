@@ -1,8 +1,8 @@
 /* simulate.c - tries settings on measured times: replays, intervals, gains, the best settings
  *
- * The estimate replays the batches in the measured order. Its interval comes from replays of randomly drawn
- * blocks, with a fixed seed: the same run gives the same numbers. If the measured run is longer than such a
- * replay, the spread shrinks with the square root of the ratio, as for a mean.
+ * The estimate replays the batches in the measured order. Its interval comes from replays of randomly
+ * drawn blocks, with a fixed seed: the same run gives the same numbers. If the measured run is longer
+ * than such a replay, the spread shrinks with the square root of the ratio, as for a mean.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -54,7 +54,8 @@ static void tape_set(struct tape *tape, uint32_t at, const struct dr_trace *trac
     const double own = sane((trace->step ? trace->step[step]
                                          : trace->step_of[step].seconds - trace->step_of[step].wait) -
                             sane(trace->step_watch));
-    tape->step[at] = fmax(own * (1 - fmin(sane(trace->step_queued), 1)), fmin(sane(trace->step_cpu), own));
+    tape->step[at] =
+        fmax(own * (1 - fmin(sane(trace->step_queued), 1)), fmin(sane(trace->step_cpu), own));
 }
 
 /* In the measured order, from the first one on. */
@@ -93,8 +94,8 @@ struct result {
     double step, wait_share, readiness, cpus;
 };
 
-/* Without ends of epochs, the first quarter, in which the queue fills, does not count. If epochs are longer
- * than the replay, its remainder represents the missing part. */
+/* Without ends of epochs, the first quarter, in which the queue fills, does not count. If epochs are
+ * longer than the replay, its remainder represents the missing part. */
 static bool replay(struct result *out, const struct tape *tape, struct tape *room,
                    const struct dr_trace *trace, const struct dr_plan *plan)
 {
@@ -159,8 +160,8 @@ static bool estimate(double *value, struct result *result, const struct tape *ta
     return true;
 }
 
-/* The 95 % interval around `mid`, by replays of drawn blocks. Both plans use the same draws, so that common
- * effects cancel. */
+/* The 95 % interval around `mid`, by replays of drawn blocks. Both plans use the same draws, so that
+ * common effects cancel. */
 static struct dr_range spread(double mid, const struct dr_trace *trace, const struct dr_plan *now,
                               const struct dr_plan *then)
 {
@@ -242,8 +243,8 @@ static bool fits(const struct dr_plan *plan, uint64_t most_batches)
     return !plan->workers || workers * ((uint64_t)plan->prefetch + 1) <= most_batches;
 }
 
-/* The settings to try: every number of workers up to 16, then steps of about an eighth; the current prefetch
- * and its doublings, or the largest that fits. */
+/* The settings to try: every number of workers up to 16, then steps of about an eighth; the current
+ * prefetch and its doublings, or the largest that fits. */
 static uint32_t next_workers(uint32_t workers)
 {
     return workers < 16 ? workers + 1 : workers + workers / 8;

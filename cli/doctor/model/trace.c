@@ -9,16 +9,16 @@
 
 enum { LEAST = 8 };
 
-/* Assumptions for what a run without workers cannot show: seconds to receive a tensor, bytes/s into shared
- * memory, seconds to start a worker by fork and by other methods. */
+/* Assumptions for what a run without workers cannot show: seconds to receive a tensor, bytes/s into
+ * shared memory, seconds to start a worker by fork and by other methods. */
 static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
 
 static const double LEAST_ON_CPU = 0.02; /* below this, the CPU time of other threads is noise */
 
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
 
-/* The time of next() with a ready batch, but at most the CPU time of next(): the rest is a worker that answers late
- * because it computes, which the replay accounts for. */
+/* The time of next() with a ready batch, but at most the CPU time of next(): the rest is a worker that
+ * answers late because it computes, which the replay accounts for. */
 static double hand_over_of(const struct dr_facts *facts)
 {
     double sum = 0, count = 0;
@@ -33,8 +33,8 @@ static double hand_over_of(const struct dr_facts *facts)
     return RECEIVE * fmax(or_else(facts->loader.tensors, 1), 1);
 }
 
-/* What watching costs a step. Without worker processes, most of it is part of making the batch, where it is limited
- * to 1 %. */
+/* What watching costs a step. Without worker processes, most of it is part of making the batch, where it
+ * is limited to 1 %. */
 static double watch_of(const struct dr_facts *facts)
 {
     return facts->loader.workers && !facts->loader.native ? or_else(facts->watch_step, 0) : 0;
@@ -52,8 +52,8 @@ static double step_cpu_of(const struct dr_facts *facts)
     return fmax(cpu, 0);
 }
 
-/* CPUs for this training process: without those of other programs, but at least what this run used; ranks
- * share them. */
+/* CPUs for this training process: without those of other programs, but at least what this run used;
+ * ranks share them. */
 static double cpus_of(const struct dr_facts *facts)
 {
     const struct dr_limits *limits = &facts->limits;

@@ -1,8 +1,8 @@
 /* command.h - starts the watched command and acts for it: passes signals on and returns its exit code
  *
- * The command runs in our process group, with our terminal and our standard streams. A signal to the whole
- * group (Ctrl-C) reaches it without us; a signal to us alone is passed on. A sentinel tells which of the two
- * it was: a process of the same group that only reports its signals.
+ * The command runs in our process group, with our terminal and our standard streams. A signal to the
+ * whole group (Ctrl-C) reaches it without us; a signal to us alone is passed on. A sentinel tells which
+ * of the two it was: a process of the same group that only reports its signals.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

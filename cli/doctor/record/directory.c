@@ -42,7 +42,8 @@ static int make_numbered(char *out, struct stoker_error *err)
             return st_fail_errno(err, errno, "cannot create %s", out);
     }
     return st_fail(err, STOKER_ELIMIT,
-                   ".stoker has reached run %04d: remove old runs, or choose a folder with --dir", RUNS_MOST);
+                   ".stoker has reached run %04d: remove old runs, or choose a folder with --dir",
+                   RUNS_MOST);
 }
 
 static bool is_empty(const char *path)
@@ -151,9 +152,10 @@ int dr_directory_make(struct dr_directory *out, const char *wanted, char *const 
     snprintf(out->path, sizeof out->path, "%s", absolute);
     if (strchr(out->path, ':')) { /* PYTHONPATH cannot contain it */
         rmdir(out->shown);
-        return st_fail(err, STOKER_EINVAL,
-                       "%s: Python cannot find a folder with a colon in its name; choose another with --dir",
-                       out->path);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "%s: Python cannot find a folder with a colon in its name; choose another with --dir",
+            out->path);
     }
     rc = fill(out, argv, err);
     if (rc)
@@ -185,5 +187,6 @@ int dr_directory_environment(const struct dr_directory *directory, struct stoker
         return st_fail(err, STOKER_ENOMEM, "out of memory for the environment of the command");
     const bool set = !setenv("PYTHONPATH", path, 1) && !setenv("STOKER_RUN", directory->path, 1);
     free(path);
-    return set ? STOKER_OK : st_fail(err, STOKER_ENOMEM, "out of memory for the environment of the command");
+    return set ? STOKER_OK
+               : st_fail(err, STOKER_ENOMEM, "out of memory for the environment of the command");
 }

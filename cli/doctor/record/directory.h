@@ -14,8 +14,8 @@ struct dr_directory {
     char path[PATH_MAX];  /* absolute */
 };
 
-/* Creates `wanted`, which must not exist or be empty; NULL: the next .stoker/NNNN. Writes the command line,
- * the folders for watched processes, and the code that is injected into them. */
+/* Creates `wanted`, which must not exist or be empty; NULL: the next .stoker/NNNN. Writes the command
+ * line, the folders for watched processes, and the code that is injected into them. */
 int dr_directory_make(struct dr_directory *out, const char *wanted, char *const *argv,
                       struct stoker_error *err);
 /* Removes what dr_directory_make created, and nothing else. */

@@ -321,7 +321,8 @@ static int replace(struct dr_samples *samples, struct stoker_error *err)
         put_tick(samples, tick);
     put_end(samples);
     if (samples->behind)
-        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %u ticks", samples->path, samples->ticks);
+        return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %u ticks", samples->path,
+                       samples->ticks);
     samples->behind = true; /* until it is written */
     const int file = open(samples->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0)

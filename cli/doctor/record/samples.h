@@ -1,8 +1,8 @@
 /* samples.h - the file RUN/samples: what was observed from outside, tick by tick
  *
  * A log of records (samples_file.h), appended to once per second. A reader can read it at any time: it
- * ignores a truncated last record. At DR_TICKS_MOST rows, neighbours are merged in pairs, a row covers twice
- * the time from then on, and the file is replaced.
+ * ignores a truncated last record. At DR_TICKS_MOST rows, neighbours are merged in pairs, a row covers
+ * twice the time from then on, and the file is replaced.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,8 +30,8 @@ int dr_samples_finish(struct dr_samples *samples, uint64_t end_ns, int exit_code
                       struct stoker_error *err);
 void dr_samples_close(struct dr_samples *samples); /* NULL is allowed */
 
-/* Reads DIRECTORY/samples into `run`, in one block, run->memory, that the caller frees. Roles, ranks, what
- * processes reported and their events stay empty. */
+/* Reads DIRECTORY/samples into `run`, in one block, run->memory, that the caller frees. Roles, ranks,
+ * what processes reported and their events stay empty. */
 int dr_samples_read(struct dr_run *run, const char *directory, struct stoker_error *err);
 
 #endif

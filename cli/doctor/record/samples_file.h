@@ -1,8 +1,8 @@
 /* samples_file.h - the records of RUN/samples
  *
- * DR_SAMPLES_MAGIC, then records: kind and size of the payload, 32 bits each, then the payload. Numbers are
- * in native byte order, texts are zero-terminated. Signals are named, so that programs with other signals
- * can read the file.
+ * DR_SAMPLES_MAGIC, then records: kind and size of the payload, 32 bits each, then the payload. Numbers
+ * are in native byte order, texts are zero-terminated. Signals are named, so that programs with other
+ * signals can read the file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

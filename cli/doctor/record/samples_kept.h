@@ -13,7 +13,8 @@
 
 enum { DR_MISSING_MOST = 256 };
 
-/* The values of a row that is being filled: sums weighted by time, and the time for which each was known. */
+/* The values of a row that is being filled: sums weighted by time, and the time for which each was
+ * known. */
 struct dr_row_sum {
     double value, seconds;
 };

@@ -196,7 +196,8 @@ int dr_write_tune_html(FILE *to, const struct dr_verdict *verdict, const struct 
                        const struct dr_tuned *tuned)
 {
     const struct dr_page page = {to, verdict, facts, tuned};
-    html_begin(to, tuned ? "Stoker: faster loader settings" : "Stoker: why the GPU waits", dr_page_style_source);
+    html_begin(to, tuned ? "Stoker: faster loader settings" : "Stoker: why the GPU waits",
+               dr_page_style_source);
     put_nav(to, tuned != NULL);
     put_heading(&page);
     dr_html_tune(&page);

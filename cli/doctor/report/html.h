@@ -1,7 +1,7 @@
 /* html.h - the parts of report.html, and what they share
  *
- * Charts are inline SVG stretched to the available width; their labels are HTML, so that text keeps its size
- * on small and large screens. A part without data tells why.
+ * Charts are inline SVG stretched to the available width; their labels are HTML, so that text keeps its
+ * size on small and large screens. A part without data tells why.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -34,7 +34,8 @@ const char *dr_why_missing(const struct dr_run *run, const char *signal, const c
 {
     const char *dot = strchr(signal, '.');
     const size_t family = dot ? (size_t)(dot - signal) + 1 : 0;
-    for (int wide = 0; wide < (family ? 2 : 1); wide++) /* the signal itself, otherwise one of its group */
+    /* the signal itself, otherwise one of its group */
+    for (int wide = 0; wide < (family ? 2 : 1); wide++)
         for (uint32_t i = 0; i < run->missing_count; i++)
             if (wide ? !strncmp(run->missing[i].signal, signal, family)
                      : !strcmp(run->missing[i].signal, signal))

@@ -149,8 +149,9 @@ static void put_cpus(const struct dr_page *page)
     chart = over_time(run, "Throttling and CPU pressure", "share");
     add_signal(chart, run, "throttled by the quota", "stall", DR_CPU_THROTTLED, 1);
     add_signal(chart, run, "some task waits for a CPU", "sync", DR_PSI_CPU, 1);
-    dr_chart_put(page, chart,
-                 dr_why_missing(run, "cpu.throttled", "neither quota nor pressure can be read on this machine"));
+    dr_chart_put(
+        page, chart,
+        dr_why_missing(run, "cpu.throttled", "neither quota nor pressure can be read on this machine"));
     chart = over_time(run, "Threads waiting for a CPU", "");
     add_role(chart, run, "training", "compute", DR_TRAINER, DR_P_RUN_QUEUE);
     add_role(chart, run, "workers", "worker", DR_WORKER, DR_P_RUN_QUEUE);
@@ -226,9 +227,9 @@ void dr_html_gpu(const struct dr_page *page)
     const bool sampled = run->machine.ticks &&
                          (isfinite(dr_mean_between(&run->machine, DR_GPU_BUSY, 0, run->machine.ticks)) ||
                           isfinite(dr_mean_between(&run->machine, DR_GPU_SM, 0, run->machine.ticks)));
-    dr_section_begin(
-        page, "gpu", "GPU",
-        "NVML utilization is the time with any kernel running; SM active is how much of the GPU worked.");
+    dr_section_begin(page, "gpu", "GPU",
+                     "NVML utilization is the time with any kernel running; SM active is how much of "
+                     "the GPU worked.");
     if (!sampled) {
         dr_html_none(page, "n/a: %s", dr_why_missing(run, "gpu.busy", "no GPU was sampled in this run"));
         dr_section_end(page);

@@ -136,8 +136,9 @@ static void put_made_box(const struct gantt *g, uint32_t row, const struct dr_ma
     }
 }
 
-/* Assigns a row to each batch: one per track of each maker. A worker that is restarted for an epoch keeps
- * the row of its number. Returns the number of rows; batches beyond the last row get that number. */
+/* Assigns a row to each batch: one per track of each maker. A worker that is restarted for an epoch
+ * keeps the row of its number. Returns the number of rows; batches beyond the last row get
+ * that number. */
 static uint32_t give_rows(const struct dr_run *run, const struct dr_made *made, uint64_t count,
                           uint32_t *rows)
 {

@@ -22,7 +22,8 @@ static const struct dr_plan *plan_of(const struct dr_verdict *verdict)
 
 /* ---- the call as it should be -------------------------------------------------------------------- */
 
-/* The end of the argument that begins here: its comma, or the closing bracket of the call. NULL: none. */
+/* The end of the argument that begins here: its comma, or the closing bracket of the call.
+ * NULL: none. */
 static const char *argument_end(const char *at)
 {
     int depth = 0;
@@ -47,8 +48,8 @@ static const char *argument_end(const char *at)
     return NULL;
 }
 
-/* The value of keyword `name` among the arguments of the call, or the closing bracket if it is not there.
- * NULL: the call cannot be parsed. */
+/* The value of keyword `name` among the arguments of the call, or the closing bracket if it is not
+ * there. NULL: the call cannot be parsed. */
 static const char *find_argument(const char *call, const char *name, const char **end)
 {
     const char *at = strchr(call, '(');

@@ -273,9 +273,8 @@ void dr_html_what_if(const struct dr_page *page)
         put_result(page, &grid);
         put_grid(page->to, &grid, page->facts);
     } else {
-        dr_html_none(page,
-                     "Not enough was measured to simulate this run: the simulation needs the times of batches and "
-                     "of steps.");
+        dr_html_none(page, "Not enough was measured to simulate this run: the simulation needs the "
+                           "times of batches and of steps.");
     }
     free(grid.outcome);
     dr_section_end(page);

@@ -31,11 +31,10 @@ static int find_newest(char out[4096], struct stoker_error *err)
     uint64_t newest = 0;
     bool found = false;
     if (!folder)
-        return errno == ENOENT
-                   ? st_fail(err, STOKER_ENOTFOUND,
-                             "there is no run here: 'stoker run -- python train.py' records one; or name the "
-                             "directory of a run")
-                   : st_fail_errno(err, errno, "%s", RUNS);
+        return errno == ENOENT ? st_fail(err, STOKER_ENOTFOUND,
+                                         "there is no run here: 'stoker run -- python train.py' records "
+                                         "one; or name the directory of a run")
+                               : st_fail_errno(err, errno, "%s", RUNS);
     for (struct dirent *entry; (entry = readdir(folder));) {
         uint64_t number;
         if (!parse_count(entry->d_name, 0, UINT32_MAX, &number) || (found && number < newest))

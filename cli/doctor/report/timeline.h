@@ -21,9 +21,9 @@ struct dr_made {
 /* Whether an event lies within the run: files of events are hostile input. */
 bool dr_event_sane(const struct dr_run *run, const struct dr_event *event);
 
-/* The batches that were being made in [from, to] for training process `trainer` (its index; -1: all), sorted
- * by process and start; the most recent if there are more than `most`. NULL with *count 0: none, or out of
- * memory. The caller frees it. */
+/* The batches that were being made in [from, to] for training process `trainer` (its index; -1: all),
+ * sorted by process and start; the most recent if there are more than `most`. NULL with *count 0: none,
+ * or out of memory. The caller frees it. */
 struct dr_made *dr_made_between(const struct dr_run *run, int trainer, uint64_t from, uint64_t to,
                                 uint64_t most, uint64_t *count);
 

@@ -114,7 +114,8 @@ static const char *name_of(uint16_t kind)
     }
 }
 
-/* The batch that this call of next() returned: the last one with its number that was finished by then. */
+/* The batch that this call of next() returned: the last one with its number that was finished
+ * by then. */
 static const struct dr_made *batch_for(const struct dr_event *next, const struct dr_made *made,
                                        uint64_t count, const struct dr_run *run, int trainer)
 {

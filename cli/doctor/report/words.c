@@ -44,7 +44,8 @@ double dr_steps_ready(const struct dr_facts *facts, uint64_t begin, uint64_t end
     return known > 0 ? sum / known : NAN;
 }
 
-/* Values that the formats do not cover: "n/a", or the bare number if it is absurdly large. NULL: neither. */
+/* Values that the formats do not cover: "n/a", or the bare number if it is absurdly large. NULL:
+ * neither. */
 static const char *odd_text(struct dr_text *room, double value)
 {
     if (isfinite(value) && fabs(value) < 1e15)

@@ -23,6 +23,7 @@ struct dr_text {
 const char *dr_seconds_text(struct dr_text *room, double seconds);              /* "249 ms" */
 const char *dr_share_text(struct dr_text *room, double share);                  /* "62 %" */
 const char *dr_plain_text(struct dr_text *room, double value);                  /* "1,055", "0.41" */
-const char *dr_unit_text(struct dr_text *room, double value, const char *unit); /* with the unit of a signal */
+/* with the unit of a signal */
+const char *dr_unit_text(struct dr_text *room, double value, const char *unit);
 
 #endif

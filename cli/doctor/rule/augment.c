@@ -11,12 +11,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     char first[160] = "crop and resize before colour and blur";
     if (dr_gain_by_size(c, out, DR_STAGE_TRANSFORM))
-        DR_SAY(first, "crop and resize first (%.0f %% of this time is spent on data that are cropped away or resized later)",
+        DR_SAY(first,
+               "crop and resize first (%.0f %% of this time is spent on data that are cropped away or "
+               "resized later)",
                100 * dr_discarded_share(c, DR_STAGE_TRANSFORM));
     DR_SAY(out->advice,
-           "%s, use torchvision.transforms.v2 on uint8 tensors, %s, and do everything that is not random once, "
-           "offline",
-           first, f->has_gpu ? "transform whole batches on the GPU after the copy" : "use fewer or cheaper ops");
+           "%s, use torchvision.transforms.v2 on uint8 tensors, %s, and do everything that is not "
+           "random once, offline",
+           first,
+           f->has_gpu ? "transform whole batches on the GPU after the copy"
+                      : "use fewer or cheaper ops");
     dr_say_stoker(
         c, out,
         f->has_gpu ? "stoker.DataLoader(..., device=\"cuda\") runs torchvision's ops on the GPU for "

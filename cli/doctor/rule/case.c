@@ -84,9 +84,11 @@ bool dr_storage_limits(const struct dr_case *c)
         return false;
     const bool stage = f->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS &&
                        !dr_below(dr_stage_waits(c, DR_STAGE_READ), DR_WAITING);
-    /* Mapped files are read by page faults, which no stage shows; a volume with a limit is never busy. */
+    /* Mapped files are read by page faults, which no stage shows; a volume with a limit is
+     * never busy. */
     const bool reads = f->disk_busy >= DR_DISK_IS_BUSY || f->read_storage >= DR_STORAGE_READS;
-    const bool device = f->worker_disk >= DR_DISK_STATE && reads && !dr_above(f->hit_ratio, DR_HITS_GOOD);
+    const bool device =
+        f->worker_disk >= DR_DISK_STATE && reads && !dr_above(f->hit_ratio, DR_HITS_GOOD);
     return stage || device;
 }
 
@@ -366,7 +368,8 @@ bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_st
         return false;
     }
     struct left most = all_left(), expected = most, least = most;
-    if (stage == DR_STAGE_DECODE && dr_known(later)) /* what is decoded smaller is also transformed smaller */
+    /* what is decoded smaller is also transformed smaller */
+    if (stage == DR_STAGE_DECODE && dr_known(later))
         expected.of[DR_STAGE_TRANSFORM] = least.of[DR_STAGE_TRANSFORM] = 1 - later;
     most.of[stage] = 1 - share / 2, expected.of[stage] = 1 - share, least.of[stage] = 0;
     gain_by_left(c, out, &most, &expected, &least);

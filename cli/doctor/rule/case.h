@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 /* The rank of a finding among the causes of the same stall: specific ones come before general ones,
- * because the general finding follows from the specific one, not the other way round. From DR_ORDER_OWN on,
- * a finding explains time other than the stall, and is ranked by its own weight. */
+ * because the general finding follows from the specific one, not the other way round. From DR_ORDER_OWN
+ * on, a finding explains time other than the stall, and is ranked by its own weight. */
 enum {
     DR_ORDER_RANK = 10,
     DR_ORDER_TINY,
@@ -48,7 +48,8 @@ const char *dr_makers(const struct dr_case *c);
 
 /* The stall is large enough to need a cause. */
 bool dr_starved(const struct dr_case *c);
-/* The stall is large enough even without the transfer of batches that were ready: they are made too late. */
+/* The stall is large enough even without the transfer of batches that were ready: they are made too
+ * late. */
 bool dr_late(const struct dr_case *c);
 /* Worker processes make the batches, not the threads of Stoker's engine. */
 bool dr_has_processes(const struct dr_case *c);
@@ -82,7 +83,8 @@ struct dr_plan dr_plan_with_cpus(const struct dr_case *c, double cpus);
 uint64_t dr_room_for_batches(const struct dr_case *c);
 /* The settings that change: "num_workers=11, prefetch_factor=4, persistent_workers=True". */
 void dr_settings_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
-/* The advice about Stoker: `change` for torch's loader, `own` where Stoker's loader is in use already. */
+/* The advice about Stoker: `change` for torch's loader, `own` where Stoker's loader is in
+ * use already. */
 void dr_say_stoker(const struct dr_case *c, struct dr_finding *out, const char *change, const char *own);
 /* Whether this gain is worth a change, and larger than its own uncertainty. An unknown gain may be. */
 bool dr_pays(struct dr_range gain);
@@ -96,9 +98,9 @@ void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const stru
 void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan);
 void dr_gain_by_stage(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
                       struct dr_range left);
-/* By data that have the size of the samples from this stage on (crop first, store smaller images): without the time
- * that was spent on elements which are discarded later. False: that is unknown or less than half of the stage, and half of
- * it is assumed. */
+/* By data that have the size of the samples from this stage on (crop first, store smaller images):
+ * without the time that was spent on elements which are discarded later. False: that is unknown or less
+ * than half of the stage, and half of it is assumed. */
 bool dr_gain_by_size(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage);
 /* The share of the stage's time that is spent on such elements; NaN. */
 double dr_discarded_share(const struct dr_case *c, enum dr_stage stage);

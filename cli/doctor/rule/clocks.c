@@ -14,11 +14,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 1 - f->gpu_clock;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "power or temperature limits the GPU %.0f %% of the time: its clock is at %.0f %% of the maximum, at "
-           "%s W",
+           "power or temperature limits the GPU %.0f %% of the time: its clock is at %.0f %% of the "
+           "maximum, at %s W",
            f->gpu_limited * 100, f->gpu_clock * 100, dr_plain_text(&watts, f->gpu_watts));
-    DR_SAY(out->advice, "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which: raise the power limit "
-                        "(nvidia-smi -pl), or improve the cooling");
+    DR_SAY(out->advice,
+           "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which: raise the power limit "
+           "(nvidia-smi -pl), or improve the cooling");
     out->gain = (struct dr_range){1, 1 / f->gpu_clock, 1 / f->gpu_clock};
     DR_SAY(out->basis, "upper bound: the ratio of the clocks");
     return true;

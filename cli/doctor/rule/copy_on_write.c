@@ -14,7 +14,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     struct dr_text growth, free_, left;
     out->blocks = true;
     out->order = DR_ORDER_OWN;
-    DR_SAY(out->sentence, "the private memory of the workers grows by %s/s; the free memory of %s lasts %s",
+    DR_SAY(out->sentence,
+           "the private memory of the workers grows by %s/s; the free memory of %s lasts %s",
            dr_bytes_text(&growth, f->worker_private_growth),
            dr_bytes_text(&free_, f->memory_available_least),
            dr_seconds_text(&left, f->memory_available_least / f->worker_private_growth));
@@ -24,8 +25,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                "Arrow, or as one joined string with offsets)",
                f->loader.objects);
     else
-        DR_SAY(out->advice, "store the lists and dicts of the data set in NumPy arrays (or Arrow), and look "
-                            "for a cache that grows in __getitem__");
+        DR_SAY(out->advice,
+               "store the lists and dicts of the data set in NumPy arrays (or Arrow), and look for a "
+               "cache that grows in __getitem__");
     dr_say_stoker(
         c, out, "stoker.datasets and stoker.open keep one index outside Python for all threads",
         "stoker.datasets and stoker.open keep their index outside Python");

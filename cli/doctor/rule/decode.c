@@ -14,8 +14,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         DR_SAY(surplus, "; %.0f %% of what is decoded is not part of the samples",
                100 * dr_discarded_share(c, DR_STAGE_DECODE));
     DR_SAY(out->advice,
-           "store images at the size you need (resize once to about 1.15 x the crop%s), or decode JPEG at 1/2 "
-           "scale with Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
+           "store images at the size you need (resize once to about 1.15 x the crop%s), or decode JPEG "
+           "at 1/2 scale with Image.open(path).draft(\"RGB\", (w, h)) before the crop%s",
            surplus, f->has_gpu ? "; or torchvision.io.decode_jpeg(..., device=\"cuda\")" : "");
     dr_say_stoker(c, out,
                   "stoker.DataLoader decodes only the part of a JPEG that the crop needs; stoker "

@@ -15,8 +15,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share * (dr_known(share) ? share : 1);
     out->order = DR_ORDER_DISK;
     DR_SAY(out->sentence,
-           "%.0f %% of the time of a batch (%s) is spent waiting for reads: %s/s from %.60s, %s per request, "
-           "disk %.0f %% busy",
+           "%.0f %% of the time of a batch (%s) is spent waiting for reads: %s/s from %.60s, %s per "
+           "request, disk %.0f %% busy",
            dr_known(share) ? share * 100 : f->worker_disk * 100, dr_seconds_text(&read, f->stage[stage]),
            dr_bytes_text(&rate, dr_known(f->disk_read) ? f->disk_read : f->read_storage),
            f->limits.disk_name[0] ? f->limits.disk_name : "the disk",
@@ -29,7 +29,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (room && plan.workers > f->loader.workers) { /* the device could serve more requests at once */
         dr_gain_by_plan(c, out, &plan);
         DR_SAY(out->advice,
-               "more reads at a time, which the disk can handle: %s; better: move the data to a local SSD%s",
+               "more reads at a time, which the disk can handle: %s; better: move the data to a local "
+               "SSD%s",
                settings, fits ? ", or read them into memory once before training" : "");
     } else {
         dr_gain_by_stage(c, out, stage,

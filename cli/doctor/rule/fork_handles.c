@@ -15,11 +15,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the data set holds %.200s, and %u workers were forked with it: they share its file position and "
-           "the state of its library",
+           "the data set holds %.200s, and %u workers were forked with it: they share its file position "
+           "and the state of its library",
            f->loader.handles, f->loader.workers);
-    DR_SAY(out->advice, "open it in the worker: store only the path in __init__, and open it in the first "
-                        "__getitem__ (or in worker_init_fn)");
+    DR_SAY(out->advice,
+           "open it in the worker: store only the path in __init__, and open it in the first "
+           "__getitem__ (or in worker_init_fn)");
     dr_say_stoker(c, out, "stoker.open reads HDF5, LMDB and zip itself, with one handle for all threads",
                   "open it in the worker; stoker.open reads HDF5, LMDB and zip itself");
     DR_SAY(out->basis, "prevents wrong data and crashes");

@@ -14,10 +14,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = fmin(f->stall_share, others);
     out->order = DR_ORDER_GIL;
-    DR_SAY(out->sentence,
-           "all threads of the training process together use %.2f CPUs, %.2f of them outside the training "
-           "thread: they take turns holding the GIL",
-           f->trainer_cpus, others);
+    DR_SAY(
+        out->sentence,
+        "all threads of the training process together use %.2f CPUs, %.2f of them outside the training "
+        "thread: they take turns holding the GIL",
+        f->trainer_cpus, others);
     DR_SAY(out->advice, "move Python threads (loading, logging, metrics) into processes: num_workers>0 "
                         "instead of a threaded loader");
     dr_say_stoker(c, out, "stoker.DataLoader's engine does not hold the GIL",

@@ -24,9 +24,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                               ? "fewer, larger tensors per batch (one stacked tensor per field), "
                               : "";
     if (pins) {
-        DR_SAY(out->sentence, "the pinning thread is busy %.0f %% of the time: it needs %s for a batch of %s",
+        DR_SAY(out->sentence,
+               "the pinning thread is busy %.0f %% of the time: it needs %s for a batch of %s",
                pin_share * 100, dr_seconds_text(&time, f->pin), dr_bytes_text(&size, f->pin_bytes));
-        DR_SAY(out->advice, "%suint8 instead of float32 until the data are on the GPU: a quarter of the bytes to pin",
+        DR_SAY(out->advice,
+               "%suint8 instead of float32 until the data are on the GPU: a quarter of the bytes to pin",
                tensors);
     } else if (unpickles) {
         DR_SAY(out->sentence,
@@ -41,7 +43,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                "workers spend %.0f %% of their time (%s per batch) on transferring batches of %s",
                put_share * 100, dr_seconds_text(&time, f->stage[DR_STAGE_PUT]),
                dr_bytes_text(&size, f->loader.batch_bytes));
-        DR_SAY(out->advice, "%suint8 instead of float32 until the data are on the GPU, no Python objects in a batch",
+        DR_SAY(out->advice,
+               "%suint8 instead of float32 until the data are on the GPU, no Python objects in a batch",
                tensors);
     }
     dr_say_stoker(

@@ -42,15 +42,16 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     DR_SAY(out->sentence,
-           "%.0f %% of the wait is for a slow batch while later ones are already finished: a batch takes %s on "
-           "average, but 1 in 100 takes %s or more",
+           "%.0f %% of the wait is for a slow batch while later ones are already finished: a batch "
+           "takes %s on average, but 1 in 100 takes %s or more",
            f->behind_wait * 100, dr_seconds_text(&mean, f->batch_mean),
            dr_seconds_text(&slow, f->batch_p99));
     DR_SAY(out->advice, "%s%s; or group samples of similar cost into a batch", settings,
            out->plan.in_order ? "" : " (if the order of batches need not be reproducible)");
     dr_say_stoker(
         c, out,
-        "Stoker's engine spreads the samples of a batch over all threads: a slow sample delays only itself",
+        "Stoker's engine spreads the samples of a batch over all threads: a slow sample delays only "
+        "itself",
         "increase prefetch_factor; the engine already spreads the samples of a batch over all threads");
     return true;
 }

@@ -47,7 +47,8 @@ static void drop(struct dr_verdict *out, struct dr_finding *finding)
     out->findings--;
 }
 
-/* Workers are restarted for too little work: keeping them alive is the smaller change, unless no workers gain more. */
+/* Workers are restarted for too little work: keeping them alive is the smaller change, unless no workers
+ * gain more. */
 static void keep_or_drop_workers(struct dr_verdict *out)
 {
     struct dr_finding *tiny = find(out, "ST220"), *respawn = find(out, "ST214");
@@ -60,7 +61,8 @@ static void arbitrate(struct dr_verdict *out)
     keep_or_drop_workers(out);
     for (size_t i = 0; i < sizeof arbitration / sizeof *arbitration; i++) {
         const struct dr_finding *cause = find(out, arbitration[i].code);
-        if (!cause || cause->order == DR_ORDER_LATER) /* a finding that cures nothing does not rule out others */
+        /* a finding that cures nothing does not rule out others */
+        if (!cause || cause->order == DR_ORDER_LATER)
             continue;
         for (uint32_t j = out->findings; j-- > 0;)
             if (strstr(arbitration[i].removes, out->finding[j].rule->code))
@@ -142,12 +144,15 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
     finding->plan.workers = UINT32_MAX;
     const enum dr_stage stage = dr_heaviest_stage(c);
     if (dr_known(f->stage_share[stage]))
-        DR_SAY(finding->sentence,
-               "no known cause explains the waits; the largest part of the time of a batch (%.0f %%) is %s",
-               f->stage_share[stage] * 100, dr_stage_word(stage));
+        DR_SAY(
+            finding->sentence,
+            "no known cause explains the waits; the largest part of the time of a batch (%.0f %%) is %s",
+            f->stage_share[stage] * 100, dr_stage_word(stage));
     else
-        DR_SAY(finding->sentence, "the waits are real, but how the batches are made could not be observed");
-    DR_SAY(finding->advice, "find out what the data set does there, or provide the signals listed below");
+        DR_SAY(finding->sentence,
+               "the waits are real, but how the batches are made could not be observed");
+    DR_SAY(finding->advice,
+           "find out what the data set does there, or provide the signals listed below");
     DR_SAY(finding->basis, "no prediction without a cause");
 }
 
@@ -155,11 +160,12 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
 static bool held_by_others(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
-    return f->cpus_busy_others >= DR_NEIGHBOUR_SHARE * f->limits.cpus && f->late_share < DR_STALL_SMALL &&
-           f->late_share - f->trainer_run_queue < DR_STALL_MATTERS;
+    return f->cpus_busy_others >= DR_NEIGHBOUR_SHARE * f->limits.cpus &&
+           f->late_share < DR_STALL_SMALL && f->late_share - f->trainer_run_queue < DR_STALL_MATTERS;
 }
 
-/* Batches that are ready in time leave only their transfer in the stall: that needs a finding to count. */
+/* Batches that are ready in time leave only their transfer in the stall: that needs a finding
+ * to count. */
 static bool is_data_bound(struct dr_verdict *out, const struct dr_case *c)
 {
     bool found = find(out, "ST214") || find(out, "ST220") || find(out, "ST225");
@@ -185,12 +191,13 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
                out->findings ? out->finding[0].sentence : "nothing was recorded");
     else if (out->kind == DR_COMPUTE_BOUND && find(out, "ST211"))
         DR_SAY(out->sentence,
-               "compute-bound after the first epoch: from then on, %s waits for data only %.0f %% of each step",
+               "compute-bound after the first epoch: from then on, %s waits for data only %.0f %% of "
+               "each step",
                dr_waiter(c), f->later_epochs_stall_share * 100);
     else if (out->kind == DR_COMPUTE_BOUND && dr_starved(c))
         DR_SAY(out->sentence,
-               "compute-bound: batches are ready in time; %s waits %.1f %% of each step, to receive them or for "
-               "single late ones",
+               "compute-bound: batches are ready in time; %s waits %.1f %% of each step, to receive "
+               "them or for single late ones",
                dr_waiter(c), f->stall_share * 100);
     else if (out->kind == DR_COMPUTE_BOUND)
         DR_SAY(out->sentence,
@@ -200,7 +207,8 @@ static void say(struct dr_verdict *out, const struct dr_case *c)
         DR_SAY(out->sentence, "data-bound: %s waits for the next batch %.0f %% of each step",
                dr_waiter(c), f->stall_share * 100);
     else if (!start && find(out, "ST225"))
-        DR_SAY(out->sentence, "data-bound: ranks wait %.0f %% of the time for the one that gets its batch last",
+        DR_SAY(out->sentence,
+               "data-bound: ranks wait %.0f %% of the time for the one that gets its batch last",
                find(out, "ST225")->weight * 100);
     else
         DR_SAY(out->sentence, "data-bound: starting workers takes %.0f %% of every epoch",
@@ -248,6 +256,7 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
     sort_findings(out, dr_known(facts->stall_share) ? facts->stall_share : 0);
     say(out, &c);
     if (out->kind != DR_CANNOT_TELL)
-        dr_limit_now(out->limiter, sizeof out->limiter, &c, out->kind == DR_DATA_BOUND && dr_starved(&c));
+        dr_limit_now(out->limiter, sizeof out->limiter, &c,
+                     out->kind == DR_DATA_BOUND && dr_starved(&c));
     dr_outlook(out, &c);
 }

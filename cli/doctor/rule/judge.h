@@ -12,12 +12,13 @@ const char *dr_lacks(const struct dr_rule *rule, const struct dr_facts *facts, c
 /* Whether the rule can apply to a run of this kind at all (no workers, no GPU, one rank). */
 bool dr_concerns(const struct dr_rule *rule, const struct dr_facts *facts);
 
-/* What limits the run now: "computation" or, if it is the loader, its heaviest stage and its resource. */
+/* What limits the run now: "computation" or, if it is the loader, its heaviest stage and
+ * its resource. */
 void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader);
 /* The same with this plan. */
 void dr_limit_then(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan);
-/* The gain of all findings together and the limit after that; the limit after the first one goes into its
- * `next`. */
+/* The gain of all findings together and the limit after that; the limit after the first one goes into
+ * its `next`. */
 void dr_outlook(struct dr_verdict *out, const struct dr_case *c);
 
 #endif

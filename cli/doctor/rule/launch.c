@@ -13,8 +13,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(f->gpu_busy - f->gpu_sm, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "kernels run on the GPU %.0f %% of the time, but occupy only %.0f %% of its multiprocessors; the "
-           "training thread uses %.0f %% of a CPU to launch them",
+           "kernels run on the GPU %.0f %% of the time, but occupy only %.0f %% of its multiprocessors; "
+           "the training thread uses %.0f %% of a CPU to launch them",
            f->gpu_busy * 100, f->gpu_sm * 100, f->trainer_on_cpu * 100);
     DR_SAY(out->advice,
            "%storch.compile(model, mode=\"reduce-overhead\") (CUDA graphs), AdamW(..., fused=True)",

@@ -16,8 +16,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(1 - f->gpu_sm, 0.95) * 0.1;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "training uses at most %.0f %% of the GPU's memory and %.0f %% of its multiprocessors: there is room "
-           "for a larger batch",
+           "training uses at most %.0f %% of the GPU's memory and %.0f %% of its multiprocessors: there "
+           "is room for a larger batch",
            f->gpu_memory_peak_share * 100, f->gpu_sm * 100);
     if (dr_known(f->loader.batch_size))
         DR_SAY(out->advice, "batch_size=%.0f (now %.0f), with a newly tuned learning rate",

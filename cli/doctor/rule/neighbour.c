@@ -16,8 +16,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_NEIGHBOUR;
     DR_SAY(out->sentence,
-           "other programs use %.1f CPUs; of its %.3g CPUs this run gets %.1f, and its workers wait for a CPU "
-           "%.0f %% of the time",
+           "other programs use %.1f CPUs; of its %.3g CPUs this run gets %.1f, and its workers wait for "
+           "a CPU %.0f %% of the time",
            f->cpus_busy_others, cpus, f->cpus_used, queue * 100);
     DR_SAY(out->advice,
            "reserve CPUs for this run (taskset, a cgroup, another machine), or stop the other programs");

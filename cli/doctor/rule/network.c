@@ -62,10 +62,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            f->stage_share[stage] * 100, dr_seconds_text(&wait, f->stage[stage]),
            dr_seconds_text(&sample, f->stage[stage] / f->loader.batch_size),
            files ? "the file system " : "the network", place, dr_bytes_text(&rate, traffic));
-    DR_SAY(out->advice,
-           "keep more requests in flight (waiting needs no CPU): %s; or make a local copy, or fetch larger "
-           "objects with fewer requests",
-           settings);
+    DR_SAY(
+        out->advice,
+        "keep more requests in flight (waiting needs no CPU): %s; or make a local copy, or fetch larger "
+        "objects with fewer requests",
+        settings);
     dr_say_stoker(c, out,
                   "stoker.open(\"https://...\") or s3:// reads many samples at once in one process, "
                   "with an optional cache (cache_dir)",

@@ -26,9 +26,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "%.0f %% of the time is spent in a few steps that take far longer than the others%s: %s",
            f->outlier_share * 100, period, what);
     DR_SAY(out->advice, "%s",
-           most < DR_OUTLIER_CAUSE
-               ? "find out what the loop does in those steps (logging, plots, uploads), and do it less often, or "
-                 "in a thread or process"
+           most < DR_OUTLIER_CAUSE ? "find out what the loop does in those steps (logging, plots, "
+                                     "uploads), and do it less often, or in a thread or process"
            : most == save
                ? "save less often, or in the background: torch.distributed.checkpoint.async_save, "
                  "or copy to CPU and save in a thread"

@@ -4,7 +4,8 @@
  */
 #include "cli/doctor/rule/judge.h"
 
-/* `plan`: future settings, for which only the names of the stages are certain; NULL: the current ones. */
+/* `plan`: future settings, for which only the names of the stages are certain; NULL: the
+ * current ones. */
 static void data_limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan)
 {
     const struct dr_facts *f = c->facts;
@@ -31,13 +32,15 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
         (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c));
 }
 
-static void limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan, bool loader)
+static void limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan,
+                       bool loader)
 {
     struct dr_text time;
     if (loader)
         data_limit_text(out, size, c, plan);
     else
-        (void)snprintf(out, size, "computation (%s per step)", dr_seconds_text(&time, c->facts->compute));
+        (void)snprintf(out, size, "computation (%s per step)",
+                       dr_seconds_text(&time, c->facts->compute));
 }
 
 void dr_limit_now(char *out, size_t size, const struct dr_case *c, bool loader)

@@ -7,8 +7,8 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    /* fmin ignores unknown values. Waiting for earlier work of the GPU is not a cost of the copy: that work has to be
-     * done in any case. */
+    /* fmin ignores unknown values. Waiting for earlier work of the GPU is not a cost of the copy: that
+     * work has to be done in any case. */
     const double cost = fmin(f->copy, f->copy_alone), share = cost / f->step;
     if (!f->has_gpu || !(f->copies_pageable_share >= DR_PAGEABLE) || !(share >= DR_COPY_MATTERS))
         return false;
@@ -16,8 +16,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(share, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "%.0f %% of the copies to the GPU come from pageable memory; they block the training thread for %s "
-           "per step, for %s",
+           "%.0f %% of the copies to the GPU come from pageable memory; they block the training thread "
+           "for %s per step, for %s",
            f->copies_pageable_share * 100, dr_seconds_text(&time, cost),
            dr_bytes_text(&size, f->copy_bytes));
     DR_SAY(out->advice, "%s.to(device, non_blocking=True)",
@@ -27,7 +27,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     dr_say_stoker(
         c, out, "stoker.DataLoader(..., device=\"cuda\") returns batches that are already on the GPU",
         "device=\"cuda\" returns batches that are already on the GPU");
-    /* The copy becomes faster and overlaps with the host: the range is from being limited by the link to being hidden. */
+    /* The copy becomes faster and overlaps with the host: the range is from being limited by the link to
+     * being hidden. */
     dr_gain_by_share(out, out->weight * 0.85, NAN, "the bytes copied, at the speed of the fastest copy");
     out->gain.low = 1 + (out->gain.mid - 1) * 0.5;
     out->gain.high = 1 / (1 - out->weight);

@@ -21,8 +21,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     DR_SAY(out->sentence, "each step copies %s to the GPU: %s/s of the %s/s that its link can carry",
            dr_bytes_text(&size, f->copy_bytes), dr_bytes_text(&rate, used * f->limits.pcie_limit),
            dr_bytes_text(&limit, f->limits.pcie_limit));
-    DR_SAY(out->advice, "copy uint8 and convert on the GPU, images.to(device).float().div_(255): a quarter of "
-                        "the bytes");
+    DR_SAY(out->advice,
+           "copy uint8 and convert on the GPU, images.to(device).float().div_(255): a quarter of the "
+           "bytes");
     dr_say_stoker(c, out,
                   "stoker.DataLoader(..., device=\"cuda\") copies uint8 rows; the GPU resizes, "
                   "normalizes and casts",

@@ -13,11 +13,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = 0.5 * f->gpu_sm;
     out->order = DR_ORDER_OWN;
-    DR_SAY(
-        out->sentence,
-        "the multiprocessors are busy %.0f %% of the time, but the tensor cores only %.1f %%: everything runs in "
-        "float32",
-        f->gpu_sm * 100, f->gpu_tensor * 100);
+    DR_SAY(out->sentence,
+           "the multiprocessors are busy %.0f %% of the time, but the tensor cores only %.1f %%: "
+           "everything runs in float32",
+           f->gpu_sm * 100, f->gpu_tensor * 100);
     DR_SAY(out->advice, "%s",
            f->gpu_capability >= 8
                ? "torch.set_float32_matmul_precision(\"high\") (one line), or "

@@ -35,7 +35,8 @@ static uint32_t columns(const char *text, size_t bytes)
     return count;
 }
 
-/* Prints words, wrapped at the page width; lines after the first are indented. `at`: the current column. */
+/* Prints words, wrapped at the page width; lines after the first are indented. `at`: the
+ * current column. */
 static void wrap(const struct page *page, uint32_t indent, uint32_t at, const char *text)
 {
     struct shown_text room;
@@ -223,8 +224,8 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
     uint32_t shown = 0;
     for (uint32_t i = 0; i < verdict->findings; i++) {
         const struct dr_finding *finding = &verdict->finding[i];
-        if (i &&
-            finding->order == DR_ORDER_REMARK) /* it is printed under WHY, and refers to a finding above */
+        /* it is printed under WHY, and refers to a finding above */
+        if (i && finding->order == DR_ORDER_REMARK)
             continue;
         char gain[64];
         gain_text(gain, sizeof gain, &finding->gain);
@@ -246,9 +247,9 @@ static void findings(const struct page *page, const struct dr_verdict *verdict)
     size_t used = 0;
     text[0] = '\0';
     if (dr_known(verdict->all.mid) && shown > 1)
-        used =
-            (size_t)snprintf(text, sizeof text, "all changes together: %s%s%s. ", all,
-                             verdict->limit_after[0] ? ", then the limit is " : "", verdict->limit_after);
+        used = (size_t)snprintf(text, sizeof text, "all changes together: %s%s%s. ", all,
+                                verdict->limit_after[0] ? ", then the limit is " : "",
+                                verdict->limit_after);
     if (dr_above(verdict->ceiling, 1.005) && used < sizeof text)
         (void)snprintf(text + used, sizeof text - used, "A perfect loader would gain %.2fx.",
                        verdict->ceiling);

@@ -34,13 +34,15 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         DR_SAY(out->advice, "%s, and OMP_NUM_THREADS=1; or raise the quota", settings);
     else {
         DR_SAY(out->advice,
-               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s; until then %s",
+               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s; until "
+               "then %s",
                beyond.cpus, more, settings);
         out->gain = raised.gain;
         out->plan = raised.plan;
         memcpy(out->basis, raised.basis, sizeof out->basis);
     }
-    dr_say_stoker(c, out, "stoker.DataLoader respects the quota when it counts CPUs, and needs fewer of them",
+    dr_say_stoker(c, out,
+                  "stoker.DataLoader respects the quota when it counts CPUs, and needs fewer of them",
                   "num_workers=\"auto\" respects the quota when it counts CPUs");
     return true;
 }

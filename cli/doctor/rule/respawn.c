@@ -10,7 +10,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (!dr_has_processes(c) || f->loader.persistent || !dr_above(f->epoch_seconds, 0))
         return false;
     const double first = dr_known(f->batch_mean) ? f->batch_mean : 0;
-    /* Starting a process returns before it has imported, unpickled and opened everything: the first batch shows it. */
+    /* Starting a process returns before it has imported, unpickled and opened everything: the first
+     * batch shows it. */
     const double lost = fmax(f->respawn, f->epoch_start - first);
     const double share = lost / f->epoch_seconds;
     if (!(share >= DR_EPOCH_MATTERS))
@@ -22,9 +23,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            dr_seconds_text(&epoch, f->epoch_seconds), dr_seconds_text(&start, lost), f->loader.workers,
            f->loader.start_method[0] ? f->loader.start_method : "fork");
     DR_SAY(out->advice, "persistent_workers=True");
-    dr_say_stoker(c, out,
-                  "the threads of Stoker's engine stay alive: an epoch starts in less than a millisecond",
-                  "persistent_workers=True");
+    dr_say_stoker(
+        c, out, "the threads of Stoker's engine stay alive: an epoch starts in less than a millisecond",
+        "persistent_workers=True");
     dr_gain_by_share(out, out->weight, NAN, "measured: the seconds lost in each epoch");
     out->plan = c->now;
     out->plan.persistent = true;

@@ -6,8 +6,10 @@
 
 enum cure { FEWER, CPUS, STAGE };
 
-/* The cure with the largest gain: other settings, CPUs of the machine that this process may not use, or less work. */
-static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage, uint32_t most)
+/* The cure with the largest gain: other settings, CPUs of the machine that this process may not use, or
+ * less work. */
+static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum dr_stage stage,
+                         uint32_t most)
 {
     const struct dr_facts *f = c->facts;
     enum cure cure = STAGE;
@@ -22,7 +24,8 @@ static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum d
         out->gain = (struct dr_range){NAN, NAN, NAN};
     const double least = cure == FEWER ? out->gain.mid * DR_GAIN_WORTH : 0;
     if (dr_above(f->limits.cpus_machine, f->limits.cpus)) {
-        const double free = f->limits.cpus_machine - (dr_known(f->cpus_busy_others) ? f->cpus_busy_others : 0);
+        const double free =
+            f->limits.cpus_machine - (dr_known(f->cpus_busy_others) ? f->cpus_busy_others : 0);
         const struct dr_plan wider = dr_plan_with_cpus(c, fmax(free, f->limits.cpus));
         dr_gain_by_cpus(c, &by_cpus, &wider);
         if (by_cpus.gain.mid > fmax(least, DR_GAIN_WORTH)) {
@@ -31,7 +34,8 @@ static enum cure cure_of(const struct dr_case *c, struct dr_finding *out, enum d
         }
     }
     /* Where the stage has its own finding, that one states the gain. */
-    if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) && f->stage_share[stage] > DR_STAGE_HEAVY)
+    if ((stage == DR_STAGE_TRANSFORM || stage == DR_STAGE_DECODE) &&
+        f->stage_share[stage] > DR_STAGE_HEAVY)
         DR_SAY(by_stage.basis, "see the finding about %s", dr_stage_word(stage));
     else
         dr_gain_by_stage(c, &by_stage, stage, (struct dr_range){0.75, 0.5, 0});
@@ -59,21 +63,24 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     struct dr_text on, waits, share;
     DR_SAY(out->sentence,
-           "%u %s share %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the largest "
-           "part of the work is %s (%s)",
+           "%u %s share %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the "
+           "largest part of the work is %s (%s)",
            f->loader.workers, dr_makers(c), f->limits.cpus, dr_share_text(&on, f->worker_on_cpu),
            dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
            dr_share_text(&share, f->stage_share[stage]));
     if (cure == CPUS)
         DR_SAY(out->advice,
-               "the machine has %.3g CPUs, but this process may use only %.3g (taskset, a cpuset): allow it more, with %s",
+               "the machine has %.3g CPUs, but this process may use only %.3g (taskset, a cpuset): "
+               "allow it more, with %s",
                f->limits.cpus_machine, f->limits.cpus, settings);
     else if (cure == FEWER)
         DR_SAY(out->advice,
-               "%s, since more workers only slow each other down; then make the %s cheaper, or use more CPUs",
+               "%s, since more workers only slow each other down; then make the %s cheaper, or use more "
+               "CPUs",
                settings, dr_stage_word(stage));
     else
-        DR_SAY(out->advice, "make the %s cheaper%s, or use more CPUs: %u workers already keep %.3g CPUs busy",
+        DR_SAY(out->advice,
+               "make the %s cheaper%s, or use more CPUs: %u workers already keep %.3g CPUs busy",
                dr_stage_word(stage),
                f->has_gpu ? ", move it to the GPU or do it once, offline" : ", or do it once, offline",
                f->loader.workers < most ? f->loader.workers : most, f->limits.cpus);

@@ -23,11 +23,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = DR_ORDER_SERIAL;
     dr_settings_text(settings, sizeof settings, c, &plan);
-    DR_SAY(out->sentence,
-           "num_workers=0: the training thread makes each batch itself, which takes %s, and %s waits for "
-           "it in every step of %s",
-           dr_seconds_text(&batch, dr_known(f->batch_mean) ? f->batch_mean : f->wait), dr_waiter(c),
-           dr_seconds_text(&step, f->step));
+    DR_SAY(
+        out->sentence,
+        "num_workers=0: the training thread makes each batch itself, which takes %s, and %s waits for "
+        "it in every step of %s",
+        dr_seconds_text(&batch, dr_known(f->batch_mean) ? f->batch_mean : f->wait), dr_waiter(c),
+        dr_seconds_text(&step, f->step));
     DR_SAY(out->advice, "DataLoader(..., %s%s)", settings,
            f->has_gpu && !f->loader.pin_memory ? ", pin_memory=True" : "");
     dr_say_stoker(c, out,

@@ -9,14 +9,16 @@
 /* The messages of torch when a worker could not allocate the memory for a batch. */
 static bool was_refused(const char *failure)
 {
-    return strstr(failure, "Bus error") || strstr(failure, "shared memory") || strstr(failure, "</torch_");
+    return strstr(failure, "Bus error") || strstr(failure, "shared memory") ||
+           strstr(failure, "</torch_");
 }
 
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double size = dr_known(f->shm_size) ? f->shm_size : f->limits.shm;
-    if (!dr_has_processes(c) || f->loader.stoker || !dr_above(size, 0)) /* Stoker's workers do not use it */
+    /* Stoker's workers do not use it */
+    if (!dr_has_processes(c) || f->loader.stoker || !dr_above(size, 0))
         return false;
     const bool full = f->shm_used_most >= DR_SHM_FULL * size, lacking = f->shm_needed > size,
                refused = was_refused(f->loader.failure);

@@ -29,10 +29,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     DR_SAY(out->advice, "%s",
            "pack the samples into large files: tar shards (WebDataset), LMDB, HDF5, or arrays that "
            "hold many samples");
-    dr_say_stoker(
-        c, out,
-        "stoker pack SRC DST, then stoker.open(\"DST/*.tar\"): random access within shards, true shuffling",
-        "stoker pack SRC DST, then stoker.open(\"DST/*.tar\")");
+    dr_say_stoker(c, out,
+                  "stoker pack SRC DST, then stoker.open(\"DST/*.tar\"): random access within shards, "
+                  "true shuffling",
+                  "stoker pack SRC DST, then stoker.open(\"DST/*.tar\")");
     return true;
 }
 

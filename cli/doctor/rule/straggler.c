@@ -28,13 +28,16 @@ static bool wanders(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = fmin(f->rank_skew, 0.95);
     DR_SAY(out->sentence,
-           "in each step one of %u ranks gets its batch later than the others, but not always the same one; waiting for "
-           "it takes all of them %.0f %% of the time",
+           "in each step one of %u ranks gets its batch later than the others, but not always the same "
+           "one; waiting for it takes all of them %.0f %% of the time",
            f->rank_count, f->rank_skew * 100);
-    DR_SAY(out->advice, "give all ranks batches of similar cost (group samples by length or size, shuffle), and use a "
-                        "larger prefetch_factor to absorb slow batches");
+    DR_SAY(
+        out->advice,
+        "give all ranks batches of similar cost (group samples by length or size, shuffle), and use a "
+        "larger prefetch_factor to absorb slow batches");
     say_stoker(c, out);
-    dr_gain_by_share(out, out->weight, NAN, "measured: how much longer the last rank waits in each step");
+    dr_gain_by_share(out, out->weight, NAN,
+                     "measured: how much longer the last rank waits in each step");
     return true;
 }
 
@@ -69,11 +72,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "rank %d waits for data %.0f %% of the time, the others %.0f %%: all ranks run at its pace",
            worst->rank, worst->stall_share * 100, middle * 100);
     DR_SAY(out->advice,
-           "find out what differs on rank %d; give every rank the same CPUs, disk and shard size, and use a "
-           "larger prefetch_factor to absorb single slow batches",
+           "find out what differs on rank %d; give every rank the same CPUs, disk and shard size, and "
+           "use a larger prefetch_factor to absorb single slow batches",
            worst->rank);
     say_stoker(c, out);
-    dr_gain_by_share(out, fmin(out->weight, 0.95), NAN, "the stall of the worst rank compared with the others");
+    dr_gain_by_share(out, fmin(out->weight, 0.95), NAN,
+                     "the stall of the worst rank compared with the others");
     return true;
 }
 
@@ -83,8 +87,8 @@ const struct dr_rule dr_rule_straggler = {
     .title = "One rank waits for data, and the others wait for it",
     .needs = "ranks",
     .check = check,
-    .symptoms = "The stall of one rank is far above that of the others, or another rank is late in each step; the "
-                "GPUs of the others look busy, but they wait in the collective.",
+    .symptoms = "The stall of one rank is far above that of the others, or another rank is late in each "
+                "step; the GPUs of the others look busy, but they wait in the collective.",
     .why = "All ranks meet in the all-reduce of every step, so the slowest one sets the pace. Unequal "
            "shards, fewer CPUs or a slower disk on one node are enough.",
     .fix_torch = "Equal shards (DistributedSampler) and equal CPUs for every rank (numactl, cgroups); "

@@ -20,14 +20,15 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = fmin(gap, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the training thread waits %s per step for the GPU%s%.180s; after each wait the GPU is idle until "
-           "new kernels are launched (%.0f %% of the time)",
+           "the training thread waits %s per step for the GPU%s%.180s; after each wait the GPU is idle "
+           "until new kernels are launched (%.0f %% of the time)",
            dr_seconds_text(&time, f->sync), f->sync_where[0] ? ", most of it at " : "", f->sync_where,
            gap * 100);
     DR_SAY(out->advice,
            "%s%.180s: call .item(), .cpu() or print only every N steps, or keep sums on the GPU",
            f->sync_where[0] ? "at " : "in the training loop", f->sync_where);
-    dr_gain_by_share(out, out->weight, NAN, "measured: the idle time of the GPU apart from stall and copies");
+    dr_gain_by_share(out, out->weight, NAN,
+                     "measured: the idle time of the GPU apart from stall and copies");
     out->gain.low = 1;
     return true;
 }

@@ -6,9 +6,10 @@
 
 #include <string.h>
 
-/* With one thread each, workers share the CPUs without switching. A batch then takes at most the CPU time of all threads
- * minus the kernel's part, which includes threads that spin at barriers, and at least the CPU time of the main thread,
- * its part of the work. How much of the rest is spinning is unknown: the estimate is the geometric mean. */
+/* With one thread each, workers share the CPUs without switching. A batch then takes at most the CPU
+ * time of all threads minus the kernel's part, which includes threads that spin at barriers, and at
+ * least the CPU time of the main thread, its part of the work. How much of the rest is spinning is
+ * unknown: the estimate is the geometric mean. */
 static void gain(const struct dr_case *c, struct dr_finding *out, double workers)
 {
     const struct dr_facts *f = c->facts;
@@ -24,7 +25,8 @@ static void gain(const struct dr_case *c, struct dr_finding *out, double workers
         return;
     }
     out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
-    DR_SAY(out->basis, "between the CPU time of all threads and that of the main thread, on %.3g CPUs", cpus);
+    DR_SAY(out->basis, "between the CPU time of all threads and that of the main thread, on %.3g CPUs",
+           cpus);
 }
 
 static bool check(const struct dr_case *c, struct dr_finding *out)
@@ -43,8 +45,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_STORM;
     struct dr_text each, all, kernel;
     DR_SAY(out->sentence,
-           "%.0f workers x %s threads = %s threads on %.3g CPUs%s%.100s%s; %s of their CPU time is spent in the "
-           "kernel",
+           "%.0f workers x %s threads = %s threads on %.3g CPUs%s%.100s%s; %s of their CPU time is "
+           "spent in the kernel",
            workers, dr_plain_text(&each, f->worker_threads),
            dr_plain_text(&all, workers * f->worker_threads), f->limits.cpus,
            f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",

@@ -1,7 +1,7 @@
 /* thresholds.h - every threshold of the rules, and where it comes from
  *
- * "Table" is the decision table from the design of the doctor; its numbers are starting points taken from
- * other tools and from discussions. "Reasoned": there is no source; the comment gives the reason.
+ * "Table" is the decision table from the design of the doctor; its numbers are starting points taken
+ * from other tools and from discussions. "Reasoned": there is no source; the comment gives the reason.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,11 @@
 /* ---- whether there is anything to explain -----------------------------------------------------------
  */
 #define DR_STALL_MATTERS                                                                                \
-    0.05                     /* table, D1/D2: below it the run is compute-bound, no matter what else is seen */
+    0.05                     /* table, D1/D2: below it the run is compute-bound, no matter what else
+                                is seen */
 #define DR_STALL_SURE   0.02 /* reasoned: the low end of the interval must be clear of zero */
-#define DR_STALL_SMALL  0.10 /* reasoned: a larger stall needs a cause even on a machine that others use */
+#define DR_STALL_SMALL  0.10 /* reasoned: a larger stall needs a cause even on a machine that others
+                                use */
 #define DR_STEPS_LEAST  10   /* reasoned: fewer steps tell nothing */
 #define DR_STEPS_MEDIUM 50   /* design: a passive run has at least 50 steps */
 #define DR_STEPS_HIGH   200  /* reasoned: four times as many halve the interval */
@@ -27,7 +29,8 @@
 /* ---- workers and CPUs -------------------------------------------------------------------------------
  */
 #define DR_QUEUE_HIGH     0.10 /* table, D4: share of a worker's time waiting for a CPU */
-#define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU minus the hand-over (table, D3 and D4) */
+#define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU minus the hand-over (table, D3 and
+                                  D4) */
 #define DR_TRAINING_LIGHT 0.30 /* reasoned: below this the training process needs no CPU to itself */
 #define DR_OVERSUBSCRIBED                                                                               \
     1.5                      /* reasoned: workers per CPU beyond which the number itself is the fault   \
@@ -37,14 +40,17 @@
 #define DR_STORM_BUSY                                                                                   \
     3.0 /* reasoned: a worker of torch has 2 threads at work: itself and its queue's                    \
          */
-#define DR_TORCH_THREADS   3.0 /* torch's own in a worker: itself, the feeder of its queue, and the one that shares memory */
+#define DR_TORCH_THREADS   3.0 /* torch's own in a worker: itself, the feeder of its queue, and the
+                                  one that shares memory */
 #define DR_STORM_THREADS   2.0 /* reasoned: threads at work per CPU, all workers together */
-#define DR_STORM_CPUS      1.3 /* reasoned: CPUs of one worker; without helper threads it cannot exceed 1 */
+#define DR_STORM_CPUS      1.3 /* reasoned: CPUs of one worker; without helper threads it cannot
+                                  exceed 1 */
 #define DR_STORM_KERNEL    0.05  /* reasoned: kernel's part of the CPU time of workers that only load */
 #define DR_TINY_BATCH      0.002 /* table, D20: 1 to 2 ms of work per batch */
 #define DR_NEIGHBOUR_SHARE 0.25  /* reasoned: CPUs used by others, as a share of those we may use */
 #define DR_NEIGHBOUR_OURS  0.85  /* reasoned: above it we get our CPUs, no matter what else runs */
-#define DR_GIL_LEAST       0.85 /* reasoned: the interpreter runs one thread at a time: all threads together use */
+#define DR_GIL_LEAST       0.85 /* reasoned: the interpreter runs one thread at a time: all threads
+                                   together use */
 #define DR_GIL_MOST        1.25 /* about one CPU, however many are ready to run */
 #define DR_GIL_OTHERS      0.30 /* reasoned: of that, threads other than the training thread */
 
@@ -53,14 +59,19 @@
 #define DR_STAGE_HEAVY            0.50 /* table, D26 and D27: share of the time of a batch */
 #define DR_STAGE_DECOMPRESS_HEAVY 0.30 /* reasoned: it should be negligible compared with decoding */
 #define DR_STAGE_WAITS            0.35 /* reasoned: reading or network, a third of the time */
-#define DR_DISCARDED_MATTERS      0.50 /* reasoned: where less is measured, the rules assume that half of the stage can be saved */
+#define DR_DISCARDED_MATTERS      0.50 /* reasoned: where less is measured, the rules assume that half
+                                          of the stage can be saved */
 #define DR_WAITING                0.50 /* reasoned: more than half of a stage is spent off the CPU */
 #define DR_BATCH_VARIES           0.40 /* table, D12: coefficient of variation of the batch time */
-#define DR_BEHIND                 0.50 /* reasoned: share of the time in next() spent in calls that waited while later batches were ready */
-#define DR_CAPACITY_SHORT         1.30 /* reasoned: batch time / workers / step: beyond it the order is not the cause */
-#define DR_MAIN_IN_NEXT           0.10 /* reasoned: share of a step in which the training thread unpickles */
+#define DR_BEHIND                 0.50 /* reasoned: share of the time in next() spent in calls that
+                                          waited while later batches were ready */
+#define DR_CAPACITY_SHORT         1.30 /* reasoned: batch time / workers / step: beyond it the order
+                                          is not the cause */
+#define DR_MAIN_IN_NEXT           0.10 /* reasoned: share of a step in which the training thread
+                                          unpickles */
 #define DR_PIN_BUSY               0.80 /* table, D15 says about 100 %; queueing begins earlier */
-#define DR_PUT_HEAVY              0.30 /* reasoned: share of the time of a batch spent on transferring it */
+#define DR_PUT_HEAVY              0.30 /* reasoned: share of the time of a batch spent on transferring
+                                          it */
 
 /* ---- storage, network, memory -----------------------------------------------------------------------
  */
@@ -69,13 +80,15 @@
 #define DR_OPENS           0.5       /* opens per sample: about one file each */
 #define DR_DISK_IS_BUSY       0.80      /* table, D7: high; saturates early on NVMe, so never alone */
 #define DR_DISK_STATE      0.30      /* reasoned: share of a worker's time in state D */
-#define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; with less, state D has another cause */
+#define DR_STORAGE_READS   1e6       /* reasoned: bytes/s of the makers; with less, state D has
+                                        another cause */
 #define DR_NET_EVIDENCE    65536.0   /* reasoned: bytes/s; less is protocol traffic, not data */
 #define DR_REFAULTS_MATTER        100.0     /* reasoned: pages/s, 400 KiB/s read a second time */
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */
 #define DR_SHM_FULL        0.90      /* pytorch issue 5040: failures began at 87 % of 1 GB */
 #define DR_GROWTH          1048576.0 /* reasoned: bytes/s of all workers; 3.6 GB per hour */
-#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the objects of the data set could not be counted */
+#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the objects of the data set could not be
+                                        counted */
 #define DR_OBJECTS_MANY    100000.0  /* reasoned: Python objects; about 10 MB of reference counts */
 #define DR_WARM_UP         0.20      /* table, D2: a stall of 20 % is obvious */
 #define DR_WARM_UP_SECONDS 1.0       /* reasoned: less is the start of the workers */
@@ -89,17 +102,21 @@
 #define DR_GPU_IS_BUSY        0.80 /* ... while kernels are resident */
 #define DR_LAUNCHING       0.90 /* table, C1: the training thread at 100 % of a CPU */
 #define DR_SYNC_MATTERS    0.10 /* reasoned: share of a step in which the host waits for the GPU */
-#define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: the GPU is idle, but not because of a missing batch */
+#define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: the GPU is idle, but not because of a missing
+                                   batch */
 #define DR_MEMORY_ROOM     0.60 /* table, C3 */
 #define DR_SM_ROOM         0.60 /* reasoned: a busier GPU gains little from a larger batch */
 #define DR_TENSOR_NONE     0.02 /* table, C4: about 0 */
 #define DR_SM_WORKING      0.50 /* reasoned: the GPU is mostly computing */
 #define DR_CAPABILITY      7.0  /* table, C4: tensor cores */
 #define DR_LIMITED         0.50 /* reasoned: half of the time */
-#define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs usually reach their power limit, at 0.85 and more */
+#define DR_CLOCK_LOW       0.75 /* reasoned: at full load GPUs usually reach their power limit, at
+                                   0.85 and more */
 #define DR_OUTLIERS        0.05 /* as DR_STALL_MATTERS */
-#define DR_OUTLIER_CAUSE   0.30 /* reasoned: share of the excess of long steps; less does not explain them */
-#define DR_OUTLIER_QUEUE   0.50 /* reasoned: waits of the training thread for a CPU, relative to the excess of long steps */
+#define DR_OUTLIER_CAUSE   0.30 /* reasoned: share of the excess of long steps; less does not explain
+                                   them */
+#define DR_OUTLIER_QUEUE   0.50 /* reasoned: waits of the training thread for a CPU, relative to the
+                                   excess of long steps */
 #define DR_STRAGGLER       0.10 /* reasoned: points of stall above the median rank */
 #define DR_STRAGGLER_TIMES 2.0  /* and twice as much */
 #define DR_LAST_SHARE      0.60 /* reasoned: last in most steps; by chance it would be 1 / ranks */

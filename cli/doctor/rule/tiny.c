@@ -19,7 +19,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     /* What takes the training thread long to receive is no small work, only badly packed. */
-    if (!dr_has_processes(c) || !(f->batch_mean < DR_TINY_BATCH) || dr_above(f->main_cpu_in_next, DR_TINY_BATCH))
+    if (!dr_has_processes(c) || !(f->batch_mean < DR_TINY_BATCH) ||
+        dr_above(f->main_cpu_in_next, DR_TINY_BATCH))
         return false;
     const double start_share = f->loader.persistent ? NAN : f->respawn / f->epoch_seconds;
     const bool start_costs_more =
@@ -52,7 +53,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            dr_seconds_text(&wait, start_costs_more ? f->respawn : f->wait));
     DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can stay on the GPU as one "
                         "tensor that you index");
-    dr_say_stoker(c, out, "stoker.DataLoader gathers whole batches from a TensorDataset, without workers",
+    dr_say_stoker(c, out,
+                  "stoker.DataLoader gathers whole batches from a TensorDataset, without workers",
                   "num_workers=0; whole batches are gathered from a TensorDataset");
     return true;
 }

@@ -23,10 +23,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = f->stall_share;
     out->order = !c->trace || dr_fixes(c, out->gain) ? DR_ORDER_TOO_FEW : DR_ORDER_LATER;
     dr_settings_text(settings, sizeof settings, c, &plan);
-    DR_SAY(
-        out->sentence, "%u %s take %s per batch and so deliver one every %s, but a step needs one every %s",
-        f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
-        dr_seconds_text(&pace, f->batch_mean / f->loader.workers), dr_seconds_text(&step, f->compute));
+    DR_SAY(out->sentence,
+           "%u %s take %s per batch and so deliver one every %s, but a step needs one every %s",
+           f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
+           dr_seconds_text(&pace, f->batch_mean / f->loader.workers),
+           dr_seconds_text(&step, f->compute));
     struct dr_text cpus, used;
     DR_SAY(out->advice, "%s (%s CPUs are available, %s are in use)", settings,
            dr_plain_text(&cpus, f->limits.cpus), dr_plain_text(&used, f->cpus_used));

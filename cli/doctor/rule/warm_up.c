@@ -15,8 +15,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
     DR_SAY(out->sentence,
-           "only the first epoch waits for data (%.0f %% of its time); later ones do not (%.0f %%), because "
-           "the files are in the page cache by then",
+           "only the first epoch waits for data (%.0f %% of its time); later ones do not (%.0f %%), "
+           "because the files are in the page cache by then",
            f->first_epoch_stall_share * 100, f->later_epochs_stall_share * 100);
     DR_SAY(out->advice, "nothing to do: later epochs do not wait");
     out->gain = (struct dr_range){1, 1, 1};

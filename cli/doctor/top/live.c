@@ -152,7 +152,8 @@ static void look_at(struct dr_live *live, const char *folder, const char *name)
         read_page(fd, text) ? loader_numbered(live, strtoul(name, NULL, 10)) : NULL;
     if (loader) {
         parse(loader, text);
-        loader->seen = loader->value[PID] == live->pid; /* a forked child has the page of its parent open too */
+        /* a forked child has the page of its parent open too */
+        loader->seen = loader->value[PID] == live->pid;
     }
     close(fd);
 }
@@ -269,9 +270,10 @@ bool dr_live_frame(struct dr_screen *screen, struct dr_live *live, struct stoker
     dr_put(screen, DR_BOLD, " stoker top ");
     dr_put(screen, DR_PLAIN, " process %d", live->pid);
     dr_put_line(screen);
-    dr_put(screen, DR_QUIET,
-           " waits: time of the program in next(). The others: share of the workers' time; idle: waiting "
-           "for the program");
+    dr_put(
+        screen, DR_QUIET,
+        " waits: time of the program in next(). The others: share of the workers' time; idle: waiting "
+        "for the program");
     dr_put_line(screen);
     for (uint32_t k = 0; k < live->loaders; k++) {
         if (!live->loader[k].seen)

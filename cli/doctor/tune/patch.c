@@ -177,8 +177,8 @@ static bool is_named(const struct text *t, const struct argument *argument, cons
            !memcmp(t->data + argument->begin, name, argument->name_size);
 }
 
-/* The separator before another argument: a new line with the indentation of the last argument, if that has
- * its own line. */
+/* The separator before another argument: a new line with the indentation of the last argument, if that
+ * has its own line. */
 static size_t separator(const struct text *t, const struct call *call, char *out, size_t room)
 {
     const struct argument *last = call->arguments ? &call->argument[call->arguments - 1] : NULL;
@@ -209,8 +209,9 @@ static int refuse(const struct text *t, const struct call *call, struct stoker_e
         by_position += !argument->name_size;
     }
     if (by_position > NUM_WORKERS_PLACE)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "the call passes num_workers by position: write it as a keyword first (num_workers=...)");
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "the call passes num_workers by position: write it as a keyword first (num_workers=...)");
     return 0;
 }
 

@@ -19,9 +19,9 @@ struct dr_patch {
     char *call;        /* the new text; the caller frees it */
 };
 
-/* Sets keyword arguments of the call that begins in `line` (from 1): existing ones get the new value, the
- * others are added in the layout of the last one. Everything else stays unchanged, including comments. Fails
- * if the call cannot be changed safely (settings from **name, or by position). */
+/* Sets keyword arguments of the call that begins in `line` (from 1): existing ones get the new value,
+ * the others are added in the layout of the last one. Everything else stays unchanged, including
+ * comments. Fails if the call cannot be changed safely (settings from **name, or by position). */
 int dr_patch_call(struct dr_patch *out, const char *text, size_t size, int line,
                   const struct dr_setting *settings, uint32_t count, struct stoker_error *err);
 

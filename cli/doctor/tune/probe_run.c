@@ -50,8 +50,8 @@ static void become(const struct dr_probe_run *run, char **argv, int log)
     _exit(127);
 }
 
-/* Kills the processes that `stoker run` watches; it then exits itself. Killing it would leave the command
- * running. */
+/* Kills the processes that `stoker run` watches; it then exits itself. Killing it would leave the
+ * command running. */
 static void kill_watched(pid_t supervisor)
 {
     char path[64];
@@ -163,9 +163,9 @@ int dr_probe_run(struct dr_probe_result *out, const struct dr_probe_run *run, st
     if (read_results(run->directory, out))
         return 0;
     tail(log_path, printed, sizeof printed);
-    return st_fail(err, STOKER_EIO,
-                   "the command ended (status %d) before its loader had delivered enough batches; its last "
-                   "output:\n%s",
-                   status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                   printed[0] ? printed : "(nothing)");
+    return st_fail(
+        err, STOKER_EIO,
+        "the command ended (status %d) before its loader had delivered enough batches; its last "
+        "output:\n%s",
+        status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1, printed[0] ? printed : "(nothing)");
 }

@@ -28,7 +28,7 @@ struct dr_tuned {
     const struct dr_scale_point *point;
     uint32_t points;
     const struct dr_scale *scale; /* NULL: not fitted */
-    uint32_t workers;             /* of the chosen settings; 0: none were chosen, or the training process loads */
+    uint32_t workers; /* of the chosen settings; 0: none were chosen, or the training process loads */
     double before, floor;         /* seconds per step: now; with a loader that is always ready */
     struct dr_tuned_side side[DR_TUNED_SIDES]; /* the first is the loader as it is */
     const char *advice;

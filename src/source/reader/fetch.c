@@ -131,6 +131,8 @@ int st_read_until(struct stoker_dataset *data, uint64_t sample, const atomic_boo
     struct st_extent extent;
     int rc = st_locate(data, sample, &extent, err);
     extent.cancel = cancel;
+    if (buffer)
+        buffer->refused = 0;
     if (!rc && data->source->locate && extent.memory) {
         *out = (struct st_bytes){extent.memory, extent.length};
         return 0;

@@ -24,9 +24,12 @@ static int cancelled(struct stoker_error *err)
 static int read_here(struct st_reader *reader, struct st_berth *berth, uint64_t ticket,
                      struct st_buffer *own, struct st_bytes *out, struct stoker_error *err)
 {
+    struct st_buffer *buffer = own ? own : &berth->buffer;
     bool slept;
-    const int rc = st_ring_read(reader, ticket, own ? own : &berth->buffer, out, &slept, err);
+    const int rc = st_ring_read(reader, ticket, buffer, out, &slept, err);
     st_ring_watch(reader, slept);
+    if (rc)
+        *out = (struct st_bytes){NULL, buffer->refused};
     if (!own)
         rc ? st_ring_release(reader, berth) : st_ring_keep(reader, berth);
     return rc;
@@ -44,6 +47,7 @@ static int take_read(struct st_reader *reader, struct st_berth *berth, struct st
     }
     if (err)
         *err = berth->err;
+    *out = (struct st_bytes){NULL, berth->buffer.refused};
     st_ring_release(reader, berth);
     return rc;
 }
@@ -52,6 +56,7 @@ int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buff
                        struct st_bytes *out, struct stoker_error *err)
 {
     struct st_berth *berth = st_ring_berth(reader, ticket);
+    *out = (struct st_bytes){0};
     while (!atomic_load_explicit(&reader->cancelled, memory_order_acquire)) {
         if (reader->memory)
             return st_read_sample(reader->data, reader->plan(reader->plan_context, ticket), NULL, out,
@@ -93,6 +98,8 @@ void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_accoun
     reader->account = account;
     pthread_mutex_unlock(&reader->lock);
 }
+
+void st_reader_sample_limit(struct st_reader *reader, uint64_t bytes) { reader->sample_limit = bytes; }
 
 /* The engine is woken when this many berths are free. */
 static uint32_t wake_at(uint32_t limit) { return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8; }

@@ -34,6 +34,9 @@ void st_reader_eager(struct st_reader *reader);
  * a caller whose ticket was not read ahead reads it itself, so any budget is sufficient. Default:
  * unlimited. `account` (may be NULL) counts the bytes. To be called before the first epoch. */
 void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
+/* Limits the memory for the bytes of one sample: a larger one fails before it is read. Default:
+ * unlimited. To be called before the first epoch. */
+void st_reader_sample_limit(struct st_reader *reader, uint64_t bytes);
 /* Limits the number of tickets that are read ahead, up to the depth that the reader was opened with. Any
  * time. */
 void st_reader_limit(struct st_reader *reader, uint32_t tickets);
@@ -43,7 +46,8 @@ bool st_reader_was_held(struct st_reader *reader);
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
                     struct stoker_error *err);
 /* Waits for the ticket's bytes; each ticket is requested once, by any thread, roughly in order. The
- * bytes stay valid until st_reader_done(ticket). On failure the ticket is already done. After
+ * bytes stay valid until st_reader_done(ticket). On failure the ticket is already done; if the sample
+ * exceeds the limit, the failure is STOKER_ENOMEM and out->size the sample's size, otherwise 0. After
  * st_reader_cancel it returns STOKER_ECANCELED. */
 int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
                   struct stoker_error *err);
@@ -72,7 +76,7 @@ struct st_reader_stats {
 void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
 
 /* Reads one sample synchronously, without a reader: for substitutes and single samples. `*out` is in
- * `buffer` or in the source's memory. */
+ * `buffer` or in the source's memory. If buffer->limit refused the sample, buffer->refused is its size. */
 int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
                    struct st_bytes *out, struct stoker_error *err);
 /* The same; if `cancel` (NULL: never) becomes true, a read by URL fails at once with

@@ -131,6 +131,8 @@ static void assign_buffer(struct st_reader *reader, struct st_berth *berth)
     }
     if (!berth->buffer.data)
         berth->buffer.account = reader->account;
+    berth->buffer.limit = reader->sample_limit;
+    berth->buffer.refused = 0;
     const uint64_t need = expected(reader);
     charge(reader, berth, need > berth->buffer.capacity ? need - berth->buffer.capacity : 0);
 }

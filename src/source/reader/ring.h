@@ -86,6 +86,7 @@ struct st_reader {
         freed; /* filled: in flight or ready; freed: berths since the last wake */
     uint64_t budget, charged, guessed;
     struct st_account *account; /* for the buffers; NULL: not counted */
+    uint64_t sample_limit;      /* of each buffer; 0: none */
     uint32_t spares;
     struct st_buffer *spare; /* a stack of unused buffers, the last used on top */
     uint64_t spare_bytes;

@@ -148,7 +148,7 @@ static uint64_t at_once(uint64_t size) { return size < ST_REMOTE_AT_ONCE ? size 
 static int learn(struct fetching *fetching, struct stoker_error *err)
 {
     const struct st_http_call *call = &fetching->call;
-    struct st_buffer *into = fetching->fetch->into, more = {.account = into->account};
+    struct st_buffer *into = fetching->fetch->into, more = {.account = into->account, .limit = into->limit};
     struct st_remote *object = fetching->object;
     object->version = call->learned;
     fetching->got = call->got;
@@ -159,6 +159,8 @@ static int learn(struct fetching *fetching, struct stoker_error *err)
             memcpy(more.data, into->data, fetching->got);
             st_buffer_free(into);
             *into = more;
+        } else {
+            into->refused = more.refused;
         }
     }
     into->size = rc ? 0 : object->version.size;
@@ -216,7 +218,8 @@ int st_remote_set_send(struct st_remote_set *set, const char *url, struct st_rem
     struct st_remote *object = st_calloc(1, sizeof *object);
     int rc = fetching && object ? st_remote_aim(object, set->store, url, err)
                                 : st_fail(err, STOKER_ENOMEM, "out of memory for a URL");
-    if (!rc && !st_buffer_reserve(fetch->into, WHOLE_BYTES))
+    const uint64_t limit = fetch->into->limit / 2;
+    if (!rc && !st_buffer_reserve(fetch->into, limit && limit < WHOLE_BYTES ? limit : WHOLE_BYTES))
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", object->target.name);
     if (!rc) {
         fetching->object = object;

@@ -1,0 +1,215 @@
+/* jpeg_chunk.c - makes a chunk of tickets: the engines decode the files they can, this thread the rest
+ *
+ * The engines write to the slot's own part of the device's memory. They are not ordered by streams, so a
+ * chunk starts only when the slot's previous batch is done; and a row counts as done only when its
+ * pixels are there, so the slot's kernels do not have to wait either.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "pipe/jpeg_chunk.h"
+
+#include "base/clock.h"
+#include "codec/jpeg/headers.h"
+
+enum {
+    STRIDE_ALIGN = 64,
+    PLANE_ALIGN = 512,
+    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
+    BLOCK = 8,
+    SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
+    FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
+};
+
+/* ---- one image ------------------------------------------------------------------------------------ */
+
+/* Allocates a part of the slot's device memory for the planes of an image, with room for whole MCUs. */
+static bool find_room(struct st_slot *slot, const struct st_jpeg_frame *frame,
+                      struct st_jpeg_engine_image *image)
+{
+    uint64_t start[3], bytes = 0;
+    for (int c = 0; c < 3; c++) {
+        const struct st_jpeg_component *component = &frame->component[c];
+        const uint64_t stride =
+            st_align((uint64_t)frame->mcus_across * component->h * BLOCK, STRIDE_ALIGN);
+        start[c] = bytes;
+        bytes += st_align(stride * frame->mcus_down * component->v * BLOCK, PLANE_ALIGN);
+        image->plane[c] = (struct st_jpeg_engine_plane){.stride = (uint32_t)stride,
+                                                        .width = (int32_t)component->width,
+                                                        .height = (int32_t)component->height};
+    }
+    if (bytes > IMAGE_MOST)
+        return false;
+    const uint64_t at = atomic_fetch_add_explicit(&slot->engine_used, bytes, memory_order_relaxed);
+    if (at + bytes > slot->shape.engine_bytes)
+        return false; /* and no more room for the rest of this batch */
+    for (int c = 0; c < 3; c++)
+        image->plane[c].at = slot->engine_memory + at + start[c];
+    return true;
+}
+
+/* Makes the sample's random draws, if the engines are to decode it. */
+static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row,
+                     uint64_t ticket, struct st_bytes bytes)
+{
+    struct st_jpeg_item *item = &self->item[self->count];
+    struct st_jpeg_engine_image *decoded = &self->decoded[self->count];
+    struct st_region window;
+    struct st_resize resize;
+    struct st_jpeg_frame frame;
+    struct st_bytes file;
+    bool resized;
+    item->ticket = ticket;
+    item->row = row;
+    item->bytes = bytes;
+    /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
+    if (!st_run_find(&self->worker, bytes, slot, row, &file) ||
+        !st_jpeg_engines_take(self->worker.loader, file, &frame) ||
+        !st_jpeg_engines_trust(self->worker.loader, slot->samples[row], file) ||
+        st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
+        !st_image_window(&item->image, &window, &resized, &resize))
+        return false;
+    *decoded = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
+    if (!find_room(slot, &frame, decoded))
+        return false;
+    self->count++;
+    return true;
+}
+
+/* ---- a chunk ------------------------------------------------------------------------------------- */
+
+/* Reads files of the chunk, of which `rest` is left, and divides them into items for the engines and
+ * tickets for this thread: all of them, unless that is too much to hold at once. False if cancelled. */
+static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
+{
+    const struct stoker_loader *loader = self->worker.loader;
+    const bool in_memory = st_reader_in_memory(loader->reader);
+    const uint64_t most = loader->opt.max_memory / FILES_PART;
+    struct stoker_error err;
+    struct st_bytes bytes;
+    self->count = self->left_count = 0;
+    for (uint64_t held = 0; rest->count && held <= most; rest->row++, rest->ticket++, rest->count--) {
+        const int rc =
+            st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, NULL, &bytes, &err);
+        if (rc == STOKER_ECANCELED)
+            return false;
+        if (rc) {
+            st_worker_settle(&self->worker, rest->slot, rest->row, rc, &err);
+            continue;
+        }
+        if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes))
+            self->left[self->left_count++] = (struct st_jpeg_left){rest->ticket, rest->row, bytes};
+        held += in_memory ? 0 : bytes.size;
+    }
+    return true;
+}
+
+/* Makes a sample without the engines. Not if the epoch is being stopped, which would have to wait for
+ * the whole chunk: the row stays unmade, and its batch is dropped. */
+static void make_here(struct st_jpeg_engine_worker *self, struct st_slot *slot, uint32_t row,
+                      uint64_t ticket, struct st_bytes bytes)
+{
+    if (!atomic_load(&self->worker.loader->stopping))
+        st_worker_make(&self->worker, slot, row, ticket, bytes);
+}
+
+static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
+{
+    for (uint32_t k = 0; k < self->left_count; k++)
+        make_here(self, slot, self->left[k].row, self->left[k].ticket, self->left[k].bytes);
+}
+
+/* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
+static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
+{
+    struct st_worker *worker = &self->worker;
+    uint32_t there = 0;
+    for (uint32_t k = 0; k < self->count; k++) {
+        const struct st_jpeg_item *item = &self->item[k];
+        const struct st_jpeg_engine_image *decoded = &self->decoded[k];
+        if (!decoded->there ||
+            !st_run_decoded(worker, &item->image, slot->samples[item->row], slot, item->row, decoded)) {
+            make_here(self, slot, item->row, item->ticket, item->bytes);
+            continue;
+        }
+        st_reader_done(worker->loader->reader, item->ticket);
+        st_worker_settle(worker, slot, item->row, STOKER_OK, NULL);
+        there++;
+    }
+    atomic_fetch_add_explicit(&self->rows, there, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->raw_rows, there, memory_order_relaxed);
+    atomic_fetch_add_explicit(&self->failed, self->count - there, memory_order_relaxed);
+    if (self->count)
+        self->lost = there ? 0 : self->lost + 1;
+}
+
+static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
+{
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->engines.note.code)
+        st_fail(&loader->engines.note, STOKER_ENOMEM,
+                "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the "
+                "images of a batch could not be allocated, or would leave too little to the training program",
+                (double)bytes / 1e6);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* Whether another slot may have device memory. A consumer may keep any number of batches, and the
+ * engines' memory must not grow with them. */
+static bool may_have_memory(struct stoker_loader *loader)
+{
+    uint32_t have = 0;
+    pthread_mutex_lock(&loader->lock);
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        have += slot->engine_memory != 0;
+    pthread_mutex_unlock(&loader->lock);
+    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
+}
+
+/* Makes sure that the slot has device memory and that it is idle; allocated when the slot is first
+ * used. */
+static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
+{
+    struct stoker_loader *loader = self->worker.loader;
+    pthread_mutex_lock(&loader->engines.memory);
+    const bool may = slot->engine_memory || slot->engine_full || may_have_memory(loader);
+    if (may && !slot->engine_memory && !slot->engine_full) {
+        slot->engine_memory = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
+        slot->engine_full = !slot->engine_memory;
+        if (slot->engine_full)
+            note_no_memory(loader, slot->shape.engine_bytes);
+    }
+    bool has = slot->engine_memory != 0;
+    pthread_mutex_unlock(&loader->engines.memory);
+    has = has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
+    self->lost += may && !has;
+    return has;
+}
+
+/* False if cancelled. */
+static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
+{
+    const struct st_jpeg_engine_kind *kind = self->worker.loader->engines.kind;
+    if (!plan_part(self, rest, usable))
+        return false;
+    if (self->count)
+        kind->start(self->engine, self->decoded, self->count);
+    make_left(self, rest->slot);
+    if (self->count)
+        kind->finish(self->engine, self->decoded, self->count);
+    finish_items(self, rest->slot);
+    self->given += self->count;
+    return true;
+}
+
+void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
+{
+    const bool usable = has_memory(self, chunk->slot);
+    const uint64_t began = st_now_ns();
+    struct st_tickets rest = *chunk;
+
+    self->given = 0;
+    while (rest.count && make_part(self, &rest, usable))
+        ;
+    self->busy_ns += st_now_ns() - began;
+    self->busy_rows += chunk->count - rest.count;
+}

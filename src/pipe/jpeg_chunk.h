@@ -1,0 +1,45 @@
+/* jpeg_chunk.h - a chunk of tickets, made by an engine thread
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ST_PIPE_JPEG_CHUNK_H
+#define ST_PIPE_JPEG_CHUNK_H
+
+#include "pipe/loader.h"
+
+enum { ST_JPEG_CHUNK_MOST = 64 }; /* tickets */
+
+/* A ticket whose file the engines decode. */
+struct st_jpeg_item {
+    uint64_t ticket;
+    uint32_t row;
+    struct st_bytes bytes; /* of the sample; they contain the file */
+    struct st_image image; /* with its pending ops */
+};
+
+/* A ticket that this thread processes itself. */
+struct st_jpeg_left {
+    uint64_t ticket;
+    uint32_t row;
+    struct st_bytes bytes;
+};
+
+struct st_jpeg_engine_worker {
+    struct st_worker worker; /* for the samples that it makes itself */
+    struct st_jpeg_engine *engine;
+    uint32_t count;
+    struct st_jpeg_item item[ST_JPEG_CHUNK_MOST];
+    struct st_jpeg_engine_image decoded[ST_JPEG_CHUNK_MOST];
+    uint32_t left_count;
+    struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
+    uint32_t given;                /* to the engines, of the whole chunk */
+    _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
+    uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
+    uint32_t lost;                 /* failed chunks in a row: no memory, or nothing was decoded */
+};
+
+/* Makes the chunk's samples, and counts in `self` what the engines decoded. If the epoch is being
+ * stopped, rows may stay unmade. */
+void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk);
+
+#endif
