@@ -462,8 +462,9 @@ struct stoker_loader_options {
                                       progress or lent out), samples read ahead and the workers' scratch memory.
                                       If it is short, fewer workers decode at a time and fewer batches are kept
                                       ready; the batches are the same. A sample that alone takes too much is an
-                                      error whatever on_error is, before it is read if its size says so. 0 (default): a quarter of what the cgroup
-                                      allows or the machine has available, divided by LOCAL_WORLD_SIZE */
+                                      error whatever on_error is, before it is read if its size says so.
+                                      0 (default): a quarter of what the cgroup allows or the machine has
+                                      available, divided by LOCAL_WORLD_SIZE */
     uint32_t timeout_ms;           /* how long next may wait; 0 (default): no limit */
     const char *device;            /* the memory in which batches are returned: "cuda", "cuda:1"; NULL (default)
                                       or "cpu": host memory. With a device all images must have the same size;

@@ -179,20 +179,11 @@ bool stoker_loader_worker_stats_at(const struct stoker_loader *loader, uint32_t 
     return !st_sized_give(&worker_statistics, &stats, out, NULL);
 }
 
-static uint64_t path_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path)
-{
-    uint64_t files = 0;
-    for (uint32_t k = 0; k < loader->worker_count || k == 0; k++)
-        files += atomic_load_explicit(&inside(loader)->worker[k].work.decoder.files[codec][path],
-                                      memory_order_relaxed);
-    return files;
-}
-
 bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k, struct stoker_decode_path *out)
 {
     for (uint32_t codec = 0; st_codecs[codec]; codec++)
         for (uint32_t path = 0; path < ST_PATHS_MAX; path++) {
-            const uint64_t files = path_files(loader, codec, path);
+            const uint64_t files = st_loader_files(inside(loader), codec, path);
             if (files == 0 || k-- > 0)
                 continue;
             const struct st_codec *c = st_codecs[codec];

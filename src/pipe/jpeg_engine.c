@@ -258,6 +258,15 @@ uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader)
     return loader->engines.count * ST_JPEG_CHUNK_MOST;
 }
 
+uint64_t st_jpeg_engines_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path)
+{
+    uint64_t files = 0;
+    for (uint32_t k = 0; k < loader->engines.count; k++)
+        files += atomic_load_explicit(&loader->engines.worker[k].worker.work.decoder.files[codec][path],
+                                      memory_order_relaxed);
+    return files;
+}
+
 void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out)
 {
     const struct st_jpeg_engines *engines = &loader->engines;

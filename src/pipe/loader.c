@@ -282,6 +282,16 @@ void st_loader_interrupt(struct stoker_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
+uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t path)
+{
+    pthread_mutex_lock(&loader->lock);
+    uint64_t files = st_jpeg_engines_files(loader, codec, path);
+    pthread_mutex_unlock(&loader->lock);
+    for (uint32_t k = 0; k < loader->worker_count || k == 0; k++)
+        files += atomic_load_explicit(&loader->worker[k].work.decoder.files[codec][path], memory_order_relaxed);
+    return files;
+}
+
 void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
 {
     struct st_reader_stats reader;

@@ -38,16 +38,6 @@ static void fidelity(void)
        "and where there are no threads: %s", engine_note);
 }
 
-/* Files that the worker has decoded on the CPU. */
-static uint64_t decodes_of(const struct st_worker *worker)
-{
-    uint64_t files = 0;
-    for (uint32_t codec = 0; codec < ST_CODECS_MAX; codec++)
-        for (uint32_t path = 0; path < ST_PATHS_MAX; path++)
-            files += worker->work.decoder.files[codec][path];
-    return files;
-}
-
 /* An engine thread finds out which files the engines cannot have without decoding them: an op that needs
  * pixels is run only when the sample is made. */
 static void decoded_once(const char *text)
@@ -64,10 +54,11 @@ static void decoded_once(const char *text)
         for (uint32_t k = 0; k < loader->engines.count; k++)
             by_engine_threads += loader->engines.worker[k].worker.samples;
     }
-    for (uint32_t k = 0; k < loader->worker_count; k++)
-        decodes += decodes_of(&loader->worker[k]);
+    for (uint32_t codec = 0; codec < ST_CODECS_MAX; codec++)
+        for (uint32_t path = 0; path < ST_PATHS_MAX; path++)
+            decodes += st_loader_files(loader, codec, path);
     for (uint32_t k = 0; k < loader->engines.count; k++)
-        decodes += decodes_of(&loader->engines.worker[k].worker) + loader->engines.worker[k].rows;
+        decodes += loader->engines.worker[k].rows;
     ok(decodes == epochs * COUNT && by_engine_threads,
        "%llu decodes of %llu samples, of which engine threads made %llu: %s", (unsigned long long)decodes,
        (unsigned long long)epochs * COUNT, (unsigned long long)by_engine_threads, text);
