@@ -36,6 +36,11 @@ def same(got, want, what):
         note(f"want {want!r}"[:2000])
 
 
+def share_of(count):
+    """As in tap.h: STOKER_TEST_SHARE percent of so many repetitions, at least one."""
+    return max(1, int(count * float(os.environ.get("STOKER_TEST_SHARE", "100")) / 100))
+
+
 def skip(what, why):
     ok(True, f"{what} # SKIP {why}")
 
