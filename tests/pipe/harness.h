@@ -158,6 +158,9 @@ static inline uint32_t harness_take(struct stoker_loader *loader, uint64_t *dige
     return taken;
 }
 
+/* Closing may take this long: what hangs takes for ever, and a loaded machine takes its time. */
+#define HARNESS_CLOSE_NS 20000000000u
+
 /* Starts, takes a few batches, perhaps starts again, and closes with one batch still lent out; `k` says how. The
  * nanoseconds that closing took. */
 static inline uint64_t harness_abandon(struct stoker_loader *loader, uint32_t k)

@@ -139,7 +139,7 @@ static void any_moment(void)
         slowest = took > slowest ? took : slowest;
     }
     host.delay_us = 0;
-    ok(slowest < 500000000 && host.slots == 0 && host.open == 0,
+    ok(slowest < HARNESS_CLOSE_NS && host.slots == 0 && host.open == 0,
        "closed at any moment, in flight or lent out (slowest %.1f ms)", (double)slowest / 1e6);
 }
 
