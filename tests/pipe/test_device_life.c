@@ -133,7 +133,7 @@ static void scarce(const uint64_t *truth)
 static void any_moment(void)
 {
     uint64_t slowest = 0;
-    for (uint32_t k = 0; k < 40; k++) {
+    for (uint32_t k = 0; k < 2 * share_of(20); k++) {
         host.delay_us = k % 3 * 400;
         const uint64_t took = harness_abandon(open_host(harness_options(3, (int32_t)(k % 4))), k);
         slowest = took > slowest ? took : slowest;
