@@ -154,7 +154,7 @@ static void check_real(void)
     if (dr_tree_open(&tree, "", child, getpid(), 0, &absent, &err))
         return;
     bool named = false, ran = false;
-    for (int k = 0; k < 100 && !(named && ran); k++) {
+    for (int k = 0; k < 1000 && !(named && ran); k++) {
         usleep(50000);
         dr_tree_sample(tree, st_now_ns());
         const struct dr_watched *now = dr_tree_now(tree);

@@ -149,25 +149,35 @@ static void huge_counts(void)
     }
 }
 
+/* Opening must not depend on the count. A pass over 10^9 samples takes 300 ms and more; the system may interrupt a
+ * single opening for as long, so the quickest of several counts. */
 static void quick_start(void)
 {
-    enum { ASKED = 100000 };
-    struct stoker_order *order;
+    enum { ASKED = 100000, OPENINGS = 10, LIMIT_NS = 50000000 };
+    uint64_t quickest = UINT64_MAX, opened = 0, sum = 0;
+    struct stoker_order *order = NULL;
     struct stoker_error err;
-    const uint64_t before = st_now_ns();
-    const int rc =
-        st_order_open(&order, 1000000000,
-                      &(struct stoker_order_options){.kind = STOKER_ORDER_SHUFFLE, .seed = 1}, &err);
-    if (!ok(rc == STOKER_OK && st_order_start(order, 3, 0, NULL, 0, &err) == STOKER_OK,
-            "10^9 samples are shuffled"))
+    bool shuffled = true;
+    for (int i = 0; i < OPENINGS && shuffled; i++) {
+        st_order_close(order);
+        const uint64_t before = st_now_ns();
+        shuffled =
+            st_order_open(&order, 1000000000,
+                          &(struct stoker_order_options){.kind = STOKER_ORDER_SHUFFLE, .seed = 1},
+                          &err) == STOKER_OK &&
+            st_order_start(order, 3, 0, NULL, 0, &err) == STOKER_OK;
+        sum = shuffled ? st_order_at(order, 0) : 0;
+        opened = st_now_ns();
+        if (opened - before < quickest)
+            quickest = opened - before;
+    }
+    if (!ok(shuffled, "10^9 samples are shuffled"))
         return;
-    const uint64_t first = st_order_at(order, 0), opened = st_now_ns();
-    uint64_t sum = first;
     for (uint64_t i = 0; i < ASKED; i++)
         sum += st_order_at(order, i);
-    note("open, start and first sample: %" PRIu64 " ns; then %.1f ns each (sum %" PRIu64 ")",
-         opened - before, (double)(st_now_ns() - opened) / ASKED, sum);
-    ok(opened - before < 1000000, "in less than a millisecond");
+    note("open, start and first sample: %" PRIu64 " ns; then %.1f ns each (sum %" PRIu64 ")", quickest,
+         (double)(st_now_ns() - opened) / ASKED, sum);
+    ok(quickest < LIMIT_NS, "and opening does not depend on their count");
     st_order_close(order);
 }
 

@@ -126,7 +126,7 @@ static char engine_note[256];     /* of its engines */
 /* Engines take a while to open. */
 static inline void wait_for_engines(struct stoker_loader *loader)
 {
-    for (int k = 0; k < 500; k++) {
+    for (int k = 0; k < 30000; k++) {
         pthread_mutex_lock(&loader->lock);
         const bool settled =
             loader->engines.ready == loader->engines.threads || loader->engines.note.code;

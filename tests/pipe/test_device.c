@@ -79,6 +79,8 @@ static void pipelines(void)
     struct stoker_loader_options opt = harness_options(BATCH, 2);
     for (uint32_t k = 0; k < sizeof texts / sizeof *texts; k++)
         for (opt.pillow = 12; opt.pillow <= 13; opt.pillow++) {
+            if (share_of(100) < 100 && opt.pillow != 12 + k % 2)
+                continue; /* where it takes long, each version with every other pipeline */
             const bool equal = same(texts[k], &opt);
             ok(equal && stats.raw_rows == COUNT && stats.resized_rows == 0, "pillow %u: %s", opt.pillow, texts[k]);
         }

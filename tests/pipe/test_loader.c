@@ -148,7 +148,7 @@ static void any_moment(void)
         const uint64_t took = harness_abandon(started(train_text, harness_options(3, (int32_t)(k % 4))), k);
         slowest = took > slowest ? took : slowest;
     }
-    ok(slowest < 500000000, "closed at any moment, also with batches lent out (slowest %.1f ms)",
+    ok(slowest < HARNESS_CLOSE_NS, "closed at any moment, also with batches lent out (slowest %.1f ms)",
        (double)slowest / 1e6);
 }
 

@@ -15,7 +15,11 @@ enum { SMALL = 0 };
 #endif
 
 /* 10 MB of pixels; small, everything is an eighth of that. */
-enum { WIDTH = SMALL ? 680 : 1920, HEIGHT = SMALL ? 640 : 1800, FILES = SMALL ? 16 : 48 };
+enum { WIDTH = SMALL ? 680 : 1920, HEIGHT = SMALL ? 640 : 1800 };
+
+/* Each of 16 workers has two of the many, and batches of whole images several times max_memory in all. The few take
+ * more than the smaller budget of same_bytes(), which reads them 16 times over. */
+enum { MANY = SMALL ? 16 : 48, SOME = SMALL ? 16 : 32, FEW = SMALL ? 8 : 20 };
 #define MIB (SMALL ? 1ull << 17 : 1ull << 20)
 
 static char folder[] = "/tmp/stoker-memory-XXXXXX";
@@ -50,7 +54,7 @@ static bool write_file(const char *name, const struct stoker_item *item)
 }
 
 /* Every kind once, under many names. */
-static bool spread(const char *kind, const char *name)
+static bool spread(const char *kind, const char *name, uint32_t files)
 {
     char from[300], to[300];
     bool all = true;
@@ -59,7 +63,7 @@ static bool spread(const char *kind, const char *name)
     snprintf(to, sizeof to, "%s/%s/a", folder, kind);
     mkdir(to, 0755);
     snprintf(from, sizeof from, "%s/%s", folder, name);
-    for (uint32_t k = 0; k < FILES; k++) {
+    for (uint32_t k = 0; k < files; k++) {
         snprintf(to, sizeof to, "%s/%s/a/%03u%s", folder, kind, k, strrchr(name, '.'));
         all = link(from, to) == 0 && all;
     }
@@ -72,8 +76,9 @@ static void make_images(void)
     const struct stoker_item jpeg = test_jpeg(1, WIDTH, HEIGHT), ppm = test_ppm(2, WIDTH, HEIGHT);
     const struct stoker_item progressive = test_jpeg_progressive(3, WIDTH, HEIGHT);
     _exit(!(write_file("one.jpg", &jpeg) && write_file("one.ppm", &ppm) &&
-            write_file("two.jpg", &progressive) && spread("jpeg", "one.jpg") &&
-            spread("ppm", "one.ppm") && spread("progressive", "two.jpg")));
+            write_file("two.jpg", &progressive) && spread("jpeg", "one.jpg", MANY) &&
+            spread("progressive", "two.jpg", SOME) && spread("ppm", "one.ppm", MANY) &&
+            spread("few-jpeg", "one.jpg", FEW) && spread("few-ppm", "one.ppm", FEW)));
 }
 
 /* ---- one loader in one process -------------------------------------------------------------------- */
@@ -163,12 +168,12 @@ static struct found in_child(const struct run *run)
 static const char small_text[] = "resize(size=256); center_crop(size=224); to_tensor";
 static const char ragged_text[] = "random_horizontal_flip";
 
-static void bounded(const char *kind, const char *text, uint32_t batch, const char *what)
+static void bounded(const char *kind, const char *text, uint32_t batch, uint32_t batches, const char *what)
 {
     const struct run run = {kind, text, batch, 16, 256 * MIB};
     const struct found found = in_child(&run);
     const uint64_t allowed = run.max_memory + run.max_memory / 10;
-    ok(found.rc == STOKER_END && found.batches == FILES / batch, "%s: all %u batches (%s)", what,
+    ok(found.rc == STOKER_END && found.batches == batches, "%s: all %u batches (%s)", what,
        found.batches, found.message);
     if (SMALL)
         skip("bounded memory", "sanitizers and emulators take memory of their own");
@@ -193,10 +198,15 @@ static void same_bytes(const char *kind, const char *text, const char *what)
     for (uint32_t w = 0; w < 4; w++)
         for (uint32_t m = 0; m < 2; m++) {
             const struct run run = {kind, text, 2, workers[w], memory[m]};
+            if (run.workers == 1 && share_of(100) < 100)
+                continue;
             const struct found found = in_child(&run);
             if (found.rc != STOKER_END)
                 note("%d workers, %.0f MiB: %s", run.workers, (double)run.max_memory / (double)MIB,
                      found.message);
+            if (run.workers == 16)
+                note("%.0f MiB: %.0f ms of waiting for memory", (double)run.max_memory / (double)MIB,
+                     (double)found.waited_ns / 1e6);
             digest = w || m ? digest : found.digest;
             same = same && found.rc == STOKER_END && found.digest == digest;
         }
@@ -333,7 +343,8 @@ static void falls_back(void)
     test_items_free(items, COUNT);
 }
 
-/* Nobody takes batches: workers wait for memory, or for slots, and are told to stop. */
+/* Nobody takes batches: workers wait for memory, or for slots, and are told to stop. One that is not told waits for
+ * ever. */
 static void close_while_waiting(void)
 {
     uint64_t slowest = 0;
@@ -347,14 +358,14 @@ static void close_while_waiting(void)
             break;
         }
         st_loader_start(loader, NULL, 0, NULL);
-        for (uint32_t ms = 0; ms < 3000 && !(waited = atomic_load(&loader->gate.waiting) > 1); ms++)
+        for (uint32_t ms = 0; ms < 60000 && !(waited = atomic_load(&loader->gate.waiting) > 1); ms++)
             usleep(1000);
         const uint64_t began = st_now_ns();
         st_loader_close(loader);
         const uint64_t took = st_now_ns() - began;
         slowest = took > slowest ? took : slowest;
     }
-    ok(waited && slowest < 1000000000, "closed while workers wait for memory (slowest %.1f ms)",
+    ok(waited && slowest < HARNESS_CLOSE_NS, "closed while workers wait for memory (slowest %.1f ms)",
        (double)slowest / 1e6);
 }
 
@@ -369,12 +380,12 @@ int main(void)
         make_images();
     waitpid(child, &status, 0);
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "images of 10 MB");
-    bounded("jpeg", small_text, 8, "JPEG");
-    bounded("progressive", small_text, 8, "progressive JPEG");
-    bounded("jpeg", ragged_text, 4, "batches of whole images");
-    bounded("ppm", small_text, 8, "files of 10 MB");
-    same_bytes("ppm", small_text, "files of 10 MB");
-    same_bytes("jpeg", ragged_text, "batches of whole images");
+    bounded("jpeg", small_text, 8, MANY / 8, "JPEG");
+    bounded("progressive", small_text, 8, SOME / 8, "progressive JPEG");
+    bounded("jpeg", ragged_text, 4, MANY / 4, "batches of whole images");
+    bounded("ppm", small_text, 8, MANY / 8, "files of 10 MB");
+    same_bytes("few-ppm", small_text, "files of 10 MB");
+    same_bytes("few-jpeg", ragged_text, "batches of whole images");
     too_little();
     policies();
     too_large_to_read("auto", 2);

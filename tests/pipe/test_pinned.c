@@ -102,7 +102,9 @@ static void in_flight(void)
     st_batch_release(batch, &(uintptr_t){STREAM});
     st_loader_next(loader, &batch, NULL); /* the other slot */
     st_batch_release(batch, NULL);
-    usleep(50000);
+    for (int ms = 0; ms < 60000 && !waited; ms++)
+        usleep(1000);
+    usleep(20000); /* time enough to write to it */
     ok(waited > 0 && !memcmp(copy, memory, bytes), "a slot whose copy is under way is waited for, not written to");
     hold = false;
     uint64_t digests[BATCHES + 1];

@@ -106,8 +106,8 @@ static void internal(enum stoker_on_error policy)
     st_loader_close(loader);
 }
 
-/* Closing while samples are tried again, or substitutes are looked for, in threads that are in the
- * middle of it. */
+/* Closing while samples are tried again, or substitutes are looked for, in threads that are in the middle of it. A
+ * worker that looked at all 40 samples would take 8 s. */
 static void closes(int answer, useconds_t takes, const char *what)
 {
     struct stoker_loader *loader = open_calls(STOKER_ON_ERROR_SKIP, 3);
@@ -117,12 +117,12 @@ static void closes(int answer, useconds_t takes, const char *what)
     source.takes = takes;
     source.reads = 0;
     st_loader_start(loader, NULL, 0, NULL);
-    for (int k = 0; k < 2000 && source.reads < 6; k++)
+    for (int k = 0; k < 60000 && source.reads < 6; k++)
         usleep(1000);
     const uint64_t began = st_now_ns();
     st_loader_close(loader);
     const double took = (double)(st_now_ns() - began) / 1e9;
-    ok(took < 1, "closing while %s takes %.3f s", what, took);
+    ok(took < 4, "closing while %s takes %.3f s", what, took);
     source.all = false;
     source.takes = 0;
     source.times = 0;
@@ -144,7 +144,7 @@ int main(void)
     for (int policy = STOKER_ON_ERROR_RAISE; policy <= STOKER_ON_ERROR_REPLACE; policy++)
         internal((enum stoker_on_error)policy);
     closes(STOKER_ETRANSIENT, 0, "samples are tried again");
-    closes(STOKER_ECORRUPT, 50000, "substitutes are looked for");
+    closes(STOKER_ECORRUPT, 200000, "substitutes are looked for");
     test_items_free(items, COUNT);
     return done_testing();
 }

@@ -82,14 +82,15 @@ static void same_bytes(bool slow)
     st_loader_close(alone);
 
     struct mover mover = {.loader = open_loader(slow, WORKERS, 2, 0), .seed = 1};
+    const uint32_t epochs = 4 * share_of(3);
     bool same = true;
-    for (uint32_t k = 0; mover.loader && k < 12; k++) { /* every fourth epoch is left in the middle */
+    for (uint32_t k = 0; mover.loader && k < epochs; k++) { /* every fourth epoch is left in the middle */
         const uint32_t most = k % 4 == 3 ? BATCHES / 3 : BATCHES + 1,
                        taken = moved_epoch(&mover, digests, most);
         same = same && taken == (most < BATCHES ? most : BATCHES) &&
                !memcmp(digests, truth, taken * sizeof *truth);
     }
-    ok(mover.loader && same && mover.moves > 12,
+    ok(mover.loader && same && mover.moves > epochs,
        "%s: %u moves, and the bytes and the order of no worker at all",
        slow ? "a store that sleeps" : "samples in memory", mover.moves);
     st_loader_close(mover.loader);
@@ -111,7 +112,7 @@ static void within_memory(void)
        "what one sample may take leaves room for them");
     struct mover mover = {.loader = loader, .seed = 2};
     bool within = true;
-    for (uint32_t k = 0; k < 6; k++) {
+    for (uint32_t k = 0; k < 2 * share_of(3); k++) {
         within = within && moved_epoch(&mover, digests, BATCHES + 1) == BATCHES;
         st_loader_stats(loader, &stats);
         within = within && stats.memory_peak <= stats.memory_allowed &&

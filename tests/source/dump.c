@@ -1,7 +1,9 @@
 /* dump.c - shows what the source floor makes of a data set, for tests that compare it with other readers
  *
  *     dump open URI [FIELDS [INDEX_DIR]]   a line of JSON for the fields, then one for each sample
- *     dump braces PATTERN                  what its braces expand to, a line each, in hexadecimal
+ *     dump each URI FIELDS...              the same for each list of fields, a line with a dot behind each
+ *     dump braces PATTERN...               what the braces of each expand to, a line each, in hexadecimal, and
+ * a line with a dot behind each
  *     dump names                           key and suffix of the names in standard input, all in
  * hexadecimal
  *
@@ -93,17 +95,17 @@ static void put_sample(struct stoker_dataset *data, uint64_t sample, const struc
     puts("]}");
 }
 
-static int dump_open(int argc, char **argv)
+static int dump_open(const char *uri, const char *wanted, const char *index_dir)
 {
     struct stoker_dataset_options opt = {.size = sizeof opt,
                                          .threads = 2,
-                                         .fields = argc > 3 && argv[3][0] ? argv[3] : NULL,
-                                         .index_dir = argc > 4 ? argv[4] : NULL};
+                                         .fields = wanted && wanted[0] ? wanted : NULL,
+                                         .index_dir = index_dir};
     struct stoker_dataset *data;
     struct stoker_error err = {0};
     struct st_buffer buffer = {0}, scratch = {0};
     uint32_t count = 0;
-    const int rc = st_dataset_open(&data, argv[2], &opt, &err);
+    const int rc = st_dataset_open(&data, uri, &opt, &err);
     if (rc)
         return put_error(rc, &err);
     const struct st_field *fields =
@@ -117,7 +119,16 @@ static int dump_open(int argc, char **argv)
     return 0;
 }
 
-static int dump_braces(const char *pattern)
+static int dump_each(char **argv)
+{
+    for (char **wanted = argv + 3; *wanted; wanted++) {
+        dump_open(argv[2], *wanted, NULL);
+        puts(".");
+    }
+    return 0;
+}
+
+static void dump_braces(const char *pattern)
 {
     struct st_paths paths = {0};
     struct stoker_error err = {0};
@@ -129,7 +140,7 @@ static int dump_braces(const char *pattern)
         putchar('\n');
     }
     st_paths_free(&paths);
-    return 0;
+    puts(".");
 }
 
 static int dump_names(void)
@@ -157,11 +168,17 @@ static int dump_names(void)
 int main(int argc, char **argv)
 {
     if (argc >= 3 && !strcmp(argv[1], "open"))
-        return dump_open(argc, argv);
-    if (argc == 3 && !strcmp(argv[1], "braces"))
-        return dump_braces(argv[2]);
+        return dump_open(argv[2], argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
+    if (argc >= 3 && !strcmp(argv[1], "each"))
+        return dump_each(argv);
     if (argc == 2 && !strcmp(argv[1], "names"))
         return dump_names();
-    fputs("usage: dump open URI [FIELDS [INDEX_DIR]] | braces PATTERN | names\n", stderr);
+    if (argc >= 3 && !strcmp(argv[1], "braces")) {
+        for (char **pattern = argv + 2; *pattern; pattern++)
+            dump_braces(*pattern);
+        return 0;
+    }
+    fputs("usage: dump open URI [FIELDS [INDEX_DIR]] | each URI FIELDS... | braces PATTERN... | names\n",
+          stderr);
     return 2;
 }

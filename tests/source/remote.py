@@ -25,9 +25,12 @@ from servers import (
     FORKS,
     ROOT,
     Proxy,
+    as_files,
     clean_environment,
+    finished,
     free_port,
     gist,
+    last,
     make_certificate,
     processes,
     read,
@@ -38,6 +41,7 @@ from servers import (
     start_proxy,
     start_rclone,
     stopped_in_the_end,
+    without_libcurl,
 )
 
 DATA = pathlib.Path(sys.argv[2])
@@ -65,7 +69,7 @@ def prepare():
         write_tar(www / f"s-{shard}.tar", shard)
     write_tar(www / "a b+\u00fc.tar", 9, 5)
     for pattern in ("npy/*.npy", "npz/*.npz", "zip/*.zip", "tfrecord/*.tfrecord*", "hdf5/l*.h5", "lmdb/*.mdb"):
-        for file in sorted(DATA.glob(pattern))[:4]:
+        for file in sorted(DATA.glob(pattern))[: max(2, tap.share_of(4))]:
             shutil.copy(file, www / file.name)
     (www / "empty.tar").write_bytes(b"")
     (www / "nameless").write_bytes((www / "s-0.tar").read_bytes())
@@ -80,16 +84,16 @@ def prepare():
 
 def test_http(www, url):
     shards = "s-{0..2}.tar"
-    local = gist(read(www / shards, fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / shards, fields="bin")
     tap.ok(local["count"] == 120 and local["bad"] == 0, "the local files can be read at all")
     answers = read_all(f"{url}/{shards}", fields="bin", **FORKS)
     tap.same([gist(a) for a in answers], processes(*[local] * 3),
              "three tar files by URL, in the process, in its child, and after")  # fmt: skip
     tap.same(gist(read(f"{url}/s-0.tar::{url}/s-1.tar::{url}/s-2.tar", fields="bin")), local, "as a list")
-    one = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    one = as_files(www / "s-0.tar", fields="bin")
     tap.same(gist(read(f"{url}/nameless", fields="bin")), one, "a tar file told by its first bytes")
     tap.same(gist(read(f"tar:{url}/s-0.tar?a=1.x", fields="bin")), one, "a query behind the name")
-    odd = gist(read(www / "a b+\u00fc.tar", fields="bin", index_dir=ROOT / "index"))
+    odd = as_files(www / "a b+\u00fc.tar", fields="bin")
     tap.same(gist(read(f"{url}/a%20b+%C3%BC.tar", fields="bin")), odd, "a name with signs in it")
     for file in sorted(www.iterdir()):
         if file.suffix in (".npy", ".npz", ".zip", ".h5", ".mdb") or ".tfrecord" in file.name:
@@ -109,15 +113,14 @@ def test_https(www, port, certificate):
         tap.ok(True, "HTTPS # SKIP openssl is not installed")
         return
     url = f"https://127.0.0.1:{port}/s-0.tar"
-    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-0.tar", fields="bin")
     trusting = clean_environment(SSL_CERT_FILE=str(certificate[0]))
     tap.same([gist(a) for a in read_all(url, trusting, fields="bin", **FORKS)], processes(*[local] * 3),
              "https, trusting SSL_CERT_FILE")  # fmt: skip
     tap.ok("HTTP/2.0" in (ROOT / "access.log").read_text(), "by HTTP/2, where the server speaks it")
-    began = time.monotonic()
     answer = read(url, fields="bin")
     told = "certificate" in answer["error"] and "SSL_CERT_FILE" in answer["error"]
-    tap.ok(told and time.monotonic() - began < 5, f"else not: {answer['error']}")
+    tap.ok(told and "gave up" not in answer["error"], f"else not, at once: {answer['error']}")
 
 
 def test_index(url):
@@ -132,7 +135,7 @@ def test_index(url):
 def test_joined(www, url):
     """Samples in their order lie side by side."""
     kept = {"fields": "bin", "index_dir": ROOT / "kept"}
-    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index", order=1))
+    local = as_files(www / "s-{0..2}.tar", fields="bin", order=1)
     before = requests_made()
     tap.same(gist(read(f"{url}/s-{{0..2}}.tar", order=1, **kept)), local, "samples in their order")
     made = requests_made() - before
@@ -142,20 +145,33 @@ def test_joined(www, url):
 
 
 def test_stopping(proxy):
-    """Where the server hangs or is gone, closing does not wait for it."""
-    for fault in ("hang-later", "503-later"):
-        Proxy.later.clear()
-        read(f"{proxy}/{fault}/s-0.tar", fields="bin", index_dir=ROOT / "kept")
-        Proxy.later.set()
-        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin", index_dir=ROOT / "kept", stop=1)
-        tap.ok(answer["open"] and answer["ms"] < 200, f"{fault}: closed within {answer.get('ms')} ms")
+    """Where the server hangs for 30 s, or is gone, for which a reader has 60 s, closing does not wait for it."""
+    faults, kept = ("hang-later", "503-later"), {"fields": "bin", "index_dir": ROOT / "kept"}
+    Proxy.later.clear()
+    for fault in faults:
+        read(f"{proxy}/{fault}/s-0.tar", **kept)
+    Proxy.later.set()
+    stopped = [start(f"{proxy}/{fault}/s-0.tar", stop=1, **kept) for fault in faults]
+    for fault, process in zip(faults, stopped, strict=True):
+        answer = last(finished(process))
+        tap.ok(answer["open"] and answer["ms"] < 10_000, f"{fault}: closed within {answer.get('ms')} ms")
 
 
 def test_faults(www, proxy):
-    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-0.tar", fields="bin")
+    # Those that wait, beside the others.
+    limits = {"flaky": 60_000, "down": 3000, "hang": 1500}
+    waiting = {
+        fault: start(f"{proxy}/{fault}/s-0.tar", fields="bin", remote_ms=limit) for fault, limit in limits.items()
+    }
+
+    def answer_of(fault):
+        if fault in waiting:
+            return last(finished(waiting[fault]))
+        return read(f"{proxy}/{fault}/s-0.tar", fields="bin", remote_ms=10_000)
+
     for fault, what in (
         ("late", "10 ms late"),
-        ("flaky", "every other answer 500 or 503"),
         ("short", "bodies that end in the middle"),
         ("less", "bodies shorter than their range"),
         ("reset", "connections reset in the middle"),
@@ -164,12 +180,12 @@ def test_faults(www, proxy):
         ("whole", "no ranges, where all is small"),
         ("behind", "bytes behind an answer"),
         ("cut", "a Content-Length that is too short"),
+        ("flaky", "every other answer 500 or 503"),
     ):
-        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin")
+        answer = answer_of(fault)
         if not tap.ok(gist(answer) == local, f"all samples are right in spite of: {what}"):
             tap.note(answer)
     for fault, want in (
-        ("down", "status 503; gave up after"),
         ("forbidden", "denied by the server (403)"),
         ("gone", "shorter than when it was opened"),
         ("loop", "redirect"),
@@ -181,16 +197,15 @@ def test_faults(www, proxy):
         ("small", "a different range"),
         ("more", ""),
         ("huge", "does not report the object's size"),
+        ("down", "status 503; gave up after"),
         ("hang", "gave up after the time limit"),
     ):
-        began = time.monotonic()
-        answer = read(f"{proxy}/{fault}/s-0.tar", fields="bin", remote_ms=1500)
-        took = time.monotonic() - began
+        answer = answer_of(fault)
         if fault == "more":  # what stands behind the body is not part of it, or not asked for
             never = not answer["open"] or answer["bad"] or gist(answer) == local
             tap.ok(never, "more bytes than were asked for are never taken for data")
             continue
-        right = want in answer["error"] and (not answer["open"] or answer["bad"]) and took < 60
+        right = want in answer["error"] and (not answer["open"] or answer["bad"])
         if not tap.ok(right, f"{fault} is an error in bounded time: {answer['error'][:160]}"):
             tap.note(answer)
 
@@ -205,7 +220,7 @@ def size_of(cache):
 
 def test_cache(www, url):
     cache, shards = ROOT / "cache", f"{url}/s-{{0..2}}.tar"
-    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-{0..2}.tar", fields="bin")
     tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "through an empty cache")
     before = requests_made()
     tap.same(gist(read(shards, fields="bin", cache_dir=cache)), local, "through a full one")
@@ -232,7 +247,7 @@ def test_cache(www, url):
 
 def test_limit(www, url):
     cache = ROOT / "small"
-    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-{0..2}.tar", fields="bin")
     answer = read(f"{url}/s-{{0..2}}.tar", fields="bin", cache_dir=cache, cache_bytes=5 * MIB)
     tap.same(gist(answer), local, "a cache too small for the data set")
     tap.ok(size_of(cache) <= 5 * MIB and blocks_of(cache), f"stays within its limit: {size_of(cache)} bytes")
@@ -244,7 +259,7 @@ def test_limit(www, url):
     (ROOT / "lru" / "usage").write_bytes(b"")
     holder.stdin.write("\n")
     holder.stdin.flush()
-    alone = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    alone = as_files(www / "s-0.tar", fields="bin")
     tap.same(gist(json.loads(holder.stdout.readline() or "{}")), alone, "a count of the cache cut short kills nobody")
     held = set(blocks_of(ROOT / "lru"))
     read(f"{url}/s-1.tar", **roomy)
@@ -257,8 +272,8 @@ def test_limit(www, url):
 
 def test_kill(www, proxy):
     cache = ROOT / "killed"
-    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
-    for delay in (0, 0.01, 0.02, 0.05, 0.1):
+    local = as_files(www / "s-{0..2}.tar", fields="bin")
+    for delay in (0.02, 0, 0.01, 0.05, 0.1)[: max(2, tap.share_of(5))]:
         before = set(blocks_of(cache))
         victim = start(f"{proxy}/late/s-{{0..2}}.tar", fields="bin", cache_dir=cache)
         while victim.poll() is None and not set(blocks_of(cache)) - before:
@@ -273,7 +288,7 @@ def test_kill(www, proxy):
 
 
 def test_full_disk(www, url):
-    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-0.tar", fields="bin")
     disk = ROOT / "disk"
     disk.mkdir()
     mounted = os.getuid() == 0 and not subprocess.run(
@@ -303,13 +318,13 @@ def test_s3(www):
     endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "eu-west-1"}
     good = {"AWS_ACCESS_KEY_ID": "testkey", "AWS_SECRET_ACCESS_KEY": "testsecret"}
     shards = "s3://bucket/dir/s-{0..2}.tar"
-    local = gist(read(www / "s-{0..2}.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-{0..2}.tar", fields="bin")
 
     def by(uri=shards, **environment):
         return read(uri, clean_environment(**endpoint, **environment), fields="bin")
 
     tap.same(gist(by(**good)), local, "S3, signed by the keys of the environment")
-    one = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    one = as_files(www / "s-0.tar", fields="bin")
     tap.same(gist(by("s3://bucket/dir/a b+\u00fc=&c.tar", **good)), one, "a key with signs in it")
     answer = by(**(good | {"AWS_SECRET_ACCESS_KEY": "wrong"}))
     tap.ok("denied by the server (403)" in answer["error"], "a wrong secret is refused")
@@ -334,7 +349,7 @@ def test_s3(www):
 
 def test_public_s3(www, proxy):
     """Buckets for which nobody signs, and what is sent to those who want a signature."""
-    local = gist(read(www / "s-0.tar", fields="bin", index_dir=ROOT / "index"))
+    local = as_files(www / "s-0.tar", fields="bin")
     (www / "bucket").mkdir()
     shutil.copy(www / "s-0.tar", www / "bucket" / "s-0.tar")
     shutil.rmtree(ROOT / "home" / ".aws", ignore_errors=True)
@@ -372,7 +387,7 @@ def test_public_s3(www, proxy):
 def main():
     with stopped_in_the_end():
         www, port = prepare(), free_port()
-        if read(f"http://127.0.0.1:{port}/x.tar", remote_ms=200)["error"].find("no libcurl") >= 0:
+        if without_libcurl():
             tap.skip_all("this build has no libcurl")
         certificate, safe_port = make_certificate(), free_port()
         start_nginx(www, port, safe_port, certificate)

@@ -7,6 +7,7 @@ The first argument of the test is the program of remote_read.c.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import http.server
 import json
@@ -67,23 +68,45 @@ def processes(*answers):
 FORKS = {} if tap.EMULATOR else {"fork": 1}
 
 
+def said(output):
+    """What each pass over the data set said."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
 def read_all(uri, environment=None, **options):
-    """What each pass over the data set said. ThreadSanitizer starts no threads in the child of a process that has some:
+    """What each pass said. ThreadSanitizer starts no threads in the child of a process that has some:
     there the process itself reads instead."""
     if "fork" in options and "TSAN_OPTIONS" in os.environ:
         del options["fork"]
         options["passes"] = options.get("passes", 1) + 2
         tap.ok(True, "a forked child # SKIP ThreadSanitizer")
-    out, _ = start(uri, environment, **options).communicate(timeout=120)
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return finished(start(uri, environment, **options))
+
+
+def finished(process):
+    return said(process.communicate(timeout=120)[0])
+
+
+def last(answers):
+    return (answers or [{"open": False, "error": "the program died"}])[-1]
 
 
 def read(uri, environment=None, **options):
-    return (read_all(uri, environment, **options) or [{"open": False, "error": "the program died"}])[-1]
+    return last(read_all(uri, environment, **options))
+
+
+def without_libcurl():
+    return "no libcurl" in read("http://127.0.0.1:9/x.tar", remote_ms=1)["error"]
 
 
 def gist(answer):
     return {k: answer.get(k) for k in ("open", "kind", "count", "sum", "bad")}
+
+
+@functools.cache
+def as_files(path, **options):
+    """The gist of files that do not change: each is read once."""
+    return gist(read(path, index_dir=ROOT / "index", **options))
 
 
 def free_port():
@@ -93,13 +116,13 @@ def free_port():
 
 
 def await_port(port, process, log):
-    for _ in range(200):
+    for _ in range(3000):
         if process.poll() is not None:
             break
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return True
-        time.sleep(0.05)
+        time.sleep(0.01)
     tap.note(log.read_text()[-1500:])
     return False
 
@@ -115,12 +138,13 @@ def make_certificate():
     """For 127.0.0.1, signed by itself; None where openssl is missing."""
     program, paths = find_program("openssl"), (ROOT / "own.pem", ROOT / "own.key")
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1]]
-    made = program and not subprocess.run([program, *command, *names], capture_output=True, check=False).returncode
+    command = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    files = ["-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1]]
+    made = program and not subprocess.run([program, *command, *files, *names], capture_output=True, check=False).returncode
     return paths if made else None
 
 
-def start_nginx(www, port, safe_port, certificate):
+def start_nginx(www, port, safe_port=0, certificate=None):
     program = find_program("nginx")
     if not program:
         tap.skip_all("nginx is not installed")

@@ -36,6 +36,11 @@ def same(got, want, what):
         note(f"want {want!r}"[:2000])
 
 
+def share_of(count):
+    """As in tap.h: STOKER_TEST_SHARE percent of so many repetitions, at least one."""
+    return max(1, int(count * float(os.environ.get("STOKER_TEST_SHARE", "100")) / 100))
+
+
 def skip(what, why):
     ok(True, f"{what} # SKIP {why}")
 
@@ -65,6 +70,18 @@ def run(*arguments, **options):
     return answer.stdout.decode().splitlines()
 
 
+def parts(lines):
+    """The lines in front of each dot."""
+    found, part = [], []
+    for line in lines:
+        if line == ".":
+            found.append(part)
+            part = []
+        else:
+            part.append(line)
+    return found
+
+
 def value(piece):
     if "bytes" in piece:
         return bytes.fromhex(piece["bytes"])
@@ -74,8 +91,9 @@ def value(piece):
 class Opened:
     """A data set: its fields, and for each sample a tuple of values or an Exception."""
 
-    def __init__(self, uri, fields="", index_dir=None):
-        lines = [json.loads(line) for line in run("open", uri, fields, *([index_dir] if index_dir else []))]
+    def __init__(self, uri, fields="", index_dir=None, lines=None):
+        lines = lines or run("open", uri, fields, *([index_dir] if index_dir else []))
+        lines = [json.loads(line) for line in lines]
         if "error" in lines[0]:
             raise Refused(text(lines[0]["error"]))
         self.kind = lines[0]["kind"]
@@ -84,6 +102,11 @@ class Opened:
         self.samples = [Refused(text(s["error"])) if "error" in s else tuple(map(value, s["pieces"])) for s in self.raw]
         self.names = [text(s.get("name", "")) for s in self.raw]
         assert len(self.samples) == lines[0]["count"]
+
+
+def opened_each(uri, fields):
+    """The data set with each of these lists of fields, by a single process."""
+    return [Opened(uri, lines=lines) for lines in parts(run("each", uri, *fields))]
 
 
 def refused(uri, fields=""):

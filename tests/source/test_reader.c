@@ -367,7 +367,7 @@ static void stopping(enum st_reader_engine engine)
     ok(run.wrong == 0 && run.refused == 36, "%s: cancelled at 12 moments, every waiting get returns",
        engine_names[engine]);
     note("the slowest stop took %.1f ms", (double)worst / 1e6);
-    ok(worst < 2000000000u, "in good time");
+    ok(worst < 20000000000u, "in good time");
     /* Start and stop with bytes still lent out, and with nothing asked for. */
     for (int i = 0; i < 20; i++) {
         if (st_reader_start(run.reader, 1000, plan, &run, &err))
@@ -397,7 +397,7 @@ static void forked(enum st_reader_engine engine)
         abort();
     const pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(120);
         st_reader_close(run.reader);
         struct st_buffer buffer = {0};
         _exit(st_read_sample(files, 4, &buffer, &bytes, &err) ||

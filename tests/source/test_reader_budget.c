@@ -71,7 +71,7 @@ static void budget(void)
            (unsigned long long)budgets[k], (unsigned long long)stats.buffer_bytes_max,
            (unsigned long long)stats.in_flight_max);
         if (k)
-            ok(stats.ahead > 100 && stats.in_flight_max >= 3,
+            ok(stats.ahead > 20 && stats.in_flight_max >= 3,
                "and it is used: %llu of 200 were read ahead", (unsigned long long)stats.ahead);
         st_reader_close(reader);
     }
