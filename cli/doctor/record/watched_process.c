@@ -308,13 +308,16 @@ static void count_files(struct dr_process_watched *process, uint64_t now_ns)
     process->last_files = count;
 }
 
-bool dr_process_private_due(const struct dr_process_watched *process, uint64_t now_ns)
+bool dr_process_private_due(const struct dr_process_watched *process, bool worker, uint64_t now_ns)
 {
     const uint64_t age = now_ns - process->since_ns;
     if (!process->private_ns)
-        return age >= SECOND / 2;
-    uint64_t pause = age / 4;
-    pause = pause < SECOND ? SECOND : pause > PRIVATE_PAUSE_MOST ? PRIVATE_PAUSE_MOST : pause;
+        return age >= (worker ? SECOND : 4 * SECOND);
+    uint64_t pause = age / 4 < PRIVATE_PAUSE_MOST ? age / 4 : PRIVATE_PAUSE_MOST;
+    if (!worker)
+        pause = 3 * (process->private_ns - process->since_ns);
+    else if (process->private_count < DR_PRIVATE_ENOUGH)
+        pause = SECOND;
     return now_ns - process->private_ns >= pause;
 }
 
