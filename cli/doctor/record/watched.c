@@ -21,7 +21,7 @@
 #define SECOND UINT64_C(1000000000)
 enum {
     FILES_MOST = 8192,   /* file descriptors kept open */
-    SCAN_SHARE = 500,    /* scans of /proc may take 1/N of the time */
+    SCAN_SHARE = 1000,   /* scans of /proc may take 1/N of the time */
     PRIVATE_FIRST = 150, /* and counting private memory 1/N, until one worker has enough samples, */
     PRIVATE_SHARE = 500, /* and 1/N from then on */
     PRIVATE_KEPT_SECONDS = 20,
@@ -42,7 +42,7 @@ struct dr_tree {
     char newest[32];
     uint64_t scan_after_ns, private_after_ns;
     bool private_known; /* a worker has had enough samples */
-    int *known; /* pids found by the last scan of /proc, sorted */
+    int *known;         /* pids found by the last scan of /proc, sorted */
     uint32_t known_count, known_room;
     int *now; /* the current scan */
     uint32_t now_count, now_room;
@@ -200,9 +200,9 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* Private memory shows whether workers copy the pages of the process that they were forked from. That process has
- * many pages and copies none, so it is not counted; the command itself is, rarely, while it has no children: that
- * tells what a worker would need. */
+/* Private memory shows whether workers copy the pages of the process that they were forked from. That
+ * process has many pages and copies none, so it is not counted; the command itself is, rarely, while it
+ * has no children: that tells what a worker would need. */
 static bool has_children(const struct dr_tree *tree, uint32_t at)
 {
     for (uint32_t k = 0; k < tree->watched.processes; k++)
@@ -232,8 +232,8 @@ static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
     return best;
 }
 
-/* All together within their share of the time. At the beginning, what was not used is kept for a while, so that a short
- * run has enough samples too. */
+/* All together within their share of the time. At the beginning, what was not used is kept for a while,
+ * so that a short run has enough samples too. */
 static void count_private(struct dr_tree *tree, uint64_t now_ns)
 {
     const uint64_t kept = tree->private_known ? 0 : (uint64_t)PRIVATE_KEPT_SECONDS * SECOND;
@@ -320,11 +320,13 @@ static void say_what_is_absent(const struct dr_tree *tree, struct dr_absent *abs
     if (!dr_file_once(tree->root, "/proc/self/io", text, sizeof text)) {
         static const char *const by_io[] = {"read.storage", "read.asked", "read.calls"};
         for (size_t k = 0; k < sizeof by_io / sizeof *by_io; k++)
-            dr_absent_add(absent, by_io[k], "cannot read /proc/PID/io",
-                          "use a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
+            dr_absent_add(
+                absent, by_io[k], "cannot read /proc/PID/io",
+                "use a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
     }
     if (!dr_file_once(tree->root, "/proc/self/smaps_rollup", text, sizeof text))
-        dr_absent_add(absent, "private", "cannot read /proc/PID/smaps_rollup", "use Linux 4.14 or newer");
+        dr_absent_add(absent, "private", "cannot read /proc/PID/smaps_rollup",
+                      "use Linux 4.14 or newer");
 }
 
 int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,
