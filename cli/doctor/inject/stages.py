@@ -354,21 +354,22 @@ def _end_job(job, done: bool):
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
     index, wanted = job.slow_index, _wanted.get(loader)
     events = [(FETCH, start, dur, job.samples, (cpu - job.cpu) // 1000)]
-    rest = dur  # when samples are extrapolated, never more than the total
+    # Samples are extrapolated, but never to more than the total: if the measured ones were slow, all stages get less.
+    collate = COLLATE - READ
+    by_samples = job.samples / job.timed if job.timed else 1.0
+    by_time = min(by_samples, max(1.0, (dur - job.ns[collate]) / (sum(job.ns[:collate]) or 1)))
     for place in range(6):
         calls = job.calls[place]
         if calls:
-            scale = job.samples / job.timed if job.timed and place != COLLATE - READ else 1.0
+            scale, count = (1.0, calls) if place == collate else (by_time, round(by_samples * calls))
             used = job.cpus[place] * job.ns[place] // (job.measured[place] or 1)
-            part = min(int(scale * job.ns[place]), rest)
-            rest -= part
-            events.append((READ + place, start, part, round(scale * calls), max(0, int(scale * used) // 1000)))
+            part = int(scale * job.ns[place])
+            events.append((READ + place, start, part, count, max(0, int(scale * used) // 1000)))
             if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
                 lost = int(_discarded(job, READ + place, wanted) * part)
                 events.append((DISCARDED, start, lost, READ + place, 0))
     if job.opened:
-        scale = job.samples / job.timed if job.timed else 1.0
-        events.append((OPENED, start, 0, round(scale * job.opened), int(scale * job.bytes) >> 10))
+        events.append((OPENED, start, 0, round(by_samples * job.opened), int(by_samples * job.bytes) >> 10))
     if job.slow:
         known = isinstance(index, int) and 0 <= index < _UNKNOWN
         events.append((SLOWEST, start, job.slow, index if known else _UNKNOWN, 0))
