@@ -24,7 +24,7 @@ struct dr_absent {
     struct dr_missing *missing; /* texts are copies */
     uint32_t count;
 };
-/* Adds a signal by name; `why` has no full stop at its end. If memory runs out, the signal is just NaN. */
+/* Adds a signal by name; `why` has no full stop at its end. If memory runs out, it is just NaN. */
 void dr_absent_add(struct dr_absent *absent, const char *signal, const char *why, const char *remedy);
 void dr_absent_free(struct dr_absent *absent);
 
