@@ -323,6 +323,18 @@ static void check_this_machine(void)
     }
 }
 
+static void check_numbers(void)
+{
+    double first = 0, second = 0, third = 0;
+    const char *text = dr_text_next(" 18446744073709551615 -17\t0x", &first);
+    text = dr_text_next(dr_text_next(text, &second), &third);
+    ok(first == 18446744073709551615.0 && second == -17 && third == 0 && text && !strcmp(text, "x"),
+       "whole numbers, one after the other");
+    ok(!dr_text_next(" -", &first) && !dr_text_next("", &first) && !dr_text_next("\n1", &first) &&
+           !dr_text_next(NULL, &first),
+       "no number in this line");
+}
+
 int main(void)
 {
     if (!mkdtemp(root))
@@ -338,6 +350,7 @@ int main(void)
     check_nfs();
     check_disk();
     ok(near(dr_link_bytes(4, 16), 16 * 1969e6) && isnan(dr_link_bytes(-1, 16)), "a link's speed");
+    check_numbers();
     check_long_file();
     check_this_machine();
     dr_absent_free(&absent);

@@ -273,6 +273,36 @@ def test_stages_and_handles(watch, even_tree):
     assert "loader.0.handles" not in trainer.said
 
 
+def test_a_slow_sample_takes_no_time_from_other_stages(watch):
+    """One sample of four is measured, and it is the one with the slow decompression."""
+    run = watch(
+        """
+        import sys, time, torch, zlib
+        from torch.utils.data import DataLoader, Dataset
+        packed = zlib.compress(bytes(100_000_000))
+        class Slow:
+            def __call__(self, index):
+                time.sleep(0.003)
+                return index
+        class Data(Dataset):
+            def __init__(self):
+                self.transform = Slow()
+            def __len__(self):
+                return 4
+            def __getitem__(self, index):
+                if index == 0:
+                    zlib.decompress(packed)
+                return self.transform(index)
+        sys.modules["_stoker_watch"]._every = 64
+        for batch in DataLoader(Data(), 4): pass
+        """
+    )
+    assert run.out.returncode == 0, run.out.stderr
+    (fetch,), (transform,), (slow,) = (run.trainer.of(kind) for kind in (FETCH, TRANSFORM, DECOMPRESS))
+    assert transform.dur >= 3_000_000 and slow.dur > transform.dur and transform.dur + slow.dur <= fetch.dur
+    assert transform.a == 4
+
+
 def test_work_on_data_that_are_cropped_away(watch):
     """Steps in a list are transforms too; before a crop they work on more than the sample has."""
     run = watch(

@@ -353,26 +353,29 @@ def _end_job(job, done: bool):
         return
     batch, loader, start, dur = job.batch, job.loader, job.start, end - job.start
     index, wanted = job.slow_index, _wanted.get(loader)
-    me.write(FETCH, start, dur, batch, loader, job.samples, (cpu - job.cpu) // 1000)
-    rest = dur  # when samples are extrapolated, never more than the total
+    events = [(FETCH, start, dur, job.samples, (cpu - job.cpu) // 1000)]
+    # Samples are extrapolated, but never to more than the total: if the measured ones were slow, all stages get less.
+    collate = COLLATE - READ
+    by_samples = job.samples / job.timed if job.timed else 1.0
+    by_time = min(by_samples, max(1.0, (dur - job.ns[collate]) / (sum(job.ns[:collate]) or 1)))
     for place in range(6):
         calls = job.calls[place]
         if calls:
-            scale = job.samples / job.timed if job.timed and place != COLLATE - READ else 1.0
+            scale, count = (1.0, calls) if place == collate else (by_time, round(by_samples * calls))
             used = job.cpus[place] * job.ns[place] // (job.measured[place] or 1)
-            part = min(int(scale * job.ns[place]), rest)
-            rest -= part
-            me.write(READ + place, start, part, batch, loader, round(scale * calls), max(0, int(scale * used) // 1000))
+            part = int(scale * job.ns[place])
+            events.append((READ + place, start, part, count, max(0, int(scale * used) // 1000)))
             if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
                 lost = int(_discarded(job, READ + place, wanted) * part)
-                me.write(DISCARDED, start, lost, batch, loader, READ + place)
+                events.append((DISCARDED, start, lost, READ + place, 0))
     if job.opened:
-        scale = job.samples / job.timed if job.timed else 1.0
-        me.write(OPENED, start, 0, batch, loader, round(scale * job.opened), int(scale * job.bytes) >> 10)
+        events.append((OPENED, start, 0, round(by_samples * job.opened), int(by_samples * job.bytes) >> 10))
     if job.slow:
         known = isinstance(index, int) and 0 <= index < _UNKNOWN
-        me.write(SLOWEST, start, job.slow, batch, loader, index if known else _UNKNOWN)
-    me.flush()
+        events.append((SLOWEST, start, job.slow, index if known else _UNKNOWN, 0))
+    me.write_all(events, batch, loader)
+    if me.collections:
+        me.flush()
     cost = sum(job.calls) * _stage_cost
     if cost * _SHARE > dur and _every < 64:
         _every *= 2
@@ -392,6 +395,24 @@ def _calibrate() -> None:
     _stage_cost, _local.job = (_clock() - start) // 64, None
 
 
+def _samples_of(dataset, indices, job: _Job) -> list:
+    """[dataset[i] for i in indices], and what _sampled() does, without a call for each sample."""
+    data, clock, every, batch = [], _clock, _every, job.batch
+    samples = timed = slow = 0
+    slow_index, active, now = _UNKNOWN, True, job.start
+    for index in indices:
+        data.append(dataset[index])
+        samples += 1
+        timed += active
+        before, now = now, clock()
+        if now - before > slow:
+            slow, slow_index = now - before, index
+        if every > 1:
+            job.active = active = not (samples + batch) % every
+    job.samples, job.timed, job.slow, job.slow_index = samples, timed, slow, slow_index
+    return data
+
+
 def _fetch_of_map(original):
     by_list = "__getitems__" in original.__code__.co_consts or "__getitems__" in original.__code__.co_names
 
@@ -408,10 +429,7 @@ def _fetch_of_map(original):
                 data = self.dataset.__getitems__(possibly_batched_index)
                 job.samples = job.timed = len(possibly_batched_index)
             else:
-                data, now = [], job.start
-                for idx in possibly_batched_index:
-                    data.append(self.dataset[idx])
-                    now = _sampled(job, idx, now)
+                data = _samples_of(self.dataset, possibly_batched_index, job)
             job.active = True
             data = _collate(self.collate_fn, data)
             _note_wanted(job, data)

@@ -34,7 +34,7 @@ _LIBRARIES = {"torch", "stoker", "lightning", "pytorch_lightning", "lightning_fa
 _LIBRARIES |= {"torchdata", "contextlib", "functools", "sitecustomize", "_stoker_watch"}
 _SITES, _LOADERS = 64, 64  # most places that wait for the GPU, and most loaders, that are described
 _COPIES = 32  # most copies measured in a step
-_SHARE = 100  # measuring stages may take 1 / _SHARE of the time of a batch
+_SHARE = 300  # measuring stages may take 1 / _SHARE of the time of a batch
 _LONG = 200_000  # ns: if watching seems to take longer than this, another process had the CPU
 
 # Functions and methods that are timed as stages of a batch, in modules that the program has imported.
@@ -174,16 +174,22 @@ class _Process:
         self.reserved += _CHUNK
 
     def write(self, kind, start, dur, batch=_UNKNOWN, loader=0, a=0, b=0) -> None:
+        self.write_all(((kind, start, dur, a, b),), batch, loader)
+
+    def write_all(self, events, batch, loader) -> None:
+        """Each is (kind, start, duration, a, b)."""
         with self.lock:
-            number = self.written
-            if number >= self.reserved:
-                self._reserve()
-            self.written = number + 1
-            _RECORD.pack_into(
-                self.map, _HEADER + number % self.capacity * 32, start, dur if dur > 0 else 0, batch & _UNKNOWN, kind,
-                loader & 0xFFFF, a if a < _UNKNOWN else _UNKNOWN, b if b < _UNKNOWN else _UNKNOWN,
-            )  # fmt: skip
-            _TALLY.pack_into(self.map, 24, self.written, _spent)
+            number, batch, loader = self.written, batch & _UNKNOWN, loader & 0xFFFF
+            for kind, start, dur, a, b in events:
+                if number >= self.reserved:
+                    self._reserve()
+                _RECORD.pack_into(
+                    self.map, _HEADER + number % self.capacity * 32, start, dur if dur > 0 else 0, batch, kind, loader,
+                    a if a < _UNKNOWN else _UNKNOWN, b if b < _UNKNOWN else _UNKNOWN,
+                )  # fmt: skip
+                number += 1
+            self.written = number
+            _TALLY.pack_into(self.map, 24, number, _spent)
 
     def _introduce(self) -> None:
         torch = sys.modules.get("torch")

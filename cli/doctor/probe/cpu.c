@@ -19,15 +19,19 @@ struct cpu {
     uint64_t looked_ns;
 };
 
-/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not work. */
+/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not work.
+ */
 static double busy_seconds(const char *text)
 {
-    unsigned long long field[8] = {0};
-    if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0], &field[1], &field[2],
-               &field[3], &field[4], &field[5], &field[6], &field[7]) < 4)
+    double field[8] = {0};
+    int k = 0;
+    if (strncmp(text, "cpu ", 4))
         return NAN;
-    const unsigned long long busy = field[0] + field[1] + field[2] + field[5] + field[6] + field[7];
-    return (double)busy / (double)sysconf(_SC_CLK_TCK);
+    for (text += 4; k < 8 && (text = dr_text_next(text, &field[k])); k++)
+        ;
+    return k < 4 ? NAN
+                 : (field[0] + field[1] + field[2] + field[5] + field[6] + field[7]) /
+                       (double)sysconf(_SC_CLK_TCK);
 }
 
 static double machine_cpus(const char *root)

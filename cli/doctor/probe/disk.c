@@ -1,8 +1,8 @@
 /* disk.c - the disks that hold the open files of the run: throughput, requests, latency
  *
- * Once per second, the file descriptors of the processes are inspected: the file systems of regular files
- * count, except for standard input and output. Until one is seen, the file system of the working directory
- * counts. A file system without a visible disk (overlay) stands for all disks.
+ * Once per second, the file descriptors of some processes, by turns, are inspected: the file systems of
+ * regular files count, except for standard input and output. Until one is seen, the file system of the
+ * working directory counts. A file system without a visible disk (overlay) stands for all disks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <sys/sysmacros.h>
 
 #define SECOND UINT64_C(1000000000)
-enum { DISKS = 16, PROCESSES_LOOKED_AT = 32, FILES_LOOKED_AT = 256, PLACES = 16 };
+enum { DISKS = 16, PROCESSES_LOOKED_AT = 4, FILES_LOOKED_AT = 256, PLACES = 16 };
 
 /* A file system with open files of the run. */
 struct place {
@@ -106,7 +106,8 @@ static void say_absent(struct disks *disks, const char *file_system)
     if (disks->said)
         return;
     disks->said = true;
-    snprintf(why, sizeof why, "the files are on %.64s, which is not a disk of this machine", file_system);
+    snprintf(why, sizeof why, "the files are on %.64s, which is not a disk of this machine",
+             file_system);
     dr_absent_all(disks->absent, DR_DISK_READ, DR_DISK_BUSY, why,
                   "copy the data to a local disk, or watch the server that stores them");
 }
@@ -156,14 +157,31 @@ static void look_around(struct disks *disks, const struct dr_watched *watched)
 struct line {
     unsigned major, minor;
     char name[64];
-    unsigned long long reads, sectors, read_ms, busy_ms;
+    double reads, sectors, read_ms, busy_ms;
 };
 
 static bool parse(const char *text, struct line *line)
 {
-    return sscanf(text, "%u %u %63s %llu %*u %llu %llu %*u %*u %*u %*u %*u %llu", &line->major,
-                  &line->minor, line->name, &line->reads, &line->sectors, &line->read_ms,
-                  &line->busy_ms) == 7;
+    double major, minor,
+        field[10]; /* of the fields after the name: reads, merged, sectors, ms; the same of writes */
+    text = dr_text_next(dr_text_next(text, &major), &minor);
+    if (!text)
+        return false;
+    text += strspn(text, " ");
+    const size_t length = strcspn(text, " \n");
+    snprintf(line->name, sizeof line->name, "%.*s", (int)length, text);
+    text += length;
+    for (int k = 0; k < 10 && text; k++)
+        text = dr_text_next(text, &field[k]);
+    if (!text)
+        return false;
+    line->major = (unsigned)major;
+    line->minor = (unsigned)minor;
+    line->reads = field[0];
+    line->sectors = field[2];
+    line->read_ms = field[3];
+    line->busy_ms = field[9];
+    return true;
 }
 
 /* Sums over disks; the busy share is that of the busiest disk. */
@@ -174,10 +192,10 @@ struct sums {
 
 static void add(struct sums *sums, struct disk *disk, const struct line *line, double seconds)
 {
-    const double reads = dr_counter_rate(&disk->reads, (double)line->reads, seconds),
-                 bytes = dr_counter_rate(&disk->bytes, 512.0 * (double)line->sectors, seconds),
-                 waited = dr_counter_rate(&disk->waited, (double)line->read_ms / 1e3, seconds),
-                 busy = dr_counter_rate(&disk->busy, (double)line->busy_ms / 1e3, seconds);
+    const double reads = dr_counter_rate(&disk->reads, line->reads, seconds),
+                 bytes = dr_counter_rate(&disk->bytes, 512.0 * line->sectors, seconds),
+                 waited = dr_counter_rate(&disk->waited, line->read_ms / 1e3, seconds),
+                 busy = dr_counter_rate(&disk->busy, line->busy_ms / 1e3, seconds);
     if (isnan(reads) || isnan(bytes) || isnan(waited) || isnan(busy))
         return;
     sums->known = true;
@@ -197,7 +215,7 @@ static void sample_disks(struct disks *disks, struct dr_tick *tick)
         struct line line;
         if (!parse(at, &line))
             continue;
-        if (disks->all && line.reads && dr_is_whole_disk(disks->root, line.name))
+        if (disks->all && line.reads > 0 && dr_is_whole_disk(disks->root, line.name))
             add_disk(disks, line.major, line.minor);
         for (uint32_t k = 0; k < disks->disks; k++)
             if (disks->disk[k].major == line.major && disks->disk[k].minor == line.minor)
@@ -238,4 +256,5 @@ static void disk_sample(void *state, struct dr_tick *tick, const struct dr_watch
 
 static void disk_close(void *state) { dr_file_close(&((struct disks *)state)->stats); }
 
-const struct dr_probe dr_probe_disk = {"disk", sizeof(struct disks), disk_open, disk_sample, disk_close};
+const struct dr_probe dr_probe_disk = {"disk",      sizeof(struct disks), disk_open,
+                                       disk_sample, disk_close,           .pause_ms = DR_SLOW_MS};

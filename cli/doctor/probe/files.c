@@ -71,6 +71,23 @@ double dr_file_number(const char *root, const char *path)
     return end == text ? NAN : value;
 }
 
+const char *dr_text_next(const char *text, double *number)
+{
+    if (!text)
+        return NULL;
+    while (*text == ' ' || *text == '\t')
+        text++;
+    const bool negative = *text == '-';
+    text += negative;
+    if (*text < '0' || *text > '9')
+        return NULL;
+    uint64_t value = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        value = 10 * value + (uint64_t)(*text - '0');
+    *number = negative ? -(double)value : (double)value;
+    return text;
+}
+
 double dr_text_number(const char *text, const char *word)
 {
     const size_t size = strlen(word);
@@ -78,9 +95,8 @@ double dr_text_number(const char *text, const char *word)
         line += *line == '\n';
         if (strncmp(line, word, size))
             continue;
-        char *end;
-        const double value = strtod(line + size, &end);
-        if (end != line + size)
+        double value;
+        if (dr_text_next(line + size, &value))
             return value;
     }
     return NAN;

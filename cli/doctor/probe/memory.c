@@ -124,5 +124,5 @@ static void memory_close(void *state)
     dr_file_close(&memory->group_used);
 }
 
-const struct dr_probe dr_probe_memory = {"memory", sizeof(struct memory), memory_open, memory_sample,
-                                         memory_close};
+const struct dr_probe dr_probe_memory = {"memory",      sizeof(struct memory), memory_open,
+                                         memory_sample, memory_close,          .pause_ms = DR_SLOW_MS};

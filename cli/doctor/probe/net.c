@@ -5,7 +5,6 @@
 #include "cli/doctor/probe/probes.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct net {
@@ -38,7 +37,8 @@ static void net_sample(void *state, struct dr_tick *tick, const struct dr_watche
         if (!colon || (end && colon > end))
             continue; /* the two header lines */
         line += strspn(line, " ");
-        const double bytes = strtod(colon + 1, NULL);
+        double bytes = 0;
+        dr_text_next(colon + 1, &bytes);
         if (colon - line == 2 && !strncmp(line, "lo", 2))
             loopback = bytes;
         else
@@ -52,4 +52,5 @@ static void net_sample(void *state, struct dr_tick *tick, const struct dr_watche
 
 static void net_close(void *state) { dr_file_close(&((struct net *)state)->file); }
 
-const struct dr_probe dr_probe_net = {"net", sizeof(struct net), net_open, net_sample, net_close};
+const struct dr_probe dr_probe_net = {"net",      sizeof(struct net), net_open,
+                                      net_sample, net_close,          .pause_ms = DR_SLOW_MS};

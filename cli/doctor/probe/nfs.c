@@ -145,4 +145,5 @@ static void nfs_sample(void *state, struct dr_tick *tick, const struct dr_watche
 
 static void nfs_close(void *state) { dr_file_close(&((struct nfs *)state)->file); }
 
-const struct dr_probe dr_probe_nfs = {"nfs", sizeof(struct nfs), nfs_open, nfs_sample, nfs_close};
+const struct dr_probe dr_probe_nfs = {"nfs",      sizeof(struct nfs), nfs_open,
+                                      nfs_sample, nfs_close,          .pause_ms = DR_SLOW_MS};

@@ -18,6 +18,9 @@ void dr_absent_all(struct dr_absent *absent, uint32_t from, uint32_t to, const c
 /* Bytes per second of a PCIe link in one direction; NaN: unknown. */
 double dr_link_bytes(double generation, double width);
 
+/* For probes whose means matter, and whose files take the kernel 5 to 15 us to write. */
+enum { DR_SLOW_MS = 500 };
+
 static inline double dr_tick_seconds(const struct dr_tick *tick)
 {
     return tick->now_ns > tick->before_ns ? (double)(tick->now_ns - tick->before_ns) / 1e9 : 0;

@@ -26,8 +26,8 @@ static double waited_seconds(const char *text)
 {
     const char *some = strstr(text, "some ");
     const char *total = some ? strstr(some, "total=") : NULL;
-    unsigned long long microseconds;
-    return total && sscanf(total, "total=%llu", &microseconds) == 1 ? (double)microseconds / 1e6 : NAN;
+    double microseconds;
+    return total && dr_text_next(total + strlen("total="), &microseconds) ? microseconds / 1e6 : NAN;
 }
 
 static int open_readable(const char *root, const char *path)
@@ -72,7 +72,8 @@ static void psi_sample(void *state, struct dr_tick *tick, const struct dr_watche
         if (dr_file_text(psi->file[k], text, sizeof text)) {
             const double share =
                 dr_counter_rate(&psi->waited[k], waited_seconds(text), dr_tick_seconds(tick));
-            tick->machine[DR_PSI_CPU + k] = share > 1 ? 1 : share; /* the kernel updates it late, in bursts */
+            tick->machine[DR_PSI_CPU + k] =
+                share > 1 ? 1 : share; /* the kernel updates it late, in bursts */
         }
 }
 
@@ -83,4 +84,5 @@ static void psi_close(void *state)
 }
 
 _Static_assert(DR_PSI_MEMORY == DR_PSI_CPU + 2, "three signals, in the order of their kinds");
-const struct dr_probe dr_probe_psi = {"psi", sizeof(struct psi), psi_open, psi_sample, psi_close};
+const struct dr_probe dr_probe_psi = {"psi",      sizeof(struct psi), psi_open,
+                                      psi_sample, psi_close,          .pause_ms = DR_SLOW_MS};

@@ -28,6 +28,9 @@ struct dr_recorder {
     struct dr_absent absent;
     uint32_t absent_written;
     void *state[PROBES_MOST]; /* NULL: this probe provides nothing */
+    uint64_t probed_ns[PROBES_MOST];
+    double machine[DR_MACHINE_COUNT]; /* the latest values */
+    int8_t source[DR_MACHINE_COUNT];  /* the probes that they are from */
     uint64_t before_ns, flushed_ns;
     double cost; /* CPU seconds of a tick, smoothed */
     double sum[DR_MACHINE_COUNT];
@@ -67,24 +70,37 @@ static void flush(struct dr_recorder *recorder, uint64_t now_ns)
                      NULL); /* a failed write is repeated the next time */
 }
 
+/* Samples a probe and replaces the values that it provided before. */
+static void sample(struct dr_recorder *recorder, int k, uint64_t now_ns)
+{
+    double fresh[DR_MACHINE_COUNT];
+    for (int s = 0; s < DR_MACHINE_COUNT; s++)
+        fresh[s] = NAN;
+    struct dr_tick tick = {now_ns, recorder->probed_ns[k], fresh};
+    dr_probes[k]->sample(recorder->state[k], &tick, dr_tree_now(recorder->tree));
+    recorder->probed_ns[k] = now_ns;
+    for (int s = 0; s < DR_MACHINE_COUNT; s++)
+        if (!isnan(fresh[s]) || recorder->source[s] == k) {
+            recorder->machine[s] = fresh[s];
+            recorder->source[s] = (int8_t)k;
+        }
+}
+
 uint64_t dr_recorder_tick(struct dr_recorder *recorder)
 {
     struct timespec cpu[2];
-    double machine[DR_MACHINE_COUNT];
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[0]);
     const uint64_t now = st_now_ns();
-    struct dr_tick tick = {now, recorder->before_ns, machine};
-    for (int k = 0; k < DR_MACHINE_COUNT; k++)
-        machine[k] = NAN;
     dr_tree_sample(recorder->tree, now);
-    const struct dr_watched *watched = dr_tree_now(recorder->tree);
     for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
-        if (recorder->state[k])
-            dr_probes[k]->sample(recorder->state[k], &tick, watched);
-    dr_samples_tick(recorder->samples, &tick, watched);
+        if (recorder->state[k] &&
+            now - recorder->probed_ns[k] + PERIOD_NS / 2 >= dr_probes[k]->pause_ms * UINT64_C(1000000))
+            sample(recorder, k, now);
+    const struct dr_tick tick = {now, recorder->before_ns, recorder->machine};
+    dr_samples_tick(recorder->samples, &tick, dr_tree_now(recorder->tree));
     for (int k = 0; k < DR_MACHINE_COUNT; k++)
-        if (!isnan(machine[k])) {
-            recorder->sum[k] += machine[k];
+        if (!isnan(recorder->machine[k])) {
+            recorder->sum[k] += recorder->machine[k];
             recorder->summed[k]++;
         }
     recorder->before_ns = now;
@@ -127,6 +143,10 @@ static void open_probes(struct dr_recorder *recorder)
             state = NULL;
         }
         recorder->state[k] = state;
+    }
+    for (int s = 0; s < DR_MACHINE_COUNT; s++) {
+        recorder->machine[s] = NAN;
+        recorder->source[s] = -1;
     }
 }
 

@@ -21,10 +21,10 @@
 #define SECOND UINT64_C(1000000000)
 enum {
     FILES_MOST = 8192,   /* file descriptors kept open */
-    SCAN_SHARE = 500,    /* scans of /proc may take 1/N of the time */
-    PRIVATE_SHARE = 150, /* and counting private memory 1/N */
+    SCAN_SHARE = 1000,   /* scans of /proc may take 1/N of the time */
+    PRIVATE_FIRST = 150, /* and counting private memory 1/N, until one worker has enough samples, */
+    PRIVATE_SHARE = 500, /* and 1/N from then on */
     PRIVATE_KEPT_SECONDS = 20,
-    PRIVATE_ENOUGH = 4, /* samples of a process that show whether it grows */
     NODES = 64,
     CPUS = 4096,
     SCAN_MOST_SECONDS = 2,
@@ -41,7 +41,8 @@ struct dr_tree {
     int loadavg; /* its last number is the newest process: no scan is needed while it stays the same */
     char newest[32];
     uint64_t scan_after_ns, private_after_ns;
-    int *known; /* pids found by the last scan of /proc, sorted */
+    bool private_known; /* a worker has had enough samples */
+    int *known;         /* pids found by the last scan of /proc, sorted */
     uint32_t known_count, known_room;
     int *now; /* the current scan */
     uint32_t now_count, now_room;
@@ -199,7 +200,9 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* A worker has no children. Those of the training process are what matters, and it is large itself. */
+/* Private memory shows whether workers copy the pages of the process that they were forked from. That
+ * process has many pages and copies none, so it is not counted; the command itself is, rarely, while it
+ * has no children: that tells what a worker would need. */
 static bool has_children(const struct dr_tree *tree, uint32_t at)
 {
     for (uint32_t k = 0; k < tree->watched.processes; k++)
@@ -209,30 +212,31 @@ static bool has_children(const struct dr_tree *tree, uint32_t at)
 }
 
 /* The process to count next, or UINT32_MAX. A few samples of one worker tell more than one sample of
- * each, so a worker with one sample comes before a worker without, until it has enough. */
+ * each, so no other worker is counted until this one has enough. */
 static uint32_t next_to_count(const struct dr_tree *tree, uint64_t now_ns)
 {
     uint32_t best = UINT32_MAX, best_rank = UINT32_MAX;
     for (uint32_t at = 0; at < tree->watched.processes; at++) {
         const struct dr_process_watched *process = tree->inside[at];
-        if (!dr_process_private_due(process, now_ns))
+        const bool worker = is_ours(tree, process->parent);
+        if (has_children(tree, at))
             continue;
         const uint32_t count = process->private_count;
-        const uint32_t rank = has_children(tree, at)    ? UINT32_MAX - 1
-                              : count >= PRIVATE_ENOUGH ? count
-                              : count                   ? 0
-                                                        : 1;
-        if (rank < best_rank)
+        const bool due = dr_process_private_due(process, worker, now_ns);
+        if (worker && count > 0 && count < DR_PRIVATE_ENOUGH)
+            return due ? at : UINT32_MAX;
+        const uint32_t rank = worker ? count : UINT32_MAX - 1;
+        if (due && rank < best_rank)
             best = at, best_rank = rank;
     }
     return best;
 }
 
-/* All together within their share of the time. What was not used is kept for a while, so that a run
- * begins with enough samples, and so does an epoch with new workers. */
+/* All together within their share of the time. At the beginning, what was not used is kept for a while,
+ * so that a short run has enough samples too. */
 static void count_private(struct dr_tree *tree, uint64_t now_ns)
 {
-    const uint64_t kept = (uint64_t)PRIVATE_KEPT_SECONDS * SECOND;
+    const uint64_t kept = tree->private_known ? 0 : (uint64_t)PRIVATE_KEPT_SECONDS * SECOND;
     if (tree->private_after_ns + kept < now_ns)
         tree->private_after_ns = now_ns - kept;
     while (now_ns >= tree->private_after_ns) {
@@ -241,7 +245,12 @@ static void count_private(struct dr_tree *tree, uint64_t now_ns)
             return;
         const uint64_t began = spent_ns();
         dr_process_private(tree->inside[at], now_ns);
-        tree->private_after_ns += (spent_ns() - began) * PRIVATE_SHARE;
+        tree->private_after_ns +=
+            (spent_ns() - began) * (tree->private_known ? PRIVATE_SHARE : PRIVATE_FIRST);
+        if (!tree->private_known && tree->inside[at]->private_count == DR_PRIVATE_ENOUGH) {
+            tree->private_known = true;
+            tree->private_after_ns = now_ns + SECOND;
+        }
     }
 }
 
@@ -311,11 +320,13 @@ static void say_what_is_absent(const struct dr_tree *tree, struct dr_absent *abs
     if (!dr_file_once(tree->root, "/proc/self/io", text, sizeof text)) {
         static const char *const by_io[] = {"read.storage", "read.asked", "read.calls"};
         for (size_t k = 0; k < sizeof by_io / sizeof *by_io; k++)
-            dr_absent_add(absent, by_io[k], "cannot read /proc/PID/io",
-                          "use a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
+            dr_absent_add(
+                absent, by_io[k], "cannot read /proc/PID/io",
+                "use a kernel with CONFIG_TASK_IO_ACCOUNTING, and the same user as the command");
     }
     if (!dr_file_once(tree->root, "/proc/self/smaps_rollup", text, sizeof text))
-        dr_absent_add(absent, "private", "cannot read /proc/PID/smaps_rollup", "use Linux 4.14 or newer");
+        dr_absent_add(absent, "private", "cannot read /proc/PID/smaps_rollup",
+                      "use Linux 4.14 or newer");
 }
 
 int dr_tree_open(struct dr_tree **out, const char *root, int command, int self, int ignored,

@@ -16,6 +16,8 @@
 
 #define SECOND             UINT64_C(1000000000)
 #define PRIVATE_PAUSE_MOST (10 * SECOND)
+#define NAMING             (3 * SECOND) /* threads get their names within this time */
+#define LIST_PAUSE         (5 * SECOND) /* one thread may have replaced another */
 enum { PATH_ROOM = 512, THREADS_MOST = 1024, FILES_COUNTED = 4096, FEW_FAULTS = 256 /* 1 MiB */ };
 
 /* The fields of /proc/PID/stat that are used. */
@@ -36,13 +38,8 @@ static bool parse_stat(const char *text, struct stat_line *out, char *name, size
     double field[40] = {0}; /* numbered as in proc(5) */
     const char *at = close + 3;
     int k = 4;
-    for (; k < 40; k++) {
-        char *end;
-        field[k] = strtod(at, &end);
-        if (end == at)
-            break;
-        at = end;
-    }
+    while (k < 40 && (at = dr_text_next(at, &field[k])))
+        k++;
     *out = (struct stat_line){.state = close[2],
                               .parent = (int)field[4],
                               .threads = (int)field[20],
@@ -131,7 +128,6 @@ static uint32_t name_number(struct dr_process_watched *process, const char *name
     return k;
 }
 
-/* Threads get their names soon after their creation. */
 static void name_thread(struct dr_process_watched *process, struct dr_thread_watched *thread)
 {
     char file[48], text[64];
@@ -191,7 +187,7 @@ static void list_threads(struct dr_process_watched *process, uint64_t now_ns)
         if (!thread)
             continue;
         thread->seen = true;
-        if (now_ns - thread->since_ns <= 3 * SECOND)
+        if (now_ns - thread->since_ns <= NAMING)
             name_thread(process, thread);
     }
     closedir(folder);
@@ -308,13 +304,16 @@ static void count_files(struct dr_process_watched *process, uint64_t now_ns)
     process->last_files = count;
 }
 
-bool dr_process_private_due(const struct dr_process_watched *process, uint64_t now_ns)
+bool dr_process_private_due(const struct dr_process_watched *process, bool worker, uint64_t now_ns)
 {
     const uint64_t age = now_ns - process->since_ns;
     if (!process->private_ns)
-        return age >= SECOND / 2;
-    uint64_t pause = age / 4;
-    pause = pause < SECOND ? SECOND : pause > PRIVATE_PAUSE_MOST ? PRIVATE_PAUSE_MOST : pause;
+        return age >= (worker ? SECOND : 4 * SECOND);
+    uint64_t pause = age / 4 < PRIVATE_PAUSE_MOST ? age / 4 : PRIVATE_PAUSE_MOST;
+    if (!worker)
+        pause = 3 * (process->private_ns - process->since_ns);
+    else if (process->private_count < DR_PRIVATE_ENOUGH)
+        pause = SECOND;
     return now_ns - process->private_ns >= pause;
 }
 
@@ -365,8 +364,10 @@ bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns)
     process->cpu = line.cpu;
     for (int k = 0; k < DR_PROCESS_COUNT; k++)
         process->row[k] = NAN;
-    if (!process->listed_ns || (uint32_t)line.threads != process->threads ||
-        now_ns - process->listed_ns >= SECOND)
+    if ((uint32_t)line.threads != process->threads)
+        process->changed_ns = now_ns;
+    if (!process->listed_ns || process->changed_ns == now_ns ||
+        now_ns - process->listed_ns >= (now_ns - process->changed_ns <= NAMING ? SECOND : LIST_PAUSE))
         list_threads(process, now_ns);
     sample_threads(process, seconds);
     process->row[DR_P_SYSTEM] = rate(line.system / hertz, &process->system_ticks, seconds);
