@@ -1,8 +1,8 @@
 /* signals.h - everything the doctor samples from outside, by name
  *
- * One line per signal: identifier, name in run.json, unit, meaning. Every tick has a value of each signal of the
- * machine, though some are sampled only twice per second, and one for each process of the run. A missing value is NaN, never
- * 0, and the probe reports why (probe.h).
+ * One line per signal: identifier, name in run.json, unit, meaning. Every tick has a value of each signal
+ * of the machine, though some are sampled only twice per second, and of each signal of a process for every
+ * process of the run. A missing value is NaN, never 0, and the probe reports why (probe.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -162,8 +162,8 @@ struct line {
 
 static bool parse(const char *text, struct line *line)
 {
-    double major, minor,
-        field[10]; /* of the fields after the name: reads, merged, sectors, ms; the same of writes */
+    double major, minor;
+    double field[10]; /* after the name: reads, merged, sectors, ms; the same of writes; in flight, busy ms */
     text = dr_text_next(dr_text_next(text, &major), &minor);
     if (!text)
         return false;

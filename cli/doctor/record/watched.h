@@ -48,9 +48,8 @@ struct dr_process_watched {
     uint32_t threads, room;
     uint64_t since_ns;   /* time of the first sample */
     uint64_t changed_ns; /* the number of threads changed */
-    uint64_t sampled_ns, listed_ns, counted_ns,
-        private_ns;                      /* time of the last update of each; 0: never */
-    uint32_t private_count;              /* updates of the private memory */
+    uint64_t sampled_ns, listed_ns, counted_ns, private_ns; /* the last update of each; 0: never */
+    uint32_t private_count;                                 /* updates of the private memory */
     double minor_faults, private_faults; /* so far; when the private memory was counted */
     double ticks, system_ticks, faults, read_storage, read_asked, read_calls;
     double last_private, last_files;
