@@ -94,14 +94,17 @@ meson_setup() {
 # `programs`.
 tests_of() { meson introspect "$1" --targets --tests | scripts/test_programs.py "$2" "${WITHOUT:-}"; }
 
-# Builds the C tests in build/test-$1 with the meson options that follow, and with it what they need. Their kernels are
+# Builds the C tests in build/test-$1, and what they need, with the meson options that follow. Their kernels are
 # never run, so one generation of GPUs is enough. `c` is also the build that scripts/test_install.sh installs: all of it.
 build_tests() {
     local layer=$1 programs=()
     shift
     if [ "$layer" = c ]; then set -- --prefix="$ROOT/build/install/root" --libdir=lib "$@"; fi
     meson_setup "build/test-$layer" -Dtests=true -Dpython=disabled -Dgpu_generations=90 "$@" || return
-    if [ "$layer" != c ]; then mapfile -t programs < <(tests_of "build/test-$layer" programs); fi
+    if [ "$layer" != c ]; then
+        PATH="$VENV/bin:$PATH" ninja -C "build/test-$layer" build.ninja || return # a meson.build may have changed
+        mapfile -t programs < <(tests_of "build/test-$layer" programs)
+    fi
     meson compile -C "build/test-$layer" -j "$(jobs)" "${programs[@]}"
 }
 
