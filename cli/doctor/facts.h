@@ -151,7 +151,7 @@ struct dr_facts {
     double epochs;        /* completed epochs */
     double epoch_start;   /* mean seconds from iter() to the first batch, without the first epoch */
     double respawn;       /* part of it for starting workers */
-    double epoch_seconds; /* mean */
+    double epoch_seconds; /* mean of the same epochs, or of the only one */
     double first_epoch_stall_share, later_epochs_stall_share;
 
     /* GPU */

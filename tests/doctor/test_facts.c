@@ -215,6 +215,8 @@ static void test_epochs(void)
     ok(!judge(-1) && facts.epochs == 4 && near(facts.epoch_start, 1) && near(facts.respawn, 0.4),
        "the start of an epoch (%.2f s, of which %.2f s are of workers)", facts.epoch_start,
        facts.respawn);
+    ok(near(facts.epoch_seconds, 4.99), "which is a part of the epochs after the first (%.2f s)",
+       facts.epoch_seconds);
     ok(near(facts.first_epoch_stall_share, 0.4) && near(facts.later_epochs_stall_share, 0.1),
        "a cold first one");
     ok(facts.step < 0.13 && facts.step_p99 < 0.151, "neither starts nor ends are of the steps");

@@ -5,18 +5,21 @@
 #include "cli/doctor/model/parts.h"
 
 struct epochs {
-    struct dr_sum start, respawn, length;
+    struct dr_sum start, respawn, length; /* of the same epochs, so that one is a part of another */
+    struct dr_sum other_lengths;
     double ends;
     uint64_t iter_ns, first_ns; /* start of the current epoch; 0: unknown */
     double iter_seconds;
     bool respawned, later; /* workers were started in it; it is not the first epoch */
+    bool added;            /* its start is part of the sums */
 };
 
 /* The first batch of an epoch has arrived. */
 static void first_batch(struct epochs *epochs, const struct dr_event *event)
 {
     epochs->first_ns = event->start_ns;
-    if (epochs->iter_ns && epochs->later) {
+    epochs->added = epochs->iter_ns && epochs->later;
+    if (epochs->added) {
         dr_sum_add(&epochs->start, (double)(event->start_ns + event->dur_ns - epochs->iter_ns) / 1e9);
         dr_sum_add(&epochs->respawn, epochs->respawned ? epochs->iter_seconds : 0);
     }
@@ -30,14 +33,17 @@ static void epoch_event(struct epochs *epochs, const struct dr_event *event)
         epochs->iter_seconds = (double)event->dur_ns / 1e9;
         epochs->respawned = event->a > 0 && event->a != DR_UNKNOWN;
         epochs->first_ns = 0;
+        epochs->added = false;
     } else if (event->kind == DR_NEXT && (event->b & DR_NEXT_FIRST)) {
         first_batch(epochs, event);
     } else if (event->kind == DR_EPOCH) {
         const uint64_t began = epochs->iter_ns ? epochs->iter_ns : epochs->first_ns;
         if (began && event->start_ns > began)
-            dr_sum_add(&epochs->length, (double)(event->start_ns - began) / 1e9);
+            dr_sum_add(epochs->added ? &epochs->length : &epochs->other_lengths,
+                       (double)(event->start_ns - began) / 1e9);
         epochs->ends++;
         epochs->iter_ns = epochs->first_ns = 0;
+        epochs->added = false;
     }
 }
 
@@ -51,7 +57,7 @@ void dr_facts_epochs(struct dr_part *part)
     facts->epochs = epochs.ends;
     facts->epoch_start = dr_sum_mean(&epochs.start);
     facts->respawn = dr_sum_mean(&epochs.respawn);
-    facts->epoch_seconds = dr_sum_mean(&epochs.length);
+    facts->epoch_seconds = dr_sum_mean(epochs.length.count ? &epochs.length : &epochs.other_lengths);
     double stall[2] = {0}, all[2] = {0};
     for (uint32_t k = 0; k < part->intervals.count; k++) {
         const struct dr_interval *interval = &part->intervals.all[k];
