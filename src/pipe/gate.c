@@ -102,7 +102,8 @@ int st_gate_refused(struct st_worker *worker, int rc, struct stoker_error *err)
         err, STOKER_ELIMIT,
         "this sample takes %.1f MB %s, but of max_memory (%.1f MB) one sample may take "
         "%.1f MB beside the batches: raise max_memory, or make the batches smaller",
-        (double)needed / 1e6, read ? "to read" : "or more to make", (double)(gate->budget.limit + gate->data_fixed) / 1e6, (double)gate->sample_limit / 1e6);
+        (double)needed / 1e6, read ? "to read" : "or more to make",
+        (double)(gate->budget.limit + gate->data_fixed) / 1e6, (double)gate->sample_limit / 1e6);
 }
 
 int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct stoker_error *err)

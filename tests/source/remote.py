@@ -153,8 +153,12 @@ def test_stopping(proxy):
     Proxy.later.set()
     stopped = [start(f"{proxy}/{fault}/s-0.tar", stop=1, **kept) for fault in faults]
     for fault, process in zip(faults, stopped, strict=True):
-        answer = last(finished(process))
-        tap.ok(answer["open"] and answer["ms"] < 10_000, f"{fault}: closed within {answer.get('ms')} ms")
+        answers = [last(finished(process))]
+        # What is promised, once in five times: the machine may be busy.
+        while answers[-1]["open"] and answers[-1]["ms"] >= 200 and len(answers) < 5:
+            answers.append(last(finished(start(f"{proxy}/{fault}/s-0.tar", stop=1, **kept))))
+        times = [answer.get("ms") for answer in answers]
+        tap.ok(answers[-1]["open"] and times[-1] < 200 and max(times) < 10_000, f"{fault}: closed within {times} ms")
 
 
 def test_faults(www, proxy):

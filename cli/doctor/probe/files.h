@@ -23,16 +23,14 @@ bool dr_file_once(const char *root, const char *path, char *text, size_t room);
 /* The whole number at the beginning of a file; NaN. */
 double dr_file_number(const char *root, const char *path);
 /* Parses a whole number after blanks, and returns what follows it; NULL: there is none, or `text` is
- * NULL. Much quicker than strtod and sscanf, which would otherwise be a third of the recorder's time
- * outside the kernel. */
+ * NULL. Quicker than strtod and sscanf, and every tick has dozens of numbers. */
 const char *dr_text_next(const char *text, double *number);
 /* The whole number after a word at the beginning of a line ("MemTotal:", "throttled_usec "); NaN. */
 double dr_text_number(const char *text, const char *word);
 /* The first line of a text, trimmed. */
 char *dr_text_line(char *text);
 
-/* The change of a counter since the last tick, per second; NaN the first time, and where it decreased.
- */
+/* The change of a counter since the last sample, per second; NaN the first time, or if it decreased. */
 struct dr_counter {
     double before;
     bool known;
