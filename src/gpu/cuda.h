@@ -64,6 +64,7 @@ enum { ST_CUDA_OLDEST = 12000 }; /* the minimum driver version, as from cuDriver
     X(CtxPushCurrent, cuCtxPushCurrent_v2, (struct CUctx_st *context))                                     \
     X(CtxPopCurrent, cuCtxPopCurrent_v2, (struct CUctx_st **context))                                      \
     X(CtxSynchronize, cuCtxSynchronize, (void))                                                            \
+    X(CtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                 \
     X(MemGetInfo, cuMemGetInfo_v2, (size_t *free_bytes, size_t *all))                                      \
     X(MemAlloc, cuMemAlloc_v2, (uint64_t *address, size_t bytes))                                          \
     X(MemFree, cuMemFree_v2, (uint64_t address))                                                           \
@@ -79,6 +80,8 @@ enum { ST_CUDA_OLDEST = 12000 }; /* the minimum driver version, as from cuDriver
       (uint64_t to, unsigned char value, size_t bytes, struct CUstream_st *stream))                        \
     X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *mode))                     \
     X(StreamCreate, cuStreamCreate, (struct CUstream_st **stream, unsigned flags))                         \
+    X(StreamCreateWithPriority, cuStreamCreateWithPriority,                                                \
+      (struct CUstream_st **stream, unsigned flags, int priority))                                         \
     X(StreamDestroy, cuStreamDestroy_v2, (struct CUstream_st *stream))                                     \
     X(StreamSynchronize, cuStreamSynchronize, (struct CUstream_st *stream))                                \
     X(StreamWaitEvent, cuStreamWaitEvent,                                                                  \

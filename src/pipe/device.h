@@ -174,8 +174,10 @@ struct st_jpeg_engine; /* private to the device */
  * Opened once per thread that uses it. */
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
-    /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once. */
-    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most, struct stoker_error *err);
+    /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
+     * `*pinned`: in, how much host memory it may pin for files; out, how much it has pinned. */
+    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most, uint64_t *pinned,
+                struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);
     /* Whether the engines can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);

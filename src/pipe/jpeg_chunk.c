@@ -17,7 +17,6 @@ enum {
     IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
     BLOCK = 8,
     SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
-    FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
 };
 
 /* ---- one image ------------------------------------------------------------------------------------ */
@@ -83,7 +82,7 @@ static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
 {
     const struct stoker_loader *loader = self->worker.loader;
     const bool in_memory = st_reader_in_memory(loader->reader);
-    const uint64_t most = loader->opt.max_memory / FILES_PART;
+    const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
     struct stoker_error err;
     struct st_bytes bytes;
     self->count = self->left_count = 0;

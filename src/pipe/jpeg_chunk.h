@@ -7,7 +7,10 @@
 
 #include "pipe/loader.h"
 
-enum { ST_JPEG_CHUNK_MOST = 64 }; /* tickets */
+enum {
+    ST_JPEG_CHUNK_MOST = 64, /* tickets */
+    ST_JPEG_FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
+};
 
 /* A ticket whose file the engines decode. */
 struct st_jpeg_item {

@@ -5,7 +5,8 @@
  * progress, by the rates measured so far.
  *
  * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while engines
- * are at work, enough workers rest for each engine thread to have a CPU of its own.
+ * are at work, enough workers rest for each engine thread and the consumer to have a CPU of their own;
+ * with few CPUs, all of them.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
  * decoded all of it: workers read new files to their end, and the data set remembers (source/known.h).
@@ -30,6 +31,7 @@ enum {
     THREADS = 2,          /* one prepares the next chunk while the other waits for its own */
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     ROW_ROOM = 512 << 10, /* device memory per row of a batch; not every row is decoded there */
+    FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
     GIVE_UP = 4,          /* failed chunks in a row */
     /* left to the workers after a chunk without a file for the engines: */
     PAUSE_TICKETS = 4 * ST_JPEG_CHUNK_MOST,
@@ -112,12 +114,21 @@ static void engage(struct stoker_loader *loader, bool engaged)
 static bool open_engine(struct st_jpeg_engine_worker *self)
 {
     struct stoker_loader *loader = self->worker.loader;
+    struct st_jpeg_engines *engines = &loader->engines;
+    const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
+    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * FILE_ROOM, wanted = chunk < most ? chunk : most;
     struct stoker_error err;
-    const int rc = loader->engines.kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &err);
     pthread_mutex_lock(&loader->lock);
-    loader->engines.ready += !rc;
-    if (rc && !loader->engines.note.code)
-        loader->engines.note = err;
+    const uint64_t claimed = st_pool_pinned(loader) + wanted <= loader->opt.pinned_limit ? wanted : 0;
+    engines->pinned_bytes += claimed;
+    pthread_mutex_unlock(&loader->lock);
+    uint64_t pinned = claimed;
+    const int rc = engines->kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &pinned, &err);
+    pthread_mutex_lock(&loader->lock);
+    engines->pinned_bytes -= claimed - (rc ? 0 : pinned);
+    engines->ready += !rc;
+    if (rc && !engines->note.code)
+        engines->note = err;
     pthread_mutex_unlock(&loader->lock);
     return !rc;
 }
@@ -245,6 +256,7 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
     engines->kind = NULL;
     engines->worker = NULL;
     engines->count = engines->threads = engines->ready = 0;
+    engines->pinned_bytes = 0;
     pthread_mutex_unlock(&loader->lock);
     if (had) {
         pthread_mutex_destroy(&engines->memory);

@@ -75,6 +75,7 @@ struct st_jpeg_engines {
     uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
     bool sharing;
+    uint64_t pinned_bytes;    /* host memory for files */
     struct stoker_error note; /* code != 0: why fewer engines are used than possible */
 };
 

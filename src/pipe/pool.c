@@ -14,7 +14,7 @@ uint64_t st_pool_memory(const struct stoker_loader *loader)
 
 uint64_t st_pool_pinned(const struct stoker_loader *loader)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = loader->engines.pinned_bytes;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         bytes += slot->pinned ? st_slot_bytes(&loader->shape) : 0;
     return bytes;

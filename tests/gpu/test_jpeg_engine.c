@@ -39,11 +39,17 @@ static int exchange(int *mode)
     (void)mode;
     return 0;
 }
-static int stream_new(struct CUstream_st **stream, unsigned flags)
+static int priority_range(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -3;
+    return 0;
+}
+static int stream_new(struct CUstream_st **stream, unsigned flags, int priority)
 {
     streams++;
     *stream = (struct CUstream_st *)(uintptr_t)64;
-    left_inside += entered != 1 || flags != ST_CU_STREAM_NON_BLOCKING;
+    left_inside += entered != 1 || flags != ST_CU_STREAM_NON_BLOCKING || priority != -3;
     return 0;
 }
 static int stream_free(struct CUstream_st *stream)
@@ -104,12 +110,39 @@ static int mem_free(uint64_t address)
     return 0;
 }
 
+static int no_pinned;
+static struct {
+    uint8_t *memory;
+    size_t bytes;
+} pinned;
+static int host_alloc(void **memory, size_t bytes, unsigned flags)
+{
+    if (no_pinned)
+        return ST_CU_OUT_OF_MEMORY;
+    left_inside += entered != 1 || flags != ST_CU_HOST_PORTABLE;
+    allocated++;
+    *memory = pinned.memory = malloc(bytes);
+    pinned.bytes = bytes;
+    return 0;
+}
+static int host_free(void *memory)
+{
+    allocated--;
+    free(memory);
+    return 0;
+}
+static bool is_pinned(const unsigned char *at)
+{
+    return pinned.memory && at >= pinned.memory && at < pinned.memory + pinned.bytes;
+}
+
 static struct st_cuda driver = {
     .version = 13000,
     .CtxPushCurrent = ctx_push,
     .CtxPopCurrent = ctx_pop,
     .ThreadExchangeStreamCaptureMode = exchange,
-    .StreamCreate = stream_new,
+    .CtxGetStreamPriorityRange = priority_range,
+    .StreamCreateWithPriority = stream_new,
     .StreamDestroy = stream_free,
     .StreamSynchronize = stream_sync,
     .EventCreate = event_new,
@@ -119,6 +152,8 @@ static struct st_cuda driver = {
     .MemGetInfo = mem_info,
     .MemAlloc = mem_alloc,
     .MemFree = mem_free,
+    .MemHostAlloc = host_alloc,
+    .MemFreeHost = host_free,
 };
 static struct st_gpu_device device = {.base = {.ordinal = 0}, .cuda = &driver};
 
@@ -238,13 +273,62 @@ static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
     return image;
 }
 
+/* Decodes `count` images with `room` bytes of pinned memory; says how many files were passed in it, and
+ * how many images are right. */
+static int staged(uint64_t room, uint64_t expected_room, uint32_t count, const unsigned char *const *given,
+                  int *right)
+{
+    struct stoker_error err = {0};
+    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg *own = st_jpeg_new();
+    uint8_t *memory = calloc(3 * COUNT, PLANE);
+    int in_pinned = 0;
+    *right = -1;
+    pinned.memory = NULL;
+    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &room, &err) || room != expected_room)
+        return -1;
+    for (uint32_t k = 0; k < count; k++)
+        image[k] = image_of((int)k, (uint64_t)(uintptr_t)memory);
+    st_jpeg_engine_nvjpeg.start(engine, image, count);
+    st_jpeg_engine_nvjpeg.finish(engine, image, count);
+    *right = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        *right += image[k].there && is_right(own, &image[k]);
+        in_pinned += is_pinned(given[k]);
+        free((void *)(uintptr_t)image[k].bytes.data);
+    }
+    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_free(own);
+    free(memory);
+    return in_pinned;
+}
+
+static void staging(const unsigned char *const *given)
+{
+    int right;
+    ok(staged(1 << 20, 1 << 20, COUNT, given, &right) == COUNT && right == COUNT,
+       "all files are passed in pinned memory");
+    const struct st_jpeg_engine_image first = image_of(0, 0);
+    const int some = staged(first.bytes.size + 1, first.bytes.size + 1, COUNT, given, &right);
+    ok(some >= 1 && some < COUNT && right == COUNT,
+       "with room for one file, %d are, and the others are decoded from where they are", some);
+    free((void *)(uintptr_t)first.bytes.data);
+    ok(staged(0, 0, COUNT, given, &right) == 0 && right == COUNT, "none, if none may be pinned");
+    no_pinned = 1;
+    ok(staged(1 << 20, 0, COUNT, given, &right) == 0 && right == COUNT, "nor if none can be");
+    no_pinned = 0;
+    ok(allocated == 0 && left_inside == 0, "the memory was given back");
+}
+
 static void decoding(const int *open, const int *calls, const int *allocated_once)
 {
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_engine_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
-    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &err);
+    uint64_t files = 1 << 20;
+    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
     const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
@@ -306,6 +390,7 @@ static void absent(int *no_engines, int *no_hardware)
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_nvjpeg nvjpeg;
+    uint64_t files = 1 << 20;
     ok(st_nvjpeg_load(&nvjpeg, "libno-such-library.so", &err) == STOKER_EUNSUPPORTED &&
            strstr(err.message, "libno-such-library.so"),
        "a library that is not there: %s", err.message);
@@ -313,11 +398,11 @@ static void absent(int *no_engines, int *no_hardware)
            strstr(err.message, "nvjpeg"),
        "one that is another: %s", err.message);
     *no_hardware = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, &err) == STOKER_EUNSUPPORTED && !engine,
        "a GPU without engines: %s", err.message);
     *no_hardware = 0;
     *no_engines = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, &err) == STOKER_EUNSUPPORTED && !engine,
        "or that says so later: %s", err.message);
     *no_engines = 0;
 }
@@ -337,6 +422,7 @@ int main(int argc, char **argv)
         return done_testing();
     int *open = dlsym(fake, "fake_open");
     decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
+    staging(dlsym(fake, "fake_given"));
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");

@@ -307,6 +307,14 @@ EXPORT int cuCtxSynchronize(void)
     return fake_end(fake_poison);
 }
 
+EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    BEGIN(CONTEXT);
+    *least = 0;
+    *greatest = -5;
+    return fake_end(0);
+}
+
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode)
 {
     const int before = here.mode;

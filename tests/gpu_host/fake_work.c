@@ -150,6 +150,12 @@ EXPORT int cuStreamCreate(struct CUstream_st **stream, unsigned flags)
     return fake_end(0);
 }
 
+EXPORT int cuStreamCreateWithPriority(struct CUstream_st **stream, unsigned flags, int priority)
+{
+    (void)priority;
+    return cuStreamCreate(stream, flags);
+}
+
 EXPORT int cuStreamDestroy_v2(struct CUstream_st *handle)
 {
     BEGIN(CONTEXT);

@@ -20,6 +20,8 @@ static struct {
     struct stoker_loader *_Atomic watched;
     _Atomic uint32_t hold, held; /* held: images of that call */
     _Atomic uint32_t open, images, wrong, memory, largest;
+    _Atomic uint64_t offered; /* bytes that it may pin */
+    bool pins_nothing;
 } engine;
 
 struct st_jpeg_engine {
@@ -27,8 +29,11 @@ struct st_jpeg_engine {
 };
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
-                       struct stoker_error *err)
+                       uint64_t *pinned, struct stoker_error *err)
 {
+    engine.offered = *pinned;
+    if (engine.pins_nothing)
+        *pinned = 0;
     if (engine.open_fails)
         return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
     engine.wrong += !device || !most;

@@ -127,6 +127,56 @@ static void failures(void)
     engine.open_fails = false;
 }
 
+/* The engines' pinned memory is part of pinned_limit. */
+static uint64_t engines_pin(uint64_t limit)
+{
+    struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    opt.pinned_limit = limit;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_engines(loader);
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    pthread_mutex_lock(&loader->lock);
+    const uint64_t bytes = loader->engines.pinned_bytes;
+    pthread_mutex_unlock(&loader->lock);
+    st_loader_close(loader);
+    return bytes;
+}
+
+static void pinned(void)
+{
+    const uint64_t both = engines_pin(256 << 20);
+    ok(both && both == 2 * engine.offered && stats.pinned_bytes > both && stats.pinned_bytes <= 256 << 20,
+       "engines pin %llu bytes, which are counted", (unsigned long long)both);
+    ok(engines_pin(1 << 20) == 0 && !engine.offered && stats.pinned_bytes <= 1 << 20,
+       "none beyond pinned_limit");
+    engine.pins_nothing = true;
+    ok(engines_pin(256 << 20) == 0 && engine.offered, "and what could not be pinned is not counted");
+    engine.pins_nothing = false;
+}
+
+/* Workers leave CPUs to the threads that drive the engines, and to the consumer. */
+static void resting_workers(void)
+{
+    static const struct {
+        double cpus;
+        uint32_t ready, active;
+    } cases[] = {{16, 2, 8}, {11, 2, 8}, {10, 2, 7}, {4, 2, 1}, {3, 2, 0}, {1, 2, 0}, {4, 1, 2}};
+    struct stoker_loader loader = {.worker_count = 8};
+    uint32_t wrong = 0;
+    st_tune_lever(&loader.tuning.tune, ST_TUNE_WORKERS, 1, 8, 8);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        loader.tuning.cpus = cases[k].cpus;
+        loader.engines.ready = cases[k].ready;
+        loader.engines.engaged = true;
+        wrong += st_tuning_active(&loader) != cases[k].active;
+        loader.engines.engaged = false;
+        wrong += st_tuning_active(&loader) != 8;
+    }
+    ok(wrong == 0, "workers rest while engines work, as CPUs are few");
+}
+
 /* Damaged files are reported as they are without engines. */
 static void damaged(void)
 {
@@ -260,6 +310,8 @@ int main(void)
     decoded_once("random_apply(p=0.5){color_jitter(contrast=0.9)}; random_resized_crop(size=24)");
     fidelity();
     failures();
+    pinned();
+    resting_workers();
     damaged();
     fields();
     test_items_free(items, COUNT);

@@ -86,6 +86,11 @@ API int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *st
 }
 API int cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, OK; }
 API int cuStreamCreate(void **stream, unsigned flags) { return (void)flags, new_handle(stream); }
+API int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
+{
+    return (void)flags, (void)priority, new_handle(stream);
+}
+API int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, OK; }
 API int cuStreamDestroy_v2(void *stream) { return (void)stream, OK; }
 API int cuStreamSynchronize(void *stream) { return (void)stream, OK; }
 API int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
