@@ -29,7 +29,10 @@ static const struct {
     {"ST209", "ST203 ST207 ST208"}, /* its plan includes the workers it needs */
     {"ST207", "ST203"},
     {"ST203", "ST204"},
-    {"ST301", "ST303"}, /* its advice already includes that of ST303 */
+    {"ST217", "ST301 ST303"}, /* the GPU waits for copies: larger or fewer kernels change nothing */
+    {"ST216", "ST303"},
+    {"ST302", "ST301 ST303"}, /* it waits because of the syncs, not because kernels are small */
+    {"ST301", "ST303"},       /* its advice already includes that of ST303 */
 };
 
 static struct dr_finding *find(struct dr_verdict *out, const char *code)
