@@ -54,6 +54,8 @@ enum dr_event_kind {
     DR_SLOWEST,   /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
     DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples
                      do not contain in the end, because they are cropped away or resized: dur */
+    DR_SHARED,    /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;
+                     b: CPU us */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

@@ -42,6 +42,7 @@ static void make_workers(struct dr_process *trainer)
             event(process, DR_DISCARDED, start, 60 * MS, batch, 0, DR_KINDS, 0); /* no stage */
             event(process, DR_OPENED, start, 0, batch, 0, 10, 1000);
             event(process, DR_SLOWEST, start, 75 * MS, batch, 0, 3, 0);
+            event(process, DR_SHARED, start, 3 * MS, batch, 0, 2, 2000);
             event(process, DR_PUT, start + 150 * MS, 2 * MS, batch, 0, 0, 1000);
             event(process, DR_FETCH, start, 900 * MS, batch, 5, 10, 90000); /* another loader's */
         }
@@ -92,6 +93,8 @@ static void test_workers(void)
            near(facts.stage[DR_STAGE_OTHER], 0.03) && near(facts.stage_cpu[DR_STAGE_OTHER], 0.009) &&
            near(facts.put, 0.002),
        "the stages");
+    ok(near(facts.shared_cpu, 0.002) && near(facts.batch_cpu_least, 0.09) && near(facts.own_least, 0.07),
+       "shared memory, and the best times");
     ok(near(facts.discarded[DR_STAGE_DECODE], 0.06) && isnan(facts.discarded[DR_STAGE_TRANSFORM]),
        "what was decoded for nothing");
     ok(near(facts.opens_per_sample, 1) && near(facts.bytes_per_open, 102400) &&

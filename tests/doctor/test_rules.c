@@ -153,6 +153,7 @@ static void test_in_time(void)
     struct dr_facts f;
     healthy(&f);
     run_of(&f, 2, 0.001, 0.97, 0.022);
+    f.worker_cpus = f.worker_on_cpu;
     starve(&f, 0.055);
     f.main_cpu_in_next = 0.0009, f.pin = 0.0001, f.readiness = 1, f.late_share = f.late_share_low = 0;
     dr_judge(v, &f);
@@ -409,6 +410,34 @@ static void test_numbers(void)
        "no more batches in flight than there is memory for");
 }
 
+/* Without workers, batches need no shared memory, and both batches and steps may take only their best times. */
+static void test_tiny(void)
+{
+    static struct dr_verdict v[1];
+    struct dr_facts f;
+    healthy(&f);
+    fires_ST220(&f);
+    f.worker_cpus = 3 * f.worker_on_cpu, f.worker_threads = 3;
+    dr_judge(v, &f);
+    const struct dr_range plain = v->finding[0].gain;
+    ok(!strcmp(first(v), "ST220") && plain.mid > 1.5 && plain.mid < 1.65,
+       "4 ms with workers, 2.5 ms without: %.2f (%.2f to %.2f)", plain.mid, plain.low, plain.high);
+    f.worker_threads = 5;
+    dr_judge(v, &f);
+    ok(v->finding[0].gain.mid <= plain.mid, "threads of the data set remain: %.2f", v->finding[0].gain.mid);
+    f.worker_threads = 3;
+    f.shared_cpu = 0.5 * f.batch_cpu_mean;
+    dr_judge(v, &f);
+    const struct dr_range shared = v->finding[0].gain;
+    ok(shared.mid > 1.05 * plain.mid, "shared memory: %.2f", shared.mid);
+    f.batch_cpu_least = 0.5 * f.batch_cpu_mean, f.own_least = 0.5 * f.compute;
+    dr_judge(v, &f);
+    const struct dr_range best = v->finding[0].gain;
+    ok(fabs(best.low - shared.low) < 1e-9 && best.mid > 1.3 * shared.mid && best.high > 1.2 * best.mid &&
+           best.high <= v->ceiling && is_sound(v),
+       "the best times: %.2f (%.2f to %.2f)", best.mid, best.low, best.high);
+}
+
 /* Gains of stages: measured where they work on data that are thrown away, otherwise assumed. */
 static void test_surplus(void)
 {
@@ -511,6 +540,7 @@ int main(void)
     test_ranks();
     test_threads_of_torch();
     test_numbers();
+    test_tiny();
     test_surplus();
     test_screen();
     return done_testing();

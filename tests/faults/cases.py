@@ -167,8 +167,8 @@ CONTROLS = by_turns([
     control("healthy_iterable", "control_iterable.py", "more workers", advised=("--num-workers", "4")),
     control("healthy_epochs", "respawn_fork.py", "more workers", "--persistent",
             advised=("--persistent", "--num-workers", "4")),
-    control("gpu_healthy", "gpu_float32.py", "more workers", "--fixed", "--steps", "600",
-            advised=("--fixed", "--steps", "600", "--num-workers", "4"), gpu=True),
+    control("gpu_healthy", "gpu_float32.py", "more workers", "--fixed", "--steps", "400",
+            advised=("--fixed", "--steps", "400", "--num-workers", "4"), gpu=True),
 ])
 
 CASES = [*FAULTS, *GPU_FAULTS, *CONTROLS]

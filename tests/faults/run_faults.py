@@ -42,8 +42,9 @@ class Skipped(Exception):
 
 
 def program(name: str) -> str:
-    """A program of this build: that of the environment that runs us."""
-    return str(Path(sys.executable).with_name(name))
+    """A program of this build: that of the environment that runs us, or that of the path."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name) or name
 
 
 def late_server(case: Case) -> contextlib.AbstractContextManager[str]:

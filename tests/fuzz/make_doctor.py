@@ -5,8 +5,8 @@ import struct
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent / "corpus" / "doctor"
-NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, FETCH, READ, PUT, OPENED, SLOWEST, DISCARDED = [
-    *range(1, 11), 16, 17, 23, 24, 25, 26]
+NEXT, STALL, STEP, ITER, PIN, COPY, SYNC, SAVE, GC, EPOCH, FETCH, READ, PUT, OPENED, SLOWEST, DISCARDED, SHARED = [
+    *range(1, 11), 16, 17, 23, 24, 25, 26, 27]
 MS = 10**6
 
 
@@ -29,7 +29,7 @@ def steps(count, epochs=1, workers=0):
             if not workers:
                 out += [event(FETCH, now, 9 * MS, batch, 8, 5000), event(READ, now, MS, batch, 8, 10)]
                 out += [event(OPENED, now, 0, batch, 8, 100), event(SLOWEST, now, 3 * MS, batch, 4)]
-                out.append(event(DISCARDED, now, MS // 2, batch, READ))
+                out += [event(DISCARDED, now, MS // 2, batch, READ), event(SHARED, now, MS // 4, batch, 2, 20)]
             out.append(event(NEXT, now, 10 * MS, batch, 1, 8 | (0 if batch else 4) | 700 << 8))
             out += [event(COPY, now + 11 * MS, MS, a=64, b=1), event(STEP, now + 15 * MS, MS)]
             out.append(event(STALL, now, 8 * MS, batch))

@@ -29,6 +29,7 @@ from watching import (
     OPENED,
     PUT,
     READ,
+    SHARED,
     SLOWEST,
     STEP,
     TRAINING,
@@ -149,6 +150,8 @@ def test_the_program_is_the_same_and_every_batch_is_seen(tmp_path, prepared, wor
     assert sum(event.a for event in made) == 44 * epochs and all(event.dur > 0 for event in made)
     assert len(run.made(COLLATE, 1)) == epochs * batches
     assert len(run.made(PUT, 1)) == (epochs * batches if workers else 0)
+    shared = run.made(SHARED, 1)  # of the values; torch.tensor() makes those of numbers
+    assert [event.a for event in shared] == ([1] * epochs * batches if workers else [])
     for each in run.workers:
         assert each.said["parent"] == str(trainer.pid) and each.said["worker.loader"] == "1"
         assert each.said["worker.id"] in ("0", "1")

@@ -6,12 +6,13 @@ class _Job:
     """A batch being made."""
 
     __slots__ = ("active", "batch", "bytes", "calls", "cpu", "cpus", "loader", "measured", "nested", "nested_cpu", "ns")
-    __slots__ += ("opened", "reduced", "samples", "sizes", "slow", "slow_index", "start", "swaps", "timed")
+    __slots__ += ("opened", "reduced", "samples", "sizes", "shared", "slow", "slow_index", "start", "swaps", "timed")
 
     def __init__(self, batch: int, loader: int) -> None:
         self.batch, self.loader, self.active, self.swaps, self.reduced = batch, loader, True, False, False
         self.ns, self.cpus, self.measured, self.calls = [0] * 6, [0] * 6, [0] * 6, [0] * 6
         self.nested = self.nested_cpu = self.opened = self.bytes = self.samples = self.timed = self.slow = 0
+        self.shared = None  # ns, calls, CPU ns
         self.slow_index, self.sizes = _UNKNOWN, {}  # sizes: (stage, elements worked on) -> ns
         self.cpu, self.start = _cpu_clock(), _clock()
 
@@ -368,6 +369,9 @@ def _end_job(job, done: bool):
             if wanted and (READ + place == DECODE or READ + place == TRANSFORM and not job.reduced):
                 lost = int(_discarded(job, READ + place, wanted) * part)
                 events.append((DISCARDED, start, lost, READ + place, 0))
+    if job.shared:
+        ns, calls, used = job.shared
+        events.append((SHARED, start, ns, calls, used // 1000))
     if job.opened:
         events.append((OPENED, start, 0, round(by_samples * job.opened), int(by_samples * job.bytes) >> 10))
     if job.slow:

@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct made {
     uint64_t start_ns;
@@ -16,7 +17,7 @@ struct made {
 struct tally {
     struct made *made;
     uint32_t count;
-    double samples, opens, opened_bytes, opens_sized;
+    double samples, opens, opened_bytes, opens_sized, shared_cpu;
     double wall[DR_STAGES], cpu[DR_STAGES], discarded[DR_STAGES];
     bool seen[DR_STAGES], sized[DR_STAGES], opened;
     struct dr_sum slowest;
@@ -48,6 +49,9 @@ static void tally_event(struct tally *tally, const struct dr_event *event, const
             tally->sized[event->a - DR_READ] = true;
             tally->discarded[event->a - DR_READ] += seconds;
         }
+        break;
+    case DR_SHARED:
+        tally->shared_cpu += event->b / 1e6;
         break;
     case DR_SLOWEST:
         if (batch && batch->batch == event->batch && batch->dur_ns)
@@ -145,6 +149,9 @@ int dr_facts_batches(struct dr_part *part)
     facts->batch_cv = dr_share(sqrt(fmax(squares / count - facts->batch_mean * facts->batch_mean, 0)),
                                facts->batch_mean);
     facts->batch_p99 = dr_percentile(sorted, count, 0.99);
+    memcpy(sorted, cpu, count * sizeof *cpu);
+    facts->batch_cpu_least = dr_percentile(sorted, count, 0.01);
+    facts->shared_cpu = fmin(tally.shared_cpu / count, facts->batch_cpu_mean);
     facts->slowest_share = dr_sum_mean(&tally.slowest);
     if (tally.opened) {
         facts->opens_per_sample = dr_share(tally.opens, tally.samples);

@@ -79,13 +79,15 @@ static void tape_draw(struct tape *tape, const struct dr_trace *trace, struct dr
 }
 
 /* What-ifs of stages: factors on the waiting and on the CPU part. */
-static void scale_into(struct tape *to, const struct tape *from, const struct dr_plan *plan)
+static void scale_into(struct tape *to, const struct tape *from, const struct dr_trace *trace,
+                       const struct dr_plan *plan)
 {
+    const bool alone = !plan->workers && trace->threads_transfer;
     for (uint32_t k = 0; k < from->count; k++) {
         const double waiting = fmax(from->wall[k] - from->cpu[k], 0);
         const double on_cpu = from->wall[k] - waiting;
         to->wall[k] = sane(waiting * plan->wall_scale + on_cpu * plan->cpu_scale);
-        to->cpu[k] = sane(from->cpu[k] * plan->cpu_scale);
+        to->cpu[k] = sane((alone ? on_cpu : from->cpu[k]) * plan->cpu_scale);
         to->step[k] = sane(from->step[k] * plan->step_scale);
     }
 }
@@ -99,7 +101,7 @@ struct result {
 static bool replay(struct result *out, const struct tape *tape, struct tape *room,
                    const struct dr_trace *trace, const struct dr_plan *plan)
 {
-    scale_into(room, tape, plan);
+    scale_into(room, tape, trace, plan);
     const uint32_t epoch = trace->epoch_batches, count = tape->count;
     struct dr_plan usable = *plan;
     usable.workers = plan->workers < MOST_WORKERS ? plan->workers : MOST_WORKERS;

@@ -13,6 +13,7 @@ enum { LEAST = 8 };
  * shared memory, seconds to start a worker by fork and by other methods. */
 static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
 
+static const double TORCH_THREADS = 3; /* of a worker: itself, the feeder of its queue, the one that shares memory */
 static const double LEAST_ON_CPU = 0.02; /* below this, the CPU time of other threads is noise */
 
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }
@@ -91,6 +92,7 @@ bool dr_trace_of(struct dr_trace *trace, struct dr_plan *now, const struct dr_fa
         trace->queued_share = fmin(facts->worker_run_queue / busy, 1);
     if (loader->workers && !loader->native && facts->worker_on_cpu > LEAST_ON_CPU)
         trace->all_threads = or_else(facts->worker_cpus / facts->worker_on_cpu, 1);
+    trace->threads_transfer = facts->worker_threads <= TORCH_THREADS;
     trace->step_watch = watch_of(facts);
     trace->step_cpu = step_cpu_of(facts);
     trace->step_queued = fmin(or_else(facts->trainer_run_queue, 0), 1);

@@ -29,7 +29,10 @@ static const struct {
     {"ST209", "ST203 ST207 ST208"}, /* its plan includes the workers it needs */
     {"ST207", "ST203"},
     {"ST203", "ST204"},
-    {"ST301", "ST303"}, /* its advice already includes that of ST303 */
+    {"ST217", "ST301 ST303"}, /* the GPU waits for copies: larger or fewer kernels change nothing */
+    {"ST216", "ST303"},
+    {"ST302", "ST301 ST303"}, /* it waits because of the syncs, not because kernels are small */
+    {"ST301", "ST303"},       /* its advice already includes that of ST303 */
 };
 
 static struct dr_finding *find(struct dr_verdict *out, const char *code)
@@ -240,6 +243,10 @@ void dr_judge(struct dr_verdict *out, const struct dr_facts *facts)
 
     apply(out, &c);
     arbitrate(out);
+    /* without workers, the steps themselves become shorter */
+    const struct dr_finding *tiny = find(out, "ST220");
+    if (tiny && dr_above(tiny->gain.high, c.ceiling))
+        out->ceiling = c.ceiling = tiny->gain.high;
     const bool over = find(out, "ST211") != NULL, blind = find(out, "ST901") != NULL;
     if (blind)
         out->kind = DR_CANNOT_TELL;

@@ -69,6 +69,7 @@ static struct dr_plan add(struct dr_plan plan, const struct dr_plan *now, const 
     }
     plan.cpu_scale *= change->cpu_scale;
     plan.wall_scale *= change->wall_scale;
+    plan.step_scale *= change->step_scale;
     return plan;
 }
 

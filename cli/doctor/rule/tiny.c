@@ -4,15 +4,57 @@
  */
 #include "cli/doctor/rule/case.h"
 
-#include <string.h>
+#include "cli/cli.h"
 
-/* The times were measured on cold caches: the processes wake each other for every batch. */
-static void say_lower_bound(struct dr_finding *out)
+/* No workers: a batch needs no shared memory. `warm`: every batch and every step takes as long as the fastest
+ * ones do now. A thread that waits for another process returns to cold caches; alone it never waits. */
+static struct dr_plan without_workers(const struct dr_case *c, bool warm)
 {
-    const size_t used = strlen(out->basis);
-    if (dr_known(out->gain.mid))
-        (void)snprintf(out->basis + used, sizeof out->basis - used,
-                       "; a lower bound, since caches are warmer without workers");
+    const struct dr_facts *f = c->facts;
+    struct dr_plan plan = c->now;
+    plan.workers = 0;
+    if (!c->trace)
+        return plan;
+    const double own = f->step - f->wait - c->trace->step_watch;
+    const double counted = fmax(own * (1 - c->trace->step_queued), fmin(c->trace->step_cpu, own));
+    const double shared = 1 - f->shared_cpu / f->batch_cpu_mean;
+    const double batch = f->batch_cpu_least / f->batch_cpu_mean,
+                 step = (f->own_least - c->trace->step_watch) / counted;
+    plan.cpu_scale = shared > 0 ? shared : 1;
+    if (warm && batch > 0 && batch < 1)
+        plan.cpu_scale *= batch;
+    if (warm && step > 0 && step < 1)
+        plan.step_scale = step;
+    return plan;
+}
+
+/* From the step of now to the simulated one without workers, whose times are between the mean and the best ones
+ * of now. The simulator knows who shares the CPUs, but not how long a worker takes to wake up: the measured step,
+ * less the waits for a CPU, may be longer. The ceiling does not apply: it is that of a loader with workers. */
+static void predict(const struct dr_case *c, struct dr_finding *out)
+{
+    const struct dr_plan cold = without_workers(c, false), warm = without_workers(c, true);
+    struct dr_plan middle = cold;
+    middle.cpu_scale = sqrt(cold.cpu_scale * warm.cpu_scale);
+    middle.step_scale = sqrt(cold.step_scale * warm.step_scale);
+    dr_gain_by_plan(c, out, &middle);
+    if (!c->trace)
+        return;
+    struct dr_plan now = c->now;
+    now.persistent = true; /* the start of workers counts elsewhere */
+    struct dr_outcome before, slow, then, fast;
+    dr_simulate(&before, c->trace, &now);
+    dr_simulate(&slow, c->trace, &cold);
+    dr_simulate(&then, c->trace, &middle);
+    dr_simulate(&fast, c->trace, &warm);
+    const double measured = (c->facts->step - c->trace->step_watch) * (1 - c->trace->step_queued);
+    const double step = fmax(before.step.mid, measured);
+    out->gain.mid = step / then.step.mid;
+    out->gain.low = fmin(step / slow.step.high, out->gain.mid);
+    out->gain.high = fmax(step / fast.step.low, out->gain.mid);
+    struct number_text batches;
+    DR_SAY(out->basis, "simulated from %s batches, between their mean and their best times",
+           with_commas(&batches, c->trace->batches));
 }
 
 static bool check(const struct dr_case *c, struct dr_finding *out)
@@ -25,11 +67,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const double start_share = f->loader.persistent ? NAN : f->respawn / f->epoch_seconds;
     const bool start_costs_more =
         start_share >= DR_EPOCH_MATTERS && f->loader.batches * f->batch_mean < f->respawn;
-    struct dr_plan plan = c->now;
-    plan.workers = 0;
     if (dr_starved(c)) {
-        dr_gain_by_plan(c, out, &plan);
-        say_lower_bound(out);
+        predict(c, out);
         if (c->trace ? !dr_pays(out->gain) && !start_costs_more
                      : !(f->wait > f->batch_mean))
             return false;
@@ -41,7 +80,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                          "measured: the start of the workers in each epoch");
         if (dr_above(by_plan.mid, out->gain.mid))
             out->gain = by_plan;
-        out->plan = plan;
+        else
+            out->plan = without_workers(c, false);
     }
     struct dr_text batch, wait;
     out->weight = start_costs_more

@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=80, num_workers=2)
+args = options(steps=60, num_workers=2)
 
 
 class Batches(Dataset):

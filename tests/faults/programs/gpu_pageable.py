@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=300, num_workers=4)
+args = options(steps=200, num_workers=4)
 
 
 class Batches(Dataset):

@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=400)
+args = options(steps=300)
 SHAPE = (664, 3 * 224 * 224)
 
 

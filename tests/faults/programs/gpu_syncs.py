@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, Dataset
 
-args = options(steps=400, num_workers=2)
+args = options(steps=300, num_workers=2)
 
 
 class Batches(Dataset):
