@@ -122,6 +122,20 @@ def test_every_bundled_library_has_a_recipe_and_a_licence():
     for name, about in listed.items():
         assert f"\nbuild_{name.replace('-', '_')}() {{" in script, name
         assert about["licence"] and about["for"], name
+        # Built before it: what changes in them is noticed.
+        assert set(about.get("needs", ())) <= set(built[: built.index(name)]), name
+
+
+def test_what_a_library_is_compiled_with_is_listed():
+    """The packages that its pkg-config file requires; those, and no others, make it be built again."""
+    listed = json.loads((ROOT / "packaging" / "libraries.json").read_text())
+    script = (ROOT / "packaging" / "build_libraries.sh").read_text()
+    recipes = {name: re.search(rf"^build_{name.replace('-', '_')}\(\) {{$(.*?)^}}$", script, re.M | re.S)[1] for name in listed}
+    describes = {name: re.findall(r'^ *describe (\S+) (?:"[^"]*"|\S+)(?: "?([a-z0-9 ]*)"?)?', recipe, re.M) for name, recipe in recipes.items()}
+    home = {package: name for name, found in describes.items() for package, _ in found}
+    for name, found in describes.items():
+        required = {home[package] for _, packages in found for package in packages.split()} - {name}
+        assert required == set(listed[name].get("needs", ())), name
 
 
 @pytest.mark.parametrize(("debian", "upstream"), [
@@ -172,6 +186,10 @@ def test_licences_and_bill_of_materials_are_added(tmp_path, monkeypatch):
         want = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
         assert (digest, size) == (f"sha256={want}", str(len(files[name])))
     bill = json.loads(files[f"{info}/sboms/stoker.cdx.json"])
+    refs = {part["name"]: part["bom-ref"] for part in bill["components"]}
+    uses = {part["ref"]: part["dependsOn"] for part in bill["dependencies"]}
+    assert uses.keys() == {"pkg:pypi/stoker@1.2.3", *refs.values()}
+    assert uses[refs["curl"]] == [refs["openssl"], refs["nghttp2"]] and uses[refs["zlib"]] == []
     assert bill["bomFormat"] == "CycloneDX" and {part["name"] for part in bill["components"]} == set(listed)
     assert all(part["purl"].startswith("pkg:deb/debian/") and part["version"] == "2.3" for part in bill["components"])
 
