@@ -3,8 +3,9 @@
 # Builds the libraries that the wheel contains, as static libraries for position-independent code.
 #   packaging/build_libraries.sh ARCH SYSROOT SOURCES OUT [LIBRARY...]
 # ARCH is x86_64 or aarch64; SYSROOT holds the C library to link with; SOURCES is what sources.py fetched. Headers,
-# libraries and pkg-config files go to OUT/prefix. A library is rebuilt only when its source, its recipe or the
-# compiler changes. Each library has one function here; everything that Stoker does not call is switched off.
+# libraries and pkg-config files go to OUT/prefix. A library is rebuilt only when its source, its recipe, the compiler
+# or a library that it needs changes. Each library has one function here; everything that Stoker does not call is
+# switched off.
 source "$(dirname "$0")/../scripts/common.sh"
 ARCH=$1 SYSROOT=$2 SOURCES=$3 OUT=$4
 shift 4
@@ -190,18 +191,21 @@ build_liburing() {
     describe liburing -luring
 }
 
-# TLS 1.2 and 1.3 for clients, with what certificates need. No configuration file is read: that of a system may name
-# modules that this library cannot load.
+# TLS 1.2 and 1.3 for clients, with what certificates need. Of the post-quantum algorithms only the key exchange is built:
+# no public authority signs with the others. No configuration file is read: that of a system may name modules that this
+# library cannot load.
 build_openssl() {
     local name
     local -a off=()
-    for name in aria async autoload-config bf blake2 camellia cast cmp cms comp ct dsa dso dtls ec2m engine gost idea \
-        legacy md4 mdc2 module nextprotoneg ocb psk rc2 rc4 rfc3779 rmd160 scrypt seed shared siphash siv sm2 sm3 sm4 srp \
-        srtp ssl-trace tests tls1 tls1_1 ts ui-console whirlpool; do
+    for name in argon2 aria async autoload-config bf blake2 camellia cast cmp cms comp ct dsa dso dtls ec2m engine gost \
+        idea legacy md4 mdc2 ml-dsa module nextprotoneg ocb psk quic rc2 rc4 rfc3779 rmd160 scrypt seed shared siphash siv \
+        slh-dsa sm2 sm3 sm4 srp srtp ssl-trace tests tls1 tls1_1 ts ui-console whirlpool; do
         off+=("no-$name")
     done
     mkdir -p "$BUILD" && cd "$BUILD"
-    perl "$SOURCE/Configure" "linux-$ARCH" --prefix="$PREFIX" --libdir=lib --openssldir=/etc/ssl "${off[@]}"
+    # For size: the wheel has it twice, and the code that takes time is assembly.
+    CFLAGS=${CFLAGS/-O2/-Os} perl "$SOURCE/Configure" "linux-$ARCH" --prefix="$PREFIX" --libdir=lib \
+        --openssldir=/etc/ssl "${off[@]}"
     make build_libs
     make install_dev
     describe libcrypto "-lcrypto -ldl -pthread"
@@ -284,13 +288,22 @@ build_libsndfile() {
 
 about() { "$VENV/bin/python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]][sys.argv[3]])' "$SOURCES/versions.json" "$@"; }
 
+# The stamps of the libraries that library $1 needs: it is built again when one of them was.
+needed_stamps() {
+    local name
+    for name in $("$VENV/bin/python" -c 'import json, sys; print(*json.load(open(sys.argv[1]))[sys.argv[2]].get("needs", ()))' \
+        "$ROOT/packaging/libraries.json" "$1"); do
+        cat "$OUT/stamps/$name"
+    done
+}
+
 # Builds one library in the background of `set -e`, with its output in a log.
 build() {
     LIBRARY=$1
     local recipe=build_${1//-/_} dsc key log=$LOGS/$1.log start=$SECONDS
     SOURCE=$OUT/source/$1 BUILD=$OUT/build/$1 VERSION=$(about "$1" upstream)
     dsc=$(about "$1" dsc)
-    key=$({ declare -f "$recipe" configure_cmake compile_library describe toolchain_file; echo "$dsc $CC $CFLAGS $LDFLAGS"; $CC --version; } | sha256sum)
+    key=$({ declare -f "$recipe" configure_cmake compile_library describe toolchain_file; echo "$dsc $CC $CFLAGS $LDFLAGS"; $CC --version; needed_stamps "$1"; } | sha256sum)
     if stamp_is "$OUT/stamps/$1" "$key"; then return; fi
     rm -rf "$SOURCE" "$BUILD"
     mkdir -p "$OUT/source" "$OUT/build"

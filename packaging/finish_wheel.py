@@ -49,11 +49,12 @@ def licence_expression(own: str) -> str:
 
 
 def bill_of_materials(version: str, wheel: str, versions: dict[str, dict[str, str]]) -> bytes:
-    components, root = [], f"pkg:pypi/stoker@{version}"
+    components, names, root = [], {}, f"pkg:pypi/stoker@{version}"
     for name, about in LIBRARIES.items():
         got = versions[name]
         distribution = urllib.parse.urlencode({"arch": "source", "distro": got["suite"]})
         purl = f"pkg:deb/debian/{about['source']}@{urllib.parse.quote(got['version'], safe='')}?{distribution}"
+        names[name] = purl
         components.append({
             "type": "library",
             "bom-ref": purl,
@@ -83,7 +84,11 @@ def bill_of_materials(version: str, wheel: str, versions: dict[str, dict[str, st
             },
         },
         "components": components,
-        "dependencies": [{"ref": root, "dependsOn": [c["bom-ref"] for c in components]}],
+        "dependencies": [
+            {"ref": root, "dependsOn": list(names.values())},
+            *({"ref": names[name], "dependsOn": [names[other] for other in about.get("needs", ())]}
+              for name, about in LIBRARIES.items()),
+        ],
     }
     content["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(content, sort_keys=True))}"
     return (json.dumps(content, indent=1) + "\n").encode()

@@ -3,13 +3,15 @@
 
     packaging/sources.py FOLDER MIRROR SUITE...
 
-Each package is taken from the first suite, and there in the newest version, whose files can all be fetched; a newer
-version that cannot be fetched is named on stderr. apt-get runs with its own state in FOLDER, so that this machine's
-packages and lists stay as they are, and verifies signatures and checksums. FOLDER/versions.json lists the result.
+Each package is taken from the first suite, and there in the newest version, whose files can all be fetched; a library
+that names a suite in libraries.json comes from that one. A version that cannot be fetched is named on stderr and, if it
+is newer than the one taken, in FOLDER/versions.json, which lists the result. apt-get runs with its own state in FOLDER,
+so that this machine's packages and lists stay as they are, and verifies signatures and checksums.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -39,19 +41,17 @@ def apt_state(folder: Path, mirror: str, suite: str) -> dict[str, str]:
     return {**os.environ, "APT_CONFIG": str(state / "apt.conf"), "LC_ALL": "C"}
 
 
+def is_newer(version: str, other: str) -> bool:
+    return subprocess.call(["dpkg", "--compare-versions", version, "gt", other]) == 0
+
+
 def versions(package: str, environment: dict[str, str]) -> list[str]:
     """The versions of a source package, newest first."""
     shown = subprocess.run(
         ["apt-cache", "showsrc", "--only-source", package], env=environment, capture_output=True, text=True, check=False
     ).stdout
     found = list(dict.fromkeys(re.findall(r"^Version: (.*)$", shown, re.MULTILINE)))
-    newest: list[str] = []
-    for version in found:
-        place = 0
-        while place < len(newest) and subprocess.call(["dpkg", "--compare-versions", newest[place], "gt", version]) == 0:
-            place += 1
-        newest.insert(place, version)
-    return newest
+    return sorted(found, key=functools.cmp_to_key(lambda a, b: is_newer(b, a) - is_newer(a, b)))
 
 
 def upstream(version: str) -> str:
@@ -61,29 +61,40 @@ def upstream(version: str) -> str:
     return re.sub(r"[.+](dfsg|ds|repack)\d*.*$", "", version)
 
 
+def download(package: str, version: str, folder: Path, environment: dict[str, str]) -> str:
+    """Fetches the files of one version, unless they are there already; returns why they cannot be fetched, or ""."""
+    if (folder / ".complete").exists():
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    got = subprocess.run(
+        ["apt-get", "source", "-qq", "--download-only", "--only-source", f"{package}={version}"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if got.returncode:
+        return next((line for line in got.stderr.splitlines() if line.startswith("E:")), got.stderr)
+    (folder / ".complete").touch()
+    return ""
+
+
 def fetch(package: str, folder: Path, suites: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Fetches one package, unless it is there already; returns what versions.json says of it."""
+    """Fetches one package; returns what versions.json says of it."""
+    absent: list[str] = []
     for suite, environment in suites.items():
         for version in versions(package, environment):
             into = folder / "fetched" / package / version.replace(":", "%3a")
-            if not (into / ".complete").exists():
-                into.mkdir(parents=True, exist_ok=True)
-                got = subprocess.run(
-                    ["apt-get", "source", "-qq", "--download-only", "--only-source", f"{package}={version}"],
-                    cwd=into, env=environment, capture_output=True, text=True, check=False,
-                )  # fmt: skip
-                if got.returncode:
-                    reason = next((line for line in got.stderr.splitlines() if line.startswith("E:")), got.stderr)
-                    print(f"stoker: {package} {version} of {suite} cannot be fetched: {reason}", file=sys.stderr)
-                    continue
-                (into / ".complete").touch()
+            if reason := download(package, version, into, environment):
+                print(f"stoker: {package} {version} of {suite} cannot be fetched: {reason}", file=sys.stderr)
+                absent.append(version)
+                continue
             dsc = next(into.glob("*.dsc"))
+            newer = [other for other in absent if is_newer(other, version)]
             return {
                 "version": version,
                 "upstream": upstream(version),
                 "suite": suite,
                 "dsc": str(dsc.relative_to(folder)),
                 "sha256": hashlib.sha256(dsc.read_bytes()).hexdigest(),
+                **({"newer": newer[0]} if newer else {}),
             }
     sys.exit(f"stoker: no version of the source package {package} can be fetched from {', '.join(suites)}")
 
@@ -92,8 +103,12 @@ def main() -> None:
     folder, mirror = Path(sys.argv[1]).resolve(), sys.argv[2]
     suites = {suite: apt_state(folder, mirror, suite) for suite in sys.argv[3:]}
     for environment in suites.values():
-        subprocess.run(["apt-get", "update", "-qq"], env=environment, check=True)
-    found = {name: fetch(about["source"], folder, suites) for name, about in json.loads(LIBRARIES.read_text()).items()}
+        # Without that option, a list of security updates that cannot be fetched would be a mere warning.
+        subprocess.run(["apt-get", "update", "-qq", "-o", "APT::Update::Error-Mode=any"], env=environment, check=True)
+    found = {}
+    for name, about in json.loads(LIBRARIES.read_text()).items():
+        allowed = [about["suite"]] if "suite" in about else list(suites)
+        found[name] = fetch(about["source"], folder, {suite: suites[suite] for suite in allowed})
     (folder / "versions.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -1,28 +1,55 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and checks what a release uploads, and uploads nothing. Refuses a tree that is not committed, a changelog
-# without this version, and a version that was released before.
+# Builds and checks what a release uploads, and uploads nothing. Refuses a tree that is not committed, a version that
+# the header or the changelog does not have, one that is not newer than those released, and, once built, a bundled
+# library of which Debian has a newer version that could not be fetched.
+#   ACCEPT_OLD='NAME=VERSION ...' make release     bundles these libraries in these versions nevertheless
 source "$(dirname "$0")/common.sh"
 VERSION=$(sed -n "s/^ *version: '\([0-9.]*\)',$/\1/p" meson.build | head -n 1)
 
+header_version() { sed -n 's/^#define STOKER_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' include/stoker/stoker.h | paste -sd .; }
+
+# The newest version that has a tag, or nothing.
+released() { git tag --list 'v[0-9]*' | sed -n 's/^v\([0-9.]*\)$/\1/p' | sort -V | tail -n 1; }
+
 ready() {
-    local changes
+    local changes newest
     [ -n "$VERSION" ] || die "meson.build states no version"
     changes=$(git status --porcelain)
     [ -z "$changes" ] || die "the tree has changes that are not committed:
 $changes"
-    if git rev-parse --quiet --verify "refs/tags/v$VERSION" >/dev/null; then
-        die "the tag v$VERSION exists: set the next version in meson.build"
-    fi
-    grep -qE "^## $VERSION( |$)" CHANGELOG.md || die "CHANGELOG.md has no section '## $VERSION'"
+    [ "$(header_version)" = "$VERSION" ] ||
+        die "meson.build has version $VERSION, but include/stoker/stoker.h has $(header_version): make them equal"
+    newest=$(released)
+    [ "$newest" != "$VERSION" ] || die "the tag v$VERSION exists: set the next version in meson.build and stoker.h"
+    [ "$(printf '%s\n' "$newest" "$VERSION" | sort -V | tail -n 1)" = "$VERSION" ] ||
+        die "version $VERSION is older than the tag v$newest: set the next version in meson.build and stoker.h"
+    grep -qE "^## ${VERSION//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md ||
+        die "CHANGELOG.md has no section '## $VERSION - YYYY-MM-DD'"
     if grep -qi '^## Unreleased' CHANGELOG.md; then
         die "CHANGELOG.md still has an 'Unreleased' section: move it into '## $VERSION'"
     fi
+    [ "$(id -u)" = 0 ] || die "the wheels are tested in chroots: run make release as root"
+}
+
+# What wheel.sh writes down of a library that it could not fetch in its newest version.
+up_to_date() {
+    python3 - build/wheel/sources/versions.json "${ACCEPT_OLD:-}" <<'END_PYTHON'
+import json, sys
+with open(sys.argv[1]) as file:
+    old = {f"{name}={about['version']}": about["newer"] for name, about in json.load(file).items() if "newer" in about}
+for bundled, newer in old.items():
+    print(f"stoker: the wheels have {bundled}, but Debian has {newer}, which its mirror did not deliver", file=sys.stderr)
+if set(old) - set(sys.argv[2].split()):
+    sys.exit(f"stoker: wait for the mirror, or accept that:  ACCEPT_OLD='{' '.join(old)}' make release")
+END_PYTHON
 }
 
 ready
-rm -rf dist
+scripts/setup.sh wheel release
+rm -rf dist build/wheel/sources/versions.json # today's versions of the libraries, not yesterday's
 for arch in x86_64 aarch64; do scripts/wheel.sh $arch; done
+up_to_date
 for arch in x86_64 aarch64; do scripts/test_wheel.sh $arch; done
-(cd dist && sha256sum stoker-* >SHA256SUMS && cat SHA256SUMS)
+(cd dist && sha256sum stoker-"$VERSION"* >SHA256SUMS && cat SHA256SUMS)
 say "ready: git tag -a v$VERSION -m 'Stoker $VERSION', then upload dist/stoker-*.tar.gz and dist/stoker-*.whl"

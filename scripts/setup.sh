@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, says what and why first, and does nothing the second time.
-#   scripts/setup.sh [torch] [test] [bench] [cuda] [wheel]     groups beyond what the build itself needs
+#   scripts/setup.sh [torch] [test] [bench] [cuda] [wheel] [release]     groups beyond what the build itself needs
 # Debian packages come by apt-get; Python packages go into .venv; the system's Python is left alone.
 source "$(dirname "$0")/common.sh"
 
@@ -59,7 +59,6 @@ debian_packages() {
         need python3-venv "the virtual environment" python_has "import venv, ensurepip"
     fi
     if wanted test; then
-        need qemu-user "runs the tests of the other CPU" has qemu-x86_64
         need nginx-light "serves data sets to the tests" test -x /usr/sbin/nginx
         need openssl "certificates for that" has openssl
         need zsh "parses its completion script" has zsh
@@ -68,6 +67,9 @@ debian_packages() {
         if grep -q '^ID=debian$' /etc/os-release; then
             need chromium-headless-shell "shows the pages of stoker info and report" has_chromium
         fi
+    fi
+    if wanted test || wanted release; then
+        need qemu-user "runs programs of the other CPU" has qemu-x86_64
         if [ "$(uname -m)" = aarch64 ]; then
             need gcc-x86-64-linux-gnu "builds them" has x86_64-linux-gnu-gcc
             need libc6-dev-amd64-cross "their C library" test -e /usr/x86_64-linux-gnu/include/stdio.h
@@ -75,6 +77,9 @@ debian_packages() {
             need gcc-aarch64-linux-gnu "builds them" has aarch64-linux-gnu-gcc
             need libc6-dev-arm64-cross "their C library" test -e /usr/aarch64-linux-gnu/include/stdio.h
         fi
+    fi
+    if wanted release; then
+        need qemu-user-static "runs systems of the other CPU" has "qemu-$(other_arch)-static"
     fi
     if wanted wheel; then
         need cmake "builds the libraries that the wheel contains" has cmake

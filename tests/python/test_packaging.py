@@ -28,6 +28,7 @@ LIBRARIES = {  # Debian's package: pkg-config's name
     "libtiff-dev": "libtiff-4 >=4.5", "liburing-dev": "liburing", "libdeflate-dev": "libdeflate", "libzstd-dev": "libzstd",
     "libhdf5-dev": "hdf5", "liblmdb-dev": "lmdb", "libcurl4-openssl-dev": "libcurl >=7.86", "libsndfile1-dev": "sndfile",
 }  # fmt: skip
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a release tests wheels in chroots, which only root may do")
 needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no git checkout")
 
 
@@ -122,6 +123,20 @@ def test_every_bundled_library_has_a_recipe_and_a_licence():
     for name, about in listed.items():
         assert f"\nbuild_{name.replace('-', '_')}() {{" in script, name
         assert about["licence"] and about["for"], name
+        # Built before it: what changes in them is noticed.
+        assert set(about.get("needs", ())) <= set(built[: built.index(name)]), name
+
+
+def test_what_a_library_is_compiled_with_is_listed():
+    """The packages that its pkg-config file requires; those, and no others, make it be built again."""
+    listed = json.loads((ROOT / "packaging" / "libraries.json").read_text())
+    script = (ROOT / "packaging" / "build_libraries.sh").read_text()
+    recipes = {name: re.search(rf"^build_{name.replace('-', '_')}\(\) {{$(.*?)^}}$", script, re.M | re.S)[1] for name in listed}
+    describes = {name: re.findall(r'^ *describe (\S+) (?:"[^"]*"|\S+)(?: "?([a-z0-9 ]*)"?)?', recipe, re.M) for name, recipe in recipes.items()}
+    home = {package: name for name, found in describes.items() for package, _ in found}
+    for name, found in describes.items():
+        required = {home[package] for _, packages in found for package in packages.split()} - {name}
+        assert required == set(listed[name].get("needs", ())), name
 
 
 @pytest.mark.parametrize(("debian", "upstream"), [
@@ -172,6 +187,10 @@ def test_licences_and_bill_of_materials_are_added(tmp_path, monkeypatch):
         want = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
         assert (digest, size) == (f"sha256={want}", str(len(files[name])))
     bill = json.loads(files[f"{info}/sboms/stoker.cdx.json"])
+    refs = {part["name"]: part["bom-ref"] for part in bill["components"]}
+    uses = {part["ref"]: part["dependsOn"] for part in bill["dependencies"]}
+    assert uses.keys() == {"pkg:pypi/stoker@1.2.3", *refs.values()}
+    assert uses[refs["curl"]] == [refs["openssl"], refs["nghttp2"]] and uses[refs["zlib"]] == []
     assert bill["bomFormat"] == "CycloneDX" and {part["name"] for part in bill["components"]} == set(listed)
     assert all(part["purl"].startswith("pkg:deb/debian/") and part["version"] == "2.3" for part in bill["components"])
 
@@ -183,19 +202,33 @@ def test_licences_and_bill_of_materials_are_added(tmp_path, monkeypatch):
 def repository(tmp_path):
     """One that may be released, with scripts in the place of those that build and test the wheel."""
     root = tmp_path / "tree"
-    (root / "scripts").mkdir(parents=True)
+    for folder in ("scripts", "include/stoker"):
+        (root / folder).mkdir(parents=True)
     for name in ("release.sh", "common.sh"):
         shutil.copy(ROOT / "scripts" / name, root / "scripts")
-    built = "mkdir -p dist && echo x > dist/stoker-$1.whl"
-    for name, text in (("wheel.sh", built), ("test_wheel.sh", "echo tested $1")):
+    built = "mkdir -p dist build/wheel/sources && cp ../versions.json build/wheel/sources && echo x > dist/stoker-0.9.1-$1.whl"
+    for name, text in (("setup.sh", "true"), ("wheel.sh", built), ("test_wheel.sh", "echo tested $1")):
         (root / "scripts" / name).write_text(f"#!/bin/sh\n{text}\n")
         (root / "scripts" / name).chmod(0o755)
-    (root / "meson.build").write_text("project('stoker', 'c',\n  version: '0.9.1',\n  license: 'x')\n")
-    (root / "CHANGELOG.md").write_text("# Changelog\n\n## 0.9.1 (2026-01-01)\n\n- Something.\n")
-    (root / ".gitignore").write_text("/dist/\n")
+    set_versions(root, "0.9.1", "0.9.1")
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## 0.9.1 - 2026-01-01\n\n- Something.\n")
+    (root / ".gitignore").write_text("/dist/\n/build*/\n")
+    bundle(root, zlib={"version": "1.3-1"})
     run("git", "init", "-q", cwd=root)
     commit(root)
     return root
+
+
+def set_versions(root, mesons, headers):
+    (root / "meson.build").write_text(f"project('stoker', 'c',\n  version: '{mesons}',\n  license: 'x')\n")
+    numbers = zip(("MAJOR", "MINOR", "PATCH"), headers.split("."), strict=True)
+    header = "".join(f"#define STOKER_VERSION_{name} {number}\n" for name, number in numbers)
+    (root / "include" / "stoker" / "stoker.h").write_text(header)
+
+
+def bundle(root, **libraries):
+    """The versions that wheel.sh will find."""
+    root.with_name("versions.json").write_text(json.dumps(libraries))
 
 
 def commit(root):
@@ -204,38 +237,64 @@ def commit(root):
     assert run("git", *names, "commit", "-qm", "x", cwd=root).returncode == 0
 
 
-def release(root):
-    got = run(root / "scripts" / "release.sh", cwd=root)
+def release(root, **environment):
+    got = run(root / "scripts" / "release.sh", cwd=root, **environment)
     return got.returncode, got.stdout + got.stderr
 
 
+def assert_refused_at_once(root, *reasons):
+    status, said = release(root)
+    assert status and all(reason in said for reason in reasons), said
+    assert not (root / "dist").exists()
+
+
+@needs_root
 def test_a_release_that_is_ready(repository):
+    run("git", "tag", "v0.9.0", cwd=repository)
+    run("git", "tag", "v0.10.0-trial", cwd=repository)
     status, said = release(repository)
     assert status == 0 and "git tag -a v0.9.1" in said, said
     sums = (repository / "dist" / "SHA256SUMS").read_text()
     for arch in ("x86_64", "aarch64"):
-        assert f"tested {arch}" in said and f"stoker-{arch}.whl" in sums
+        assert f"tested {arch}" in said and f"stoker-0.9.1-{arch}.whl" in sums
 
 
 def test_a_dirty_tree_is_not_released(repository):
     (repository / "new.c").write_text("int x;\n")
-    status, said = release(repository)
-    assert status and "not committed" in said and "new.c" in said
-    assert not (repository / "dist").exists()
+    assert_refused_at_once(repository, "not committed", "new.c")
 
 
 @pytest.mark.parametrize(("text", "reason"), [
-    ("## Unreleased\n\n- More.\n\n## 0.9.1\n\n- Something.\n", "'Unreleased' section"),
-    ("## 0.9.0\n\n- Something.\n", "no section '## 0.9.1'"),
+    ("## Unreleased\n\n- More.\n\n## 0.9.1 - 2026-01-01\n\n- Something.\n", "'Unreleased' section"),
+    ("## 0.9.0 - 2026-01-01\n\n- Something.\n", "no section '## 0.9.1 - YYYY-MM-DD'"),
+    ("## 0.9.1 - not yet released\n\n- Something.\n", "no section '## 0.9.1 - YYYY-MM-DD'"),
 ])  # fmt: skip
 def test_an_unreleased_changelog_is_not_released(repository, text, reason):
     (repository / "CHANGELOG.md").write_text(f"# Changelog\n\n{text}")
     commit(repository)
-    status, said = release(repository)
-    assert status and reason in said, said
+    assert_refused_at_once(repository, reason)
 
 
-def test_a_version_is_released_once(repository):
-    run("git", "tag", "v0.9.1", cwd=repository)
-    status, said = release(repository)
-    assert status and "the tag v0.9.1 exists" in said
+def test_versions_that_differ_are_not_released(repository):
+    set_versions(repository, "0.9.1", "0.9.0")
+    commit(repository)
+    assert_refused_at_once(repository, "meson.build has version 0.9.1", "stoker.h has 0.9.0")
+
+
+@pytest.mark.parametrize(("tag", "reason"), [
+    ("v0.9.1", "the tag v0.9.1 exists"), ("v0.10.0", "0.9.1 is older than the tag v0.10.0"),
+])  # fmt: skip
+def test_versions_only_rise(repository, tag, reason):
+    run("git", "tag", tag, cwd=repository)
+    assert_refused_at_once(repository, reason)
+
+
+@needs_root
+def test_an_old_library_is_released_only_if_accepted(repository):
+    bundle(repository, zlib={"version": "1.3-1"}, openssl={"version": "3.5-1", "newer": "3.5-2"})
+    for accepted in ("", "zlib=1.3-1", "openssl=3.4-1"):
+        status, said = release(repository, ACCEPT_OLD=accepted)
+        assert status and "Debian has 3.5-2" in said and "ACCEPT_OLD='openssl=3.5-1' make release" in said, said
+        assert "tested" not in said
+    status, said = release(repository, ACCEPT_OLD="openssl=3.5-1")
+    assert status == 0 and "Debian has 3.5-2" in said and "tested aarch64" in said, said
