@@ -34,6 +34,7 @@ WHOLE = T.Compose([T.Resize((64, 64), interpolation=T.InterpolationMode.NEAREST)
 CROPS = T.Compose([T.RandomResizedCrop(48, scale=(0.05, 1.0)), T.RandomHorizontalFlip(), T.PILToTensor()])
 BATCH = 256
 SHOWN = 12  # differing files
+ENGINE_THREADS = 2  # of a loader
 CPUS = len(os.sched_getaffinity(0))
 
 
@@ -91,7 +92,7 @@ class Soak:
         """One worker by default: engines rest while the CPUs keep up, and here they are to do the work."""
         loader = loader_of(data, mode if self.on_gpu else None, workers if self.on_gpu else CPUS)
         if self.on_gpu and mode != "off":
-            time.sleep(1.5)  # the engines open
+            wait_for_engines(loader)
         return loader
 
     def epoch(self, loader: Any, want: Reference, what: str) -> int:
@@ -115,9 +116,12 @@ class Soak:
         )
         for name in wrong[:SHOWN]:
             print(f"#   {name}")
-        device = loader.stats().get("device") or {}
-        if device.get("files_engines_failed") or device.get("engines_note"):
-            self.say(f"the engines failed at {device['files_engines_failed']} files; {device['engines_note']}")
+        device = loader.stats()["device"]
+        if self.on_gpu:
+            self.say(
+                f"{device['files_known']} files known, {loader.stats()['bad_samples']} bad ones in all epochs, engines "
+                f"failed at {device['files_engines_failed']}" + (f"; {device['engines_note']}" if device["engines_note"] else "")
+            )
         return done
 
     def epochs(self, loader: Any, want: Reference, what: str, least: int, until: float) -> None:
@@ -135,8 +139,16 @@ class Soak:
         return time.monotonic() - self.began < until
 
 
+def wait_for_engines(loader: Any, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    device = loader.stats()["device"]
+    while device["engines_open"] < ENGINE_THREADS and not device["engines_note"] and time.monotonic() < until:
+        time.sleep(0.02)
+        device = loader.stats()["device"]
+
+
 def engine_files(loader: Any) -> int:
-    return (loader.stats().get("device") or {}).get("files_decoded_there", 0)
+    return loader.stats()["device"]["files_decoded_there"]
 
 
 def flip_bits(path: str, rng: np.random.Generator) -> int:
