@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARD = 4096, BLOCK = 512, MARGIN = 64 };
+enum { SHARD = 4096, BLOCK = 512, MARGIN = 256 };
+enum { SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, SOS = 0xDA, DQT = 0xDB, COM = 0xFE };
 
 /* ---- random numbers ------------------------------------------------------------------------------- */
 
@@ -95,7 +96,7 @@ static const struct variant variants[] = {
     {"444", 20, {.components = 3}},
     {"422", 20, {.components = 3, .h = {2}}},
     {"440", 16, {.components = 3, .v = {2}}},
-    {"420", 30, {.components = 3, .h = {2}, .v = {2}}},
+    {"420", 28, {.components = 3, .h = {2}, .v = {2}}},
     {"411", 1, {.components = 3, .h = {4}}},
     {"410", 1, {.components = 3, .h = {4}, .v = {2}}},
     {"unequal", 1, {.components = 3, .h = {2, 2, 1}, .v = {2, 1, 1}}},
@@ -110,6 +111,8 @@ static const struct variant variants[] = {
     {"arithmetic", 1, {.components = 3, .arithmetic = true}},
     {"wide", 1, {.components = 3, .wide = true}},
     {"plain", 1, {.components = 3, .h = {2}, .plain = true}},
+    {"adobe", 1, {.components = 3, .h = {2}, .v = {2}, .plain = true, .adobe = 2}},
+    {"adobe_rgb", 1, {.components = 3, .plain = true, .adobe = 1}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -144,7 +147,8 @@ static struct jpeg_kind draw_kind(uint64_t *state, const struct variant *variant
     return kind;
 }
 
-/* ---- damage --------------------------------------------------------------------------------------- */
+/* ---- changes of a file -----------------------------------------------------------------------------
+ */
 
 struct file {
     uint8_t *data;
@@ -153,16 +157,74 @@ struct file {
 
 static size_t place_in(uint64_t *state, const struct file *file) { return next(state) % file->size; }
 
-static void cut(uint64_t *state, struct file *file) { file->size = 1 + place_in(state, file); }
+/* The marker after the one at `at`. */
+static size_t next_marker(const struct file *file, size_t at)
+{
+    return at + 2 + ((size_t)file->data[at + 2] << 8 | file->data[at + 3]);
+}
 
-/* Where the entropy-coded data begins. */
-static size_t scan_of(const struct file *file)
+/* Where the first segment with a marker from `low` to `high` begins; the scan's if there is none. */
+static size_t find_segment(const struct file *file, uint8_t low, uint8_t high)
 {
     size_t at = 2;
-    while (at + 4 < file->size && file->data[at + 1] != 0xDA)
-        at += 2 + ((size_t)file->data[at + 2] << 8 | file->data[at + 3]);
-    return at + 4 < file->size ? at + 2 + ((size_t)file->data[at + 2] << 8 | file->data[at + 3]) : 2;
+    while (file->data[at + 1] != SOS && (file->data[at + 1] < low || file->data[at + 1] > high))
+        at = next_marker(file, at);
+    return at;
 }
+
+static size_t scan_of(const struct file *file)
+{
+    return next_marker(file, find_segment(file, SOS, SOS));
+}
+
+static void make_room(struct file *file, size_t at, size_t count)
+{
+    memmove(file->data + at + count, file->data + at, file->size - at);
+    file->size += count;
+}
+
+/* ---- what is allowed, and unusual ------------------------------------------------------------------
+ */
+
+static void rename_components(uint64_t *state, struct file *file)
+{
+    const size_t frame = find_segment(file, SOF0, SOF1), scan = find_segment(file, SOS, SOS);
+    const size_t count = file->data[frame + 9];
+    const uint8_t first = (uint8_t)below(state, 'R' - 4); /* never R, G, B */
+    if (frame == scan || file->data[scan + 4] != count) /* several scans */
+        return;
+    for (size_t k = 0; k < count; k++)
+        file->data[frame + 10 + 3 * k] = file->data[scan + 5 + 2 * k] = (uint8_t)(first + k);
+}
+
+static void fill(uint64_t *state, struct file *file)
+{
+    const size_t at =
+        in_percent(state, 50) ? find_segment(file, DQT, DQT) : find_segment(file, SOS, SOS);
+    const size_t count = 1 + (size_t)below(state, 5);
+    make_room(file, at, count);
+    memset(file->data + at, 0xFF, count);
+}
+
+static void comment(uint64_t *state, struct file *file)
+{
+    const size_t at = find_segment(file, DQT, DQT), count = 4 + (size_t)below(state, 200);
+    make_room(file, at, count);
+    for (size_t k = 4; k < count; k++)
+        file->data[at + k] = (uint8_t)below(state, 256);
+    memcpy(file->data + at, (uint8_t[]){0xFF, COM, 0, (uint8_t)(count - 2)}, 4);
+}
+
+/* Bytes behind the end. */
+static void append(uint64_t *state, struct file *file)
+{
+    for (int k = 1 + below(state, MARGIN); k > 0; k--)
+        file->data[file->size++] = (uint8_t)below(state, 256);
+}
+
+/* ---- damage --------------------------------------------------------------------------------------- */
+
+static void cut(uint64_t *state, struct file *file) { file->size = 1 + place_in(state, file); }
 
 static void flip_bits(uint64_t *state, struct file *file)
 {
@@ -181,10 +243,9 @@ static void change_bytes(uint64_t *state, struct file *file)
 static void change_length(uint64_t *state, struct file *file)
 {
     size_t at = 2;
-    for (int k = below(state, 6); k > 0 && at + 4 < file->size && file->data[at + 1] != 0xDA; k--)
-        at += 2 + ((size_t)file->data[at + 2] << 8 | file->data[at + 3]);
-    if (at + 4 < file->size)
-        file->data[at + 3] = (uint8_t)(file->data[at + 3] + 1 + below(state, 255));
+    for (int k = below(state, 6); k > 0 && file->data[at + 1] != SOS; k--)
+        at = next_marker(file, at);
+    file->data[at + 3] = (uint8_t)(file->data[at + 3] + 1 + below(state, 255));
 }
 
 static void remove_bytes(uint64_t *state, struct file *file)
@@ -198,10 +259,9 @@ static void remove_bytes(uint64_t *state, struct file *file)
 static void insert_bytes(uint64_t *state, struct file *file)
 {
     const size_t at = place_in(state, file), count = 1 + (size_t)below(state, MARGIN);
-    memmove(file->data + at + count, file->data + at, file->size - at);
+    make_room(file, at, count);
     for (size_t k = 0; k < count; k++)
         file->data[at + k] = (uint8_t)below(state, 256);
-    file->size += count;
 }
 
 /* A restart marker, or another, where none belongs; or a fill byte. */
@@ -224,23 +284,46 @@ static void lose_end(uint64_t *state, struct file *file)
 /* The frame's height, width or sampling factors, or the precision. */
 static void change_frame(uint64_t *state, struct file *file)
 {
-    size_t at = 2;
-    while (at + 20 < file->size && (file->data[at + 1] < 0xC0 || file->data[at + 1] > 0xC2))
-        at += 2 + ((size_t)file->data[at + 2] << 8 | file->data[at + 3]);
     static const int field[] = {4, 6, 8, 9, 11, 14};
-    if (at + 20 < file->size)
-        file->data[at + (size_t)field[below(state, 6)]] ^= (uint8_t)(1 << below(state, 7));
+    const size_t at = find_segment(file, SOF0, SOF2);
+    if (file->data[at + 1] != SOS)
+        file->data[at + (size_t)field[below(state, file->data[at + 9] > 1 ? 6 : 5)]] ^=
+            (uint8_t)(1 << below(state, 7));
 }
 
-static const struct {
+/* Larger steps of quantisation: coefficients around and beyond the usual range, in a file without
+ * faults. */
+static void amplify(uint64_t *state, struct file *file)
+{
+    const size_t at = find_segment(file, DQT, DQT), end = next_marker(file, at);
+    const int factor = 2 + below(state, 6);
+    if (file->data[at + 1] == SOS || file->data[at + 4] >> 4)
+        return;
+    for (size_t k = at + 5; k < end && (k - at - 4) % 65; k++) /* the first table */
+        file->data[k] = (uint8_t)(file->data[k] * factor < 255 ? file->data[k] * factor : 255);
+}
+
+struct change {
     const char *name;
     void (*apply)(uint64_t *state, struct file *file);
-} damages[] = {
+};
+static const struct change damages[] = {
     {"truncated", cut},        {"flipped", flip_bits},    {"bytes", change_bytes},
     {"length", change_length}, {"removed", remove_bytes}, {"inserted", insert_bytes},
     {"marker", put_marker},    {"no-end", lose_end},      {"frame", change_frame},
+    {"loud", amplify},
 };
-enum { DAMAGES = sizeof damages / sizeof *damages };
+static const struct change oddities[] = {
+    {"ids", rename_components}, {"fill", fill}, {"comment", comment}, {"appended", append}};
+enum { DAMAGES = sizeof damages / sizeof *damages, ODDITIES = sizeof oddities / sizeof *oddities };
+
+static struct change draw_change(uint64_t *state, bool damaged)
+{
+    const struct change none = {"", NULL};
+    if (damaged)
+        return damages[below(state, DAMAGES)];
+    return in_percent(state, 12) ? oddities[below(state, ODDITIES)] : none;
+}
 
 /* ---- archives ------------------------------------------------------------------------------------- */
 
@@ -291,13 +374,13 @@ static bool put_image(FILE *to, uint64_t number, bool damaged)
         free(made);
         return false;
     }
-    const int damage = below(&state, DAMAGES);
-    if (damaged)
-        damages[damage].apply(&state, &file);
+    const struct change change = draw_change(&state, damaged);
+    if (change.apply)
+        change.apply(&state, &file);
     snprintf(name, sizeof name, "%07llu-%s-%dx%d-q%d-r%d%s-%s%s%s.jpg", (unsigned long long)number,
              variant->name, kind.width, kind.height, kind.quality, kind.restart,
-             kind.optimized ? "-optimized" : "", style_name[picture.style], damaged ? "-" : "",
-             damaged ? damages[damage].name : "");
+             kind.optimized ? "-optimized" : "", style_name[picture.style], change.apply ? "-" : "",
+             change.name);
     const bool good = put_member(to, name, &file);
     free(file.data);
     return good;
