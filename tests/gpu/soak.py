@@ -59,7 +59,8 @@ class Reference:
 
 def loader_of(data: Any, mode: str | None, workers: int | str) -> Any:
     """Without a mode, the CPU's."""
-    device = {} if mode is None else {"device": "cuda", "engines": mode}
+    # Engines rest while half of the prefetched batches are ready.
+    device = {} if mode is None else {"device": "cuda", "engines": mode, "prefetch_factor": 8}
     return stoker.DataLoader(
         data, batch_size=BATCH, shuffle=True, seed=5, num_workers=workers, on_error="replace", **device
     )
