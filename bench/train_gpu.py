@@ -5,7 +5,7 @@
     bench/train_gpu.py                                   everything; about 6 minutes on one GPU and 16 cores
     bench/train_gpu.py --parts loader,copies,latency     these alone: train, loader, copies, latency, flat_out
     bench/train_gpu.py --models resnet18 --rounds 1 --seconds 2 --no-peers
-    bench/train_gpu.py --cpus 2,4,8,16 --parts loader    once for each number of CPUs
+    bench/train_gpu.py --cpus 2,4,8,16 --parts loader    once for each number of CPUs, torch's loaders included
     bench/train_gpu.py --device cpu                      a rehearsal without a GPU: the numbers mean nothing
 
 Without a GPU it says SKIP and why. Writes train_gpu.json and train_gpu.md to --out, and prints the latter.
@@ -32,7 +32,15 @@ def words(text):
     return [word for word in text.split(",") if word]
 
 
-def arguments():
+def numbers(text):
+    return [int(word) for word in words(text)]
+
+
+def torch_workers(cpus):
+    return sorted({min(8, cpus), cpus})
+
+
+def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=words, default=PARTS)
     parser.add_argument("--models", type=words, default=["resnet18", "resnet50", "vit_s16"])
@@ -41,9 +49,11 @@ def arguments():
     parser.add_argument("--images", type=int, default=3000, help="how many to generate")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="Stoker's threads")
-    parser.add_argument("--cpus", type=lambda text: [int(n) for n in words(text)], default=[],
-                        help="run again and again, each time on the first N CPUs")
-    parser.add_argument("--torch-workers", type=lambda text: [int(n) for n in words(text)], default=[8, 16])
+    parser.add_argument("--cpus", type=numbers, default=[], help="once for each N of these, on the first N CPUs")
+    parser.add_argument("--kept", type=Path, default=BENCH / "data" / "kept",
+                        help="a folder for Stoker's index and its list of files that are known to decode")
+    parser.add_argument("--torch-workers", type=numbers, default=torch_workers(len(os.sched_getaffinity(0))),
+                        help="of torch's loaders (default: the number of CPUs, and 8 if there are more)")
     parser.add_argument("--no-peers", action="store_true", help="only the ceiling and Stoker")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-rounds", type=int, default=1, help="torch's loaders, which are slow, are not a close call")
@@ -51,7 +61,7 @@ def arguments():
     parser.add_argument("--warm", type=float, default=1.0, help="seconds before it")
     parser.add_argument("--latency-samples", type=int, default=60)
     parser.add_argument("--out", type=Path, default=BENCH / "data")
-    args = parser.parse_args()
+    args = parser.parse_args(given)
     unknown = set(args.parts) - set(PARTS)
     if unknown:
         parser.error(f"--parts: {', '.join(sorted(unknown))} is none of {', '.join(PARTS)}")
@@ -108,7 +118,8 @@ def measure(args, size):
 
     folder = folder_of(args)
     count, total = warm_cache(folder)
-    setting = feeds.Setting(str(folder), args.device, args.batch, args.workers, size)
+    args.kept.mkdir(parents=True, exist_ok=True)
+    setting = feeds.Setting(str(folder), args.device, args.batch, args.workers, size, args.kept)
     cuda = args.device != "cpu"
     if cuda:
         torch.cuda.set_device(args.device)
@@ -131,6 +142,9 @@ def measure(args, size):
         "rehearsal": not cuda,
         "cpus": len(os.sched_getaffinity(0)),
     }
+    if cuda:
+        found["setting"].append(f"JPEG engines: {feeds.keep_known(setting)}")
+        print(f"== {found['setting'][-1]}", flush=True)
     if {"train", "flat_out"} & set(args.parts):
         print("== models", flush=True)
         steps, absent = parts.trainers(args.models, args.device)
@@ -138,7 +152,8 @@ def measure(args, size):
         found["refused"] |= absent
     if "loader" in args.parts:
         print("== the loader alone", flush=True)
-        found["loader"], found["loader_about"] = parts.loader_alone(meter, makers, args)
+        found["loader"], found["loader_about"], refused = parts.loader_alone(meter, makers, args)
+        found["refused"] |= refused
     if "copies" in args.parts:
         print("== copies", flush=True)
         found["copies"] = parts.copies(setting, args)
@@ -156,13 +171,15 @@ def measure(args, size):
 
 
 def by_cpus(args):
-    """This program once for each number of CPUs, in a process that has only these."""
-    rest = [word for k, word in enumerate(sys.argv[1:], 1) if word != "--cpus" and sys.argv[k - 1] != "--cpus"]
+    """This program once for each number of CPUs, in a process that has only these. The most first: it makes the files
+    known."""
     usable = sorted(os.sched_getaffinity(0))
-    for count in args.cpus:
+    for count in sorted(args.cpus, reverse=True):
         print(f"== {count} CPUs", flush=True)
         os.sched_setaffinity(0, usable[:count])
-        subprocess.run([sys.executable, __file__, *rest, "--out", str(args.out / f"{count}-cpus")], check=True)
+        # The last word on an option holds.
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--cpus=", "--out", str(args.out / f"{count}-cpus")],
+                       check=True)
 
 
 def main():

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tests that need a GPU: builds, runs the C programs and the pytest files of tests/gpu, and adds up. Where
 # there is no GPU it says SKIP and why, and that is no failure.
-#   scripts/test_gpu.sh [LAYER...]     c python memcheck racecheck (default: c python)
+#   scripts/test_gpu.sh [LAYER...]     c python soak memcheck racecheck (default: c python)
+# soak decodes 120,000 random JPEG files by the GPU's engines, and takes two minutes.
 # memcheck and racecheck run the C programs that use the GPU, and one pipeline of each kind, under NVIDIA's
 # compute-sanitizer.
 # PYTHON names an interpreter that has torch, torchvision, Pillow and pytest; else .venv's is taken, or python3.
@@ -58,6 +59,11 @@ layer_c() {
     tally c meson "$log"
 }
 layer_python() { pytest_layer python tests/gpu; }
+layer_soak() {
+    local status=0
+    "$PYTHON" tests/gpu/soak.py --maker "$DIR/tests/gpu/soak_files" | tee "$RESULTS/soak.tap" || status=$?
+    tally soak tap "$RESULTS/soak.tap" $status
+}
 
 # The programs of tests/gpu that give the GPU work (the kernels few batches: each takes seconds here), then some
 # pipelines from Python, under a tool of compute-sanitizer.
@@ -83,7 +89,7 @@ if ! reason=$(why_not 2>&1); then
     exit 0
 fi
 for layer in $LAYERS; do
-    declare -F "layer_$layer" >/dev/null || die "there is no layer '$layer': c python memcheck racecheck"
+    declare -F "layer_$layer" >/dev/null || die "there is no layer '$layer': c python soak memcheck racecheck"
 done
 mkdir -p build
 say "building in $DIR"

@@ -21,8 +21,9 @@ DRAWS = 1_000_000  # samples in an epoch: more than any measurement takes
 class Setting:
     """What all feeds of a run share."""
 
-    def __init__(self, folder, device, batch, workers, size=SIZE):
+    def __init__(self, folder, device, batch, workers, size=SIZE, kept=None):
         self.folder, self.device, self.batch, self.workers, self.size = folder, device, batch, workers, size
+        self.kept = kept  # a folder for Stoker's index, and for the list of files that are known to decode
 
 
 class Feed:
@@ -45,35 +46,63 @@ def sampler(dataset):
     return torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=DRAWS)
 
 
+def stoker_data(setting):
+    import stoker
+    from stoker import transforms as T
+
+    return stoker.datasets.ImageFolder(setting.folder, index_dir=setting.kept, transform=T.Compose([
+        T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
+
+
+def wait_for_engines(loader, seconds=20.0):
+    """Until the JPEG engines are open, in both of the loader's threads for them, or cannot be used."""
+    until = time.perf_counter() + seconds
+    device = loader.stats()["device"]
+    while device["engines_open"] < 2 and not device["engines_note"] and time.perf_counter() < until:
+        time.sleep(0.02)
+        device = loader.stats()["device"]
+
+
+def learn(loader, seconds=60.0):
+    """Epochs until every file that the JPEG engines can decode is known to decode: until one learns no more. Returns what
+    happened, in words."""
+    began, before, epochs, count = time.perf_counter(), -1, 0, len(loader.dataset)
+    wait_for_engines(loader)
+    while (known := loader.stats()["device"]["files_known"]) not in (before, count):
+        if loader.stats()["device"]["engines_note"] or time.perf_counter() - began > seconds:
+            break
+        before, epochs = known, epochs + 1
+        for _ in loader:
+            pass
+    return (f"{known:,} of {count:,} files known to decode, after {epochs} epochs and "
+            f"{time.perf_counter() - began:.1f} s")
+
+
+def keep_known(setting):
+    """Learns; the list is kept in ``setting.kept``, where every other loader finds it."""
+    import stoker
+
+    said = learn(stoker.DataLoader(stoker_data(setting), batch_size=setting.batch, num_workers=setting.workers,
+                                   device=setting.device))
+    gc.collect()  # the list is written at the latest when the loader ends
+    return said
+
+
 class Stoker(Feed):
-    """``engines``: which files the GPU's JPEG engines decode. Files that are known to be sound are known from the start."""
+    """``engines``: which files the GPU's JPEG engines decode. ``keep_known`` has made them known before."""
 
     def __init__(self, setting, engines="known", workers=None, prefetch=4, augment_on="auto"):
         import stoker
-        from stoker import transforms as T
 
-        data = stoker.datasets.ImageFolder(setting.folder, transform=T.Compose([
-            T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
+        data = stoker_data(setting)
         where = {"device": setting.device, "augment_on": augment_on, "engines": engines}
         options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
                    "num_workers": setting.workers if workers is None else workers, "dtype": "bfloat16",
                    "memory_format": "channels_last", **(where if setting.device != "cpu" else {})}
-        if engines == "known" and setting.device != "cpu":
-            self._learn(stoker.DataLoader(data, **{**options, "drop_last": False}))
         self.loader = stoker.DataLoader(data, sampler=sampler(data), **options)
+        if engines != "off" and setting.device != "cpu":
+            wait_for_engines(self.loader)
         self.batches = iter(self.loader)
-
-    @staticmethod
-    def _learn(loader, seconds=15.0):
-        """Epochs until the engines, which take seconds to open, decode something, and one more for files not known yet."""
-        until, more = time.perf_counter() + seconds, 1
-        while more >= 0 and time.perf_counter() < until:
-            for _ in loader:
-                pass
-            device = loader.stats()["device"]
-            if device["engines_note"]:
-                break
-            more -= device["files_decoded_there"] > 0
 
     def __next__(self):
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 import feeds
+import tables
 from measure import middle, take
 from models import Absent, trainer
 
@@ -41,18 +42,27 @@ def warm_up(steps, meter, setting):
     meter.synchronize()
 
 
-def train(meter, makers, steps, args):
-    """results[model][feed]: medians over rounds. Rounds go over all feeds, so that a slow minute hits all."""
-    runs, about, refused = {}, {}, {}
+def in_turn(makers, refused, args):
+    """(round, name) of every measurement. Rounds go over all feeds, so that a slow minute hits all."""
     for number in range(args.rounds):
-        for name, make in makers.items():
-            if name in refused or (feeds.is_peer(name) and number >= args.peer_rounds):
-                continue
-            try:
-                one_feed(meter, make, name, steps, args, runs, about)
-            except Exception as why:  # a peer that cannot; the others go on
-                refused[name] = f"{type(why).__name__}: {why}"
-                say(f"   {name}: SKIP, {refused[name]}")
+        for name in makers:
+            if name not in refused and not (feeds.is_peer(name) and number >= args.peer_rounds):
+                yield number, name
+
+
+def refuse(refused, name, why):
+    refused[name] = f"{type(why).__name__}: {why}"
+    say(f"   {name}: SKIP, {refused[name]}")
+
+
+def train(meter, makers, steps, args):
+    """results[model][feed]: medians over rounds."""
+    runs, about, refused = {}, {}, {}
+    for _, name in in_turn(makers, refused, args):
+        try:
+            one_feed(meter, makers[name], name, steps, args, runs, about)
+        except Exception as why:  # a peer that cannot; the others go on
+            refuse(refused, name, why)
     return {model: {name: middle(each) for name, each in of.items()} for model, of in runs.items()}, about, refused
 
 
@@ -75,18 +85,23 @@ def nothing(images, labels):
 
 def loader_alone(meter, makers, args):
     """The loader as fast as it goes: batches are taken on the current stream and let go."""
-    runs, about = {}, {}
-    for number in range(args.rounds):
-        for name in (feeds.STOKER, feeds.STOKER_CPU):
+    runs, about, refused = {}, {}, {}
+    for number, name in in_turn(makers, refused, args):
+        if name == feeds.CEILING:
+            continue
+        try:
             feed = makers[name]()
             before = feed.about()
             got = take(meter, feed, nothing, args.seconds, args.warm)
-            runs.setdefault(name, []).append(got)
-            about[name] = {"before": before, "after": feed.about()}
-            feed.close()
-            say(f"   round {number + 1}/{args.rounds}  loader alone {name:<20} {got['rate']:>8,.0f} img/s  "
-                f"{got['cpus']:.1f} CPUs")
-    return {name: middle(each) for name, each in runs.items()}, about
+        except Exception as why:  # a peer that cannot; the others go on
+            refuse(refused, name, why)
+            continue
+        runs.setdefault(name, []).append(got)
+        about[name] = {"before": before, "after": feed.about()}
+        feed.close()
+        say(f"   round {number + 1}/{args.rounds}  loader alone {name:<40} {got['rate']:>8,.0f} img/s  "
+            f"{got['cpus']:.1f} CPUs  {tables.engine_share(about[name])} by engines")
+    return {name: middle(each) for name, each in runs.items()}, about, refused
 
 
 def bandwidth(device, size, repeats=30):

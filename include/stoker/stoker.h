@@ -684,6 +684,10 @@ struct stoker_stats {
     uint32_t tuning_moves, tuning_reverted;    /* changes so far, and those that undid one that did not help */
     const char *tuning_limit;            /* what limited the loader at the last look; a constant string */
     char tuning_last[160];               /* the last change, in words; "": none */
+    uint32_t engines_open;               /* threads whose JPEG engines are open, which takes about a second; 0 if there
+                                            are none, or engine_note says why they are not used */
+    uint64_t engines_known;              /* samples whose files are known to decode, and go to JPEG engines unless they
+                                            have changed; of a dataset made of others: in these. 0: engines is not known */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -80,7 +80,7 @@ static bool put_numbers(PyObject *dict, const struct stoker_stats *stats)
         NUMBER(engine_rows),  NUMBER(engine_failures), NUMBER(memory_allowed), NUMBER(memory_held),
         NUMBER(memory_peak),  NUMBER(read_bytes),     NUMBER(data_bytes),  NUMBER(memory_wait_ns),
         NUMBER(tuned_workers), NUMBER(tuned_prefetch), NUMBER(tuned_read_ahead), NUMBER(tuning_moves),
-        NUMBER(tuning_reverted),
+        NUMBER(tuning_reverted), NUMBER(engines_open), NUMBER(engines_known),
     };
 #undef NUMBER
 

@@ -143,6 +143,8 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
             "rows_resized_by_workers": raw["resized_rows"],
             "files_decoded_there": raw["engine_rows"],
             "files_engines_failed": raw["engine_failures"],
+            "engines_open": raw["engines_open"],
+            "files_known": raw["engines_known"],
             "engines_note": raw["engine_note"],
         },
         tuning={

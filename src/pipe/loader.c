@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/interrupt.h"
 #include "pipe/jpeg_engine.h"
+#include "source/known.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -311,6 +312,8 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     out->copied_bytes = loader->count.copied;
     out->augment_on = loader->shape.raw ? STOKER_PLACE_DEVICE : STOKER_PLACE_CPU;
     st_jpeg_engines_stats(loader, out);
+    out->engines_open = loader->engines.ready;
+    out->engines_known = loader->engines.known ? st_known_count(loader->engines.known) : 0;
     st_tuning_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->reads_in_flight_max = reader.in_flight_max;

@@ -38,6 +38,16 @@ void st_known_learn(struct st_known *known, uint64_t sample, uint32_t sum)
         st_known_table_put(table, sample, sum);
 }
 
+uint64_t st_known_count(const struct st_known *known)
+{
+    uint64_t known_there = atomic_load_explicit(&known->known, memory_order_relaxed);
+    uint32_t count = 0;
+    if (known->whole && st_compound_parts(known->whole, &count))
+        for (uint32_t i = 0; i < count; i++)
+            known_there += st_known_count(known->parts[i]);
+    return known_there;
+}
+
 void st_known_share(struct st_known *known)
 {
     uint32_t count;

@@ -38,6 +38,8 @@ uint32_t st_known_sum(struct st_bytes file);
 bool st_known_any(const struct st_known *known, uint64_t sample);
 /* Whether a file with this checksum is known to decode. Any thread. */
 bool st_known_has(const struct st_known *known, uint64_t sample, uint32_t sum);
+/* How many samples have a number; of a data set made of others, in all of these. Any thread. */
+uint64_t st_known_count(const struct st_known *known);
 /* Any thread; lock-free. A sum of 0 forgets the sample. */
 void st_known_learn(struct st_known *known, uint64_t sample, uint32_t sum);
 /* Exchanges entries with the file, if there is one: a few MiB at a time, so it is to be called every few

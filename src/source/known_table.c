@@ -46,12 +46,21 @@ uint32_t st_known_table_get(const struct st_known *table, uint64_t sample)
     return sum != FORGOTTEN ? sum : 0;
 }
 
+/* A sample's number has changed. */
+static void count_known(struct st_known *table, uint32_t before, uint32_t now)
+{
+    const bool was = before && before != FORGOTTEN, is = now && now != FORGOTTEN;
+    if (was != is)
+        atomic_fetch_add_explicit(&table->known, is ? 1 : UINT64_MAX, memory_order_relaxed);
+}
+
 void st_known_table_put(struct st_known *table, uint64_t sample, uint32_t sum)
 {
     sum = sum ? sum : FORGOTTEN;
     if (atomic_load_explicit(&table->sums[sample], memory_order_relaxed) == sum)
         return;
-    atomic_store_explicit(&table->sums[sample], sum, memory_order_relaxed);
+    const uint32_t before = atomic_exchange_explicit(&table->sums[sample], sum, memory_order_relaxed);
+    count_known(table, before, sum);
     /* After the number, so that whoever finds the page dirty writes the number too. */
     atomic_store_explicit(&table->pages[sample / PAGE], DIRTY, memory_order_release);
 }
@@ -160,9 +169,10 @@ static bool merge_page(struct st_known *known, uint64_t page, uint8_t *bytes, bo
     for (uint64_t i = first; i < end; i++, bytes += ENTRY) {
         const uint32_t kept = st_u32(bytes) != FORGOTTEN ? st_u32(bytes) : 0;
         uint32_t own = atomic_load_explicit(&known->sums[i], memory_order_relaxed);
-        if (!own && kept)
+        if (!own && kept &&
             atomic_compare_exchange_strong_explicit(&known->sums[i], &own, kept, memory_order_relaxed,
-                                                    memory_order_relaxed);
+                                                    memory_order_relaxed))
+            count_known(known, 0, kept);
         lacked = lacked || (own && own != FORGOTTEN && !kept);
         if (own)
             put_little(bytes, own != FORGOTTEN ? own : 0, ENTRY);

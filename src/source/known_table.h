@@ -14,6 +14,7 @@ enum { ST_KNOWN_HEAD = 32 }; /* bytes of the file's header */
 struct st_known {
     uint64_t count, page_count;
     _Atomic uint32_t *sums;
+    _Atomic uint64_t known; /* samples that are */
     _Atomic uint8_t *pages; /* enum page */
     const char *file;       /* the data set's; NULL: in memory only */
     uint8_t head[ST_KNOWN_HEAD];

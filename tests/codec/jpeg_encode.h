@@ -6,6 +6,7 @@
 #define ST_TESTS_JPEG_ENCODE_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,10 @@ struct jpeg_kind {
     bool plain;                             /* neither a JFIF nor an Adobe marker */
     int adobe;                              /* with an Adobe marker: its transform + 1 */
     bool wide;                              /* quantisation tables of 16 bits */
+    bool optimized;                         /* Huffman tables made for this image */
+    /* Paints row y; NULL: jpeg_paint. */
+    void (*paint)(const struct jpeg_kind *kind, uint8_t *row, int y);
+    const void *picture; /* for paint */
 };
 
 /* Smooth shapes, edges and a little noise: all coefficients get used. */
@@ -66,6 +71,7 @@ static inline void jpeg_apply(struct jpeg_compress_struct *c, const struct jpeg_
         c->num_scans = kind->components;
     }
     c->arith_code = kind->arithmetic;
+    c->optimize_coding = kind->optimized || c->optimize_coding;
     if (kind->plain)
         c->write_JFIF_header = c->write_Adobe_marker = FALSE;
 }
@@ -78,6 +84,7 @@ static inline uint8_t *jpeg_make(const struct jpeg_kind *kind, size_t *size)
     unsigned char *file = NULL;
     unsigned long bytes = 0;
     c.err = jpeg_std_error(&errors);
+    errors.trace_level = -1; /* no remarks on coarse tables */
     jpeg_create_compress(&c);
     jpeg_mem_dest(&c, &file, &bytes);
     c.image_width = (JDIMENSION)kind->width;
@@ -96,7 +103,10 @@ static inline uint8_t *jpeg_make(const struct jpeg_kind *kind, size_t *size)
     }
     uint8_t *row = malloc((size_t)kind->width * 4);
     while (c.next_scanline < c.image_height) {
-        jpeg_paint(row, (int)c.next_scanline, kind->width, kind->components);
+        if (kind->paint)
+            kind->paint(kind, row, (int)c.next_scanline);
+        else
+            jpeg_paint(row, (int)c.next_scanline, kind->width, kind->components);
         jpeg_write_scanlines(&c, &row, 1);
     }
     free(row);

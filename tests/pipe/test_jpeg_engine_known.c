@@ -74,6 +74,8 @@ static void damage_before_third(uint32_t epoch)
 static void known(void)
 {
     ok(same_epochs(NULL, 0xe), "engines decode what workers have decoded to the end once");
+    ok(stats.engines_open > 0 && stats.engines_known > COUNT / 2 && stats.engines_known <= COUNT, "%llu files are known",
+       (unsigned long long)stats.engines_known);
     flip(0);
     ok(same_epochs(NULL, 0xe), "they do not get damaged files");
     flip(0);

@@ -81,6 +81,8 @@ def test_cpu_by_name_is_no_device(tree):
         "rows_resized_by_workers": 0,
         "files_decoded_there": 0,
         "files_engines_failed": 0,
+        "engines_open": 0,
+        "files_known": 0,
         "engines_note": None,
     }
     assert report["memory"]["pinned_bytes"] == 0

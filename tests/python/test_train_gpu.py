@@ -13,6 +13,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 PROGRAM = Path(__file__).resolve().parents[2] / "bench" / "train_gpu.py"
+sys.path[:0] = [str(PROGRAM.parent), str(PROGRAM.parent / "gpu")]
+import feeds
+import train_gpu
 
 
 def run(*arguments):
@@ -23,18 +26,47 @@ def run(*arguments):
     return done.stdout
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, and it would be measured")
-def test_skip():
-    assert run().startswith("SKIP: torch sees no CUDA device")
+def test_arguments():
+    args = train_gpu.arguments(["--parts", "loader", "--cpus", "2,16", "--out", "a", "--cpus=", "--out", "b"])
+    assert args.cpus == [] and args.out == Path("b"), "as for each of several numbers of CPUs"
+    assert [train_gpu.torch_workers(cpus) for cpus in (1, 2, 8, 16)] == [[1], [2], [8], [8, 16]]
+    if not torch.cuda.is_available():
+        assert train_gpu.skip_reason(args).startswith("torch sees no CUDA device")
+
+
+class Learner:
+    """A loader whose engines open late, and that learns half of the files in its first epoch, the rest in its second,
+    without one that engines cannot decode."""
+
+    dataset = range(100)
+
+    def __init__(self):
+        self.looks = self.epochs = 0
+
+    def stats(self):
+        self.looks += 1
+        known = [0, 50, 99, 99][self.epochs]
+        return {"device": {"engines_open": 2 * (self.looks > 2), "engines_note": None, "files_known": known}}
+
+    def __iter__(self):
+        self.epochs += 1
+        return iter(())
+
+
+def test_everything_is_known_before_it_is_measured():
+    loader = Learner()
+    assert feeds.learn(loader).startswith("99 of 100 files known to decode, after 3 epochs")
+    assert feeds.learn(loader, seconds=0).startswith("99 of 100 files known to decode, after 0 epochs")
 
 
 def test_rehearsal(tmp_path):
     said = run("--device", "cpu", "--seconds", "0.2", "--warm", "0.1", "--rounds", "1", "--latency-samples", "3",
                "--images", "24", "--out", tmp_path)
     found = json.loads((tmp_path / "train_gpu.json").read_text())
-    feeds = found["train"]["rehearsal"]
-    assert list(feeds) == ["resident data (the ceiling)", "torch DataLoader, 1 workers", "Stoker", "Stoker, engines off"]
-    for got in [*feeds.values(), *found["loader"].values()]:
+    trained = found["train"]["rehearsal"]
+    names = ["torch DataLoader, 1 workers", "Stoker", "Stoker, engines off"]
+    assert list(trained) == ["resident data (the ceiling)", *names] and list(found["loader"]) == names
+    for got in [*trained.values(), *found["loader"].values()]:
         assert got["rate"] > 0 and got["images"] > 0 and got["stall_ms"] >= 0 and got["cpu_per_1000"] > 0
     assert found["latency"]["samples"] == 3 and found["flat_out"]["rehearsal"]["alone_ms"] > 0
     assert "a rehearsal, the numbers mean nothing" in said and "| rehearsal | Stoker |" in said

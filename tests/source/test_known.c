@@ -43,8 +43,12 @@ static void table(void)
        "a changed file is not");
     st_known_learn(known, 7, 5);
     ok(!st_known_has(known, 7, sum) && st_known_has(known, 7, 5), "until it is learned again");
+    st_known_learn(known, 8, 5);
+    ok(st_known_count(known) == 2, "%llu samples are known", (unsigned long long)st_known_count(known));
+    st_known_learn(known, 8, 0);
     st_known_learn(known, 7, 0);
-    ok(!st_known_any(known, 7) && !st_known_has(known, 7, 5) && !st_known_has(known, 7, UINT32_MAX),
+    ok(!st_known_any(known, 7) && !st_known_has(known, 7, 5) && !st_known_has(known, 7, UINT32_MAX) &&
+           !st_known_count(known),
        "or forgotten");
     st_known_learn(known, 3000, 1);
     st_known_learn(known, UINT64_MAX, 1);
@@ -112,10 +116,11 @@ static void threads(void)
             abort();
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    ok(count_known(known, ROWS, 1) == ROWS, "two threads learn while two share");
+    ok(count_known(known, ROWS, 1) == ROWS && st_known_count(known) == ROWS, "two threads learn while two share");
     st_dataset_drop(data);
     data = open_rows();
-    ok(count_known(known_of(data), ROWS, 1) == ROWS, "and nothing of it is missing in the file");
+    known = known_of(data);
+    ok(count_known(known, ROWS, 1) == ROWS && st_known_count(known) == ROWS, "and nothing of it is missing in the file");
     st_dataset_drop(data);
     unlink(found_in(at("kept"), ".stoker-known"));
 }
@@ -138,6 +143,7 @@ static void compounds(void)
     ok(st_known_has(base, 5, 77) && st_known_has(some, 2, 77) && !st_known_any(some, 0) &&
            !st_known_any(some, 3),
        "what a subset learns its data set knows");
+    ok(st_known_count(some) == 1 && st_known_count(all) == 1, "it counts as known in all that are made of it");
     st_known_learn(all, ROWS, 78);
     st_known_learn(all, 9, 79);
     ok(st_known_has(base, ROWS - 1, 78) && st_known_has(known_of(other), 9, 79) &&
