@@ -210,7 +210,10 @@ bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint
     st_arena_reset(&worker->work.arena);
     if (!worker->loader->columns.fields)
         slot->labels[row] = st_dataset_label(worker->loader->data, key);
-    slot->made[row] = !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &rng_key, image, &erases, NULL) &&
+    /* Where the batch is too large already, the CPU's attempt at this row says so. */
+    slot->made[row] = !st_gate_batch(worker, slot, NULL) &&
+                      !st_steps_erases(worker->loader->pipe, &worker->loader->finish, &rng_key, image,
+                                       &erases, NULL) &&
                       st_stage_decoded(slot, row, image, erases, decoded);
     return slot->made[row];
 }

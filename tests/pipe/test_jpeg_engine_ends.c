@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/fake_engines.h"
+#include "source/kinds.h"
 
 /* Loaders that end early, or begin again, while engines are at work. */
 static void ends(void)
@@ -176,6 +177,87 @@ static void large_files(void)
        (double)stats.memory_peak / 1e6, (double)stats.memory_allowed / 1e6, (unsigned long long)stats.engine_rows);
 }
 
+/* ---- a batch that is too large -------------------------------------------------------------------- */
+
+enum { BLOB = 300 << 10 };
+
+static uint64_t blobs_count(const void *self) { return (void)self, COUNT; }
+static void blobs_close(void *self) { (void)self; }
+static const struct st_field *blobs_fields(const void *self, uint32_t *count)
+{
+    static const struct st_field fields[] = {{.name = "bin", .kind = ST_FIELD_BYTES},
+                                             {.name = "jpg", .kind = ST_FIELD_IMAGE}};
+    (void)self;
+    *count = 2;
+    return fields;
+}
+static struct st_bytes blobs_file; /* of all samples */
+static int blobs_locate(const void *self, uint64_t sample, struct st_extent *out, struct stoker_error *err)
+{
+    (void)self, (void)sample, (void)err;
+    out->memory = blobs_file.data;
+    out->length = blobs_file.size;
+    return 0;
+}
+static int blobs_split(const void *self, uint64_t sample, struct st_bytes raw, struct st_buffer *scratch,
+                       struct st_piece *pieces, struct stoker_error *err)
+{
+    static const uint8_t blob[BLOB];
+    (void)self, (void)sample, (void)scratch, (void)err;
+    pieces[0] = (struct st_piece){.bytes = {blob, sizeof blob}};
+    pieces[1] = (struct st_piece){.bytes = raw};
+    return 0;
+}
+static const struct st_source blobs = {.scheme = "blobs",
+                                       .self_size = 1,
+                                       .count = blobs_count,
+                                       .label = st_label_zero,
+                                       .name = st_name_by_number,
+                                       .locate = blobs_locate,
+                                       .fields = blobs_fields,
+                                       .split = blobs_split,
+                                       .close = blobs_close};
+
+/* Whether the first batch is refused, as it is without engines. */
+static bool is_refused(void)
+{
+    struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    struct stoker_dataset *data = st_dataset_new(&blobs);
+    struct stoker_pipeline *pipe = NULL;
+    struct stoker_loader *loader = NULL;
+    const struct stoker_batch *batch = NULL;
+    opt.max_memory = 24 << 20;
+    opt.workers = opt.prefetch = 1;
+    if (!st_pipeline_open(&pipe, texts[0], &err))
+        (void)st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
+    st_pipeline_drop(pipe);
+    st_dataset_drop(data);
+    if (!loader)
+        return ok(false, "%s", err.message);
+    wait_for_engines(loader);
+    st_loader_start(loader, NULL, 0, NULL);
+    const int rc = st_loader_next(loader, &batch, &err);
+    if (rc == STOKER_OK)
+        st_batch_release(batch, NULL);
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    st_loader_close(loader);
+    return rc == STOKER_ELIMIT && strstr(err.message, "with this sample its batch of");
+}
+
+static void large_batches(void)
+{
+    enum { TIMES = 20 };
+    bool refused = true;
+    struct stoker_item item = test_jpeg(1, 60, 50);
+    blobs_file = (struct st_bytes){item.data, item.size};
+    for (int k = 0; k < TIMES && refused; k++)
+        refused = is_refused();
+    ok(refused, "a batch of more than a quarter of max_memory is refused, whoever makes its rows");
+    free((void *)(uintptr_t)item.data);
+}
+
 /* A consumer that keeps all batches of an epoch. */
 static void kept_batches(void)
 {
@@ -246,6 +328,7 @@ int main(void)
     releases_while_closing();
     stops_within_a_chunk();
     large_files();
+    large_batches();
     kept_batches();
     many();
     test_items_free(items, COUNT);
