@@ -663,7 +663,7 @@ struct stoker_stats {
     uint64_t copied_bytes;               /* to the device */
     uint64_t raw_rows, resized_rows;     /* samples that the device resizes; those too large for its share of a slot,
                                             which a worker resized instead */
-    uint64_t pinned_bytes;               /* of slot_bytes */
+    uint64_t pinned_bytes;               /* of slot_bytes, and at most 32 MB more for files that JPEG engines decode */
     uint64_t engine_rows;                /* samples that the device's JPEG engines decoded */
     uint64_t engine_failures;            /* samples that they failed to decode and the CPU decoded */
     const char *engine_note;             /* why JPEG engines that should decode do not; NULL: no problem. Valid as long

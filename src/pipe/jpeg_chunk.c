@@ -18,6 +18,7 @@ enum {
     BLOCK = 8,
     SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
 };
+#define RETRY_NS 2000000000u /* between attempts to allocate device memory for a slot */
 
 /* ---- one image ------------------------------------------------------------------------------------ */
 
@@ -121,10 +122,11 @@ static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
     struct st_worker *worker = &self->worker;
-    uint32_t there = 0;
+    uint32_t there = 0, used = 0;
     for (uint32_t k = 0; k < self->count; k++) {
         const struct st_jpeg_item *item = &self->item[k];
         const struct st_jpeg_engine_image *decoded = &self->decoded[k];
+        there += decoded->there;
         if (!decoded->there ||
             !st_run_decoded(worker, &item->image, slot->samples[item->row], slot, item->row, decoded)) {
             make_here(self, slot, item->row, item->ticket, item->bytes);
@@ -132,10 +134,10 @@ static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slo
         }
         st_reader_done(worker->loader->reader, item->ticket);
         st_worker_settle(worker, slot, item->row, STOKER_OK, NULL);
-        there++;
+        used++;
     }
-    atomic_fetch_add_explicit(&self->rows, there, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->raw_rows, there, memory_order_relaxed);
+    atomic_fetch_add_explicit(&self->rows, used, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->raw_rows, used, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->failed, self->count - there, memory_order_relaxed);
     if (self->count)
         self->lost = there ? 0 : self->lost + 1;
@@ -164,24 +166,26 @@ static bool may_have_memory(struct stoker_loader *loader)
     return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
 }
 
-/* Makes sure that the slot has device memory and that it is idle; allocated when the slot is first
- * used. */
+/* Makes sure that the slot has device memory and that it is idle. Allocated when the slot is first used;
+ * if that fails, tried again later, because a training step may need much memory only at its start. */
 static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
     struct stoker_loader *loader = self->worker.loader;
+    const uint64_t now = st_now_ns();
     pthread_mutex_lock(&loader->engines.memory);
-    const bool may = slot->engine_memory || slot->engine_full || may_have_memory(loader);
-    if (may && !slot->engine_memory && !slot->engine_full) {
+    const bool due = !slot->engine_refused_ns || now - slot->engine_refused_ns >= RETRY_NS;
+    if (!slot->engine_memory && due && may_have_memory(loader)) {
         slot->engine_memory = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
-        slot->engine_full = !slot->engine_memory;
-        if (slot->engine_full)
+        slot->engine_refused_ns = slot->engine_memory ? 0 : now;
+        if (!slot->engine_memory)
             note_no_memory(loader, slot->shape.engine_bytes);
     }
-    bool has = slot->engine_memory != 0;
+    const bool has = slot->engine_memory != 0;
     pthread_mutex_unlock(&loader->engines.memory);
-    has = has && !loader->device->kind->sync(loader->device, slot->on_device, NULL);
-    self->lost += may && !has;
-    return has;
+    if (!has || !loader->device->kind->sync(loader->device, slot->on_device, NULL))
+        return has;
+    self->lost++;
+    return false;
 }
 
 /* False if cancelled. */

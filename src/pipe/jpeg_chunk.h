@@ -37,8 +37,9 @@ struct st_jpeg_engine_worker {
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
     uint32_t given;                /* to the engines, of the whole chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
-    uint64_t busy_ns, busy_rows;   /* of this thread, to compute its rate */
-    uint32_t lost;                 /* failed chunks in a row: no memory, or nothing was decoded */
+    uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */
+    bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
+    uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */
 };
 
 /* Makes the chunk's samples, and counts in `self` what the engines decoded. If the epoch is being

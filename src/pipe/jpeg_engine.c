@@ -2,11 +2,12 @@
  *
  * Tickets are taken in order by whoever is free, so engines and CPUs share the work according to their
  * actual speed. A chunk is as large as suits the engines, but at most their share of half of the work in
- * progress, by the rates measured so far.
+ * progress, by the rates measured lately. Engines that other processes keep busy may be so slow that a
+ * chunk would delay its batch: then they only get one from time to time, to see whether they still are.
  *
  * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while engines
  * are at work, enough workers rest for each engine thread and the consumer to have a CPU of their own;
- * with few CPUs, all of them.
+ * with few CPUs, all of them. Not if an engine thread makes fewer samples than a worker would.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
  * decoded all of it: workers read new files to their end, and the data set remembers (source/known.h).
@@ -35,13 +36,16 @@ enum {
     GIVE_UP = 4,          /* failed chunks in a row */
     /* left to the workers after a chunk without a file for the engines: */
     PAUSE_TICKETS = 4 * ST_JPEG_CHUNK_MOST,
+    RECENT_ROWS = 1024, /* rates are of about this many rows */
+    PROBE_TIMES = 20,   /* slow engines rest this many times as long as they work */
+    PAUSE_SECONDS = 30, /* but at most so long */
 };
 #define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
 
-/* Rows per second of all workers together, measured over their run so far; 0: not known yet. */
-static double workers_rate(const struct stoker_loader *loader)
+/* Rows per second of one worker, measured over the workers' run so far; 0: not known yet. */
+static double worker_rate(const struct stoker_loader *loader)
 {
     uint64_t ns = 0, samples = 0;
     for (uint32_t k = 0; k < loader->worker_count; k++) {
@@ -50,7 +54,19 @@ static double workers_rate(const struct stoker_loader *loader)
         for (int stage = 0; stage < STOKER_STAGE_SLOT; stage++)
             ns += atomic_load_explicit(&worker->stage_ns[stage], memory_order_relaxed);
     }
-    return ns ? (double)samples / (double)ns * st_tuning_active(loader) * 1e9 : 0;
+    return ns ? (double)samples / (double)ns * 1e9 : 0;
+}
+
+/* Rows per second of this thread lately; 0: not known yet. */
+static double own_rate(const struct st_jpeg_engine_worker *self)
+{
+    return self->busy_ns ? (double)self->busy_rows / (double)self->busy_ns * 1e9 : 0;
+}
+
+/* Rows of batches that may be in progress or ready at the same time. */
+static double rows_ahead(const struct stoker_loader *loader)
+{
+    return loader->opt.batch_size * (st_tuned(&loader->tuning, ST_TUNE_PREFETCH) + 1.0);
 }
 
 /* This thread's share of the work in progress. Batches are delivered in order, so a chunk must not take
@@ -58,17 +74,40 @@ static double workers_rate(const struct stoker_loader *loader)
 static uint32_t chunk_size(const struct st_jpeg_engine_worker *self, uint32_t left)
 {
     const struct stoker_loader *loader = self->worker.loader;
-    const double cpus = workers_rate(loader);
-    const double mine = self->busy_ns ? (double)self->busy_rows / (double)self->busy_ns * 1e9 : 0;
+    const double cpus = worker_rate(loader) * st_tuning_active(loader), mine = own_rate(self);
     uint32_t most = left < ST_JPEG_CHUNK_MOST ? left : ST_JPEG_CHUNK_MOST;
     if (cpus > 0 && mine > 0) {
-        const double ahead = st_tuned(&loader->tuning, ST_TUNE_PREFETCH) + 1.0;
-        const double share =
-            loader->opt.batch_size * ahead / 2 * mine / (mine * loader->engines.ready + cpus);
+        const double share = rows_ahead(loader) / 2 * mine / (mine * loader->engines.ready + cpus);
         if (share < most)
             most = share > CHUNK_LEAST ? (uint32_t)share : CHUNK_LEAST;
     }
     return most < left ? most : left;
+}
+
+/* Leaves the work to the workers for a while if they would make all other rows in progress, twice over,
+ * while this thread makes its smallest chunk. Lock held. */
+static bool too_slow(struct st_jpeg_engine_worker *self, uint32_t left)
+{
+    struct stoker_loader *loader = self->worker.loader;
+    const double cpus = worker_rate(loader) * loader->worker_count, mine = own_rate(self);
+    const double rows = left < CHUNK_LEAST ? left : CHUNK_LEAST, others = rows_ahead(loader) - rows;
+    if (!(cpus > 0) || !(mine > 0) || rows / mine <= 2 * others / cpus || self->tries)
+        return false;
+    self->tries = true; /* with the next chunk */
+    const double pause = PROBE_TIMES * rows / mine;
+    loader->engines.slow_until_ns =
+        st_now_ns() + (uint64_t)((pause < PAUSE_SECONDS ? pause : PAUSE_SECONDS) * 1e9);
+    return true;
+}
+
+/* Tells how the chunk went, for these estimates. */
+static void note_rate(struct st_jpeg_engine_worker *self)
+{
+    self->tries = false;
+    if (self->busy_rows > RECENT_ROWS) {
+        self->busy_rows /= 2;
+        self->busy_ns /= 2;
+    }
 }
 
 /* ---- threads ------------------------------------------------------------------------------------- */
@@ -138,11 +177,9 @@ static void give_up(struct stoker_loader *loader)
 {
     loader->engines.ready--;
     engage(loader, false);
-    if (!loader->engines.note.code)
-        st_fail(&loader->engines.note, STOKER_EIO,
-                "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all "
-                "files",
-                GIVE_UP);
+    st_fail(&loader->engines.note, STOKER_EIO,
+            "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all files",
+            GIVE_UP);
 }
 
 static void *engine_main(void *argument)
@@ -156,21 +193,21 @@ static void *engine_main(void *argument)
     pthread_mutex_lock(&loader->lock);
     /* Shares first, because that releases the lock: `closing` may have been announced meanwhile. */
     for (share_known(loader); !loader->closing; share_known(loader)) {
-        const bool rests = st_jpeg_engines_may_rest(loader);
-        const uint32_t left = rests ? 0 : st_tickets_left(loader);
-        if (!left || !enough_known(loader, left)) {
-            if (rests || left)
-                engage(loader, false);
+        const uint32_t left = st_jpeg_engines_may_rest(loader) ? 0 : st_tickets_left(loader);
+        if (!left || !enough_known(loader, left) || too_slow(self, left)) {
+            engage(loader, false);
             pthread_cond_wait(&loader->engines.work, &loader->lock);
             continue;
         }
-        engage(loader, true);
+        const double mine = own_rate(self);
+        engage(loader, !(mine > 0) || mine >= worker_rate(loader));
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         pthread_mutex_unlock(&loader->lock);
         st_tickets_share(loader, more);
         st_jpeg_chunk_make(self, &chunk);
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
+        note_rate(self);
         if (self->lost >= GIVE_UP) {
             give_up(loader);
             break;

@@ -73,6 +73,7 @@ struct st_jpeg_engines {
     /* guarded by the loader's lock: */
     bool engaged;            /* they are at work, or will be as soon as there are tickets */
     uint64_t rest_until;     /* tickets before this one are left to the workers */
+    uint64_t slow_until_ns;  /* and all until then, because the engines are slow */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
     bool sharing;
     uint64_t pinned_bytes;    /* host memory for files */
@@ -189,7 +190,8 @@ void st_loader_break(struct stoker_loader *loader, const struct stoker_error *er
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */
 void st_jpeg_engines_wake(struct stoker_loader *loader);
-/* Whether the engines may rest: enough batches are ready, or the next files are not known to be sound. */
+/* Whether the engines may rest: enough batches are ready, the next files are not known to be sound, or
+ * the engines are slow. */
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader);
 
 /* Which files the JPEG engines are given. (jpeg_files.c) */

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/clock.h"
 #include "pipe/loader.h"
 
 void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err)
@@ -21,7 +22,8 @@ void st_worker_rests(struct stoker_loader *loader)
 bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
-    if (loader->next_ticket < loader->engines.rest_until)
+    if (loader->next_ticket < loader->engines.rest_until ||
+        (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns))
         return true;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         ready += slot->state == ST_SLOT_READY;

@@ -76,9 +76,8 @@ struct st_slot {
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;
     _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; left in the common share */
-    uint64_t engine_memory; /* where the engines decode to; 0: not allocated yet, or failed
-                               (engine_full) */
-    bool engine_full;
+    uint64_t engine_memory;     /* where the engines decode to; 0: not allocated yet */
+    uint64_t engine_refused_ns; /* when it could not be allocated; 0: never tried */
     _Atomic uint64_t engine_used;
     /* samples of varying size: */
     struct st_buffer *item;

@@ -84,6 +84,25 @@ def test_statistics(folder):
     assert "device='cuda:0'" in repr(loader)
 
 
+@pytest.mark.parametrize("target", [{k: 9 - k for k in range(10)}.get, lambda y: {"y": y, "name": str(y)}])
+def test_target_transform_does_not_wait_for_the_gpu(folder, target):
+    datasets, V1 = (pytest.importorskip(f"torchvision.{name}") for name in ("datasets", "transforms"))
+    photos = datasets.ImageFolder(folder, V1.Compose([V1.CenterCrop(24), V1.ToTensor()]), target_transform=target)
+    want = [labels for _, labels in stoker.DataLoader(photos, 4)]
+    batches = iter(stoker.DataLoader(photos, 4, device="cuda"))
+    got = [next(batches)[1]]
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        got += [labels for _, labels in batches]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for ours, theirs in zip(got, want, strict=True):
+        if isinstance(theirs, dict):
+            assert list(ours["name"]) == list(theirs["name"])
+            ours, theirs = ours["y"], theirs["y"]
+        assert ours.is_cuda and ours.tolist() == theirs.tolist()
+
+
 def test_no_room_on_the_gpu_is_a_sentence(folder):
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()

@@ -22,6 +22,7 @@ static struct {
     _Atomic uint32_t open, images, wrong, memory, largest;
     _Atomic uint64_t offered; /* bytes that it may pin */
     bool pins_nothing;
+    uint32_t delay_us; /* of each image */
 } engine;
 
 struct st_jpeg_engine {
@@ -96,6 +97,8 @@ static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_ima
 {
     engine.wrong += !self->under_way;
     self->under_way = false;
+    if (engine.delay_us)
+        usleep(engine.delay_us * count);
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t number = ++engine.images;
         const bool lost = self->fails || (engine.lost && number % engine.lost == 0);

@@ -321,6 +321,55 @@ static void many(void)
     rmdir(folder);
 }
 
+/* Engines that are much slower than the workers get few of the samples, also over many short epochs. */
+static void slow_engines(void)
+{
+    enum { EPOCHS = 24 };
+    const struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    uint64_t digests[BATCHES + 1], complete = 0;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_engines(loader);
+    engine.delay_us = 30000;
+    for (int k = 0; k < EPOCHS; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        complete += harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES;
+    }
+    engine.delay_us = 0;
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    ok(complete == EPOCHS && stats.engine_rows <= EPOCHS * COUNT / 4, "slow engines make %llu of %d rows",
+       (unsigned long long)stats.engine_rows, EPOCHS * COUNT);
+    st_loader_close(loader);
+}
+
+/* Device memory that is short for a while is asked for again. */
+static void memory_comes_back(void)
+{
+    const struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    uint64_t digests[BATCHES + 1], rows = 0;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    wait_for_engines(loader);
+    engine.no_memory = true;
+    for (int k = 0; k < 12; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        harness_take(loader, digests, BATCHES + 1, NULL);
+    }
+    engine.no_memory = false;
+    for (int k = 0; k < 3000 && !rows; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        harness_take(loader, digests, BATCHES + 1, NULL);
+        stats = (struct stoker_stats){.size = sizeof stats};
+        st_loader_stats(loader, &stats);
+        rows = stats.engine_rows;
+        usleep(10000);
+    }
+    ok(rows > 0 && stats.engine_note && strstr(stats.engine_note, "MB"),
+       "engines work again when there is memory: %s", stats.engine_note ? stats.engine_note : "");
+    st_loader_close(loader);
+}
+
 int main(void)
 {
     items = test_items(COUNT);
@@ -331,6 +380,8 @@ int main(void)
     large_batches();
     kept_batches();
     many();
+    slow_engines();
+    memory_comes_back();
     test_items_free(items, COUNT);
     return done_testing();
 }

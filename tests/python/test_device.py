@@ -99,26 +99,6 @@ def test_pinning_without_a_gpu_warns_and_goes_on(tree):
         next(iter(stoker.DataLoader(data(tree), 4)))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-@pytest.mark.parametrize("target", [{k: 9 - k for k in range(10)}.get, lambda y: {"y": y, "name": str(y)}])
-def test_target_transform_does_not_wait_for_the_gpu(tree, target):
-    datasets, V1 = (pytest.importorskip(f"torchvision.{name}") for name in ("datasets", "transforms"))
-    photos = datasets.ImageFolder(tree, V1.Compose([V1.CenterCrop(24), V1.ToTensor()]), target_transform=target)
-    want = [labels for _, labels in stoker.DataLoader(photos, 4)]
-    batches = iter(stoker.DataLoader(photos, 4, device="cuda"))
-    got = [next(batches)[1]]
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        got += [labels for _, labels in batches]
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    for ours, theirs in zip(got, want, strict=True):
-        if isinstance(theirs, dict):
-            assert list(ours["name"]) == list(theirs["name"])
-            ours, theirs = ours["y"], theirs["y"]
-        assert ours.is_cuda and ours.tolist() == theirs.tolist()
-
-
 # ---- CUDA is left alone until it is asked for ----
 
 LOAD = """
