@@ -398,6 +398,17 @@ static void test_numbers(void)
     ok(v->findings && strstr(v->finding[0].advice_stoker, "auto"), "for Stoker's loader: %s",
        v->finding[0].advice_stoker);
     healthy(&f);
+    run_of(&f, 0, 0.01, 0.97, 0.0015);
+    f.limits.cpus = f.limits.cpus_machine = 2, f.cpus_busy_others = 0, f.loader.batch_bytes = 2e5, f.pin = 0;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 2 && v->finding[0].gain.mid > 1.4,
+       "steps that compute on the CPU for 1.5 ms leave both CPUs to batches of 10 ms: %u workers, %.2f",
+       v->finding[0].plan.workers, v->finding[0].gain.mid);
+    run_of(&f, 0, 0.01, 0.97, 0.009);
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 1, "those of 9 ms need one: %u workers",
+       v->finding[0].plan.workers);
+    healthy(&f);
     fires_ST214(&f);
     dr_judge(v, &f);
     ok(fabs(v->finding[0].gain.mid - 1.25) < 1e-9 && v->kind == DR_DATA_BOUND,

@@ -32,6 +32,8 @@
 #define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU minus the hand-over (table, D3 and
                                   D4) */
 #define DR_TRAINING_LIGHT 0.30 /* reasoned: below this the training process needs no CPU to itself */
+#define DR_TRAINING_WAITS 0.50 /* reasoned: half a CPU, rounded down: what the training process can use if
+                                  batches fill all CPUs */
 #define DR_OVERSUBSCRIBED                                                                               \
     1.5                      /* reasoned: workers per CPU beyond which the number itself is the fault   \
                               */
