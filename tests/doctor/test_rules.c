@@ -13,19 +13,6 @@
 
 /* ---- checks -------------------------------------------------------------------------------------- */
 
-static bool has(const struct dr_verdict *v, const char *code)
-{
-    for (uint32_t i = 0; i < v->findings; i++)
-        if (!strcmp(v->finding[i].rule->code, code))
-            return true;
-    return false;
-}
-
-static const char *first(const struct dr_verdict *v)
-{
-    return v->findings ? v->finding[0].rule->code : "none";
-}
-
 static void note_findings(const struct dr_verdict *v)
 {
     for (uint32_t i = 0; i < v->findings; i++)
@@ -399,15 +386,16 @@ static void test_numbers(void)
        v->finding[0].advice_stoker);
     healthy(&f);
     run_of(&f, 0, 0.01, 0.97, 0.0015);
-    f.limits.cpus = f.limits.cpus_machine = 2, f.cpus_busy_others = 0, f.loader.batch_bytes = 2e5, f.pin = 0;
+    f.limits.cpus = f.limits.cpus_machine = 2, f.cpus_busy_others = 0, f.loader.batch_bytes = 2e5,
+    f.pin = 0;
     dr_judge(v, &f);
     ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 2 && v->finding[0].gain.mid > 1.4,
        "steps that compute on the CPU for 1.5 ms leave both CPUs to batches of 10 ms: %u workers, %.2f",
        v->finding[0].plan.workers, v->finding[0].gain.mid);
     run_of(&f, 0, 0.01, 0.97, 0.009);
     dr_judge(v, &f);
-    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 1, "those of 9 ms need one: %u workers",
-       v->finding[0].plan.workers);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 1,
+       "those of 9 ms need one: %u workers", v->finding[0].plan.workers);
     healthy(&f);
     fires_ST214(&f);
     dr_judge(v, &f);

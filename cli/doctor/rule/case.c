@@ -97,8 +97,8 @@ enum dr_stage dr_storage_stage(const struct dr_case *c)
     return c->facts->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS ? DR_STAGE_READ : dr_heaviest_stage(c);
 }
 
-/* CPUs to keep for the training process: what it needs when it never waits, unless batches need so much more
- * CPU time than steps that it has to wait whatever the number of workers. */
+/* CPUs to keep for the training process: what it needs when it never waits, unless batches need so much
+ * more CPU time than steps that it has to wait whatever the number of workers. */
 static double training_cpus(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;

@@ -7,11 +7,9 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    /* Either may miss something: copies of other libraries, or counters that this GPU lacks. fmax ignores
-     * unknown values. */
     const double by_counter = f->gpu_pcie_in / f->limits.pcie_limit;
     const double by_bytes = f->copy_bytes / f->step / f->limits.pcie_limit;
-    const double used = fmax(by_counter, by_bytes);
+    const double used = dr_known(by_counter) ? by_counter : by_bytes;
     if (!f->has_gpu || !(used >= DR_PCIE_FULL))
         return false;
     struct dr_text rate, limit, size;
