@@ -13,8 +13,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     if (!f->has_gpu || !(used >= DR_PCIE_FULL))
         return false;
     struct dr_text rate, limit, size;
-    /* The time that the link is busy. The host's time in copies tells nothing: from pinned memory, it only
-     * starts them. */
+    /* The time that the link is busy. The host's time in copies tells nothing: from pinned memory, it
+     * only starts them. */
     out->weight = fmin(used / DR_PCIE_REACHED, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence, "each step copies %s to the GPU: %s/s of the %s/s that its link can carry",

@@ -103,9 +103,10 @@
 #define DR_PCIE_FULL       0.70 /* reasoned: protocol overhead leaves 80 to 85 % of a link for data */
 #define DR_PCIE_REACHED    0.88 /* measured: 55.3 GB/s from pinned memory on a link of 63 GB/s */
 #define DR_SM_LOW          0.40 /* table, C1: SM active low */
-#define DR_GPU_DRAINED     0.50 /* reasoned: share of the time in next() in which the GPU has nothing to
-                                   do. About 1 where the host launches too slowly; about 0 where it is
-                                   ahead of the GPU */
+#define DR_GPU_DRAINED                                                                                  \
+    0.50 /* reasoned: share of the time in next() in which the GPU has nothing to                       \
+            do. About 1 where the host launches too slowly; about 0 where it is                         \
+            ahead of the GPU */
 #define DR_LAUNCHING       0.90 /* table, C1: the training process at 100 % of a CPU */
 #define DR_SYNC_MATTERS    0.10 /* reasoned: share of a step in which the host waits for the GPU */
 #define DR_SYNC_STEPS      0.50 /* reasoned: in most steps */
