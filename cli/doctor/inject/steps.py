@@ -205,6 +205,17 @@ def _end_of_data(me, call, end, failed) -> None:
         _say(f"loader.{known.number}.failure", _failure_text(failed))
 
 
+def _record(event) -> None:
+    """Where the queue of the GPU is full, this waits for room in it, as the next launch of the program would: that is
+    no cost of watching. The callers count at most _LONG."""
+    global _spent
+    start = _clock()
+    event.record()
+    took = _clock() - start
+    if took > _RECORD_LONG:
+        _spent = max(0, _spent - min(took, _LONG) + _RECORD_LONG)
+
+
 class _Stalls:
     """Idle time of the GPU in next(): one event at its start, one at its end; queried later, never waited for."""
 
@@ -226,13 +237,13 @@ class _Stalls:
             pair = (cuda.Event(enable_timing=True), cuda.Event(enable_timing=True), cuda.current_device())
         elif pair[2] != cuda.current_device():
             return None
-        pair[0].record()
+        _record(pair[0])
         return pair
 
     def end(self, pair, loader, batch, start) -> None:
         if self.open is None:
             self.open = deque()
-        pair[1].record()
+        _record(pair[1])
         self.open.append((pair, loader, batch, start))
         self.collect(4)
 

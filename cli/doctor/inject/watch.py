@@ -36,6 +36,7 @@ _SITES, _LOADERS = 64, 64  # most places that wait for the GPU, and most loaders
 _COPIES, _SYNCS = 32, 16  # most copies measured in a step, and most waits for the GPU written one by one
 _SHARE = 300  # measuring stages may take 1 / _SHARE of the time of a batch
 _LONG = 200_000  # ns: if watching seems to take longer than this, another process had the CPU
+_RECORD_LONG = 20_000  # ns: if recording a CUDA event takes longer than this, the queue of the GPU is full
 
 # Functions and methods that are timed as stages of a batch, in modules that the program has imported.
 _STAGES = {
