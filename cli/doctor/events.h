@@ -33,9 +33,10 @@ enum dr_event_kind {
     DR_STEP,     /* optimizer.step(); a: number of the optimizer */
     DR_ITER,     /* iter(loader); a: workers started in it (0: none) */
     DR_PIN,      /* pinning of one batch, in any thread; a: KiB */
-    DR_COPY,  /* a copy from host to device, sampled; a: KiB; b: DR_COPY_* flags. dur: host time */
+    DR_COPY,     /* a copy from host to device, sampled; a: KiB; b: DR_COPY_* flags. dur: host time */
     DR_SYNC,  /* the host waited for the GPU (item, cpu, synchronize, ...); a: number N of the place in
-                 the program, described by "sync.N.where" in RUN/process/PID */
+                 the program, described by "sync.N.where" in RUN/process/PID; b: the number of waits in this
+                 step that it stands for, from the first one on, dur being their sum; 0: one */
     DR_SAVE,  /* torch.save */
     DR_GC,    /* a collection by the garbage collector; a: generation */
     DR_EPOCH, /* StopIteration: an epoch of this loader ended */
@@ -54,8 +55,8 @@ enum dr_event_kind {
     DR_SLOWEST,   /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
     DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples
                      do not contain in the end, because they are cropped away or resized: dur */
-    DR_SHARED,    /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;
-                     b: CPU us */
+    DR_SHARED, /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;
+                  b: CPU us */
     DR_KINDS
 };
 #define DR_UNKNOWN UINT32_MAX

@@ -34,8 +34,8 @@ struct dr_trace {
     uint32_t epoch_batches; /* 0: one long epoch */
     double all_threads; /* CPU time of all threads of a maker per second of `cpu`, which is that of the
                            thread that makes the batch; below 1: there are no others */
-    bool threads_transfer; /* the other threads of a maker only transfer batches: without workers there is
-                              nothing for them to do */
+    bool threads_transfer;  /* the other threads of a maker only transfer batches: without workers there
+                               is  nothing for them to do */
     double step_watch;      /* seconds of a step that watching costs, which are removed first; 0 */
 };
 

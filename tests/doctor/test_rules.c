@@ -13,19 +13,6 @@
 
 /* ---- checks -------------------------------------------------------------------------------------- */
 
-static bool has(const struct dr_verdict *v, const char *code)
-{
-    for (uint32_t i = 0; i < v->findings; i++)
-        if (!strcmp(v->finding[i].rule->code, code))
-            return true;
-    return false;
-}
-
-static const char *first(const struct dr_verdict *v)
-{
-    return v->findings ? v->finding[0].rule->code : "none";
-}
-
 static void note_findings(const struct dr_verdict *v)
 {
     for (uint32_t i = 0; i < v->findings; i++)
@@ -398,6 +385,18 @@ static void test_numbers(void)
     ok(v->findings && strstr(v->finding[0].advice_stoker, "auto"), "for Stoker's loader: %s",
        v->finding[0].advice_stoker);
     healthy(&f);
+    run_of(&f, 0, 0.01, 0.97, 0.0015);
+    f.limits.cpus = f.limits.cpus_machine = 2, f.cpus_busy_others = 0, f.loader.batch_bytes = 2e5,
+    f.pin = 0;
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 2 && v->finding[0].gain.mid > 1.4,
+       "steps that compute on the CPU for 1.5 ms leave both CPUs to batches of 10 ms: %u workers, %.2f",
+       v->finding[0].plan.workers, v->finding[0].gain.mid);
+    run_of(&f, 0, 0.01, 0.97, 0.009);
+    dr_judge(v, &f);
+    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 1,
+       "those of 9 ms need one: %u workers", v->finding[0].plan.workers);
+    healthy(&f);
     fires_ST214(&f);
     dr_judge(v, &f);
     ok(fabs(v->finding[0].gain.mid - 1.25) < 1e-9 && v->kind == DR_DATA_BOUND,
@@ -410,7 +409,8 @@ static void test_numbers(void)
        "no more batches in flight than there is memory for");
 }
 
-/* Without workers, batches need no shared memory, and both batches and steps may take only their best times. */
+/* Without workers, batches need no shared memory, and both batches and steps may take only their best
+ * times. */
 static void test_tiny(void)
 {
     static struct dr_verdict v[1];
@@ -424,7 +424,8 @@ static void test_tiny(void)
        "4 ms with workers, 2.5 ms without: %.2f (%.2f to %.2f)", plain.mid, plain.low, plain.high);
     f.worker_threads = 5;
     dr_judge(v, &f);
-    ok(v->finding[0].gain.mid <= plain.mid, "threads of the data set remain: %.2f", v->finding[0].gain.mid);
+    ok(v->finding[0].gain.mid <= plain.mid, "threads of the data set remain: %.2f",
+       v->finding[0].gain.mid);
     f.worker_threads = 3;
     f.shared_cpu = 0.5 * f.batch_cpu_mean;
     dr_judge(v, &f);

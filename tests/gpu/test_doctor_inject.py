@@ -128,6 +128,22 @@ def test_copies_and_waits(train):
     assert trainer.said["amp"] == "1" and trainer.said["tf32"] == "0"
 
 
+def test_many_waits_of_a_step_are_added_up(train):
+    run = train(
+        """
+        loss = torch.ones((), device="cuda")
+        for batch in DataLoader(Data(0), 2):
+            for _ in range(40): loss.item()
+            loss.tolist()
+        """
+    )
+    waits = run.trainer.of(SYNC)
+    where = {event.a: run.trainer.said[f"sync.{event.a}.where"].split()[-1] for event in waits}
+    items = [event.b for event in waits if where[event.a] == "item"]
+    assert items == ([0] * 16 + [24]) * 30, "the last ones at the end of the program"
+    assert [event.b for event in waits if where[event.a] == "tolist"] == [1] * 30
+
+
 def test_nothing_waits_for_the_gpu(train):
     """torch reports every wait as an error; the same with a graph that is being captured."""
     run = train(

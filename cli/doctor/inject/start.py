@@ -45,6 +45,7 @@ def _prepare() -> None:
 def _at_exit():
     if _me is not None:
         _stalls.collect(64)
+        _flush_syncs(_me)
         _look_at_cuda(_me)
         _me.flush()
 

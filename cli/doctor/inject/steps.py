@@ -184,6 +184,8 @@ def _end_next(call, iterator, data, failed) -> None:
         if me.collections:
             me.flush()
         _copies = 0
+        if _syncs:
+            _flush_syncs(me)
         if end - me.looked > 3_000_000_000 or flags & _FIRST:
             me.looked = end
             _look_at_cuda(me)
@@ -201,6 +203,17 @@ def _end_of_data(me, call, end, failed) -> None:
         me.write(EPOCH, start, end - start, batch, known.number)
     elif isinstance(failed, Exception):
         _say(f"loader.{known.number}.failure", _failure_text(failed))
+
+
+def _record(event) -> None:
+    """Where the queue of the GPU is full, this waits for room in it, as the next launch of the program would: that is
+    no cost of watching. The callers count at most _LONG."""
+    global _spent
+    start = _clock()
+    event.record()
+    took = _clock() - start
+    if took > _RECORD_LONG:
+        _spent = max(0, _spent - min(took, _LONG) + _RECORD_LONG)
 
 
 class _Stalls:
@@ -224,13 +237,13 @@ class _Stalls:
             pair = (cuda.Event(enable_timing=True), cuda.Event(enable_timing=True), cuda.current_device())
         elif pair[2] != cuda.current_device():
             return None
-        pair[0].record()
+        _record(pair[0])
         return pair
 
     def end(self, pair, loader, batch, start) -> None:
         if self.open is None:
             self.open = deque()
-        pair[1].record()
+        _record(pair[1])
         self.open.append((pair, loader, batch, start))
         self.collect(4)
 
@@ -246,7 +259,9 @@ class _Stalls:
 
 _stalls = _Stalls()
 _copies = 0  # measured in this step
-_sync_sites: dict = {}
+_sync_sites: dict = {}  # (code, line, name) -> number
+_sync_callers: dict = {}  # (id of the code, instruction) -> number, code; at most _SITES lines
+_syncs, _more_syncs = 0, {}  # waits in this step; number of the place -> start, duration and number of those not written
 _started_last = 0  # the loader of the latest iterator
 _pin_queues: dict = {}  # id of the queue of a pinning thread -> loader
 
@@ -336,18 +351,54 @@ def _waits(original, torch, of_tensor: bool = True):
     return functools.update_wrapper(wait, original)
 
 
-@_guarded
 def _waited(start, end, name):
-    frame = _outside(sys._getframe(2))
-    place = (frame.f_code, frame.f_lineno, name) if frame is not None else None
+    """Some programs wait a hundred times per step: the first waits are written one by one, the others as a sum."""
+    global _syncs, _spent
+    if not _on:
+        return
+    try:
+        caller = sys._getframe(2)
+        code = caller.f_code
+        known = _sync_callers.get((id(code), caller.f_lasti))
+        number = known[0] if known is not None and known[1] is code else _site_of(caller, name)
+        _syncs += 1
+        if _syncs <= _SYNCS:
+            _me.write(SYNC, start, end - start, _UNKNOWN, 0, number)
+        else:
+            more = _more_syncs.get(number)
+            if more is None:
+                _more_syncs[number] = [start, end - start, 1]
+            else:
+                more[1] += end - start
+                more[2] += 1
+        took = _clock() - end
+        _spent += took if took < _LONG else _LONG
+    except Exception as error:
+        _fail(error)
+
+
+def _site_of(caller, name) -> int:
+    """The number of the place in the program. A caller in the program itself is found without a search next time."""
+    frame = _outside(caller)
+    if frame is None:
+        return _UNKNOWN
+    place = frame.f_code, frame.f_lineno, name
     number = _sync_sites.get(place)
     if number is None:
-        number = _UNKNOWN
-        if len(_sync_sites) < _SITES and frame is not None:
-            number = _sync_sites[place] = len(_sync_sites)
-            _say(f"sync.{number}.where", f"{frame.f_code.co_filename}:{frame.f_lineno} {name}")
-    _me.write(SYNC, start, end - start, _UNKNOWN, 0, number)
-    _charge(_clock() - end)
+        if len(_sync_sites) >= _SITES:
+            return _UNKNOWN
+        number = _sync_sites[place] = len(_sync_sites)
+        _say(f"sync.{number}.where", f"{frame.f_code.co_filename}:{frame.f_lineno} {name}")
+    if frame is caller:
+        _sync_callers[id(frame.f_code), frame.f_lasti] = number, frame.f_code
+    return number
+
+
+def _flush_syncs(me: _Process) -> None:
+    global _syncs, _more_syncs
+    more, _syncs, _more_syncs = _more_syncs, 0, {}
+    for number, (start, dur, count) in more.items():
+        me.write(SYNC, start, dur, _UNKNOWN, 0, number, count)
 
 
 _optimizers: dict = {}

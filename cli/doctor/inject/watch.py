@@ -33,9 +33,10 @@ _UNKNOWN = 0xFFFFFFFF
 _LIBRARIES = {"torch", "stoker", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers"}
 _LIBRARIES |= {"torchdata", "contextlib", "functools", "sitecustomize", "_stoker_watch"}
 _SITES, _LOADERS = 64, 64  # most places that wait for the GPU, and most loaders, that are described
-_COPIES = 32  # most copies measured in a step
+_COPIES, _SYNCS = 32, 16  # most copies measured in a step, and most waits for the GPU written one by one
 _SHARE = 300  # measuring stages may take 1 / _SHARE of the time of a batch
 _LONG = 200_000  # ns: if watching seems to take longer than this, another process had the CPU
+_RECORD_LONG = 20_000  # ns: if recording a CUDA event takes longer than this, the queue of the GPU is full
 
 # Functions and methods that are timed as stages of a batch, in modules that the program has imported.
 _STAGES = {
@@ -236,9 +237,9 @@ def _collected(phase: str, about: dict) -> None:
 
 def _after_fork() -> None:
     """The child opens its own files when it has something to write. CUDA events of the parent are not released."""
-    global _me, _spent, _local, _swap_lock, _swapped
+    global _me, _spent, _local, _swap_lock, _swapped, _syncs, _more_syncs
     inherited, _local, _swap_lock = _local, _Local(), _thread.RLock()
-    _local.starting, _me, _spent = inherited.starting, None, 0
+    _local.starting, _me, _spent, _syncs, _more_syncs = inherited.starting, None, 0, 0, {}
     _said.clear()
     _wanted.clear()
     if _swapped:

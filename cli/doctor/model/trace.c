@@ -13,7 +13,8 @@ enum { LEAST = 8 };
  * shared memory, seconds to start a worker by fork and by other methods. */
 static const double RECEIVE = 1e-4, INTO_SHARED = 2e9, FORK = 0.02, SPAWN = 1;
 
-static const double TORCH_THREADS = 3; /* of a worker: itself, the feeder of its queue, the one that shares memory */
+static const double TORCH_THREADS =
+    3; /* of a worker: itself, the feeder of its queue, the one that shares memory */
 static const double LEAST_ON_CPU = 0.02; /* below this, the CPU time of other threads is noise */
 
 static double or_else(double value, double otherwise) { return dr_known(value) ? value : otherwise; }

@@ -156,6 +156,8 @@ static void put_arguments(struct trace *t, const struct dr_process *process,
                 event->b & DR_COPY_PINNED ? "true" : "false",
                 event->b & DR_COPY_NON_BLOCKING ? "true" : "false");
     if (event->kind == DR_SYNC) {
+        if (event->b) /* a sum */
+            fprintf(t->to, ",\"waits\":%u", event->b);
         char key[48];
         snprintf(key, sizeof key, "sync.%u.where", event->a);
         const char *where = dr_said(process, key);

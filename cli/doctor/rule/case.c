@@ -97,14 +97,18 @@ enum dr_stage dr_storage_stage(const struct dr_case *c)
     return c->facts->stage_share[DR_STAGE_READ] >= DR_STAGE_WAITS ? DR_STAGE_READ : dr_heaviest_stage(c);
 }
 
-/* CPUs that the training process itself needs when it never waits. */
+/* CPUs to keep for the training process: what it needs when it never waits, unless batches need so much
+ * more CPU time than steps that it has to wait whatever the number of workers. */
 static double training_cpus(const struct dr_case *c)
 {
     const struct dr_facts *f = c->facts;
     double need = NAN;
-    if (c->trace && dr_above(f->compute, 0))
+    if (c->trace && dr_above(f->compute, 0)) {
         need = c->trace->step_cpu / f->compute;
-    else if (dr_known(f->trainer_cpus) && dr_above(f->compute, 0)) {
+        const double batch = f->batch_cpu_mean + c->trace->put + c->trace->step_cpu;
+        if (f->limits.cpus * c->trace->step_cpu / batch < DR_TRAINING_WAITS)
+            return 0;
+    } else if (dr_known(f->trainer_cpus) && dr_above(f->compute, 0)) {
         const double loading = dr_known(f->main_cpu_in_next) ? f->main_cpu_in_next : 0;
         need = fmax(0, f->trainer_cpus * f->step - loading) / f->compute;
     }

@@ -16,9 +16,8 @@ static const struct {
 } arbitration[] = {
     {"ST211",
      "ST202 ST203 ST204 ST205 ST206 ST207 ST208 ST209 ST210 ST212 ST213 ST214 ST215 ST220 ST222 "
-     "ST223 ST224 ST226 ST227 ST228"}, /* the problem is over after the first epoch */
-    {"ST220",
-     "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
+     "ST223 ST224 ST226 ST227 ST228"},          /* the problem is over after the first epoch */
+    {"ST220", "ST203 ST204 ST212 ST213 ST215"}, /* the cost of workers that have too little work */
     {"ST202", "ST215"},
     {"ST205", "ST203 ST204 ST213 ST223"}, /* the quota makes all of them queue */
     {"ST206", "ST203 ST204 ST213 ST223"},

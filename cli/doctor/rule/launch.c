@@ -7,18 +7,23 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    /* A thread that waits for the GPU, or for room in its queue, is on the CPU as well: it polls. So the host
-     * must not wait for results, and the GPU must have run out of work whenever the loop returns to next(). */
-    const double waits = dr_known(f->sync) ? f->sync / f->step : 0;
-    if (!f->has_gpu || dr_late(c) || !(f->gpu_sm < DR_SM_LOW) || !(f->trainer_on_cpu >= DR_LAUNCHING) ||
+    /* The backward pass is launched by a thread of autograd, while the training thread sleeps: together
+     * they use one CPU. A thread that waits for the GPU, or for room in its queue, is on the CPU as
+     * well: it polls. So the host must not wait for results, and the GPU must have run out of work
+     * whenever the loop returns to next(). */
+    const double waits = dr_known(f->sync) ? f->sync / f->step : 0,
+                 pins = dr_known(f->pin) ? f->pin / f->step : 0;
+    const double launching = f->trainer_cpus - (f->loader.workers && f->loader.pin_memory ? pins : 0);
+    if (!f->has_gpu || dr_late(c) || !(f->gpu_sm < DR_SM_LOW) || !(launching >= DR_LAUNCHING) ||
         !(waits < DR_SYNC_MATTERS) || !(f->stall >= DR_GPU_DRAINED * f->wait))
         return false;
     out->weight = fmin(1 - f->gpu_sm, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the training thread uses %.0f %% of a CPU to launch kernels, and the GPU has done them before "
-           "the next ones come: only %.0f %% of its multiprocessors are in use",
-           f->trainer_on_cpu * 100, f->gpu_sm * 100);
+           "the training process uses %.2f CPUs to launch kernels, and the GPU has done them before the "
+           "next "
+           "ones come: only %.1f %% of its multiprocessors are in use",
+           launching, f->gpu_sm * 100);
     DR_SAY(out->advice,
            "%storch.compile(model, mode=\"reduce-overhead\") (CUDA graphs), AdamW(..., fused=True)",
            f->gpu_memory_peak_share < DR_MEMORY_ROOM ? "a larger batch, " : "");
@@ -30,10 +35,11 @@ const struct dr_rule dr_rule_launch = {
     .code = "ST301",
     .name = "launch-bound",
     .title = "Kernels are too small: launching them is the limit",
-    .needs = "gpu.sm_active,main.on_cpu",
+    .needs = "gpu.sm_active,on_cpu",
     .check = check,
-    .symptoms = "Few of the GPU's multiprocessors work, even if nvidia-smi shows a busy GPU; the training "
-                "thread uses a whole CPU and waits neither for data nor for results.",
+    .symptoms =
+        "Few of the GPU's multiprocessors work, even if nvidia-smi shows a busy GPU; the training "
+        "process uses a whole CPU and waits neither for data nor for results.",
     .why = "Launching a kernel costs the host a few microseconds. With small batches and many small "
            "ops, a kernel ends before the next one is launched.",
     .fix_torch = "A larger batch; model = torch.compile(model, mode=\"reduce-overhead\"); fused "

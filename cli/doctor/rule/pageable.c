@@ -4,16 +4,17 @@
  */
 #include "cli/doctor/rule/case.h"
 
-/* From pinned memory the copy takes its time on the link, and a thread of the loader copies the batch into
- * pinned memory beforehand, at about the speed of the pageable copy, which does the same with the driver's
- * buffer: the loader then brings no more than one batch in that time. */
+/* From pinned memory the copy takes its time on the link, and a thread of the loader copies the batch
+ * into pinned memory beforehand, at about the speed of the pageable copy, which does the same with the
+ * driver's buffer: the loader then brings no more than one batch in that time. */
 static void predict(const struct dr_facts *f, double cost, struct dr_finding *out)
 {
     const double link = f->copy_bytes / (DR_PCIE_REACHED * f->limits.pcie_limit);
     const double left = dr_known(link) ? fmin(link, cost) : 0.15 * cost;
     const double then = f->step - cost + left;
     out->gain.mid = f->step / fmax(then, cost);
-    out->gain.low = fmax(1, f->step / fmax(then, 1.5 * cost)); /* it shares the memory with the workers */
+    out->gain.low =
+        fmax(1, f->step / fmax(then, 1.5 * cost)); /* it shares the memory with the workers */
     out->gain.high = fmax(out->gain.mid, f->step / then);
     DR_SAY(out->basis, "measured: the copies of a step; a thread that pins needs as long");
 }

@@ -7,16 +7,14 @@
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
-    /* Either may miss something: copies of other libraries, or counters that this GPU lacks. fmax ignores
-     * unknown values. */
     const double by_counter = f->gpu_pcie_in / f->limits.pcie_limit;
     const double by_bytes = f->copy_bytes / f->step / f->limits.pcie_limit;
-    const double used = fmax(by_counter, by_bytes);
+    const double used = dr_known(by_counter) ? by_counter : by_bytes;
     if (!f->has_gpu || !(used >= DR_PCIE_FULL))
         return false;
     struct dr_text rate, limit, size;
-    /* The time that the link is busy. The host's time in copies tells nothing: from pinned memory, it only
-     * starts them. */
+    /* The time that the link is busy. The host's time in copies tells nothing: from pinned memory, it
+     * only starts them. */
     out->weight = fmin(used / DR_PCIE_REACHED, 0.95);
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence, "each step copies %s to the GPU: %s/s of the %s/s that its link can carry",

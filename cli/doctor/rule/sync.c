@@ -4,16 +4,37 @@
  */
 #include "cli/doctor/rule/case.h"
 
+/* The share of the steps that wait for the GPU: a program that waits once at its beginning has no sync
+ * points. */
+static double waiting_steps(const struct dr_facts *f)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < f->step_count; k++)
+        count += f->steps[k].sync > 0;
+    return f->step_count ? (double)count / f->step_count : 0;
+}
+
+/* The wait itself costs nothing while the GPU works; the gap after it does. The GPU never waits if the
+ * host, which no longer waits, is always ahead of it. Whether it is cannot be seen beforehand: it may
+ * also need all of its remaining time, but then it does not fetch the values either. */
+static void predict(struct dr_finding *out, double waits, double gap)
+{
+    out->gain.low = 1 / (1 - fmin(fmin(waits, gap), 0.95));
+    out->gain.high = 1 / (1 - fmin(gap, 0.95));
+    out->gain.mid = sqrt(out->gain.low * out->gain.high);
+    DR_SAY(out->basis,
+           "measured: from the waits to the idle time of the GPU apart from stall and copies");
+}
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
     const double share = f->sync / f->step;
-    if (!f->has_gpu || !(share >= DR_SYNC_MATTERS))
+    if (!f->has_gpu || !(share >= DR_SYNC_MATTERS) || waiting_steps(f) < DR_SYNC_STEPS)
         return false;
-    /* The wait itself costs nothing while the GPU works; the gap after it does. */
     const double stall = dr_known(f->stall_share) ? f->stall_share : 0;
     const double copies = dr_known(f->copy) ? f->copy / f->step : 0;
-    const double gap = fmin(share, 1 - f->gpu_busy - stall - copies);
+    const double gap = 1 - f->gpu_busy - stall - copies;
     if (!(gap >= DR_GAP_MATTERS))
         return false;
     struct dr_text time;
@@ -27,9 +48,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     DR_SAY(out->advice,
            "%s%.180s: call .item(), .cpu() or print only every N steps, or keep sums on the GPU",
            f->sync_where[0] ? "at " : "in the training loop", f->sync_where);
-    dr_gain_by_share(out, out->weight, NAN,
-                     "measured: the idle time of the GPU apart from stall and copies");
-    out->gain.low = 1;
+    predict(out, share, gap);
     return true;
 }
 

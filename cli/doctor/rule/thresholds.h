@@ -32,6 +32,9 @@
 #define DR_WORKER_FULL    0.85 /* reasoned: about 100 % of a CPU minus the hand-over (table, D3 and
                                   D4) */
 #define DR_TRAINING_LIGHT 0.30 /* reasoned: below this the training process needs no CPU to itself */
+#define DR_TRAINING_WAITS                                                                               \
+    0.50 /* reasoned: half a CPU, rounded down: what the training process can use if                    \
+            batches fill all CPUs */
 #define DR_OVERSUBSCRIBED                                                                               \
     1.5                      /* reasoned: workers per CPU beyond which the number itself is the fault   \
                               */
@@ -100,11 +103,13 @@
 #define DR_PCIE_FULL       0.70 /* reasoned: protocol overhead leaves 80 to 85 % of a link for data */
 #define DR_PCIE_REACHED    0.88 /* measured: 55.3 GB/s from pinned memory on a link of 63 GB/s */
 #define DR_SM_LOW          0.40 /* table, C1: SM active low */
-#define DR_GPU_DRAINED     0.50 /* reasoned: share of the time in next() in which the GPU has nothing to
-                                   do. About 1 where the host launches too slowly; about 0 where it is
-                                   ahead of the GPU */
-#define DR_LAUNCHING       0.90 /* table, C1: the training thread at 100 % of a CPU */
+#define DR_GPU_DRAINED                                                                                  \
+    0.50 /* reasoned: share of the time in next() in which the GPU has nothing to                       \
+            do. About 1 where the host launches too slowly; about 0 where it is                         \
+            ahead of the GPU */
+#define DR_LAUNCHING       0.90 /* table, C1: the training process at 100 % of a CPU */
 #define DR_SYNC_MATTERS    0.10 /* reasoned: share of a step in which the host waits for the GPU */
+#define DR_SYNC_STEPS      0.50 /* reasoned: in most steps */
 #define DR_GAP_MATTERS     0.05 /* as DR_STALL_MATTERS: the GPU is idle, but not because of a missing
                                    batch */
 #define DR_MEMORY_ROOM     0.60 /* table, C3 */

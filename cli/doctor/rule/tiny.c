@@ -6,8 +6,9 @@
 
 #include "cli/cli.h"
 
-/* No workers: a batch needs no shared memory. `warm`: every batch and every step takes as long as the fastest
- * ones do now. A thread that waits for another process returns to cold caches; alone it never waits. */
+/* No workers: a batch needs no shared memory. `warm`: every batch and every step takes as long as the
+ * fastest ones do now. A thread that waits for another process returns to cold caches; alone it never
+ * waits. */
 static struct dr_plan without_workers(const struct dr_case *c, bool warm)
 {
     const struct dr_facts *f = c->facts;
@@ -28,9 +29,10 @@ static struct dr_plan without_workers(const struct dr_case *c, bool warm)
     return plan;
 }
 
-/* From the step of now to the simulated one without workers, whose times are between the mean and the best ones
- * of now. The simulator knows who shares the CPUs, but not how long a worker takes to wake up: the measured step,
- * less the waits for a CPU, may be longer. The ceiling does not apply: it is that of a loader with workers. */
+/* From the step of now to the simulated one without workers, whose times are between the mean and the
+ * best ones of now. The simulator knows who shares the CPUs, but not how long a worker takes to wake up:
+ * the measured step, less the waits for a CPU, may be longer. The ceiling does not apply: it is that of
+ * a loader with workers. */
 static void predict(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_plan cold = without_workers(c, false), warm = without_workers(c, true);

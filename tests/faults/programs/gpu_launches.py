@@ -5,7 +5,7 @@ import torch
 from common import Trainer, options, traced
 from torch.utils.data import DataLoader, TensorDataset
 
-args = options(steps=600, batch_size=8)
+args = options(steps=250, batch_size=8)
 
 
 def main():
