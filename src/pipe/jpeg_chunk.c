@@ -39,9 +39,12 @@ static bool find_room(struct st_slot *slot, const struct st_jpeg_frame *frame,
     }
     if (bytes > IMAGE_MOST)
         return false;
-    const uint64_t at = atomic_fetch_add_explicit(&slot->engine_used, bytes, memory_order_relaxed);
-    if (at + bytes > slot->shape.engine_bytes)
-        return false; /* and no more room for the rest of this batch */
+    uint64_t at = atomic_load_explicit(&slot->engine_used, memory_order_relaxed);
+    do
+        if (bytes > slot->shape.engine_bytes - at)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&slot->engine_used, &at, at + bytes,
+                                                  memory_order_relaxed, memory_order_relaxed));
     for (int c = 0; c < 3; c++)
         image->plane[c].at = slot->engine_memory + at + start[c];
     return true;
