@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +69,8 @@ class Verdict:
         return f"Verdict({str(self.directory)!r}, {self.kind!r}, {self.code!r})"
 
     def _repr_html_(self) -> str:
+        from html import escape  # as in html_table
+
         table = html_table(_HEAD, self._rows()) if self.findings else ""
         first = f"<b>{escape(self.kind)}</b> ({escape(self.code)}): {escape(self.sentence)}"
         return f"<div><p>{first}</p>{table}<p>Report: {escape(str(self.report))}</p></div>"

@@ -25,6 +25,7 @@ struct jpeg_kind {
     int adobe;                              /* with an Adobe marker: its transform + 1 */
     bool wide;                              /* quantisation tables of 16 bits */
     bool optimized;                         /* Huffman tables made for this image */
+    bool tables;                            /* three components: a quantisation table each, Huffman tables swapped */
     /* Paints row y; NULL: jpeg_paint. */
     void (*paint)(const struct jpeg_kind *kind, uint8_t *row, int y);
     const void *picture; /* for paint */
@@ -40,6 +41,17 @@ static inline void jpeg_paint(uint8_t *row, int y, int width, int components)
                       noise = (x * 7919 + y * 104729 + c * 31) % 23;
             row[x * components + c] = (uint8_t)(70 + 60 * (wave + 0.5) + edge + noise);
         }
+}
+
+static inline void jpeg_use_tables(struct jpeg_compress_struct *c)
+{
+    unsigned steps[DCTSIZE2];
+    for (unsigned k = 0; k < DCTSIZE2; k++)
+        steps[k] = 3 + k / 2;
+    jpeg_add_quant_table(c, 2, steps, 100, TRUE);
+    c->comp_info[2].quant_tbl_no = 2;
+    for (int k = 0; k < 3; k++)
+        c->comp_info[k].dc_tbl_no = c->comp_info[k].ac_tbl_no = k == 0;
 }
 
 static inline void jpeg_apply(struct jpeg_compress_struct *c, const struct jpeg_kind *kind)
@@ -60,6 +72,8 @@ static inline void jpeg_apply(struct jpeg_compress_struct *c, const struct jpeg_
         c->comp_info[k].h_samp_factor = kind->h[k] ? kind->h[k] : 1;
         c->comp_info[k].v_samp_factor = kind->v[k] ? kind->v[k] : 1;
     }
+    if (kind->tables)
+        jpeg_use_tables(c);
     c->restart_interval = (unsigned)kind->restart;
     if (kind->progressive)
         jpeg_simple_progression(c);
