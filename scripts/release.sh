@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and checks what a release uploads, and uploads nothing. Refuses a tree that is not committed, a version that
-# the header or the changelog does not have, one that is not newer than those released, and, once built, a bundled
-# library of which Debian has a newer version that could not be fetched.
+# the header or the changelog does not have, one that is not newer than those released, and a bundled library of which
+# Debian has a newer version that could not be fetched.
 #   ACCEPT_OLD='NAME=VERSION ...' make release     bundles these libraries in these versions nevertheless
 source "$(dirname "$0")/common.sh"
 VERSION=$(sed -n "s/^ *version: '\([0-9.]*\)',$/\1/p" meson.build | head -n 1)
@@ -39,7 +39,7 @@ import json, sys
 with open(sys.argv[1]) as file:
     old = {f"{name}={about['version']}": about["newer"] for name, about in json.load(file).items() if "newer" in about}
 for bundled, newer in old.items():
-    print(f"stoker: the wheels have {bundled}, but Debian has {newer}, which its mirror did not deliver", file=sys.stderr)
+    print(f"stoker: the wheels would have {bundled}, but Debian has {newer}, which its mirror did not deliver", file=sys.stderr)
 if set(old) - set(sys.argv[2].split()):
     sys.exit(f"stoker: wait for the mirror, or accept that:  ACCEPT_OLD='{' '.join(old)}' make release")
 END_PYTHON
@@ -48,8 +48,9 @@ END_PYTHON
 ready
 scripts/setup.sh wheel release
 rm -rf dist build/wheel/sources/versions.json # today's versions of the libraries, not yesterday's
-for arch in x86_64 aarch64; do scripts/wheel.sh $arch; done
+scripts/wheel.sh sources
 up_to_date
+for arch in x86_64 aarch64; do scripts/wheel.sh $arch; done
 for arch in x86_64 aarch64; do scripts/test_wheel.sh $arch; done
 (cd dist && sha256sum stoker-"$VERSION"* >SHA256SUMS && cat SHA256SUMS)
 say "ready: git tag -a v$VERSION -m 'Stoker $VERSION', then upload dist/stoker-*.tar.gz and dist/stoker-*.whl"

@@ -3,6 +3,7 @@
 # Builds what a release uploads into dist/: the sdist, and the wheels for CPython 3.11 and newer on any Linux with
 # glibc 2.31 or newer.
 #   scripts/wheel.sh [x86_64|aarch64]     default: this machine's architecture, and the other one if its tools are there
+#   scripts/wheel.sh sources              only fetches the sources of the libraries
 # The libraries are built from Debian's source packages against the C library of Debian 11 and linked statically, so
 # the wheel depends on nothing but glibc. build/wheel keeps them: only the first run takes long.
 source "$(dirname "$0")/common.sh"
@@ -15,6 +16,17 @@ missing_tools() {
     command -v "qemu-$1" >/dev/null || printf ' qemu-user'
 }
 
+# Once a day, and when the list changes. The libraries have the same versions as the tests ran with; what the mirror
+# lacks comes from Debian 13.
+fetch_sources() {
+    local versions=$WORK/sources/versions.json
+    if [ packaging/libraries.json -ot "$versions" ] && [ -z "$(find "$versions" -mmin +1440)" ]; then return; fi
+    say "fetching the libraries' sources"
+    "$VENV/bin/python" packaging/sources.py "$WORK/sources" "$(debian_mirror)" \
+        "$(. /etc/os-release; echo "$VERSION_CODENAME")" trixie
+}
+
+WORK=$ROOT/build/wheel
 grep -q '^ID=debian$' /etc/os-release || die "wheels are built on Debian: the libraries are its source packages"
 if [ $# = 0 ]; then
     scripts/wheel.sh "$(uname -m)"
@@ -26,17 +38,19 @@ if [ $# = 0 ]; then
     fi
     exit
 fi
+if [ "$1" = sources ]; then
+    scripts/setup.sh wheel
+    fetch_sources
+    exit
+fi
 ARCH=$1
 DEBIAN=$(debian_arch "$ARCH")
 POLICY=manylinux_2_31_$ARCH
 LIMIT_MB=12
-WORK=$ROOT/build/wheel
 OUT=$WORK/$ARCH
 SYSROOT=$ROOT/build/sysroot-$DEBIAN-bullseye
 missing=$(missing_tools "$ARCH")
 [ -z "$missing" ] || die "to build for $ARCH on $(uname -m):  apt-get install$missing"
-# The same versions of the libraries as the tests ran with; what the mirror lacks comes from Debian 13.
-SUITES=("$(. /etc/os-release; echo "$VERSION_CODENAME")" trixie)
 
 # What Meson must know to build for the target: $1 is the kind of file, `native` or `cross`.
 machine_file() {
@@ -153,12 +167,7 @@ END
 scripts/setup.sh cuda wheel
 mkdir -p "$OUT" dist
 SUITE=bullseye scripts/sysroot.sh $DEBIAN libc6-dev
-# Once a day, and when the list changes.
-versions=$WORK/sources/versions.json
-if [ ! packaging/libraries.json -ot "$versions" ] || [ -n "$(find "$versions" -mmin +1440)" ]; then
-    say "fetching the libraries' sources"
-    "$VENV/bin/python" packaging/sources.py "$WORK/sources" "$(debian_mirror)" "${SUITES[@]}"
-fi
+fetch_sources
 say "building the libraries for $ARCH"
 packaging/build_libraries.sh "$ARCH" "$SYSROOT" "$WORK/sources" "$OUT"
 say "building the sdist"
