@@ -35,8 +35,8 @@ enum dr_event_kind {
     DR_PIN,      /* pinning of one batch, in any thread; a: KiB */
     DR_COPY,     /* a copy from host to device, sampled; a: KiB; b: DR_COPY_* flags. dur: host time */
     DR_SYNC,  /* the host waited for the GPU (item, cpu, synchronize, ...); a: number N of the place in
-                 the program, described by "sync.N.where" in RUN/process/PID; b: the number of waits in this
-                 step that it stands for, from the first one on, dur being their sum; 0: one */
+                 the program, described by "sync.N.where" in RUN/process/PID; b: the number of waits in
+                 this  step that it stands for, from the first one on, dur being their sum; 0: one */
     DR_SAVE,  /* torch.save */
     DR_GC,    /* a collection by the garbage collector; a: generation */
     DR_EPOCH, /* StopIteration: an epoch of this loader ended */

@@ -81,7 +81,7 @@ struct dr_facts {
     double wait, wait_share;
     double warm_up_stall_share;   /* during the warm-up: a slow start */
     double compute;               /* step - stall: the step with a perfect loader */
-    double own_least;             /* first percentile of the time of a step outside next() */
+    double own_fast, own_least;   /* time of a step outside next(): first percentile, minimum */
     double copy, sync, optimizer; /* mean seconds per step */
     double watch_step;            /* seconds per step that watching costs the training process, by its
                                      own account */
@@ -110,7 +110,7 @@ struct dr_facts {
     double pin, pin_bytes;   /* seconds and bytes per batch */
     double put;              /* = stage[DR_STAGE_PUT] */
     double shared_cpu;       /* part of batch_cpu_mean for allocating shared memory in workers */
-    double batch_cpu_least;  /* first percentile of the CPU time of a batch */
+    double batch_cpu_fast, batch_cpu_least; /* CPU time of a batch: first percentile, minimum */
     double main_cpu_in_next; /* CPU seconds per step of the training thread inside next(): unpickling, or
                                 loading with 0 workers */
 

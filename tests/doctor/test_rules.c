@@ -431,12 +431,26 @@ static void test_tiny(void)
     dr_judge(v, &f);
     const struct dr_range shared = v->finding[0].gain;
     ok(shared.mid > 1.05 * plain.mid, "shared memory: %.2f", shared.mid);
+    f.batch_cpu_fast = 0.7 * f.batch_cpu_mean, f.own_fast = 0.7 * f.compute;
     f.batch_cpu_least = 0.5 * f.batch_cpu_mean, f.own_least = 0.5 * f.compute;
     dr_judge(v, &f);
     const struct dr_range best = v->finding[0].gain;
     ok(fabs(best.low - shared.low) < 1e-9 && best.mid > 1.3 * shared.mid && best.high > 1.2 * best.mid &&
            best.high <= v->ceiling && is_sound(v),
        "the best times: %.2f (%.2f to %.2f)", best.mid, best.low, best.high);
+    f.trainer_cpus = f.trainer_on_cpu = f.main_cpu_in_next / f.step;
+    dr_judge(v, &f);
+    ok(v->finding[0].gain.high < 1.1 * shared.mid, "a step that sleeps gets no faster: %.2f (to %.2f)",
+       v->finding[0].gain.mid, v->finding[0].gain.high);
+    healthy(&f);
+    run_of(&f, 2, 0.001, 0.97, 0.022);
+    f.worker_cpus = f.worker_on_cpu;
+    starve(&f, 0.055);
+    f.main_cpu_in_next = 0.0009, f.pin = 0.0001, f.readiness = 1, f.late_share = f.late_share_low = 0;
+    f.batch_cpu_fast = f.batch_cpu_least = 0.5 * f.batch_cpu_mean;
+    f.own_fast = f.own_least = 0.9 * f.compute;
+    dr_judge(v, &f);
+    ok(v->findings == 0, "faster times alone are no finding (%s)", first(v));
 }
 
 /* Gains of stages: measured where they work on data that are thrown away, otherwise assumed. */

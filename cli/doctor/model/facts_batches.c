@@ -150,7 +150,8 @@ int dr_facts_batches(struct dr_part *part)
                                facts->batch_mean);
     facts->batch_p99 = dr_percentile(sorted, count, 0.99);
     memcpy(sorted, cpu, count * sizeof *cpu);
-    facts->batch_cpu_least = dr_percentile(sorted, count, 0.01);
+    facts->batch_cpu_fast = dr_percentile(sorted, count, 0.01);
+    facts->batch_cpu_least = sorted[0];
     facts->shared_cpu = fmin(tally.shared_cpu / count, facts->batch_cpu_mean);
     facts->slowest_share = dr_sum_mean(&tally.slowest);
     if (tally.opened) {

@@ -151,7 +151,8 @@ int dr_facts_steps(struct dr_part *part)
     facts->wait_period = dr_period(one, count);
     for (uint32_t k = 0; k < count; k++)
         one[k] = facts->steps[k].seconds - facts->steps[k].wait;
-    facts->own_least = dr_percentile(one, count, 0.01);
+    facts->own_fast = dr_percentile(one, count, 0.01);
+    facts->own_least = one[0];
     for (uint32_t k = 0; k < count; k++)
         one[k] = facts->steps[k].stall, other[k] = facts->steps[k].seconds;
     if (!dr_ratio_interval(one, other, count, &facts->stall_share_low, &facts->stall_share_high))
