@@ -177,9 +177,11 @@ static void give_up(struct stoker_loader *loader)
 {
     loader->engines.ready--;
     engage(loader, false);
-    st_fail(&loader->engines.note, STOKER_EIO,
-            "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all files",
-            GIVE_UP);
+    if (!loader->engines.ended.code)
+        st_fail(&loader->engines.ended, STOKER_EIO,
+                "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all "
+                "files",
+                GIVE_UP);
 }
 
 static void *engine_main(void *argument)
@@ -327,5 +329,7 @@ void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_sta
         out->raw_rows += atomic_load_explicit(&self->worker.raw_rows, memory_order_relaxed);
         out->resized_rows += atomic_load_explicit(&self->worker.resized_rows, memory_order_relaxed);
     }
-    out->engine_note = engines->note.code ? engines->note.message : NULL;
+    out->engine_note = engines->ended.code  ? engines->ended.message
+                       : engines->note.code ? engines->note.message
+                                            : NULL;
 }

@@ -77,7 +77,9 @@ struct st_jpeg_engines {
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
     bool sharing;
     uint64_t pinned_bytes;    /* host memory for files */
-    struct stoker_error note; /* code != 0: why fewer engines are used than possible */
+    /* Written once each, because stats() hands out their messages. code != 0: */
+    struct stoker_error note;  /* why fewer engines are used than possible */
+    struct stoker_error ended; /* why a thread no longer uses them */
 };
 
 /* Tickets of one batch, taken by a worker. */
