@@ -30,8 +30,8 @@ void print_usage(FILE *to, const struct command *command)
     const char *line = command->synopsis;
     for (bool first = true; first || *line; first = false) {
         const size_t length = strcspn(line, "\n");
-        fprintf(to, "%s stoker %s%s%.*s\n", first ? "usage:" : "      ", command->name, length ? " " : "",
-                (int)length, line);
+        fprintf(to, "%s stoker %s%s%.*s\n", first ? "usage:" : "      ", command->name,
+                length ? " " : "", (int)length, line);
         line += length + (line[length] == '\n');
     }
     fprintf(to, "\n%s\n", command->about);
@@ -41,8 +41,8 @@ void print_usage(FILE *to, const struct command *command)
     if (command->options->name)
         fputc('\n', to);
     for (const struct cli_option *option = command->options; option->name; option++) {
-        fprintf(to, "  %s%s%s%*s  ", option->name, option->value ? " " : "", option->value ? option->value : "",
-                (int)(widest - option_width(option)), "");
+        fprintf(to, "  %s%s%s%*s  ", option->name, option->value ? " " : "",
+                option->value ? option->value : "", (int)(widest - option_width(option)), "");
         put_lines(to, option->help, (int)widest + 4);
     }
     if (command->notes)
@@ -71,7 +71,8 @@ static bool unknown_option(struct arguments *args, const char *word)
     const char *names[MOST + 1], *command = args->command->name;
     char name[64];
     size_t count = 0;
-    for (const struct cli_option *option = args->command->options; option->name && count < MOST; option++)
+    for (const struct cli_option *option = args->command->options; option->name && count < MOST;
+         option++)
         names[count++] = option->name;
     names[count] = NULL;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
@@ -79,8 +80,8 @@ static bool unknown_option(struct arguments *args, const char *word)
     if (near)
         fail(EXIT_USAGE, "%s: there is no option '%s'. Did you mean '%s'?", command, word, near);
     else
-        fail(EXIT_USAGE, "%s: there is no option '%s'. 'stoker help %s' lists the options.", command, word,
-             command);
+        fail(EXIT_USAGE, "%s: there is no option '%s'. 'stoker help %s' lists the options.", command,
+             word, command);
     return wrong(args);
 }
 
@@ -98,7 +99,8 @@ static bool take_value(struct arguments *args, const char *equals)
     const char *next = args->at < args->count ? args->list[args->at] : NULL;
     /* Another option in the place of the value is a forgotten value, not a file called --json. */
     if (!next || !strcmp(next, "--") || find(args->command, next, strcspn(next, "="))) {
-        fail(EXIT_USAGE, "%s: %s requires a value: %s", args->command->name, option->name, option->allowed);
+        fail(EXIT_USAGE, "%s: %s requires a value: %s", args->command->name, option->name,
+             option->allowed);
         return wrong(args);
     }
     args->value = next;
@@ -141,8 +143,9 @@ int refuse_value(struct arguments *args)
 int refuse_argument(struct arguments *args)
 {
     args->failed = true;
-    return fail(EXIT_USAGE, "%s: unexpected argument '%s'; usage: stoker %s %.*s", args->command->name, args->word,
-                args->command->name, (int)strcspn(args->command->synopsis, "\n"), args->command->synopsis);
+    return fail(EXIT_USAGE, "%s: unexpected argument '%s'; usage: stoker %s %.*s", args->command->name,
+                args->word, args->command->name, (int)strcspn(args->command->synopsis, "\n"),
+                args->command->synopsis);
 }
 
 bool accept_value(struct arguments *args, bool good)

@@ -1,7 +1,7 @@
 /* cli.h - what the commands of the program `stoker` share
  *
- * A command is one file that ends in its `const struct command`, listed in the table of main.c. Its options
- * are a table too: parsing, help, error messages and shell completion all come from it.
+ * A command is one file that ends in its `const struct command`, listed in the table of main.c. Its
+ * options are a table too: parsing, help, error messages and shell completion all come from it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,12 +51,13 @@ struct command {
     const struct cli_option *options;
     const char *notes;                 /* printed after the options; or NULL */
     enum completes arguments;          /* what completion offers for arguments that are not options */
-    void (*words)(FILE *to);           /* prints words that complete an argument, each after a space; or NULL */
+    /* Prints words that complete an argument, each after a space; or NULL. */
+    void (*words)(FILE *to);
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct command cmd_bench, cmd_check, cmd_completion, cmd_demo, cmd_doctor, cmd_explain, cmd_help,
-    cmd_info, cmd_pack, cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
+extern const struct command cmd_bench, cmd_check, cmd_completion, cmd_demo, cmd_doctor, cmd_explain,
+    cmd_help, cmd_info, cmd_pack, cmd_report, cmd_run, cmd_top, cmd_tune, cmd_verify;
 /* The table of main.c, which `stoker completion` writes scripts for; NULL at the end. */
 extern const struct command *const *completed_commands;
 
@@ -78,7 +79,8 @@ struct arguments {
     bool only_words; /* "--" was seen: no options follow */
     bool failed;     /* an error was printed: exit with EXIT_USAGE */
 };
-#define ARGUMENTS(of, argc, argv) ((struct arguments){.command = (of), .count = (argc), .list = (argv), .at = 1})
+#define ARGUMENTS(of, argc, argv)                                                                       \
+    ((struct arguments){.command = (of), .count = (argc), .list = (argv), .at = 1})
 /* Moves to the next argument. False at the end, and after an error, which it prints. */
 bool next_argument(struct arguments *args);
 bool option_is(const struct arguments *args, const char *name);
@@ -101,8 +103,8 @@ const char *nearest_name(const char *word, const char *const *names);
 int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Makes text from data (names, messages that contain them) safe for a terminal: control characters and
- * bytes that are not UTF-8 become \\xNN, so that a name can neither move the cursor nor end the line. Text
- * that does not fit into the buffer is truncated. */
+ * bytes that are not UTF-8 become \\xNN, so that a name can neither move the cursor nor end the line.
+ * Text that does not fit into the buffer is truncated. */
 struct shown_text {
     char text[4096];
 };

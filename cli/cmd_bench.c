@@ -127,8 +127,8 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
     printf("data         %s: %s samples, %u classes, opened in %.3f s\n", bench->data,
            with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
            bench->open_seconds);
-    printf("machine      %u CPUs%s%s%s\n", stoker_cpu_count(), kernels ? ", " : "", kernels ? kernels : "",
-           kernels ? " kernels" : "");
+    printf("machine      %u CPUs%s%s%s\n", stoker_cpu_count(), kernels ? ", " : "",
+           kernels ? kernels : "", kernels ? " kernels" : "");
     fflush(stdout);
 }
 
@@ -144,8 +144,8 @@ static void print_parts(const struct bench *b, const struct stoker_error *err)
     print_rate("read", b->reads_per_second, remark);
     print_rate("decode", b->decode_rate, "whole images, one core");
     if (b->decode_failed)
-        printf("%-12s %9lu images could not be decoded; the last: %s\n", "", (unsigned long)b->decode_failed,
-               err->message);
+        printf("%-12s %9lu images could not be decoded; the last: %s\n", "",
+               (unsigned long)b->decode_failed, err->message);
     fflush(stdout);
 }
 
@@ -168,7 +168,8 @@ static void print_all(const struct bench *b)
                  b->all.rate / b->one.rate);
         print_rate("", b->all.rate, remark);
     }
-    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds, (unsigned long)b->batch);
+    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds,
+           (unsigned long)b->batch);
     printf("memory       %9.1f MB      peak, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, "
            "%.1f MB read by %s\n",
            (double)stats->memory_peak / 1e6, (double)stats->memory_allowed / 1e6,
@@ -280,7 +281,8 @@ static int measure_pipeline(struct bench *b, struct stoker_dataset *data, struct
 
 static int bench_run(int argc, char **argv)
 {
-    struct bench bench = {.pipeline = TRAINING, .workers = stoker_cpu_count(), .batch = 64, .seconds = 8};
+    struct bench bench = {
+        .pipeline = TRAINING, .workers = stoker_cpu_count(), .batch = 64, .seconds = 8};
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;

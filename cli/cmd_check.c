@@ -52,7 +52,8 @@ static int parse(struct check *c, int argc, char **argv)
     if (args.failed)
         return EXIT_USAGE;
     if (!dr_known(c->max_stall) && !dr_known(c->min_readiness) && !dr_known(c->max_step))
-        return fail(EXIT_USAGE, "check: give at least one limit, such as: stoker check --max-stall 10%%");
+        return fail(EXIT_USAGE,
+                    "check: give at least one limit, such as: stoker check --max-stall 10%%");
     return EXIT_OK;
 }
 
@@ -77,8 +78,10 @@ static const char *word_for(int code)
 static void print_limit(const struct limit *l)
 {
     struct dr_text measured, wanted;
-    printf("%-8s %-10s %s, %s %s\n", word_for(judge(l)), l->name, dr_unit_text(&measured, l->value, l->unit),
-           l->at_least ? "must be at least" : "must be at most", dr_unit_text(&wanted, l->limit, l->unit));
+    printf("%-8s %-10s %s, %s %s\n", word_for(judge(l)), l->name,
+           dr_unit_text(&measured, l->value, l->unit),
+           l->at_least ? "must be at least" : "must be at most",
+           dr_unit_text(&wanted, l->limit, l->unit));
 }
 
 static void write_limit(struct json *json, const struct limit *l)
@@ -139,7 +142,8 @@ static int check_run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     {"--max-stall", "SHARE",
-     "the share of a step in which the GPU (without a GPU: the training\nthread) waits for data, as 10% or 0.1",
+     "the share of a step in which the GPU (without a GPU: the training\n"
+     "thread) waits for data, as 10% or 0.1",
      "a share from 0 to 1, such as 10% or 0.1"},
     {"--min-readiness", "SHARE", "the share of next() calls that find their batch ready",
      "a share from 0 to 1, such as 90% or 0.9"},

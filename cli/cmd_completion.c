@@ -225,7 +225,8 @@ static void fish_text(FILE *to, const char *text)
 static void fish_command(FILE *to, const struct command *command)
 {
     char condition[96];
-    snprintf(condition, sizeof condition, "complete -c stoker -n '__fish_seen_subcommand_from %s'", command->name);
+    snprintf(condition, sizeof condition, "complete -c stoker -n '__fish_seen_subcommand_from %s'",
+             command->name);
     for (const struct cli_option *option = command->options; option->name; option++) {
         fprintf(to, "%s -l %s", condition, option->name + 2);
         if (option->words)

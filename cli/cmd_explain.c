@@ -81,9 +81,9 @@ static void list_json(void)
 static void list_markdown(void)
 {
     puts("# What the doctor can find\n\n"
-         "`stoker explain --markdown` writes this table, and a test compares them. Codes are stable and never\n"
-         "reused. `stoker explain CODE` tells more: symptoms, cause, the fix in torch and with Stoker, and how to\n"
-         "check it.\n\n"
+         "`stoker explain --markdown` writes this table, and a test compares them. Codes are stable\n"
+         "and never reused. `stoker explain CODE` tells more: symptoms, cause, the fix in torch and\n"
+         "with Stoker, and how to check it.\n\n"
          "| code | name | finding | judged by |\n|---|---|---|---|");
     for (size_t i = 0; dr_rules[i]; i++)
         printf("| %s | %s | %s | %s |\n", dr_rules[i]->code, dr_rules[i]->name, dr_rules[i]->title,
@@ -108,8 +108,10 @@ static int unknown(const char *word)
     names[count] = NULL;
     const char *near = nearest_name(word, names);
     if (near)
-        return fail(EXIT_USAGE, "explain: there is no code or name '%s'. Did you mean '%s'?", word, near);
-    return fail(EXIT_USAGE, "explain: there is no code or name '%s'. 'stoker explain' lists all codes.", word);
+        return fail(EXIT_USAGE, "explain: there is no code or name '%s'. Did you mean '%s'?", word,
+                    near);
+    return fail(EXIT_USAGE, "explain: there is no code or name '%s'. 'stoker explain' lists all codes.",
+                word);
 }
 
 static int run(int argc, char **argv)
@@ -130,7 +132,8 @@ static int run(int argc, char **argv)
     if (args.failed)
         return EXIT_USAGE;
     if (markdown && (json || word))
-        return fail(EXIT_USAGE, "explain: --markdown prints the table of all codes: give it alone, without '%s'",
+        return fail(EXIT_USAGE,
+                    "explain: --markdown prints the table of all codes: give it alone, without '%s'",
                     word ? word : "--json");
     const struct dr_rule *rule = word ? dr_rule_find(word) : NULL;
     if (word && !rule)

@@ -185,7 +185,8 @@ static void write_images(struct json *json, const struct info *info)
         json_close(json, '}');
     }
     json_close(json, ']');
-    json_number(json, "decode_seconds", info->decoded ? info->decode_seconds / (double)info->decoded : NAN);
+    json_number(json, "decode_seconds",
+                info->decoded ? info->decode_seconds / (double)info->decoded : NAN);
     json_close(json, '}');
 }
 
@@ -285,7 +286,8 @@ static int info_run(int argc, char **argv)
     if (args.failed)
         return EXIT_USAGE;
     if (!opt.data && (opt.html || opt.fields))
-        return fail(EXIT_USAGE, "info: %s needs a data set. Example: stoker info path/to/train --html page.html",
+        return fail(EXIT_USAGE,
+                    "info: %s needs a data set. Example: stoker info path/to/train --html page.html",
                     opt.html ? "--html" : "--fields");
     return opt.data ? print_info(&opt) : print_build(opt.json);
 }

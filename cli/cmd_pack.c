@@ -62,8 +62,8 @@ static bool parse_format(struct arguments *args, struct pack_options *opt)
         }
     if (!strcmp(args->value, "lmdb") || !strcmp(args->value, "hdf5")) {
         args->failed = true;
-        fail(EXIT_USAGE, "pack: this build cannot write --format %s: it was built without %s", args->value,
-             args->value[0] == 'l' ? "liblmdb" : "libhdf5");
+        fail(EXIT_USAGE, "pack: this build cannot write --format %s: it was built without %s",
+             args->value, args->value[0] == 'l' ? "liblmdb" : "libhdf5");
         return true; /* the message is printed */
     }
     return false;
@@ -135,7 +135,8 @@ static int parse(struct pack_options *opt, bool *json, int argc, char **argv)
         return EXIT_USAGE;
     if (!opt->folder)
         return fail(EXIT_USAGE, "pack: %s Example: stoker pack path/to/train packed",
-                    opt->source ? "which folder to write?" : "which data set, and which folder to write?");
+                    opt->source ? "which folder to write?"
+                                : "which data set, and which folder to write?");
     if (opt->writer->pixels && (opt->quality || opt->crop_ready || opt->compress))
         return fail(EXIT_USAGE, "pack: %s does not apply to --format %s, which stores pixels",
                     opt->quality      ? "--quality"
@@ -143,7 +144,8 @@ static int parse(struct pack_options *opt, bool *json, int argc, char **argv)
                                       : "--compress",
                     opt->writer->name);
     if (opt->compress && opt->writer != &pack_writer_tar)
-        return fail(EXIT_USAGE, "pack: --compress applies to --format tar only, not to %s", opt->writer->name);
+        return fail(EXIT_USAGE, "pack: --compress applies to --format tar only, not to %s",
+                    opt->writer->name);
     return EXIT_OK;
 }
 
@@ -229,7 +231,8 @@ static int pack_command(int argc, char **argv)
 static const struct cli_option options[] = {
     {"--format", "F", "tar (default; as webdataset reads it), tfrecord, lmdb, hdf5 or npy",
      "tar, tfrecord, lmdb, hdf5 or npy", "tar tfrecord lmdb hdf5 npy"},
-    {"--fields", "LIST", "the fields of SRC to pack, such as \"jpg,cls\" (default: chosen by the data set)",
+    {"--fields", "LIST",
+     "the fields of SRC to pack, such as \"jpg,cls\" (default: chosen by the data set)",
      "a list of field names, such as \"jpg,cls\""},
     {"--resize", "N|WxH", "scale images so that the shorter side is N, or to W x H exactly",
      "N or WxH with sides from 1 to 65500, such as 256 or 320x240"},
@@ -257,7 +260,8 @@ static const struct cli_option options[] = {
 
 const struct command cmd_pack = {
     .name = "pack",
-    .summary = "rewrite a data set as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
+    .summary =
+        "rewrite a data set as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
     .synopsis = "SRC DST [OPTIONS]",
     .about = "SRC is any data set that Stoker opens, a folder of sounds, or a folder that pack\n"
              "wrote. DST is a folder outside SRC: new, empty, or left by an earlier run with the\n"

@@ -30,9 +30,10 @@ static int parse(struct report *r, int argc, char **argv)
         else if (option_is(&args, "--diff")) {
             r->diff[0] = args.value;
             if (!next_argument(&args) || args.option)
-                return args.failed ? EXIT_USAGE
-                                   : fail(EXIT_USAGE, "report: --diff takes two runs, such as: stoker report "
-                                                      "--diff 7 8");
+                return args.failed
+                           ? EXIT_USAGE
+                           : fail(EXIT_USAGE, "report: --diff takes two runs, such as: stoker report "
+                                              "--diff 7 8");
             r->diff[1] = args.word;
         } else if (r->run)
             refuse_argument(&args);

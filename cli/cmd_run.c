@@ -70,8 +70,8 @@ static void print_status(const struct dr_directory *directory, struct dr_recorde
     char line[256];
     struct dr_run *run = NULL;
     struct dr_facts facts = {0};
-    const bool known = !dr_run_open(&run, directory->path, NULL) && !dr_facts_of(&facts, run, -1, NULL) &&
-                       facts.step_count;
+    const bool known = !dr_run_open(&run, directory->path, NULL) &&
+                       !dr_facts_of(&facts, run, -1, NULL) && facts.step_count;
     if (known)
         add_steps(line, sizeof line, &facts);
     else
@@ -234,7 +234,8 @@ static int run_in(const struct run_options *options, const struct dr_directory *
         return fail(command.exit_code, "%s", err.message);
     }
     if (!options->quiet)
-        fprintf(stderr, "stoker: watching process %d, run directory %s\n", (int)command.pid, directory->shown);
+        fprintf(stderr, "stoker: watching process %d, run directory %s\n", (int)command.pid,
+                directory->shown);
     /* The command is running: it must not suffer when watching it fails. */
     const bool watched =
         !dr_recorder_open(&recorder, directory->path, command.pid, command.sentinel, &err);
@@ -304,7 +305,8 @@ static int run_run(int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"--dir", "DIR", "record into this folder, which must be new or empty (default: the next .stoker/NNNN)",
+    {"--dir", "DIR",
+     "record into this folder, which must be new or empty (default: the next .stoker/NNNN)",
      "a new or empty folder", .completes = COMPLETES_FOLDERS},
     {"--every", "S", "seconds between status lines (default 30; the first one after 10)",
      "seconds from 1 to 86400"},

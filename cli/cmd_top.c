@@ -242,7 +242,8 @@ static int run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     {"--once", NULL, "print one frame as text; the default when standard output is not a terminal"},
-    {"--json", NULL, "print one frame as JSON: of a run the same as run.json, of a process its loaders' counters"},
+    {"--json", NULL,
+     "print one frame as JSON: of a run the same as run.json, of a process its loaders' counters"},
     {NULL},
 };
 

@@ -107,7 +107,8 @@ static struct dr_plan contended(const struct tune *t, struct dr_plan plan)
     return plan;
 }
 
-/* The most batches in flight: half of the free memory, and for torch's loader what fits into /dev/shm. */
+/* The most batches in flight: half of the free memory, and for torch's loader what fits into
+ * /dev/shm. */
 static uint64_t most_batches(const struct dr_facts *f)
 {
     double bytes = dr_known(f->memory_available_least) ? f->memory_available_least / 2 : INFINITY;
@@ -158,11 +159,12 @@ static void choose(struct tune *t)
         }
     const struct dr_range gain = dr_gain(&t->trace, &now, &t->then, t->before / t->floor);
     t->predicted = gain.mid;
-    fprintf(stderr,
-            " 3/4 simulate  best of %u settings: num_workers=%u prefetch_factor=%u persistent_workers=%s: "
-            "speed-up %.2fx (%.2f to %.2f)\n",
-            tried, t->then.workers, t->then.prefetch, t->then.persistent ? "True" : "False", gain.mid,
-            gain.low, gain.high);
+    fprintf(
+        stderr,
+        " 3/4 simulate  best of %u settings: num_workers=%u prefetch_factor=%u persistent_workers=%s: "
+        "speed-up %.2fx (%.2f to %.2f)\n",
+        tried, t->then.workers, t->then.prefetch, t->then.persistent ? "True" : "False", gain.mid,
+        gain.low, gain.high);
 }
 
 static int by_value(const void *a, const void *b)
@@ -179,8 +181,8 @@ static void summarize(struct tune_side *side)
     side->spread = (side->rate[n - 1] - side->rate[0]) / 2 / side->median;
 }
 
-/* Alternates the sides, A B C A B C, so that drift of the machine affects all of them. C is Stoker's loader,
- * where the Python of the program has it. */
+/* Alternates the sides, A B C A B C, so that drift of the machine affects all of them. C is Stoker's
+ * loader, where the Python of the program has it. */
 static int confirm(struct tune *t, struct stoker_error *err)
 {
     struct tune_side *side = t->side;
@@ -209,11 +211,12 @@ static int confirm(struct tune *t, struct stoker_error *err)
             summarize(&side[k]);
         else
             side[k].rounds = 0; /* incomplete: not compared */
-    fprintf(stderr,
-            "               before %.1f, after %.1f batches/s: speed-up %.2fx (predicted %.2fx; spread of "
-            "the runs +-%.0f %%)\n",
-            side[TUNE_NOW].median, side[TUNE_BEST].median, side[TUNE_BEST].median / side[TUNE_NOW].median,
-            t->predicted, 100 * fmax(side[TUNE_NOW].spread, side[TUNE_BEST].spread));
+    fprintf(
+        stderr,
+        "               before %.1f, after %.1f batches/s: speed-up %.2fx (predicted %.2fx; spread of "
+        "the runs +-%.0f %%)\n",
+        side[TUNE_NOW].median, side[TUNE_BEST].median, side[TUNE_BEST].median / side[TUNE_NOW].median,
+        t->predicted, 100 * fmax(side[TUNE_NOW].spread, side[TUNE_BEST].spread));
     if (side[TUNE_STOKER].rounds)
         fprintf(stderr,
                 "               Stoker's DataLoader with the same number of workers: %.1f batches/s: "
@@ -237,22 +240,25 @@ static int measure(struct tune *t, struct stoker_error *err)
     if (baseline(t, err) || headroom(t, err))
         return err->code;
     if (t->facts.loader.native) {
-        snprintf(t->why_not, sizeof t->why_not,
-                 "Stoker's engine makes the batches and chooses its workers itself (num_workers=\"auto\")");
+        snprintf(
+            t->why_not, sizeof t->why_not,
+            "Stoker's engine makes the batches and chooses its workers itself (num_workers=\"auto\")");
         return 0;
     }
     if (t->before / t->floor < LEAST_GAIN) {
-        snprintf(t->why_not, sizeof t->why_not,
-                 "even a perfect loader would speed up training by only %.2fx, which is within the noise",
-                 t->before / t->floor);
+        snprintf(
+            t->why_not, sizeof t->why_not,
+            "even a perfect loader would speed up training by only %.2fx, which is within the noise",
+            t->before / t->floor);
         return 0;
     }
     if (measure_loader(t, err))
         return err->code;
     choose(t);
     if (t->predicted < LEAST_GAIN) {
-        snprintf(t->why_not, sizeof t->why_not,
-                 "no setting is better by more than the noise. 'stoker run' tells which stage is the limit");
+        snprintf(
+            t->why_not, sizeof t->why_not,
+            "no setting is better by more than the noise. 'stoker run' tells which stage is the limit");
         return 0;
     }
     if (confirm(t, err))
@@ -271,8 +277,9 @@ static int tune(struct tune *t)
 {
     struct stoker_error err;
     fprintf(stderr,
-            "stoker: runs the command several times, %.0f s each, and ends it early: what it would write at\n"
-            "        its end is not written, but anything it writes earlier is written each time. Logs: %s\n",
+            "stoker: runs the command several times, %.0f s each, and ends it early: what it would\n"
+            "        write at its end is not written, but anything it writes earlier is written each\n"
+            "        time. Logs: %s\n",
             t->seconds, t->directory);
     if (measure(t, &err))
         return fail(EXIT_FAILED, "%s", err.message);
@@ -313,8 +320,9 @@ static int parse(struct tune *t, int argc, char **argv)
     }
     if (args.failed)
         return EXIT_USAGE;
-    return t->command ? EXIT_OK
-                      : fail(EXIT_USAGE, "tune: no command given. Example: stoker tune -- python train.py");
+    return t->command
+               ? EXIT_OK
+               : fail(EXIT_USAGE, "tune: no command given. Example: stoker tune -- python train.py");
 }
 
 static int run(int argc, char **argv)

@@ -82,7 +82,8 @@ static uint64_t count_regular(const struct st_work *work)
     return count;
 }
 
-/* Reads the header of an image; with --deep all of its pixels. *regular: a JPEG that is known to decode. */
+/* Reads the header of an image; with --deep all of its pixels. *regular: a JPEG that is known to
+ * decode. */
 static int look_at_image(const struct verify *v, const struct st_piece *piece, struct st_work *work,
                          bool *regular, struct stoker_error *err)
 {
@@ -255,12 +256,13 @@ const struct command cmd_verify = {
     .name = "verify",
     .summary = "check that every sample of a data set can be read, and name those that cannot",
     .synopsis = "DATA [OPTIONS]",
-    .about = "Reads every sample, compares every checksum that the data set has, reads the header of\n"
-             "every image and sound, and names each bad sample. DATA is any data set that Stoker\n"
-             "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
-             "manifest. With --deep, the JPEGs of tar and TFRecord files that are intact are noted beside\n"
-             "the first file (*.stoker-known), so that the JPEG hardware of a GPU may decode them from the\n"
-             "first epoch on.",
+    .about =
+        "Reads every sample, compares every checksum that the data set has, reads the header of\n"
+        "every image and sound, and names each bad sample. DATA is any data set that Stoker\n"
+        "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
+        "manifest. With --deep, the JPEGs of tar and TFRecord files that are intact are noted beside\n"
+        "the first file (*.stoker-known), so that the JPEG hardware of a GPU may decode them from the\n"
+        "first epoch on.",
     .options = options,
     .notes = "Exit codes: 0 no bad samples, 1 DATA cannot be opened or read, 2 usage error, 3 bad\n"
              "samples or files.",

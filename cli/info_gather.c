@@ -187,7 +187,8 @@ int info_gather(struct info *info, bool thumbnails, struct stoker_error *err)
     info->field_count = pack_fields(info->set, info->fields);
     const uint64_t count = info->samples < LOOK_AT ? info->samples : LOOK_AT;
     for (uint64_t i = 0; i < count; i++) {
-        /* Samples are spread evenly over the set. So are thumbnails; a bad sample is replaced by the next good one. */
+        /* Samples are spread evenly over the set. So are thumbnails; a bad sample is replaced by the
+         * next good one. */
         const uint64_t number = (uint64_t)((unsigned __int128)info->samples * i / count);
         const bool thumbnail = thumbnails && info->thumbnail_count < INFO_THUMBNAILS &&
                                info->thumbnail_count <= i * INFO_THUMBNAILS / count;

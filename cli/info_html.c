@@ -1,7 +1,7 @@
 /* info_html.c - the result of `stoker info` as a self-contained page
  *
- * It has no script and loads no font or other file, so that it can be mailed and opens without a network.
- * It follows the browser's choice of light or dark.
+ * It has no script and loads no font or other file, so that it can be mailed and opens without a
+ * network. It follows the browser's choice of light or dark.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -190,10 +190,10 @@ static void put_page(FILE *file, const struct info *info)
         put_images(file, info);
     fputs("</div>\n", file);
     put_thumbnails(file, info);
-    fprintf(file, "<footer>From %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
-            with_commas(&looked_at, (double)info->looked_at),
-            with_commas(&samples, (double)info->samples),
-            info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version_string());
+    fprintf(
+        file, "<footer>From %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
+        with_commas(&looked_at, (double)info->looked_at), with_commas(&samples, (double)info->samples),
+        info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version_string());
 }
 
 int info_write_html(const struct info *info, const char *path, struct stoker_error *err)

@@ -13,7 +13,8 @@ enum { JSON_DEPTH = 16 };
 struct json {
     FILE *to;
     int depth;
-    bool filled[JSON_DEPTH]; /* this object or array has a value already: a comma comes before the next */
+    /* This object or array has a value already: a comma comes before the next one. */
+    bool filled[JSON_DEPTH];
 };
 
 /* `key` is NULL inside an array. `bracket` is '{' or '[' to open, '}' or ']' to close. */

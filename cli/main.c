@@ -47,8 +47,8 @@ static int unknown(const char *word)
 
 static void print_help(FILE *to)
 {
-    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and reproducibly,\n"
-          "and finds out why a training run waits for its data.\n"
+    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and\n"
+          "reproducibly, and finds out why a training run waits for its data.\n"
           "\n"
           "usage: stoker COMMAND [ARGUMENTS]\n"
           "\n",
@@ -59,7 +59,7 @@ static void print_help(FILE *to)
           "  --version    print the version\n"
           "  --help       print this text\n"
           "\n"
-          "Exit codes, the same for every command except run, which exits with the code of its command:\n",
+          "Exit codes (run is different: it exits with the code of its command):\n",
           to);
     for (size_t i = 0; i < CODES; i++) {
         fprintf(to, "  %d  ", exit_codes[i].code);
@@ -183,11 +183,13 @@ static int run(int argc, char **argv)
         return EXIT_OK;
     }
     if (word[0] == '-')
-        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.", word);
+        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.",
+                    word);
     const struct command *command = command_named(word);
     if (!command)
         return unknown(word);
-    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) { /* the demo is a Python program with its own */
+    /* The demo is a Python program with a help of its own. */
+    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) {
         print_usage(stdout, command);
         return EXIT_OK;
     }

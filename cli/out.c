@@ -13,7 +13,8 @@ size_t json_character(char *out, const char **at)
     const unsigned char c = (unsigned char)**at;
     const size_t size = utf8_size(*at);
     char text[JSON_CHARACTER + 1];
-    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) { /* U+0080 to U+009F are control characters */
+    /* U+0080 to U+009F are control characters. */
+    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) {
         memcpy(out, *at, size);
         *at += size;
         return size;

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Writes one character of *at as inside a JSON string and advances *at. Returns the number of bytes put into
- * `out`, at most JSON_CHARACTER. A byte that is not UTF-8 is taken as Latin-1, since JSON cannot hold it. "<" is
- * escaped, so that the result can be embedded in a script. */
+/* Writes one character of *at as inside a JSON string and advances *at. Returns the number of bytes put
+ * into `out`, at most JSON_CHARACTER. A byte that is not UTF-8 is taken as Latin-1, since JSON cannot
+ * hold it. "<" is escaped, so that the result can be embedded in a script. */
 enum { JSON_CHARACTER = 6 };
 size_t json_character(char *out, const char **at);
 /* A whole string, with quotes. */

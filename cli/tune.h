@@ -35,7 +35,7 @@ struct tune {
     uint32_t points;
     struct dr_scale scale;
     bool scaled;
-    double before, floor; /* seconds per batch: with unchanged settings; with a loader that is always ready */
+    double before, floor; /* seconds per batch: with unchanged settings, with an ideal loader */
     double predicted;     /* speed-up by the best settings; NaN: not computed */
     struct tune_side side[TUNE_SIDES];
     bool better, stoker; /* the best settings, or Stoker's loader, beat the noise */

@@ -90,8 +90,9 @@ static int apply(struct change *c, const struct tune *t)
 
 static double speed_up(const struct tune *t, int side)
 {
-    return t->side[side].rounds && t->side[TUNE_NOW].rounds ? t->side[side].median / t->side[TUNE_NOW].median
-                                                            : NAN;
+    return t->side[side].rounds && t->side[TUNE_NOW].rounds
+               ? t->side[side].median / t->side[TUNE_NOW].median
+               : NAN;
 }
 
 /* ---- text ----------------------------------------------------------------------------------------- */
@@ -118,7 +119,8 @@ static void print_recommendation(const struct tune *t, const struct change *c)
     }
     if (t->stoker)
         printf("%.2fx by changing the import: 'from stoker import DataLoader' instead of torch's%s\n",
-               speed_up(t, TUNE_STOKER), t->better ? "; or keep torch's loader with other settings:" : "");
+               speed_up(t, TUNE_STOKER),
+               t->better ? "; or keep torch's loader with other settings:" : "");
     if (t->better) {
         printf("%.2fx with these settings:\n", speed_up(t, TUNE_BEST));
         print_change(c, t);

@@ -51,7 +51,8 @@ static int sum_file(const char *path, struct st_pack_shard *shard, struct stoker
     return rc;
 }
 
-int pack_finish_as(char *temporary, const char *path, struct st_pack_shard *shard, struct stoker_error *err)
+int pack_finish_as(char *temporary, const char *path, struct st_pack_shard *shard,
+                   struct stoker_error *err)
 {
     int rc = sum_file(temporary, shard, err);
     if (!rc)
@@ -78,7 +79,8 @@ static void check_file(const char *folder, const char *name, uint64_t bytes, uin
     } else if (!rc) {
         rc = pack_sum_range(&file, 0, file.size, &crc, &error);
         if (!rc && crc != written)
-            findings->bad(findings->context, path, "its bytes differ from those that were written (CRC32C)");
+            findings->bad(findings->context, path,
+                          "its bytes differ from those that were written (CRC32C)");
     }
     if (rc)
         findings->bad(findings->context, name, error.message);

@@ -1,8 +1,8 @@
 /* crop_ready.c - rewrites JPEG files so that any part can be decoded alone
  *
- * The coefficients are unchanged, so every decoder returns the same pixels; only their encoding changes: one
- * scan, tables optimized for the file, and restart markers every few MCUs. To decode a region, a decoder then
- * reads only the intervals that the region touches.
+ * The coefficients are unchanged, so every decoder returns the same pixels; only their encoding changes:
+ * one scan, tables optimized for the file, and restart markers every few MCUs. To decode a region, a
+ * decoder then reads only the intervals that the region touches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -100,7 +100,8 @@ bool pack_crop_ready(struct st_bytes jpeg, struct st_buffer *into)
     volatile bool done = false;
     if (!t)
         return false;
-    /* A warning means damage, and the pixels of a damaged file depend on its encoding: leave it unchanged. */
+    /* A warning means damage, and the pixels of a damaged file depend on its encoding: leave it
+     * unchanged. */
     t->from.err = t->to.err = pack_jpeg_errors(&t->errors, true);
     if (!setjmp(t->errors.out)) {
         jpeg_create_decompress(&t->from);

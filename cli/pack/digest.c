@@ -1,8 +1,8 @@
 /* digest.c - checks that a source is unchanged since the pack was started
  *
- * Every packed sample adds its name, and if it is a file its size and time, to a chain of sums, which the
- * manifest records at the end of each file. A run that resumes computes the sums of the same samples again.
- * Samples that are not packed yet may change: a damaged file may be repaired.
+ * Every packed sample adds its name, and if it is a file its size and time, to a chain of sums, which
+ * the manifest records at the end of each file. A run that resumes computes the sums of the same samples
+ * again. Samples that are not packed yet may change: a damaged file may be repaired.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -95,20 +95,23 @@ static void take_steps(void *context)
         }
 }
 
-static int differs(const struct pack_options *opt, const char *file, const struct block *b, uint64_t position,
-                   struct stoker_error *err)
+static int differs(const struct pack_options *opt, const char *file, const struct block *b,
+                   uint64_t position, struct stoker_error *err)
 {
     char name[300];
-    st_dataset_name(b->data, b->order ? stoker_order_at(b->order, position) : position, name, sizeof name);
-    return st_fail(err, STOKER_EINVAL,
-                   "%.200s: %.200s has changed since this pack was started: names, sizes or times differ, "
-                   "first among the samples of %.64s (now from %.200s on): remove the folder to start over, or "
-                   "choose another one",
-                   opt->folder, opt->source, file, name);
+    st_dataset_name(b->data, b->order ? stoker_order_at(b->order, position) : position, name,
+                    sizeof name);
+    return st_fail(
+        err, STOKER_EINVAL,
+        "%.200s: %.200s has changed since this pack was started: names, sizes or times differ, first "
+        "among the samples of %.64s (now from %.200s on): remove the folder to start over, or choose "
+        "another one",
+        opt->folder, opt->source, file, name);
 }
 
-int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, const struct stoker_dataset *data,
-                      struct stoker_order *order, uint64_t *chain, struct stoker_error *err)
+int pack_digest_check(const struct st_pack *m, const struct pack_options *opt,
+                      const struct stoker_dataset *data, struct stoker_order *order, uint64_t *chain,
+                      struct stoker_error *err)
 {
     struct block b = {.data = data, .order = order, .sums = st_calloc(BLOCK, sizeof *b.sums)};
     uint64_t position = 0;

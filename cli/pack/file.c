@@ -41,19 +41,20 @@ bool pack_append(struct st_buffer *buffer, const void *bytes, uint64_t size)
 int pack_cannot_write(const char *path, int why, struct stoker_error *err)
 {
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
-        return st_fail_errno(err, why,
-                             "cannot write %.600s: finished parts are kept; make room and run the same command "
-                             "again",
-                             path);
+        return st_fail_errno(
+            err, why,
+            "cannot write %.600s: finished parts are kept; make room and run the same command again",
+            path);
     return st_fail_errno(err, why, "%s", path);
 }
 
 int pack_was_changed(const char *path, struct stoker_error *err)
 {
-    return st_fail(err, STOKER_ECORRUPT,
-                   "%.600s: has changed since an earlier run, so this pack cannot be resumed: remove the folder "
-                   "and run the same command again",
-                   path);
+    return st_fail(
+        err, STOKER_ECORRUPT,
+        "%.600s: has changed since an earlier run, so this pack cannot be resumed: remove the folder "
+        "and run the same command again",
+        path);
 }
 
 int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err)

@@ -1,9 +1,9 @@
 /* hdf5_write.c - an HDF5 file with one data set per field and one row per sample
  *
- * If the library is killed while writing, it leaves a file that cannot be opened. Therefore it only creates
- * the file, with room for all samples, and tells where the rows are; we write them, which changes none of the
- * structures of the library. If bad samples left room at the end, the rows are finally copied into a file
- * without it.
+ * If the library is killed while writing, it leaves a file that cannot be opened. Therefore it only
+ * creates the file, with room for all samples, and tells where the rows are; we write them, which
+ * changes none of the structures of the library. If bad samples left room at the end, the rows are
+ * finally copied into a file without it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -112,8 +112,8 @@ static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, ui
     return set >= 0 && H5Dclose(set) >= 0;
 }
 
-/* Whether a file of this size is allowed, with disk space for what the library writes: it does not recover
- * from a failed write. */
+/* Whether a file of this size is allowed, with disk space for what the library writes: it does not
+ * recover from a failed write. */
 static int try_size(const char *path, uint64_t size)
 {
     static const uint8_t zeros[LIBRARY_BYTES];
@@ -137,7 +137,8 @@ static int make_file(const struct hdf5_writer *w, const char *path, uint64_t row
     for (uint32_t i = 0; i < w->rows.count; i++) {
         if (type_of(w->rows.shapes[i].dtype) < 0)
             return st_fail(err, STOKER_EUNSUPPORTED,
-                           "the field %.100s has a number type that HDF5 does not have", w->rows.names[i]);
+                           "the field %.100s has a number type that HDF5 does not have",
+                           w->rows.names[i]);
         if (!st_mul(rows, w->rows.shapes[i].bytes.size, &bytes) || !st_add(size, bytes, &size) ||
             size > INT64_MAX - LIBRARY_BYTES)
             return pack_cannot_write(w->path, EFBIG, err);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A key under construction; "~NUMBER" is appended if the name had to be changed, so that keys stay unique. */
+/* A key under construction; "~NUMBER" is appended if the name had to be changed, so that keys stay
+ * unique. */
 enum { ROOM = PACK_KEY_MAX - 21 };
 
 struct key {
@@ -35,7 +36,8 @@ static const char *last_parts(const char *name, bool *lossy)
 }
 
 /* The part of a sample name that is its own, without the archive and the common folder. */
-static const char *own_part(const char *name, const struct stoker_dataset *data, const char *source, bool *lossy)
+static const char *own_part(const char *name, const struct stoker_dataset *data, const char *source,
+                            bool *lossy)
 {
     const bool table = !strcmp(data->kind, "csv") || !strcmp(data->kind, "jsonl");
     const bool tree = !strcmp(data->kind, "folder") || !strcmp(data->kind, "flat");
@@ -50,8 +52,8 @@ static const char *own_part(const char *name, const struct stoker_dataset *data,
     return table ? last_parts(name, lossy) : name;
 }
 
-/* One component of a path: unusual characters become '_', and it neither begins with a dot nor is empty. The
- * last component has no dot at all, because the key would end there. */
+/* One component of a path: unusual characters become '_', and it neither begins with a dot nor is empty.
+ * The last component has no dot at all, because the key would end there. */
 static void put_part(struct key *key, const char *part, size_t size, bool last)
 {
     const size_t began = key->used;
@@ -105,7 +107,8 @@ void pack_key(char text[PACK_KEY_MAX + 1], const struct stoker_dataset *data, ui
     struct key key = {.text = text};
     st_dataset_name(data, number, name, sizeof name);
     const bool files = strcmp(data->kind, "tar") != 0; /* keys of tar files have no extension */
-    const bool parts = !strcmp(data->source->scheme, "compound"); /* several archives may use the same keys */
+    /* Several archives may use the same keys. */
+    const bool parts = !strcmp(data->source->scheme, "compound");
     const char *at = own_part(name, data, source, &key.lossy);
     key.lossy |= parts || at[0] == '/' || (files && (strchr(at, '~') || has_twin(data, number, name)));
     while (*at && key.used < ROOM) {
@@ -127,7 +130,8 @@ void pack_key(char text[PACK_KEY_MAX + 1], const struct stoker_dataset *data, ui
     if (!key.used)
         snprintf(text, PACK_KEY_MAX + 1, "%09llu", (unsigned long long)number);
     else if (key.lossy)
-        snprintf(text + key.used, (size_t)PACK_KEY_MAX + 1 - key.used, "~%llu", (unsigned long long)number);
+        snprintf(text + key.used, (size_t)PACK_KEY_MAX + 1 - key.used, "~%llu",
+                 (unsigned long long)number);
     else
         text[key.used] = '\0';
 }

@@ -11,8 +11,8 @@
 
 #include <lmdb.h>
 
-/* The database may grow to this size: address space, not disk space. Where there is less (39-bit kernels,
- * `ulimit -v`), a quarter of it is tried, and so on. */
+/* The database may grow to this size: address space, not disk space. Where there is less (39-bit
+ * kernels, `ulimit -v`), a quarter of it is tried, and so on. */
 #define MAP_MOST  ((size_t)1 << 42)
 #define MAP_LEAST ((size_t)1 << 30)
 

@@ -1,7 +1,7 @@
 /* lock.c - only one run at a time writes into a folder
  *
- * A file in the folder names the run and is locked while the run is alive, however it ends. A run that ends
- * normally removes it; a killed run leaves it unlocked.
+ * A file in the folder names the run and is locked while the run is alive, however it ends. A run that
+ * ends normally removes it; a killed run leaves it unlocked.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,10 +29,11 @@ static int held_by_another(int fd, const char *folder, struct stoker_error *err)
     const ssize_t size = pread(fd, who, sizeof who - 1, 0);
     who[size > 0 ? (size_t)size : 0] = '\0';
     who[strcspn(who, "\n")] = '\0';
-    return st_fail(err, STOKER_EINVAL,
-                   "%.500s: another 'stoker pack' is writing there (%s): wait until it is done, or choose "
-                   "another folder",
-                   folder, who[0] ? who : "unknown process");
+    return st_fail(
+        err, STOKER_EINVAL,
+        "%.500s: another 'stoker pack' is writing there (%s): wait until it is done, or choose another "
+        "folder",
+        folder, who[0] ? who : "unknown process");
 }
 
 static void say_who(int fd)

@@ -16,7 +16,8 @@
 
 static bool is_partial(const char *name) { return !strncmp(name, ".partial-", 9); }
 
-/* Refuses a folder with other files. Removes unfinished files of a killed run, unless they can be resumed. */
+/* Refuses a folder with other files. Removes unfinished files of a killed run, unless they can be
+ * resumed. */
 static int look_into(const char *folder, bool known, bool goes_on, struct stoker_error *err)
 {
     DIR *dir = opendir(folder);
@@ -30,9 +31,10 @@ static int look_into(const char *folder, bool known, bool goes_on, struct stoker
         if (is_partial(entry->d_name) && !goes_on)
             unlinkat(dirfd(dir), entry->d_name, 0);
         else if (!known)
-            rc = st_fail(err, STOKER_EINVAL,
-                         "%.500s: contains '%.200s' but no manifest of a pack: choose a new or empty folder",
-                         folder, entry->d_name);
+            rc = st_fail(
+                err, STOKER_EINVAL,
+                "%.500s: contains '%.200s' but no manifest of a pack: choose a new or empty folder",
+                folder, entry->d_name);
     }
     closedir(dir);
     return rc;
@@ -76,7 +78,8 @@ static int find_files(const struct st_pack *m, const char *folder, struct stoker
 }
 
 /* The class names of the source. */
-static int take_classes(struct st_cells *out, const struct stoker_dataset *data, struct stoker_error *err)
+static int take_classes(struct st_cells *out, const struct stoker_dataset *data,
+                        struct stoker_error *err)
 {
     const uint32_t count = stoker_dataset_class_count(data);
     for (uint32_t i = 0; i < count; i++) {
@@ -100,15 +103,14 @@ int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
     const bool ours = rc == STOKER_OK, marked = manifest->mark.positions;
     const bool known = ours && (manifest->shard_count || marked);
     if (known && strcmp(manifest->settings, wanted))
-        rc = st_fail(
-            err, STOKER_EINVAL,
-            "%.300s: was started with other settings or other data: use the same options again, or choose "
-                   "another folder. It was started with: %.300s",
-            opt->folder, manifest->settings);
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%.300s: was started with other settings or other data: use the same options "
+                     "again, or choose another folder. It was started with: %.300s",
+                     opt->folder, manifest->settings);
     if (known && !rc && manifest->archives != archives)
         rc = st_fail(err, STOKER_EINVAL,
-                     "%.300s: %.300s has changed since this pack was started (its size or time): remove the folder "
-                   "to start over, or choose another one",
+                     "%.300s: %.300s has changed since this pack was started (its size or time): remove "
+                     "the folder to start over, or choose another one",
                      opt->folder, opt->source);
     if (!rc || rc == STOKER_END)
         rc = look_into(opt->folder, ours, known && marked, err);

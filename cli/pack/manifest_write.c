@@ -1,7 +1,7 @@
 /* manifest_write.c - records the contents of a pack and its progress
  *
- * The manifest is replaced atomically, and only its contents count: after a kill, the next run continues after
- * the last finished shard, or after the last mark in a single output.
+ * The manifest is replaced atomically, and only its contents count: after a kill, the next run continues
+ * after the last finished shard, or after the last mark in a single output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -84,7 +84,8 @@ static bool put_head(struct st_buffer *text, const struct st_pack *m)
            put(text, ST_PACK_LINE_LEDGER_SIZE "%llu,\n", (unsigned long long)m->ledger_size) &&
            (!mark->positions ||
             put(text,
-                ST_PACK_LINE_UNDER_WAY "{\"positions\": %llu, \"samples\": %llu, \"source\": \"%016llx\"},\n",
+                ST_PACK_LINE_UNDER_WAY
+                "{\"positions\": %llu, \"samples\": %llu, \"source\": \"%016llx\"},\n",
                 (unsigned long long)mark->positions, (unsigned long long)mark->samples,
                 (unsigned long long)mark->source));
 }
@@ -127,8 +128,8 @@ int pack_manifest_store(const struct st_pack *manifest, const struct pack_option
                         struct stoker_error *err)
 {
     struct st_buffer text = {0};
-    const bool good =
-        put_head(&text, manifest) && put_classes(&text, &manifest->classes) && put_shards(&text, manifest) && put_beside(&text, &manifest->beside);
+    const bool good = put_head(&text, manifest) && put_classes(&text, &manifest->classes) &&
+                      put_shards(&text, manifest) && put_beside(&text, &manifest->beside);
     const int rc = good ? pack_file_put(opt->folder, ST_PACK_MANIFEST, text.data, text.size, err)
                         : st_fail(err, STOKER_ENOMEM, "out of memory for the manifest");
     st_buffer_free(&text);
@@ -189,7 +190,8 @@ int pack_manifest_add(struct st_pack *manifest, const struct pack_options *opt,
     const int rc = append_ledger(manifest, opt, err);
     if (rc)
         return rc;
-    if (!shard->samples && manifest->shard_count) { /* only bad samples at the end, so there is no file */
+    if (!shard->samples &&
+        manifest->shard_count) { /* only bad samples at the end, so there is no file */
         manifest->shards[manifest->shard_count - 1].positions += shard->positions;
         manifest->shards[manifest->shard_count - 1].source = shard->source;
         manifest->positions += shard->positions;

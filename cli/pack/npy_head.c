@@ -10,9 +10,10 @@
 static const char *numpy_type(enum stoker_dtype dtype)
 {
     static const char *const names[] = {
-        [STOKER_DTYPE_U8] = "|u1",  [STOKER_DTYPE_F32] = "<f4", [STOKER_DTYPE_F16] = "<f2", [STOKER_DTYPE_BF16] = "<V2",
-        [STOKER_DTYPE_I64] = "<i8", [STOKER_DTYPE_I8] = "|i1",  [STOKER_DTYPE_I16] = "<i2", [STOKER_DTYPE_I32] = "<i4",
-        [STOKER_DTYPE_U16] = "<u2", [STOKER_DTYPE_U32] = "<u4", [STOKER_DTYPE_U64] = "<u8", [STOKER_DTYPE_F64] = "<f8",
+        [STOKER_DTYPE_U8] = "|u1",   [STOKER_DTYPE_F32] = "<f4", [STOKER_DTYPE_F16] = "<f2",
+        [STOKER_DTYPE_BF16] = "<V2", [STOKER_DTYPE_I64] = "<i8", [STOKER_DTYPE_I8] = "|i1",
+        [STOKER_DTYPE_I16] = "<i2",  [STOKER_DTYPE_I32] = "<i4", [STOKER_DTYPE_U16] = "<u2",
+        [STOKER_DTYPE_U32] = "<u4",  [STOKER_DTYPE_U64] = "<u8", [STOKER_DTYPE_F64] = "<f8",
         [STOKER_DTYPE_BOOL] = "|b1"};
     return names[dtype];
 }

@@ -37,7 +37,8 @@ static int open_new(struct npy_writer *npy, uint32_t index, const char *name, st
     return rc ? rc : pack_file_write(&npy->files[index], head, sizeof head, err);
 }
 
-/* A file of an earlier run must have the same kind of rows. Its header has their number if it was finished. */
+/* A file of an earlier run must have the same kind of rows. Its header has their number if it was
+ * finished. */
 static int go_on(struct npy_writer *npy, uint32_t index, const char *name, struct stoker_error *err)
 {
     struct pack_file *file = &npy->files[index];

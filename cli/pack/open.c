@@ -19,8 +19,8 @@ static int open_place(struct stoker_dataset **out, const struct st_location *pla
     return st_location_open(out, place, &opt, NULL) ? rc : STOKER_OK;
 }
 
-int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data, const char *fields,
-                   struct stoker_error *err)
+int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data,
+                   const char *fields, struct stoker_error *err)
 {
     const int rc = st_location_find(place, data, NULL, err);
     return rc ? rc : open_place(out, place, fields, err);

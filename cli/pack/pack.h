@@ -1,8 +1,8 @@
 /* pack.h - what the parts of `stoker pack` share
  *
- * Workers read and prepare samples (sample.c, picture.c, crop_ready.c); one thread passes them in order to a
- * writer, which is one file that ends in its `const struct pack_writer`. The manifest records what is finished,
- * so that an interrupted run can be resumed.
+ * Workers read and prepare samples (sample.c, picture.c, crop_ready.c); one thread passes them in order
+ * to a writer, which is one file that ends in its `const struct pack_writer`. The manifest records what
+ * is finished, so that an interrupted run can be resumed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -68,15 +68,16 @@ uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[S
 int pack_read(struct stoker_dataset *data, uint64_t number, struct st_buffer *raw,
               struct st_buffer *scratch, struct st_piece pieces[ST_FIELDS_MAX], uint64_t *bytes,
               struct stoker_error *err);
-/* The key of a sample, made from its name, without components that would leave the folder or end the key. */
+/* The key of a sample, made from its name, without components that would leave the folder or end the
+ * key. */
 void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uint64_t number,
               const char *source);
 /* "jpg", "png", ... by the first bytes; NULL: unknown. */
 const char *pack_image_type(struct st_bytes bytes);
 const char *pack_audio_type(struct st_bytes bytes);
 
-/* Resizes one image and encodes it, or decodes it if the format stores pixels. Does nothing if the options
- * do not require it. */
+/* Resizes one image and encodes it, or decodes it if the format stores pixels. Does nothing if the
+ * options do not require it. */
 int pack_picture(struct st_piece *piece, struct st_buffer *into, const struct pack_options *opt,
                  struct st_work *work, struct stoker_error *err);
 int pack_jpeg_encode(const struct st_view *pixels, int quality, struct st_buffer *into,
@@ -117,11 +118,13 @@ int pack_file_go_on(struct pack_file *file, const char *folder, const char *name
 int pack_file_sync(struct pack_file *file, struct stoker_error *err);
 /* The same, then gives the file its final name. */
 int pack_file_finish(struct pack_file *file, struct stoker_error *err);
-/* Safe after a failed open, and after finish. Removes an unfinished file, or leaves it for pack_file_go_on. */
+/* Safe after a failed open, and after finish. Removes an unfinished file, or leaves it for
+ * pack_file_go_on. */
 void pack_file_drop(struct pack_file *file, bool leave);
 /* The name of a file until it is finished. */
 int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
-/* Makes the file of an earlier run available under its temporary name, even if it was renamed already. */
+/* Makes the file of an earlier run available under its temporary name, even if it was renamed
+ * already. */
 int pack_take_up(const char *temporary, const char *path, struct stoker_error *err);
 /* Gives a file its final name durably. */
 int pack_rename(const char *temporary, const char *path, struct stoker_error *err);
@@ -209,10 +212,13 @@ int pack_place_check(const struct pack_options *opt, struct stoker_error *err);
 uint64_t pack_digest_archives(const struct st_location *place);
 uint64_t pack_digest_sample(const struct stoker_dataset *data, uint64_t number);
 uint64_t pack_digest_add(uint64_t chain, uint64_t sum);
-/* Checks that the source still has the samples that earlier runs packed; `chain` then continues after them. */
-int pack_digest_check(const struct st_pack *m, const struct pack_options *opt, const struct stoker_dataset *data,
-                      struct stoker_order *order, uint64_t *chain, struct stoker_error *err);
-/* Opens the manifest of an earlier run with the same settings and the same source, or starts a new one. */
+/* Checks that the source still has the samples that earlier runs packed; `chain` then continues after
+ * them. */
+int pack_digest_check(const struct st_pack *m, const struct pack_options *opt,
+                      const struct stoker_dataset *data, struct stoker_order *order, uint64_t *chain,
+                      struct stoker_error *err);
+/* Opens the manifest of an earlier run with the same settings and the same source, or starts a new
+ * one. */
 int pack_manifest_open(struct st_pack *manifest, const struct pack_options *opt,
                        const struct stoker_dataset *data, uint64_t archives,
                        struct stoker_error *err);
@@ -252,7 +258,8 @@ struct pack_line {
 };
 int pack_line_run(const struct pack_line *line, struct stoker_error *err);
 
-/* Shows rate, bytes and remaining time: a line redrawn on a terminal, otherwise a new line every 10 s. */
+/* Shows rate, bytes and remaining time: a line redrawn on a terminal, otherwise a new line every 10
+ * s. */
 struct pack_progress {
     const char *what;         /* "packing" */
     uint64_t total, began_at; /* began_at: done before the start */
@@ -266,9 +273,9 @@ void pack_progress_end(struct pack_progress *p);
 
 /* The extensions of sounds, with the dot; NULL at the end. */
 extern const char *const pack_sounds[];
-/* Opens any data set, including folders of sounds and the finished part of an incomplete pack. `place` then
- * lists what it consists of, and must be freed in any case. */
-int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data, const char *fields,
-                   struct stoker_error *err);
+/* Opens any data set, including folders of sounds and the finished part of an incomplete pack. `place`
+ * then lists what it consists of, and must be freed in any case. */
+int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data,
+                   const char *fields, struct stoker_error *err);
 
 #endif

@@ -49,10 +49,9 @@ int pack_place_check(const struct pack_options *opt, struct stoker_error *err)
                         (target[size] == '\0' || target[size] == '/' || source[size - 1] == '/');
     free(source);
     free(target);
-    return inside
-               ? st_fail(err, STOKER_EINVAL,
-                         "%.300s is inside %.300s, the data set to be packed, and would change it: choose a folder "
-                         "elsewhere",
-                         opt->folder, opt->source)
-               : STOKER_OK;
+    return inside ? st_fail(err, STOKER_EINVAL,
+                            "%.300s is inside %.300s, the data set to be packed, and would change it: "
+                            "choose a folder elsewhere",
+                            opt->folder, opt->source)
+                  : STOKER_OK;
 }

@@ -31,15 +31,14 @@ static int begin(struct pack_rows *rows, const struct pack_sample *sample, struc
         const struct pack_field *field = &sample->fields[i];
         if (field->kind == ST_FIELD_AUDIO || field->kind == ST_FIELD_TEXT ||
             field->kind == ST_FIELD_JSON || field->kind == ST_FIELD_BYTES)
-            return st_fail(
-                err, STOKER_EINVAL,
-                "the field %.200s is %s, which cannot be stored as an array: leave it out with --fields, or use "
-                "--format tar",
-                field->name, st_field_kind_name(field->kind));
+            return st_fail(err, STOKER_EINVAL,
+                           "the field %.200s is %s, which cannot be stored as an array: leave it out "
+                           "with --fields, or use --format tar",
+                           field->name, st_field_kind_name(field->kind));
         rows->shapes[i] = pack_as_array(field);
         if (rows->shapes[i].dtype == STOKER_DTYPE_BF16)
-            return st_fail(err, STOKER_EUNSUPPORTED, "the field %.200s is bfloat16, which numpy does not have",
-                           field->name);
+            return st_fail(err, STOKER_EUNSUPPORTED,
+                           "the field %.200s is bfloat16, which numpy does not have", field->name);
         name_field(rows, field->name, i);
     }
     rows->count = sample->count;
@@ -57,11 +56,11 @@ int pack_rows_take(struct pack_rows *rows, const struct pack_sample *sample, str
         for (int32_t k = 0; same && k < row[i].ndim; k++)
             same = row[i].shape[k] == first->shape[k];
         if (!same)
-            return st_fail(
-                err, STOKER_EINVAL,
-                "%.200s: the field %.100s has a different shape than in the first sample, but an array needs one "
-                           "shape for all samples: use --resize WxH, or --format tar",
-                sample->key, sample->fields[i].name);
+            return st_fail(err, STOKER_EINVAL,
+                           "%.200s: the field %.100s has a different shape than in the first sample, "
+                           "but an array needs one shape for all samples: use --resize WxH, or --format "
+                           "tar",
+                           sample->key, sample->fields[i].name);
     }
     rows->rows += !rc;
     return rc;

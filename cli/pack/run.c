@@ -20,8 +20,8 @@ const struct pack_writer *const pack_writers[] = {&pack_writer_tar,  &pack_write
 #endif
                                                   &pack_writer_npy,  NULL};
 
-/* How often a single output is checkpointed: rarely enough to be cheap, often enough to lose little. Both
- * depend only on the samples, so that every run writes the same file. */
+/* How often a single output is checkpointed: rarely enough to be cheap, often enough to lose little.
+ * Both depend only on the samples, so that every run writes the same file. */
 enum { SAMPLES_A_KEEP = 1000, BYTES_A_KEEP = 64 << 20 };
 
 struct pack {
@@ -73,8 +73,8 @@ static int begin_output(struct pack *pack)
     return writer->begin(pack->writer, pack->opt, &start, pack->err);
 }
 
-/* Checkpoints a single output, so that a killed run can be resumed from there. Done before a good sample: the
- * resumed run then has at least one sample, which determines the fields. */
+/* Checkpoints a single output, so that a killed run can be resumed from there. Done before a good
+ * sample: the resumed run then has at least one sample, which determines the fields. */
 static int keep_so_far(struct pack *pack)
 {
     const struct pack_writer *writer = pack->opt->writer;
@@ -181,14 +181,15 @@ static int prepare(struct pack *pack)
     if (rc)
         return rc;
     if (pack->place.pack.settings && !pack->place.pack.complete)
-        return st_fail(pack->err, STOKER_EINVAL,
-                       "%.500s: the pack is not complete: first run the same 'stoker pack' again that writes it",
-                       opt->source);
-    if (opt->writer->beside && !opt->writer->beside(pack->data->kind))
         return st_fail(
-            pack->err, STOKER_EUNSUPPORTED,
-            "the %s library of this machine cannot read and write at the same time: use another --format",
-            opt->writer->name);
+            pack->err, STOKER_EINVAL,
+            "%.500s: the pack is not complete: first run the same 'stoker pack' again that writes it",
+            opt->source);
+    if (opt->writer->beside && !opt->writer->beside(pack->data->kind))
+        return st_fail(pack->err, STOKER_EUNSUPPORTED,
+                       "the %s library of this machine cannot read and write at the same time: use "
+                       "another --format",
+                       opt->writer->name);
     pack->total = st_dataset_count(pack->data);
     if (!pack->total)
         return st_fail(pack->err, STOKER_EINVAL, "%.500s: contains no samples", opt->source);
@@ -239,7 +240,8 @@ static void clean_up(struct pack *pack)
 
 int pack_run(const struct pack_options *opt, struct pack_result *result, struct stoker_error *err)
 {
-    struct pack pack = {.opt = opt, .result = result, .err = err, .lock.fd = -1, .chain = PACK_DIGEST_BEGIN};
+    struct pack pack = {
+        .opt = opt, .result = result, .err = err, .lock.fd = -1, .chain = PACK_DIGEST_BEGIN};
     const uint64_t start = st_now_ns();
     *result = (struct pack_result){0};
     int rc = prepare(&pack);

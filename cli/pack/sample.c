@@ -106,8 +106,8 @@ const char *pack_audio_type(struct st_bytes b)
     return NULL;
 }
 
-/* Resizes and encodes one image, and prepares it for crops. Always reads its header, so that a file that is
- * not an image is found now and not in the middle of an epoch. */
+/* Resizes and encodes one image, and prepares it for crops. Always reads its header, so that a file that
+ * is not an image is found now and not in the middle of an epoch. */
 static int make_image(struct pack_sample *sample, uint32_t index, const struct pack_options *opt,
                       struct st_work *work, struct stoker_error *err)
 {

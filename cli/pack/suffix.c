@@ -58,7 +58,8 @@ static bool is_first(const struct pack_sample *sample, uint32_t index)
 static bool take_suffix(const struct pack_field *field, const char *type, char *out, size_t room)
 {
     enum st_field_kind kind;
-    const enum st_packing packing = st_tar_suffix_packing(field->name); /* it was decompressed on reading */
+    /* It was decompressed on reading. */
+    const enum st_packing packing = st_tar_suffix_packing(field->name);
     const size_t tail = packing == ST_PACKED_GZIP ? 3 : packing == ST_PACKED_ZSTD ? 4 : 0;
     const size_t size = strlen(field->name) - tail;
     if (size == 0 || size >= room || strpbrk(field->name, ";/ ") || !strncmp(field->name, "__", 2) ||
@@ -97,11 +98,11 @@ struct st_piece pack_as_array(const struct pack_field *field)
 {
     struct st_piece piece = field->piece;
     if (field->kind == ST_FIELD_INT)
-        piece =
-            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.whole, 8}, .dtype = STOKER_DTYPE_I64};
+        piece = (struct st_piece){.bytes = {(const uint8_t *)&field->piece.whole, 8},
+                                  .dtype = STOKER_DTYPE_I64};
     if (field->kind == ST_FIELD_FLOAT)
-        piece =
-            (struct st_piece){.bytes = {(const uint8_t *)&field->piece.real, 8}, .dtype = STOKER_DTYPE_F64};
+        piece = (struct st_piece){.bytes = {(const uint8_t *)&field->piece.real, 8},
+                                  .dtype = STOKER_DTYPE_F64};
     return piece;
 }
 

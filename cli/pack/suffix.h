@@ -13,9 +13,9 @@ struct pack_member {
     struct st_buffer room;
 };
 
-/* Encodes a field as webdataset decodes it: numbers as text ("cls"), arrays as npy, and so on. The first image
- * and the first whole number of a sample have the usual short suffix; the others also have their name. With
- * `compress`, text and arrays are compressed with zstd. */
+/* Encodes a field as webdataset decodes it: numbers as text ("cls"), arrays as npy, and so on. The first
+ * image and the first whole number of a sample have the usual short suffix; the others also have their
+ * name. With `compress`, text and arrays are compressed with zstd. */
 int pack_member_make(struct pack_member *out, const struct pack_sample *sample, uint32_t index,
                      const struct pack_options *opt, struct stoker_error *err);
 

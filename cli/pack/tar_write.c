@@ -1,9 +1,9 @@
 /* tar_write.c - writes samples into tar files, as the Python package webdataset reads them
  *
- * Large payloads begin at multiples of 4 KiB, so that they can be read directly from the disk; the gap is filled
- * by a comment in an extended header, which every tar program skips. The last member, "__index__", holds the
- * offsets and checksums of the samples; webdataset skips it because of its name. The class names are a comment
- * in a global header before the first sample.
+ * Large payloads begin at multiples of 4 KiB, so that they can be read directly from the disk; the gap
+ * is filled by a comment in an extended header, which every tar program skips. The last member,
+ * "__index__", holds the offsets and checksums of the samples; webdataset skips it because of its name.
+ * The class names are a comment in a global header before the first sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -85,8 +85,8 @@ static uint64_t record_size(const char *key, uint64_t value)
     return size;
 }
 
-/* The extended header before a member: its name if that is long, and a comment that pads it to `total` bytes
- * including the header. */
+/* The extended header before a member: its name if that is long, and a comment that pads it to `total`
+ * bytes including the header. */
 static int put_extended(struct tar_writer *tar, const char *path, uint64_t total,
                         struct stoker_error *err)
 {
@@ -177,10 +177,10 @@ static int check_suffixes(const struct tar_writer *tar, const struct pack_sample
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (!strcmp(tar->members[i].suffix, tar->members[k].suffix))
-                return st_fail(
-                    err, STOKER_EINVAL,
-                    "the fields %.200s and %.200s would both become members .%s: choose one with --fields",
-                    sample->fields[k].name, sample->fields[i].name, tar->members[i].suffix);
+                return st_fail(err, STOKER_EINVAL,
+                               "the fields %.200s and %.200s would both become members .%s: choose one "
+                               "with --fields",
+                               sample->fields[k].name, sample->fields[i].name, tar->members[i].suffix);
     return STOKER_OK;
 }
 

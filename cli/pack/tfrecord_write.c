@@ -63,13 +63,15 @@ static bool put_values(struct record_writer *w, const struct pack_field *field, 
         *kind = INT_LIST;
         return pack_put_varint(list, (uint64_t)piece->whole);
     }
-    if (field->kind == ST_FIELD_FLOAT || (field->kind == ST_FIELD_ARRAY && piece->dtype == STOKER_DTYPE_F32)) {
+    if (field->kind == ST_FIELD_FLOAT ||
+        (field->kind == ST_FIELD_ARRAY && piece->dtype == STOKER_DTYPE_F32)) {
         *kind = FLOAT_LIST;
         return field->kind == ST_FIELD_FLOAT ? pack_append(list, &real, sizeof real)
                                              : pack_append(list, piece->bytes.data, piece->bytes.size);
     }
-    if (field->kind == ST_FIELD_ARRAY && piece->dtype != STOKER_DTYPE_U8 && piece->dtype != STOKER_DTYPE_F64 &&
-        piece->dtype != STOKER_DTYPE_F16 && piece->dtype != STOKER_DTYPE_BF16) {
+    if (field->kind == ST_FIELD_ARRAY && piece->dtype != STOKER_DTYPE_U8 &&
+        piece->dtype != STOKER_DTYPE_F64 && piece->dtype != STOKER_DTYPE_F16 &&
+        piece->dtype != STOKER_DTYPE_BF16) {
         *kind = INT_LIST;
         return put_ints(list, piece);
     }

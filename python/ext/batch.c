@@ -28,8 +28,8 @@ static int ask_stream(PyObject *stream_of, uintptr_t *stream)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The last owner may release the batch in any thread, also while an exception is set. While Python shuts down,
- * the function is not called: the default stream is assumed. */
+/* The last owner may release the batch in any thread, also while an exception is set. While Python shuts
+ * down, the function is not called: the default stream is assumed. */
 static uintptr_t last_stream(PyObject *stream_of)
 {
     PyObject *type, *value, *trace;
@@ -339,15 +339,16 @@ static PyGetSetDef batch_getset[] = {
     {"labels", batch_labels, NULL, "A Tensor [N] of int64.", NULL},
     {"samples", batch_samples, NULL, "A Tensor [N] of int64: which samples these are.", NULL},
     {"columns", batch_columns, NULL,
-     "For samples with fields, all fields but the image: (type, values, shape). Numbers are a Tensor with "
-     "one dimension and their actual shape, or a list of the shapes of the samples if these differ; other "
-     "values are a list of str or bytes, with None as the shape.",
+     "For samples with fields, all fields but the image: (type, values, shape). Numbers are a Tensor "
+     "with one dimension and their actual shape, or a list of the shapes of the samples if these "
+     "differ; other values are a list of str or bytes, with None as the shape.",
      NULL},
     {"lengths", batch_lengths, NULL,
      "A Tensor [N] of int64: the lengths of sounds in frames, if they differ; otherwise None.", NULL},
     {"ragged", batch_ragged, NULL, "Whether the images have different shapes.", NULL},
     {"device", batch_device, NULL,
-     "The device of images and labels in DLPack's numbers: (1, 0) CPU, (2, n) GPU n, (3, n) pinned.", NULL},
+     "The device of images and labels in DLPack's numbers: (1, 0) CPU, (2, n) GPU n, (3, n) pinned.",
+     NULL},
     {"epoch", batch_epoch, NULL, "The epoch that this batch belongs to.", NULL},
     {"index", batch_index, NULL, "The index of the batch in its epoch.", NULL},
     {0},

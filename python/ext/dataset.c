@@ -435,8 +435,8 @@ static PyObject *dataset_fields(PyObject *object, void *unused)
 
 static PyMethodDef dataset_methods[] = {
     {"open", (PyCFunction)(void (*)(void))dataset_open, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None, ...): open "
-     "a data set by its path."},
+     "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None, ...): "
+     "open a data set by its path."},
     {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_files(paths, labels=None): a data set of these files."},
@@ -457,7 +457,8 @@ static PyMethodDef dataset_methods[] = {
 };
 
 static PyGetSetDef dataset_getset[] = {
-    {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None if it was not opened by a path.", NULL},
+    {"kind", dataset_kind, NULL, "Its kind, as in kind:path; None if it was not opened by a path.",
+     NULL},
     {"fields", dataset_fields, NULL, "The name and type of each field of a sample, in order.", NULL},
     {"classes", dataset_classes, NULL, "The names of the classes, by label.", NULL},
     {0},

@@ -24,16 +24,18 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     if (add_exception(module, &state->error, "StokerError", "Base class of the errors of the engine.",
                       PyExc_RuntimeError) < 0)
         return -1;
-    if (add_exception(module, &state->corrupt, "CorruptSample",
-                      "A sample is damaged, or is not in the format that it claims to be. The message names it.",
-                      state->error) < 0)
+    if (add_exception(
+            module, &state->corrupt, "CorruptSample",
+            "A sample is damaged, or is not in the format that it claims to be. The message names it.",
+            state->error) < 0)
         return -1;
-    if (add_exception(module, &state->limit, "LimitReached",
-                      "A limit was reached: max_memory, pixel_limit or error_limit. The message names it.",
-                      state->error) < 0)
+    if (add_exception(
+            module, &state->limit, "LimitReached",
+            "A limit was reached: max_memory, pixel_limit or error_limit. The message names it.",
+            state->error) < 0)
         return -1;
-    if (add_exception(module, &state->internal, "InternalError", "A bug in Stoker itself: please report it.",
-                      state->error) < 0)
+    if (add_exception(module, &state->internal, "InternalError",
+                      "A bug in Stoker itself: please report it.", state->error) < 0)
         return -1;
     both = PyTuple_Pack(2, state->error, PyExc_NotImplementedError);
     if (!both)
@@ -47,7 +49,8 @@ int ext_errors_add(PyObject *module, struct ext_state *state)
     if (!both)
         return -1;
     rc = add_exception(module, &state->transient, "TransientError",
-                       "The machine or the network failed, not the data: trying again may succeed.", both);
+                       "The machine or the network failed, not the data: trying again may succeed.",
+                       both);
     Py_DECREF(both);
     return rc;
 }

@@ -3,8 +3,8 @@
  * One memfd, mapped by all of them: a header, a lane of tasks for each worker, an array of slots, the
  * blocks in which batches are made, and the messages of tasks. A slot carries a task to a worker and
  * comes back with the block in which the worker made the batch, so that only slot numbers are passed
- * around, and nothing is copied twice. Blocks are far apart in a sparse file: each can grow to the size of
- * its batch without a new mapping or descriptor, and only pages that were written to take memory.
+ * around, and nothing is copied twice. Blocks are far apart in a sparse file: each can grow to the size
+ * of its batch without a new mapping or descriptor, and only pages that were written to take memory.
  *
  * A slot's state determines its owner: FREE (the loader) > TASK (the worker) > DONE (the loader) > LENT
  * (the tensors) > FREE. Processes sleep on futexes in the same mapping.
@@ -107,8 +107,8 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         return NULL;
     if (fd < 0 && (workers < 1 || workers > LANES_MOST || slots < 1 || slots > SLOTS_MOST)) {
         PyErr_Format(PyExc_ValueError,
-                     "workers=%d, slots=%d: from 1 to %d workers and from 1 to %d slots are allowed", workers,
-                     slots, LANES_MOST, SLOTS_MOST);
+                     "workers=%d, slots=%d: from 1 to %d workers and from 1 to %d slots are allowed",
+                     workers, slots, LANES_MOST, SLOTS_MOST);
         return NULL;
     }
     ext_watch_forks();
@@ -240,7 +240,8 @@ static PyGetSetDef exchange_getset[] = {
     {"slots", exchange_number, NULL, "The number of slots.", "slots"},
     {"owner", exchange_number, NULL, "The process that created or attached it.", "owner"},
     {"regular", exchange_get_regular, exchange_set_regular,
-     "Blocks in regular use: the memory of others is returned to the system when they become free.", NULL},
+     "Blocks in regular use: the memory of others is returned to the system when they become free.",
+     NULL},
     {"on_release", exchange_get_callable, exchange_set_callable,
      "Called with each slot that is no longer used, and must release it; or None.",
      (void *)offsetof(struct exchange, on_release)},

@@ -25,7 +25,8 @@ struct slot {
     _Atomic uint32_t block;  /* the block of its batch, + 1; 0: none yet */
     uint32_t kind;           /* the kind of the message, defined in Python */
     uint64_t task;           /* its number in the epoch */
-    uint64_t offset, length; /* for a task: of its message; for a batch: of its description in the block */
+    /* For a task: of its message; for a batch: of its description in the block. */
+    uint64_t offset, length;
 };
 
 struct block {
@@ -116,8 +117,8 @@ uint64_t ext_deadline_in(double seconds);
 
 /* The block of a slot; -1: none. */
 long ext_block_of(const struct exchange *self, uint32_t k);
-/* The same, allocated now if there is none: one that the worker wrote to before, another one that has memory,
- * or any. */
+/* The same, allocated now if there is none: one that the worker wrote to before, another one that has
+ * memory, or any. */
 long ext_block_take(const struct exchange *self, uint32_t k, uint32_t worker);
 void ext_block_free(const struct exchange *self, uint32_t k);
 void ext_slot_free(const struct exchange *self, uint32_t k); /* with its block */

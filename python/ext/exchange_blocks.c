@@ -27,8 +27,8 @@ static bool take(const struct exchange *self, uint32_t k, uint32_t b)
     return atomic_compare_exchange_strong(&block_at(self, b)->owner, &nobody, k + 1);
 }
 
-/* What a worker looks for, in this order: blocks that it has already mapped; new ones, until it has one to
- * fill while the other is in use; those of other workers, which it would have to map; any. */
+/* What a worker looks for, in this order: blocks that it has already mapped; new ones, until it has one
+ * to fill while the other is in use; those of other workers, which it would have to map; any. */
 enum wanted { MINE, NEW, WRITTEN, ANY, WANTED_COUNT };
 enum { OWN_LEAST = 2, ROUNDS_MOST = 1 << 16 };
 
@@ -74,7 +74,8 @@ void ext_block_free(const struct exchange *self, uint32_t k)
     const long b = ext_block_of(self, k);
     if (b >= 0) {
         struct block *block = block_at(self, (uint32_t)b);
-        if (b >= (long)self->regular) { /* used because a consumer kept many batches: return its memory */
+        if (b >=
+            (long)self->regular) { /* used because a consumer kept many batches: return its memory */
             (void)fallocate(self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                             (off_t)(self->control + (uint64_t)b * self->stride), (off_t)self->stride);
             atomic_store_explicit(&block->maker, 0, memory_order_relaxed);

@@ -57,8 +57,8 @@ PyObject *ext_exchange_send(PyObject *object, PyObject *args)
         if (atomic_load(&lane->sleeping))
             ext_wake(&lane->tail);
     } else if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is too large: %llu bytes are allowed", message.len,
-                     (unsigned long long)message_most(self));
+        PyErr_Format(PyExc_ValueError, "a task of %zd bytes is too large: %llu bytes are allowed",
+                     message.len, (unsigned long long)message_most(self));
     }
     PyBuffer_Release(&message);
     if (!fits)
@@ -110,8 +110,11 @@ PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
     }
     found = find_done(self, list, count);
     if (found < 0 && seconds > 0) {
-        Py_BEGIN_ALLOW_THREADS found = wait_done(self, list, count, ext_deadline_in(seconds));
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return NULL;
+        Py_BEGIN_ALLOW_THREADS
+        found = wait_done(self, list, count, ext_deadline_in(seconds));
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0)
+            return NULL;
     }
     return PyLong_FromLong(found);
 }
@@ -168,7 +171,8 @@ PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* doing(worker) -> (slot, place): the task that it took last, and the latest progress that it reported */
+/* doing(worker) -> (slot, place): the task that it took last, and the latest progress that it
+ * reported */
 PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;

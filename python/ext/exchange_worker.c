@@ -36,9 +36,11 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "ld:take", &worker, &seconds) || !ext_is_worker(self, worker))
         return NULL;
     self->worker = (uint32_t)worker;
-    Py_BEGIN_ALLOW_THREADS k =
-        next_task(self, lane_of(self, (uint32_t)worker), ext_deadline_in(seconds));
-    Py_END_ALLOW_THREADS if (k < 0 && PyErr_CheckSignals() < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    k = next_task(self, lane_of(self, (uint32_t)worker), ext_deadline_in(seconds));
+    Py_END_ALLOW_THREADS
+    if (k < 0 && PyErr_CheckSignals() < 0)
+        return NULL;
     if (k == -1)
         Py_RETURN_NONE;
     if (k == -2)

@@ -31,9 +31,9 @@ PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *er
 
 /* ---- wait.c ---- */
 
-/* Around a call of the engine that may wait for a server: like Py_BEGIN_ALLOW_THREADS and Py_END_ALLOW_THREADS, but
- * signal handlers run in the meantime. ext_wait_end returns true if one raised an exception: the result of the call
- * must then be discarded. */
+/* Around a call of the engine that may wait for a server: like Py_BEGIN_ALLOW_THREADS and
+ * Py_END_ALLOW_THREADS, but signal handlers run in the meantime. ext_wait_end returns true if one raised
+ * an exception: the result of the call must then be discarded. */
 struct ext_wait {
     PyThreadState *thread;
     bool raised;
@@ -49,17 +49,17 @@ struct ext_hold *ext_hold_new(void (*release)(void *what), void *what);
 struct ext_hold *ext_hold_take(struct ext_hold *hold);
 void ext_hold_drop(struct ext_hold *hold); /* NULL is fine */
 
-/* A Tensor for `view`, which must stay valid as long as the hold; it takes a reference to the hold. `batch`
- * is the one whose images or labels these are; NULL for CPU memory that belongs to none. */
+/* A Tensor for `view`, which must stay valid as long as the hold; it takes a reference to the hold.
+ * `batch` is the one whose images or labels these are; NULL for CPU memory that belongs to none. */
 PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tensor *view,
                          const struct stoker_batch *batch, struct ext_hold *hold);
 /* As ext_tensor_new, for memory from malloc that the tensor takes over (freed also on failure). */
 PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
                          void (*release)(void *memory));
-/* The batch's images and labels as two DLPack capsules, for use in `stream` (0: the default stream; ignored
- * on the CPU). 0, or -1 with an exception. */
-int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch, struct ext_hold *hold,
-                    uintptr_t stream, PyObject *capsule[2]);
+/* The batch's images and labels as two DLPack capsules, for use in `stream` (0: the default stream;
+ * ignored on the CPU). 0, or -1 with an exception. */
+int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                    struct ext_hold *hold, uintptr_t stream, PyObject *capsule[2]);
 PyObject *ext_tuple_of(const int64_t *values, int32_t count);
 
 /* ---- options.c ---- */
@@ -72,26 +72,27 @@ struct ext_option {
     size_t offset;
     const char *const *words; /* EXT_WORD: the field is the index of the word; NULL-terminated */
 };
-/* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that is not in the table.
- * Strings are not copied: they are valid as long as the dict. */
+/* Writes every entry of `kwargs` (a dict, or NULL) to `into`; TypeError for one that is not in the
+ * table. Strings are not copied: they are valid as long as the dict. */
 int ext_options_read(const struct ext_option *table, PyObject *kwargs, const char *function, void *into);
 extern const char *const ext_order_words[];  /* of enum stoker_order_kind */
 extern const char *const ext_layout_words[]; /* of enum stoker_layout */
 /* Removes `name` from the dict: a new reference, or NULL if it is absent or None. */
 PyObject *ext_options_take(PyObject *kwargs, const char *name);
-/* A contiguous buffer of numbers of `itemsize` bytes whose format is one of the letters in `formats`. None
- * gives an empty view and 0. The caller frees the view with ext_array_free. */
+/* A contiguous buffer of numbers of `itemsize` bytes whose format is one of the letters in `formats`.
+ * None gives an empty view and 0. The caller frees the view with ext_array_free. */
 int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const char *formats,
               Py_buffer *view);
 void ext_array_free(Py_buffer *view);
-/* Strings of a Python sequence as a NULL-terminated C array from malloc; `keep` (a list) owns their bytes. */
+/* Strings of a Python sequence as a NULL-terminated C array from malloc; `keep` (a list) owns their
+ * bytes. */
 const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count);
 
 /* ---- pixels.c ---- */
 
-/* An array of images (uint8, images x height x width, optionally x channels, with any strides) and their labels
- * (int64, or None) for the engine. Returns the buffers that keep them, in memory from malloc, which the caller
- * releases and frees; NULL with an exception. */
+/* An array of images (uint8, images x height x width, optionally x channels, with any strides) and their
+ * labels (int64, or None) for the engine. Returns the buffers that keep them, in memory from malloc,
+ * which the caller releases and frees; NULL with an exception. */
 Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *out, Py_ssize_t *count);
 
 /* ---- pillow.c ---- */
@@ -119,12 +120,13 @@ extern PyMethodDef ext_functions[]; /* functions.c */
 struct stoker_dataset *ext_dataset_handle(PyObject *object);
 struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
 /* Takes the batch over, also on failure. `stream_of` (may be NULL) is called when the batch is released,
- * and returns the CUDA stream of the calling thread that may still be reading it; 0 is the default one. */
+ * and returns the CUDA stream of the calling thread that may still be reading it; 0 is the default
+ * one. */
 PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch,
                         PyObject *stream_of);
 
-/* The same for callers that need tensors only: [take(images), take(labels)] of DLPack capsules, for use in the
- * stream that `stream_of` returns now. A batch with anything else becomes a Batch. */
+/* The same for callers that need tensors only: [take(images), take(labels)] of DLPack capsules, for use
+ * in the stream that `stream_of` returns now. A batch with anything else becomes a Batch. */
 PyObject *ext_batch_pair(const struct ext_state *state, const struct stoker_batch *batch,
                          PyObject *stream_of, PyObject *take);
 

@@ -111,7 +111,8 @@ static PyObject *decode(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|OspK:decode", names, &data, &region, &name,
                                      &rotate, &limit))
         return NULL;
-    if (ext_region(region, &options.x, &options.y, &options.width, &options.height) == 0 && !(image = calloc(1, sizeof(*image))))
+    if (ext_region(region, &options.x, &options.y, &options.width, &options.height) == 0 &&
+        !(image = calloc(1, sizeof(*image))))
         PyErr_NoMemory();
     if (image) {
         options.exif_rotate = rotate;
@@ -258,7 +259,8 @@ static PyObject *mix_draw(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "KKKId:mix_draw", &seed, &epoch, &batch, &op, &alpha))
         return NULL;
     if (!(alpha > 0 && alpha < 1e300) || op >= 252) {
-        PyErr_Format(PyExc_ValueError, "mix_draw: op=%u must be below 252, and alpha above 0 and finite", op);
+        PyErr_Format(PyExc_ValueError, "mix_draw: op=%u must be below 252, and alpha above 0 and finite",
+                     op);
         return NULL;
     }
     mix = stoker_mix_draw(seed, epoch, batch, op, alpha);
@@ -269,16 +271,18 @@ PyMethodDef ext_functions[] = {
     {"version", version, METH_NOARGS, "Return the engine's version."},
     {"cpus", cpus, METH_NOARGS,
      "Return the number of CPUs that this process may use, by affinity and cgroup quota."},
-    {"features", features, METH_NOARGS, "Return the features of this build: (kind, name, detail, present), ..."},
+    {"features", features, METH_NOARGS,
+     "Return the features of this build: (kind, name, detail, present), ..."},
     {"ops", ops, METH_NOARGS, "Return the ops of pipelines: (name, help), ..."},
     {"decode", (PyCFunction)(void (*)(void))decode, METH_VARARGS | METH_KEYWORDS,
-     "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...) -> RGB pixels as a Tensor."},
+     "decode(data, region=None, name=..., exif_rotate=False, pixel_limit=...) -> RGB pixels as a "
+     "Tensor."},
     {"jpeg_is_regular", jpeg_is_regular, METH_O,
-     "jpeg_is_regular(data) -> (width, height, components) of a JPEG that can be decoded without errors, "
-     "or None."},
+     "jpeg_is_regular(data) -> (width, height, components) of a JPEG that can be decoded without "
+     "errors, or None."},
     {"pillow_read", ext_pillow_read, METH_O,
-     "pillow_read(array) -> the pixels of an RGB image of Pillow as bytes; `array` is what its __arrow_c_array__ "
-     "returned."},
+     "pillow_read(array) -> the pixels of an RGB image of Pillow as bytes; `array` is what its "
+     "__arrow_c_array__ returned."},
     {"pillow_write", ext_pillow_write, METH_VARARGS,
      "pillow_write(array, data): replace the pixels of such an image by RGB bytes."},
     {"order_indices", (PyCFunction)(void (*)(void))order_indices, METH_VARARGS | METH_KEYWORDS,

@@ -71,9 +71,9 @@ static PyObject *watch_sample(PyObject *object, PyObject *unused)
             ext_raise(ext_state_of(object), &err);
         return NULL;
     }
-    dict = Py_BuildValue("{sKsKssss}", "memory_used", (unsigned long long)sample.memory_used, "memory_total",
-                         (unsigned long long)sample.memory_total, "name", sample.name, "driver",
-                         sample.driver);
+    dict = Py_BuildValue("{sKsKssss}", "memory_used", (unsigned long long)sample.memory_used,
+                         "memory_total", (unsigned long long)sample.memory_total, "name", sample.name,
+                         "driver", sample.driver);
     if (!dict)
         return NULL;
 #define SET(name) set_number(dict, #name, sample.name) < 0
@@ -90,13 +90,14 @@ static PyMethodDef watch_methods[] = {
     {"sample", watch_sample, METH_NOARGS,
      "Return the current values.\n\n"
      "Returns:\n"
-     "    A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share of the\n"
-     "    time since the last sample in which any kernel ran. sm_active, sm_occupancy, tensor_active and\n"
-     "    dram_active are shares from 0 to 1, jpeg_engines the mean number of active JPEG engines, and\n"
-     "    pcie_in and pcie_out bytes per second, over an interval of `seconds`. clock is relative to the\n"
-     "    highest clock, and limited is 1 while power or temperature lowers it. watts, link_generation and\n"
-     "    link_width (with link_generation_most and link_width_most) and node, the NUMA node, are current\n"
-     "    values. A number that this GPU does not report is None.\n\n"
+     "    A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share\n"
+     "    of the time since the last sample in which any kernel ran. sm_active, sm_occupancy,\n"
+     "    tensor_active and dram_active are shares from 0 to 1, jpeg_engines the mean number of active\n"
+     "    JPEG engines, and pcie_in and pcie_out bytes per second, over an interval of `seconds`.\n"
+     "    clock is relative to the highest clock, and limited is 1 while power or temperature lowers\n"
+     "    it. watts, link_generation and link_width (with link_generation_most and link_width_most)\n"
+     "    and node, the NUMA node, are current values. A number that this GPU does not report is\n"
+     "    None.\n\n"
      "Raises:\n"
      "    ValueError: The GpuWatch is closed.\n"
      "    StokerError: The driver reports an error.\n"},
@@ -108,15 +109,14 @@ static PyType_Slot watch_slots[] = {
     {Py_tp_new, watch_new},
     {Py_tp_dealloc, watch_dealloc},
     {Py_tp_methods, watch_methods},
-    {Py_tp_doc,
-     "GpuWatch(which=None)\n--\n\n"
-     "Watch the load of a GPU through the driver's management library (NVML).\n\n"
-     "An object must be used by one thread at a time.\n\n"
-     "Args:\n"
-     "    which: A PCI address, an identifier (\"GPU-...\"), or a number as a string, in the driver's order,\n"
-     "        which is not CUDA's. By default the first GPU.\n\n"
-     "Raises:\n"
-     "    Unsupported: There is no such GPU, or no driver.\n"},
+    {Py_tp_doc, "GpuWatch(which=None)\n--\n\n"
+                "Watch the load of a GPU through the driver's management library (NVML).\n\n"
+                "An object must be used by one thread at a time.\n\n"
+                "Args:\n"
+                "    which: A PCI address, an identifier (\"GPU-...\"), or a number as a string, in\n"
+                "        the driver's order, which is not CUDA's. By default the first GPU.\n\n"
+                "Raises:\n"
+                "    Unsupported: There is no such GPU, or no driver.\n"},
     {0, NULL},
 };
 

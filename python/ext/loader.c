@@ -256,9 +256,9 @@ static PyObject *start_at(struct loader *self, const struct stoker_state *state,
     int rc = epoch_read(args, arrays) < 0 || !begin(self) ? -1 : 0;
 
     if (rc == 0) {
-        Py_BEGIN_ALLOW_THREADS rc = state
-                                        ? stoker_loader_restore(self->handle, state, &args->epoch, &err)
-                                        : stoker_loader_start(self->handle, &args->epoch, &err);
+        Py_BEGIN_ALLOW_THREADS
+        rc = state ? stoker_loader_restore(self->handle, state, &args->epoch, &err)
+                   : stoker_loader_start(self->handle, &args->epoch, &err);
         Py_END_ALLOW_THREADS
         end(self);
         if (rc < 0)
@@ -272,7 +272,8 @@ static PyObject *start_at(struct loader *self, const struct stoker_state *state,
 
 static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"epoch", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
+    static char *names[] = {"epoch",          "indices",     "batch_sizes", "repeated",
+                            "first_position", "first_batch", NULL};
     struct epoch_args own = {.epoch = stoker_epoch_defaults()};
     unsigned long long number = 0, position = 0, batch = 0;
     PyObject *arrays[3] = {NULL};
@@ -288,7 +289,8 @@ static PyObject *loader_start(PyObject *object, PyObject *args, PyObject *kwargs
 
 static PyObject *loader_restore(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"state", "indices", "batch_sizes", "repeated", "first_position", "first_batch", NULL};
+    static char *names[] = {"state",          "indices",     "batch_sizes", "repeated",
+                            "first_position", "first_batch", NULL};
     struct epoch_args own = {.epoch = stoker_epoch_defaults()};
     unsigned long long position = 0, batch = 0;
     PyObject *arrays[3] = {NULL};
@@ -453,14 +455,14 @@ static PyObject *loader_closed(PyObject *object, void *unused)
 
 static PyMethodDef loader_methods[] = {
     {"start", (PyCFunction)(void (*)(void))loader_start, METH_VARARGS | METH_KEYWORDS,
-     "start(epoch=0, indices=None, batch_sizes=None, ...): begin an epoch, and abandon the current one."},
+     "start(epoch=0, indices=None, batch_sizes=None, ...): begin an epoch, abandoning the current one."},
     {"restore", (PyCFunction)(void (*)(void))loader_restore, METH_VARARGS | METH_KEYWORDS,
      "restore(state, indices=None, batch_sizes=None, ...): begin an epoch at the saved position."},
     {"save", loader_save, METH_NOARGS, "Return the position in the epoch, as bytes for restore."},
     {"next", loader_next, METH_NOARGS, "Return the next Batch, or None at the end of the epoch."},
     {"next_pair", loader_next_pair, METH_O,
-     "next_pair(take): like next, but returns [take(images), take(labels)] of DLPack capsules for a batch of "
-     "images and labels, which is several times faster than a Batch with its Tensors."},
+     "next_pair(take): like next, but returns [take(images), take(labels)] of DLPack capsules for a "
+     "batch of images and labels, which is several times faster than a Batch with its Tensors."},
     {"interrupt", loader_interrupt, METH_NOARGS, "Wake a next that waits in another thread."},
     {"close", loader_close, METH_NOARGS, "Stop the threads. Batches stay valid."},
     {"stats", loader_stats, METH_NOARGS, "Return the counters since the loader was opened."},

@@ -138,10 +138,11 @@ int ext_array(PyObject *object, const char *what, Py_ssize_t itemsize, const cha
     format = view->format ? view->format : "B";
     if (view->ndim == 1 && view->itemsize == itemsize && strlen(format) == 1 && strchr(formats, *format))
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "%s must be an array with one dimension and %zd-byte values of format '%s', not one with %d "
-                 "dimensions and format '%s'",
-                 what, itemsize, formats, view->ndim, format);
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s must be an array with one dimension and %zd-byte values of format '%s', not one with %d "
+        "dimensions and format '%s'",
+        what, itemsize, formats, view->ndim, format);
     PyBuffer_Release(view);
     return -1;
 }

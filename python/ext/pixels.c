@@ -15,11 +15,10 @@ static int describe(const Py_buffer *images, struct stoker_pixels *out)
     const char *format = images->format ? images->format : "B";
 
     if (images->itemsize != 1 || strcmp(format, "B") != 0 || images->ndim < 3 || images->ndim > 4) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "images must be a uint8 array of shape images x height x width, optionally x channels, not one "
-            "with %d dimensions and format '%s'",
-            images->ndim, format);
+        PyErr_Format(PyExc_TypeError,
+                     "images must be a uint8 array of shape images x height x width, optionally x "
+                     "channels, not one with %d dimensions and format '%s'",
+                     images->ndim, format);
         return -1;
     }
     if (images->ndim == 4 && (images->shape[3] < 1 || images->shape[3] > 4)) {

@@ -20,7 +20,8 @@ static PyObject *worker_list(const struct stoker_loader *handle)
     PyObject *list = PyList_New(0);
 
     for (uint32_t i = 0; list && stoker_loader_worker_stats_at(handle, i, &stats); i++) {
-        PyObject *entry = stage_dict(stats.stage_ns), *count = PyLong_FromUnsignedLongLong(stats.samples);
+        PyObject *entry = stage_dict(stats.stage_ns),
+                 *count = PyLong_FromUnsignedLongLong(stats.samples);
 
         if (!entry || !count || PyDict_SetItemString(entry, "samples", count) < 0 ||
             PyList_Append(list, entry) < 0)
@@ -46,7 +47,8 @@ static PyObject *path_list(const struct stoker_loader *handle)
     return list;
 }
 
-/* File names in sentences may not be UTF-8, or may be cut in the middle of a character. NULL becomes None. */
+/* File names in sentences may not be UTF-8, or may be cut in the middle of a character. NULL becomes
+ * None. */
 static PyObject *sentence(const char *text)
 {
     return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace")
@@ -122,10 +124,9 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle)
     PyObject *list = PyList_New(0);
 
     for (uint64_t k = 0; list && stoker_loader_bad_sample_at(handle, k, &bad); k++) {
-        PyObject *entry =
-            Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
-                          (unsigned long long)bad.epoch, "status", stoker_status_name(bad.code), "reason",
-                          sentence(bad.reason));
+        PyObject *entry = Py_BuildValue("{sKsKsssN}", "sample", (unsigned long long)bad.sample, "epoch",
+                                        (unsigned long long)bad.epoch, "status",
+                                        stoker_status_name(bad.code), "reason", sentence(bad.reason));
 
         if (!entry || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);

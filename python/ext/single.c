@@ -51,7 +51,8 @@ static int read_pixels(PyObject *pixels, struct stoker_picture *picture)
     if (pixels == Py_None)
         return 0;
     if (!PyTuple_Check(pixels)) {
-        PyErr_Format(PyExc_TypeError, "pixels=%R must be three numbers: (width, height, channels)", pixels);
+        PyErr_Format(PyExc_TypeError, "pixels=%R must be three numbers: (width, height, channels)",
+                     pixels);
         return -1;
     }
     if (!PyArg_ParseTuple(pixels, "III:pixels", &picture->width, &picture->height, &picture->channels))
@@ -78,7 +79,8 @@ static PyObject *single_run(PyObject *object, PyObject *args)
         picture.data = data.buf;
         picture.bytes = (size_t)data.len;
         Py_BEGIN_ALLOW_THREADS
-        rc = stoker_single_run(((struct single *)object)->handle, &picture, seed, epoch, sample, &out, &err);
+        rc = stoker_single_run(((struct single *)object)->handle, &picture, seed, epoch, sample, &out,
+                               &err);
         Py_END_ALLOW_THREADS
         if (rc < 0)
             ext_raise(ext_state_of(object), &err);
@@ -89,9 +91,9 @@ static PyObject *single_run(PyObject *object, PyObject *args)
 
 static PyMethodDef single_methods[] = {
     {"run", single_run, METH_VARARGS,
-     "run(data, seed=0, epoch=0, sample=0, region=None, pixels=None) -> a Tensor, channels x height x width, or with "
-     "nhwc height x width x channels. `data` is an encoded image, or, with pixels=(width, height, channels), the bytes "
-     "of a decoded one. Any thread may call it."},
+     "run(data, seed=0, epoch=0, sample=0, region=None, pixels=None) -> a Tensor, channels x height x "
+     "width, or with nhwc height x width x channels. `data` is an encoded image, or, with "
+     "pixels=(width, height, channels), the bytes of a decoded one. Any thread may call it."},
     {0},
 };
 
@@ -99,8 +101,8 @@ static PyType_Slot single_slots[] = {
     {Py_tp_new, single_new},
     {Py_tp_dealloc, single_dealloc},
     {Py_tp_methods, single_methods},
-    {Py_tp_doc,
-     "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0): runs a pipeline on one image at a time."},
+    {Py_tp_doc, "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0): runs a pipeline on one "
+                "image at a time."},
     {0, NULL},
 };
 

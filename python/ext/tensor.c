@@ -1,7 +1,7 @@
 /* tensor.c - Tensor: memory of the engine as a Python object, without a copy
  *
- * NumPy uses it through the buffer protocol, torch and others through DLPack. A user of the memory keeps it
- * alive through a hold, which is counted without Python.
+ * NumPy uses it through the buffer protocol, torch and others through DLPack. A user of the memory keeps
+ * it alive through a hold, which is counted without Python.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -71,8 +71,9 @@ struct tensor {
     struct stoker_tensor view;
     const struct stoker_batch *batch; /* whose images or labels these are; NULL: none */
     struct ext_hold *hold;
-    Py_ssize_t shape[STOKER_TENSOR_DIMS], strides[STOKER_TENSOR_DIMS]; /* in bytes, for the buffer protocol */
-    bool bits;                       /* expose the bits of each value as uint16 */
+    Py_ssize_t shape[STOKER_TENSOR_DIMS];
+    Py_ssize_t strides[STOKER_TENSOR_DIMS]; /* in bytes, for the buffer protocol */
+    bool bits;                              /* expose the bits of each value as uint16 */
 };
 
 /* Pinned memory counts as CPU memory, as in torch. */
@@ -261,9 +262,9 @@ static int join(const struct ext_state *state, const struct stoker_batch *batch,
     return -1;
 }
 
-/* Makes the consumer's stream wait for the batch. The array API numbers streams as the driver does: 1 is the
- * legacy default stream, 2 the default stream of each thread, others are handles. None means 1, -1 requests
- * no synchronization, and 0 is ambiguous and therefore not allowed. */
+/* Makes the consumer's stream wait for the batch. The array API numbers streams as the driver does: 1 is
+ * the legacy default stream, 2 the default stream of each thread, others are handles. None means 1, -1
+ * requests no synchronization, and 0 is ambiguous and therefore not allowed. */
 static int join_stream(const struct ext_state *state, const struct stoker_batch *batch, PyObject *stream)
 {
     long long number = stream == Py_None ? LEGACY_STREAM : PyLong_AsLongLong(stream);
@@ -302,10 +303,10 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         return NULL;
     if (wanted.type != here.type || wanted.id != here.id || copy == Py_True ||
         (stream != Py_None && here.type == DLPACK_CPU)) {
-        PyErr_Format(PyExc_BufferError,
-                     "the tensor is in %s memory and can only be shared in place: %sno other device, no copy",
-                     here.type == DLPACK_CPU ? "CPU" : "CUDA",
-                     here.type == DLPACK_CPU ? "no stream, " : "");
+        PyErr_Format(
+            PyExc_BufferError,
+            "the tensor is in %s memory and can only be shared in place: %sno other device, no copy",
+            here.type == DLPACK_CPU ? "CPU" : "CUDA", here.type == DLPACK_CPU ? "no stream, " : "");
         return NULL;
     }
     if (here.type == DLPACK_CUDA && join_stream(ext_state_of(object), self->batch, stream) < 0)
@@ -313,8 +314,8 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
     return pack(&self->view, self->batch, self->hold, major >= 1);
 }
 
-int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch, struct ext_hold *hold,
-                    uintptr_t stream, PyObject *capsule[2])
+int ext_tensor_pair(const struct ext_state *state, const struct stoker_batch *batch,
+                    struct ext_hold *hold, uintptr_t stream, PyObject *capsule[2])
 {
     if (device_of(batch).type == DLPACK_CUDA && join(state, batch, stream ? stream : LEGACY_STREAM) < 0)
         return -1;
@@ -384,15 +385,17 @@ static PyObject *tensor_repr(PyObject *object)
     if (shape && is_on_cpu(self))
         text = PyUnicode_FromFormat("<stoker Tensor %s %R>", type, shape);
     else if (shape)
-        text = PyUnicode_FromFormat("<stoker Tensor %s %R on cuda:%d>", type, shape, device_of(self->batch).id);
+        text = PyUnicode_FromFormat("<stoker Tensor %s %R on cuda:%d>", type, shape,
+                                    device_of(self->batch).id);
     Py_XDECREF(shape);
     return text;
 }
 
 static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "Return the memory as a DLPack capsule, without a copy. On a GPU, the given stream is made to wait until "
-     "the batch is complete, and work that is in this stream when the batch is released may still read it."},
+     "Return the memory as a DLPack capsule, without a copy. On a GPU, the given stream is made to wait "
+     "until the batch is complete, and work that is in this stream when the batch is released may still "
+     "read it."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
      "Return (1, 0) for CPU memory, pinned or not; (2, n) for the memory of GPU n."},
     {"bits", tensor_bits, METH_NOARGS,
@@ -414,8 +417,8 @@ static PyType_Slot tensor_slots[] = {
     {Py_tp_methods, tensor_methods},
     {Py_tp_getset, tensor_getset},
     {Py_bf_getbuffer, tensor_getbuffer},
-    {Py_tp_doc,
-     "Memory of the engine, for NumPy through the buffer protocol, for torch and others through DLPack."},
+    {Py_tp_doc, "Memory of the engine, for NumPy through the buffer protocol, for torch and others "
+                "through DLPack."},
     {0, NULL},
 };
 

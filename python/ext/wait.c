@@ -1,9 +1,9 @@
 /* wait.c - handles signals during long calls of the engine
  *
- * Python's C-level signal handler only sets a flag. The Python functions for a signal run when the main thread checks
- * that flag, which it cannot do while it waits in the engine: so the engine calls back here to check it. Other threads
- * need not check, and must not: while Python shuts down, it ends threads that try to enter it, in the middle of their
- * caller.
+ * Python's C-level signal handler only sets a flag. The Python functions for a signal run when the main
+ * thread checks that flag, which it cannot do while it waits in the engine: so the engine calls back
+ * here to check it. Other threads need not check, and must not: while Python shuts down, it ends threads
+ * that try to enter it, in the middle of their caller.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

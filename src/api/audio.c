@@ -12,7 +12,8 @@ enum { VALUE_LIMIT = 178956970 }; /* a loader's default: half an hour of two cha
 
 ST_SIZED(options, stoker_sound_options, pixel_limit);
 
-static const struct stoker_sound_options defaults = {.size = sizeof defaults, .pixel_limit = VALUE_LIMIT};
+static const struct stoker_sound_options defaults = {.size = sizeof defaults,
+                                                     .pixel_limit = VALUE_LIMIT};
 
 void stoker_sound_options_init(struct stoker_sound_options *opt, size_t size)
 {

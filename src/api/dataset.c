@@ -77,8 +77,8 @@ static bool all_given(struct stoker_dataset *const *parts, uint32_t count)
     return i == count;
 }
 
-int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts, uint32_t count,
-                          struct stoker_error *err)
+int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts,
+                          uint32_t count, struct stoker_error *err)
 {
     if (!out || !all_given(parts, count))
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_concat: a data set is missing");
@@ -86,8 +86,8 @@ int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *co
     return st_dataset_concat(out, parts, count, err);
 }
 
-int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
-                          uint64_t count, struct stoker_error *err)
+int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data,
+                          const uint64_t *indices, uint64_t count, struct stoker_error *err)
 {
     if (!out || !data || (!indices && count))
         return st_fail(err, STOKER_EINVAL, "stoker_dataset_subset: no data set or no indices given");
@@ -95,11 +95,13 @@ int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *da
     return st_dataset_subset(out, data, indices, count, err);
 }
 
-int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts, const double *weights,
-                       uint32_t count, uint64_t samples, uint64_t seed, struct stoker_error *err)
+int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts,
+                       const double *weights, uint32_t count, uint64_t samples, uint64_t seed,
+                       struct stoker_error *err)
 {
     if (!out || !all_given(parts, count) || (!weights && count))
-        return st_fail(err, STOKER_EINVAL, "stoker_dataset_mix: a data set is missing, or no weights are given");
+        return st_fail(err, STOKER_EINVAL,
+                       "stoker_dataset_mix: a data set is missing, or no weights are given");
     *out = NULL;
     return st_dataset_mix(out, parts, weights, count, samples, seed, err);
 }
@@ -115,7 +117,8 @@ bool stoker_dataset_field_at(const struct stoker_dataset *data, uint32_t index, 
         data->source->fields ? data->source->fields(data->self, &count) : image_and_label;
     if (index >= count)
         return false;
-    const struct stoker_field found = {sizeof found, field[index].name, st_field_kind_name(field[index].kind)};
+    const struct stoker_field found = {sizeof found, field[index].name,
+                                       st_field_kind_name(field[index].kind)};
     return !st_sized_give(&fields, &found, out, NULL);
 }
 

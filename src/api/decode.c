@@ -12,7 +12,8 @@ enum { PIXEL_LIMIT = 178956970 }; /* where Pillow refuses an image as a decompre
 
 ST_SIZED(options, stoker_image_options, pixel_limit);
 
-static const struct stoker_image_options defaults = {.size = sizeof defaults, .pixel_limit = PIXEL_LIMIT};
+static const struct stoker_image_options defaults = {.size = sizeof defaults,
+                                                     .pixel_limit = PIXEL_LIMIT};
 
 void stoker_image_options_init(struct stoker_image_options *opt, size_t size)
 {

@@ -18,7 +18,7 @@ uint32_t stoker_cpu_count(void) { return st_cpu_count(); }
 const char *stoker_status_name(int status)
 {
     switch (status) {
-#define X(name, value, text)                                                                               \
+#define X(name, value, text)                                                                            \
     case value: return #name;
         STOKER_STATUS_MAP(X)
 #undef X
@@ -29,7 +29,7 @@ const char *stoker_status_name(int status)
 const char *stoker_status_text(int status)
 {
     switch (status) {
-#define X(name, value, text)                                                                               \
+#define X(name, value, text)                                                                            \
     case value: return text;
         STOKER_STATUS_MAP(X)
 #undef X

@@ -43,7 +43,8 @@ void stoker_epoch_init(struct stoker_epoch *epoch, size_t size)
 /* "cuda" or "cuda:1"; NULL and "cpu": none. */
 static int find_device(const char *name, struct st_devices *out, struct stoker_error *err)
 {
-    *out = (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_jpeg_engine_nvjpeg};
+    *out =
+        (struct st_devices){.ordinal = -1, .pinned = &st_pinned_cuda, .engine = &st_jpeg_engine_nvjpeg};
     if (!name || strcmp(name, "cpu") == 0)
         return STOKER_OK;
     const size_t kind = strlen(st_device_cuda.name);
@@ -56,11 +57,13 @@ static int find_device(const char *name, struct st_devices *out, struct stoker_e
         if (!*rest || (rest[1] >= '0' && rest[1] <= '9' && *end == '\0' && number <= INT16_MAX))
             return STOKER_OK;
     }
-    return st_fail(err, STOKER_EINVAL, "device is \"%.100s\"; it may be \"cpu\", \"cuda\" or \"cuda:1\"", name);
+    return st_fail(err, STOKER_EINVAL, "device is \"%.100s\"; it may be \"cpu\", \"cuda\" or \"cuda:1\"",
+                   name);
 }
 
-int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data, struct stoker_pipeline *pipe,
-                       const struct stoker_loader_options *given, struct stoker_error *err)
+int stoker_loader_open(struct stoker_loader **out, struct stoker_dataset *data,
+                       struct stoker_pipeline *pipe, const struct stoker_loader_options *given,
+                       struct stoker_error *err)
 {
     struct stoker_loader_options opt = default_options;
     if (!out || !data || !pipe)
@@ -103,7 +106,10 @@ int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch *
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
 
-void stoker_thread_on_wait(stoker_wait_callback *asked, void *context) { st_interrupt_set(asked, context); }
+void stoker_thread_on_wait(stoker_wait_callback *asked, void *context)
+{
+    st_interrupt_set(asked, context);
+}
 
 void stoker_batch_release(const struct stoker_batch *batch) { st_batch_release(batch, NULL); }
 
@@ -179,7 +185,8 @@ bool stoker_loader_worker_stats_at(const struct stoker_loader *loader, uint32_t 
     return !st_sized_give(&worker_statistics, &stats, out, NULL);
 }
 
-bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k, struct stoker_decode_path *out)
+bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k,
+                                  struct stoker_decode_path *out)
 {
     for (uint32_t codec = 0; st_codecs[codec]; codec++)
         for (uint32_t path = 0; path < ST_PATHS_MAX; path++) {
@@ -194,7 +201,8 @@ bool stoker_loader_decode_path_at(const struct stoker_loader *loader, uint32_t k
     return false;
 }
 
-bool stoker_loader_bad_sample_at(const struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out)
+bool stoker_loader_bad_sample_at(const struct stoker_loader *loader, uint64_t k,
+                                 struct stoker_bad_sample *out)
 {
     struct stoker_bad_sample entry = {0};
     return st_loader_check_owner(loader, NULL) == 0 && st_loader_bad(inside(loader), k, &entry) &&

@@ -14,8 +14,8 @@ void stoker_order_options_init(struct stoker_order_options *opt, size_t size)
     st_sized_init(&options, &defaults, opt, size);
 }
 
-int stoker_order_open(struct stoker_order **out, uint64_t count, const struct stoker_order_options *given,
-                      struct stoker_error *err)
+int stoker_order_open(struct stoker_order **out, uint64_t count,
+                      const struct stoker_order_options *given, struct stoker_error *err)
 {
     struct stoker_order_options opt = defaults;
     if (!out)

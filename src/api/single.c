@@ -1,7 +1,7 @@
 /* single.c - single images through a pipeline, outside of any loader
  *
- * What a thread needs to work with is taken from a few idle ones, without a lock: a process may be forked while
- * another thread is inside.
+ * What a thread needs to work with is taken from a few idle ones, without a lock: a process may be
+ * forked while another thread is inside.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -86,14 +86,17 @@ int stoker_single_open(struct stoker_single **out, struct stoker_pipeline *pipe,
     if (pipe->sounds)
         return st_fail(err, STOKER_EINVAL, "stoker_single_open: the pipeline is one for sounds");
     if (opt.layout != STOKER_LAYOUT_NCHW && opt.layout != STOKER_LAYOUT_NHWC)
-        return st_fail(err, STOKER_EINVAL, "stoker_single_open: layout %d is neither NCHW nor NHWC", (int)opt.layout);
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: layout %d is neither NCHW nor NHWC",
+                       (int)opt.layout);
     if (opt.pillow != 12 && opt.pillow != 13)
-        return st_fail(err, STOKER_EINVAL, "stoker_single_open: pillow=%u is neither 12 nor 13", opt.pillow);
+        return st_fail(err, STOKER_EINVAL, "stoker_single_open: pillow=%u is neither 12 nor 13",
+                       opt.pillow);
     struct stoker_single *single = st_calloc(1, sizeof *single);
     if (!single)
         return st_fail(err, STOKER_ENOMEM, "stoker_single_open: out of memory");
     single->opt = opt;
-    rc = st_finish_init(&single->finish, &pipe->finish, pipe->finish.dtype, opt.layout, pipe->shape.channels, err);
+    rc = st_finish_init(&single->finish, &pipe->finish, pipe->finish.dtype, opt.layout,
+                        pipe->shape.channels, err);
     if (rc) {
         free(single);
         return rc;
@@ -114,10 +117,11 @@ void stoker_single_close(struct stoker_single *single)
 }
 
 /* The finished image's shape; false where its size is too large to count. */
-static bool describe(const struct st_finish *finish, const struct st_image *image, struct stoker_tensor *out,
-                     uint64_t *bytes)
+static bool describe(const struct st_finish *finish, const struct st_image *image,
+                     struct stoker_tensor *out, uint64_t *bytes)
 {
-    const int64_t width = st_image_width(image), height = st_image_height(image), channels = finish->channels;
+    const int64_t width = st_image_width(image), height = st_image_height(image),
+                  channels = finish->channels;
     *out = (struct stoker_tensor){.dtype = finish->dtype, .ndim = 3, .shape = {channels, height, width}};
     if (finish->layout == STOKER_LAYOUT_NHWC) {
         out->shape[0] = height;
@@ -130,20 +134,23 @@ static bool describe(const struct st_finish *finish, const struct st_image *imag
     return ST_PRODUCT(bytes, (uint64_t)width, (uint64_t)height, (uint64_t)channels, finish->element);
 }
 
-static int open_picture(struct st_work *work, const struct stoker_picture *picture, struct st_image *image,
-                        struct stoker_error *err)
+static int open_picture(struct st_work *work, const struct stoker_picture *picture,
+                        struct st_image *image, struct stoker_error *err)
 {
     const struct st_bytes bytes = {picture->data, picture->bytes};
-    int rc = picture->channels ? st_image_raw(image, work, bytes, picture->width, picture->height, picture->channels, err)
+    int rc = picture->channels ? st_image_raw(image, work, bytes, picture->width, picture->height,
+                                              picture->channels, err)
                                : st_image_open(image, work, bytes, false, err);
     if (!rc && picture->crop_width)
-        rc = st_image_crop(image,
-                           (struct st_region){picture->x, picture->y, picture->crop_width, picture->crop_height}, err);
+        rc = st_image_crop(
+            image, (struct st_region){picture->x, picture->y, picture->crop_width, picture->crop_height},
+            err);
     return rc;
 }
 
-static int make(const struct stoker_single *single, struct st_work *work, const struct stoker_picture *picture,
-                const struct st_rng_key *rng_key, struct stoker_tensor *out, struct stoker_error *err)
+static int make(const struct stoker_single *single, struct st_work *work,
+                const struct stoker_picture *picture, const struct st_rng_key *rng_key,
+                struct stoker_tensor *out, struct stoker_error *err)
 {
     struct st_image image;
     struct st_erases erases;
@@ -158,7 +165,8 @@ static int make(const struct stoker_single *single, struct st_work *work, const 
     void *memory = describe(&single->finish, &image, out, &bytes) ? st_alloc_aligned(bytes) : NULL;
     const struct st_place place = {memory, st_image_width(&image), st_image_height(&image)};
     if (!memory)
-        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", place.width, place.height);
+        return st_fail(err, STOKER_ENOMEM, "no memory for an image of %d x %d", place.width,
+                       place.height);
     rc = st_steps_finish(&image, &single->finish, erases, &place, err);
     if (rc)
         free(memory);
@@ -167,19 +175,22 @@ static int make(const struct stoker_single *single, struct st_work *work, const 
     return rc;
 }
 
-int stoker_single_run(struct stoker_single *single, const struct stoker_picture *given, uint64_t seed, uint64_t epoch,
-                      uint64_t sample, struct stoker_tensor *out, struct stoker_error *err)
+int stoker_single_run(struct stoker_single *single, const struct stoker_picture *given, uint64_t seed,
+                      uint64_t epoch, uint64_t sample, struct stoker_tensor *out,
+                      struct stoker_error *err)
 {
     struct stoker_picture picture = {0};
     const struct st_rng_key rng_key = {seed, epoch, sample};
     if (!single || !given || !out)
-        return st_fail(err, STOKER_EINVAL, "stoker_single_run: single, picture and out must not be NULL");
+        return st_fail(err, STOKER_EINVAL,
+                       "stoker_single_run: single, picture and out must not be NULL");
     *out = (struct stoker_tensor){0};
     int rc = st_sized_take(&pictures, &picture, given, err);
     if (rc)
         return rc;
     if (!picture.data && picture.bytes)
-        return st_fail(err, STOKER_EINVAL, "stoker_single_run: %zu bytes, but data is NULL", picture.bytes);
+        return st_fail(err, STOKER_EINVAL, "stoker_single_run: %zu bytes, but data is NULL",
+                       picture.bytes);
     struct st_work *work = take_work(single);
     if (!work)
         return st_fail(err, STOKER_ENOMEM, "stoker_single_run: out of memory");
@@ -188,7 +199,8 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
     return rc < 0 && picture.name ? st_fail_in(err, rc, picture.name) : rc;
 }
 
-bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height, uint32_t *components)
+bool stoker_jpeg_is_regular(const void *data, size_t size, uint32_t *width, uint32_t *height,
+                            uint32_t *components)
 {
     return data && width && height && components &&
            st_jpeg_is_regular((struct st_bytes){data, size}, width, height, components);

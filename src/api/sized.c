@@ -12,15 +12,17 @@ enum { LARGEST = 1 << 16 }; /* more than any version will have: the member was n
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-static int read_size(const struct st_sized *of, const void *given, size_t *size, struct stoker_error *err)
+static int read_size(const struct st_sized *of, const void *given, size_t *size,
+                     struct stoker_error *err)
 {
     memcpy(size, given, sizeof *size);
     if (*size >= of->first && *size <= LARGEST)
         return STOKER_OK;
-    return st_fail(err, STOKER_EINVAL,
-                   "%s: size is %zu, but no version has less than %zu bytes; set it to sizeof, or fill the "
-                   "structure with its *_defaults() function",
-                   of->name, *size, of->first);
+    return st_fail(
+        err, STOKER_EINVAL,
+        "%s: size is %zu, but no version has less than %zu bytes; set it to sizeof, or fill the "
+        "structure with its *_defaults() function",
+        of->name, *size, of->first);
 }
 
 void st_sized_init(const struct st_sized *of, const void *defaults, void *out, size_t size)

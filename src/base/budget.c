@@ -84,8 +84,9 @@ void st_account_sub(struct st_account *account, uint64_t bytes)
     count(account, larger(before, promised), larger(before - bytes, promised));
 }
 
-/* `bytes` more are allocated for `account`, out of the promise of `lender`: one change of the sum, since both at once
- * would be a peak that never was, and the other way round room that others take meanwhile. */
+/* `bytes` more are allocated for `account`, out of the promise of `lender`: one change of the sum, since
+ * both at once would be a peak that never was, and the other way round room that others take
+ * meanwhile. */
 static void add_promised(struct st_account *account, struct st_account *lender, uint64_t bytes)
 {
     struct st_budget *budget = account->budget;
@@ -102,7 +103,8 @@ static void add_promised(struct st_account *account, struct st_account *lender, 
         atomic_fetch_sub(&budget->held, less - more);
 }
 
-void st_account_change(struct st_account *account, struct st_account *lender, uint64_t before, uint64_t now)
+void st_account_change(struct st_account *account, struct st_account *lender, uint64_t before,
+                       uint64_t now)
 {
     if (!account || now == before)
         return;

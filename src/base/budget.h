@@ -49,8 +49,9 @@ bool st_account_allows(struct st_account *account, uint64_t bytes); /* NULL is f
 
 void st_account_add(struct st_account *account, uint64_t bytes); /* NULL is fine */
 void st_account_sub(struct st_account *account, uint64_t bytes); /* NULL is fine */
-/* What the account has allocated changes from `before` to `now` bytes, in one step: the budget never counts both.
- * More is paid for by what `lender` has promised, if there is one (of the calling thread, in the same budget). */
+/* What the account has allocated changes from `before` to `now` bytes, in one step: the budget never
+ * counts both. More is paid for by what `lender` has promised, if there is one (of the calling thread,
+ * in the same budget). */
 void st_account_change(struct st_account *account, struct st_account *lender, uint64_t before,
                        uint64_t now); /* NULL is fine */
 /* From now on the account counts as at least so much. With `most` it must fit, as in st_budget_try. */

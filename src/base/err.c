@@ -40,7 +40,12 @@ static bool is_transient(int errnum)
 {
     switch (errnum) {
     case EIO: case EAGAIN: case EINTR: case EBUSY: case EMFILE: case ENFILE: case ENOBUFS: case ESTALE:
-    case ETIMEDOUT: case ECONNRESET: case ECONNABORTED: case ECONNREFUSED: case ENETDOWN: case ENETUNREACH:
+    case ETIMEDOUT:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ENETDOWN:
+    case ENETUNREACH:
     case ENETRESET: case EHOSTDOWN: case EHOSTUNREACH: case EPIPE: case EREMOTEIO: case ENOLINK:
         return true;
     default:

@@ -65,8 +65,8 @@ void st_pages_free(void *pages, uint64_t bytes)
         munmap(pages, bytes);
 }
 
-/* Large blocks are pages of their own: what malloc gets back it keeps, for a thread that may need it never
- * again. */
+/* Large blocks are pages of their own: what malloc gets back it keeps, for a thread that may need it
+ * never again. */
 static void *uncounted_new(uint64_t bytes)
 {
     return bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
@@ -80,7 +80,8 @@ static void uncounted_free(void *block, uint64_t bytes)
         free(block);
 }
 
-/* The pages with another size, perhaps elsewhere; NULL, and the pages as they were, if there is no memory. */
+/* The pages with another size, perhaps elsewhere; NULL, and the pages as they were, if there is no
+ * memory. */
 static void *pages_resized(void *pages, uint64_t before, uint64_t bytes)
 {
 #ifdef __SANITIZE_THREAD__
@@ -184,7 +185,10 @@ void st_arena_free(struct st_arena *arena)
 
 /* ---- buffers -------------------------------------------------------------------------------------- */
 
-static uint64_t allocated(const struct st_buffer *buffer) { return buffer->data ? buffer->capacity + OVERSHOOT : 0; }
+static uint64_t allocated(const struct st_buffer *buffer)
+{
+    return buffer->data ? buffer->capacity + OVERSHOOT : 0;
+}
 
 static struct st_buffer emptied(const struct st_buffer *buffer)
 {
@@ -199,7 +203,8 @@ static uint64_t room_for(const struct st_buffer *buffer, uint64_t capacity)
     return buffer->limit && room > buffer->limit - OVERSHOOT ? buffer->limit - OVERSHOOT : room;
 }
 
-/* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed so. */
+/* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed
+ * so. */
 static bool is_oversized(struct st_buffer *buffer, uint64_t capacity)
 {
     const bool much = buffer->account && buffer->capacity >= LARGE && buffer->capacity / 4 > capacity;

@@ -33,8 +33,9 @@ static inline bool st_product(const uint64_t *factors, uint32_t count, uint64_t 
             return false;
     return true;
 }
-#define ST_PRODUCT(out, ...)                                                                                          \
-    st_product((const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (out))
+#define ST_PRODUCT(out, ...)                                                                            \
+    st_product((const uint64_t[]){__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t),   \
+               (out))
 
 static inline uint64_t st_align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -45,14 +46,14 @@ void *st_grow(void *block, uint64_t count, uint64_t size);
 /* Uninitialised, aligned to a cache line. Freed with free(), like everything else here. */
 void *st_alloc_aligned(uint64_t size);
 
-/* Whole pages, zeroed, which go back to the system when they are freed; NULL when out of memory. `huge`: asks
- * for huge ones, which save faults where most of it is written. */
+/* Whole pages, zeroed, which go back to the system when they are freed; NULL when out of memory. `huge`:
+ * asks for huge ones, which save faults where most of it is written. */
 void *st_pages_new(uint64_t bytes, bool huge);
 void st_pages_free(void *pages, uint64_t bytes);
 
 /* Scratch memory of one worker: taken piece by piece while a sample is made, all given back by one
- * reset. It keeps the size it needed lately, so that after the first images nothing allocates; what is large
- * and was needed for one image alone goes back to the system. */
+ * reset. It keeps the size it needed lately, so that after the first images nothing allocates; what is
+ * large and was needed for one image alone goes back to the system. */
 struct st_arena {
     uint8_t *block;
     uint64_t size, used;
@@ -70,13 +71,13 @@ void *st_arena_take(struct st_arena *arena, uint64_t size);
 void st_arena_reset(struct st_arena *arena);
 void st_arena_free(struct st_arena *arena);
 
-/* A byte buffer that grows. One with an account also shrinks, when it was much too large several times in a
- * row. */
+/* A byte buffer that grows. One with an account also shrinks, when it was much too large several times
+ * in a row. */
 struct st_buffer {
     uint8_t *data;
     uint64_t size, capacity;
     struct st_account *account; /* NULL: nobody counts */
-    struct st_account *lender;  /* whose promise pays when it grows (st_account_change); NULL: nobody's */
+    struct st_account *lender;  /* whose promise pays when it grows (st_account_change); or NULL */
     uint64_t limit;             /* a larger block is not allocated; 0: no limit */
     uint64_t refused;           /* the capacity that the limit refused last; 0: none */
     uint32_t oversized;         /* so many times in a row */
@@ -85,11 +86,12 @@ struct st_buffer {
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
 /* The same, but the first buffer->size bytes stay. */
 bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
-/* Exactly this capacity, more or less than before; the first buffer->size bytes, which must fit, stay. Large blocks are
- * moved by the kernel, not copied, so that the old and the new one are never there at the same time. False: nothing
- * has changed. */
+/* Exactly this capacity, more or less than before; the first buffer->size bytes, which must fit, stay.
+ * Large blocks are moved by the kernel, not copied, so that the old and the new one are never there at
+ * the same time. False: nothing has changed. */
 bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity);
-/* A buffer that nobody counted belongs to the account from now on, which counts `counted` bytes of it already. */
+/* A buffer that nobody counted belongs to the account from now on, which counts `counted` bytes of it
+ * already. */
 void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint64_t counted);
 void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
 

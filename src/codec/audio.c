@@ -141,13 +141,15 @@ static int refuse(struct st_bytes in, struct stoker_error *err)
     const int32_t kind = st_audio_probe(in);
     struct st_audio_format format;
     if (kind < 0)
-        return st_fail(err, STOKER_ECORRUPT,
-                       "these %zu bytes are not a sound that %s can read (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
-                       in.size, sf_version_string());
+        return st_fail(
+            err, STOKER_ECORRUPT,
+            "these %zu bytes are not a sound that %s can read (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
+            in.size, sf_version_string());
     if (st_audio_format_at((uint32_t)kind, &format) && !format.present)
         return st_fail(err, STOKER_EUNSUPPORTED, "this %s sound cannot be read by %s: %s",
                        format.name, sf_version_string(), format.detail);
-    return st_fail(err, STOKER_ECORRUPT, "the header of this %s sound is damaged or truncated (%zu bytes)",
+    return st_fail(err, STOKER_ECORRUPT,
+                   "the header of this %s sound is damaged or truncated (%zu bytes)",
                    st_audio_names[kind], in.size);
 }
 

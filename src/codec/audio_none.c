@@ -10,9 +10,9 @@ int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st
     (void)in;
     *out = NULL;
     *header = (struct st_audio_header){0};
-    return st_fail(err, STOKER_EUNSUPPORTED,
-                   "this build has no libsndfile and cannot read sounds: install it (libsndfile1-dev) and "
-                   "rebuild");
+    return st_fail(
+        err, STOKER_EUNSUPPORTED,
+        "this build has no libsndfile and cannot read sounds: install it (libsndfile1-dev) and rebuild");
 }
 
 int st_audio_file_read(struct st_audio_file *file, uint64_t first, uint64_t frames, float *out,

@@ -331,8 +331,9 @@ static int decode(void *state, struct st_bytes in, const struct st_decode *how, 
         rc = decode_runs(in, &b, arena, &pixels, err);
         stride = row = b.width;
     } else if (row > stride) {
-        return st_fail(err, STOKER_ECORRUPT, "BMP: a grey palette of %u colours does not match %u bits per pixel",
-                       b.colours, b.bits);
+        return st_fail(err, STOKER_ECORRUPT,
+                       "BMP: a grey palette of %u colours does not match %u bits per pixel", b.colours,
+                       b.bits);
     } else if (b.data > in.size || (in.size - b.data) / stride < b.height - 1u ||
                in.size - b.data - stride * (b.height - 1u) < row) {
         const uint64_t there = b.data < in.size ? in.size - b.data : 0;

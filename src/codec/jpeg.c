@@ -116,7 +116,8 @@ static int fail_by_libjpeg(const struct job *job)
     if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY)
         return st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory");
     if (job->state->cinfo.input_scan_number > SCANS_MAX)
-        return st_fail(job->err, STOKER_ELIMIT, "JPEG: more than %d scans; such files are refused", SCANS_MAX);
+        return st_fail(job->err, STOKER_ELIMIT, "JPEG: more than %d scans; such files are refused",
+                       SCANS_MAX);
     cinfo->err->format_message(cinfo, reason);
     const bool known_kind = cinfo->err->msg_code == JERR_SOF_UNSUPPORTED;
     return st_fail(job->err, known_kind ? STOKER_EUNSUPPORTED : STOKER_ECORRUPT,
@@ -256,8 +257,8 @@ static int start(const struct job *job, bool *ends)
     if (r->width == 0 || r->height == 0 || r->x >= cinfo->output_width || r->y >= cinfo->output_height ||
         r->width > cinfo->output_width - r->x || r->height > cinfo->output_height - r->y)
         return st_fail(job->err, STOKER_EINVAL,
-                       "JPEG: the region %u,%u %ux%u does not lie inside %ux%u pixels", r->x, r->y, r->width,
-                       r->height, cinfo->output_width, cinfo->output_height);
+                       "JPEG: the region %u,%u %ux%u does not lie inside %ux%u pixels", r->x, r->y,
+                       r->width, r->height, cinfo->output_width, cinfo->output_height);
     return STOKER_OK;
 }
 
@@ -365,7 +366,8 @@ static int decode(void *opaque, struct st_bytes in, const struct st_decode *how,
  * of a file with several scans. */
 static uint64_t scratch(struct st_bytes in, const struct st_jpeg_info *info)
 {
-    const uint64_t coefficients = st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);
+    const uint64_t coefficients =
+        st_scratch_for(sizeof(JCOEF) * info->components, info->width, info->height);
     const uint64_t bands = coefficients < BANDS ? coefficients : BANDS;
     return info->frame == FRAME_PROGRESSIVE ? coefficients : in.size + bands;
 }
@@ -377,7 +379,8 @@ static int header(void *state, struct st_bytes in, struct st_header *out, struct
     const int rc = st_jpeg_markers(in, &info, err);
     if (rc < 0)
         return rc;
-    *out = (struct st_header){info.width, info.height, info.orientation, 1 | 2 | 4 | 8, scratch(in, &info)};
+    *out =
+        (struct st_header){info.width, info.height, info.orientation, 1 | 2 | 4 | 8, scratch(in, &info)};
     return STOKER_OK;
 }
 

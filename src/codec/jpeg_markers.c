@@ -106,8 +106,8 @@ int st_jpeg_markers(struct st_bytes in, struct st_jpeg_info *out, struct stoker_
         if (marker == 0 || stands_alone(marker))
             continue;
         if (marker < SOF0)
-            return st_fail(err, STOKER_ECORRUPT, "JPEG: expected a marker at byte %zu, found FF %02X", at - 2,
-                           marker);
+            return st_fail(err, STOKER_ECORRUPT, "JPEG: expected a marker at byte %zu, found FF %02X",
+                           at - 2, marker);
         struct st_bytes payload = {0};
         int rc = read_payload(in, at, &payload, err);
         if (rc < 0)

@@ -286,7 +286,8 @@ int st_png_parse(struct st_bytes in, struct st_png *png, struct stoker_error *er
         png->frame = (struct st_region){0, 0, png->width, png->height};
     if (png->frame.width == 0 || png->frame.height == 0 ||
         png->frame.x + png->frame.width > png->width || png->frame.y + png->frame.height > png->height)
-        return st_fail(err, STOKER_ECORRUPT, "PNG: the first frame is empty or reaches beyond the image");
+        return st_fail(err, STOKER_ECORRUPT,
+                       "PNG: the first frame is empty or reaches beyond the image");
     png->data = c.at;
     struct st_png ignored = *png;
     w.png = &ignored;

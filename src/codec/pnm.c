@@ -81,8 +81,9 @@ static int next_number(struct st_bytes in, size_t *at, const char *what, int64_t
     if (length == 0)
         return st_fail(err, STOKER_ECORRUPT, "PNM: the file ends before the %s", what);
     if (length > TOKEN_MAX || !to_number(word, length, &value) || value < 1 || value > most)
-        return st_fail(err, STOKER_ECORRUPT, "PNM: the %s before byte %zu is not a number from 1 to %lld",
-                       what, *at, (long long)most);
+        return st_fail(err, STOKER_ECORRUPT,
+                       "PNM: the %s before byte %zu is not a number from 1 to %lld", what, *at,
+                       (long long)most);
     *out = (uint32_t)value;
     return STOKER_OK;
 }

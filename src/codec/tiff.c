@@ -147,8 +147,8 @@ static int check_raw(struct st_bytes in, const struct st_tiff *t, struct stoker_
         return st_fail(err, STOKER_ECORRUPT, "TIFF: %llu strips or tiles are needed, but there are %llu",
                        (unsigned long long)blocks, (unsigned long long)t->offsets.count);
     if (width * bits / 8 * height > in.size)
-        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels do not fit into a file of %zu bytes", t->width,
-                       t->height, in.size);
+        return st_fail(err, STOKER_ECORRUPT, "TIFF: %u x %u pixels do not fit into a file of %zu bytes",
+                       t->width, t->height, in.size);
     return STOKER_OK;
 }
 

@@ -122,7 +122,8 @@ static int decode_frame(const struct frame *frame, const struct st_region *r, st
     WebPDecoderConfig config;
     struct st_view cut;
     if (!WebPInitDecoderConfig(&config))
-        return st_fail(err, STOKER_EUNSUPPORTED, "WebP: the installed libwebp does not match the one this was built with");
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "WebP: the installed libwebp does not match the one this was built with");
     WebPDecoderOptions *options = &config.options;
     options->use_cropping = 1;
     widen(r->x, r->width, (uint32_t)frame->at.width, &options->crop_left, &options->crop_width);
@@ -136,9 +137,11 @@ static int decode_frame(const struct frame *frame, const struct st_region *r, st
     config.output.u.RGBA =
         (WebPRGBABuffer){cut.data, (int)cut.stride, (size_t)cut.stride * (size_t)cut.height};
     /* For a lossless image, libwebp holds all pixels in memory that it allocates itself. */
-    const bool lossless = WebPGetFeatures(frame->at.fragment.bytes, frame->at.fragment.size, &config.input) ==
-                              VP8_STATUS_OK && config.input.format == FORMAT_LOSSLESS;
-    const uint64_t foreign = lossless ? st_scratch_for(4, (uint32_t)frame->at.width, (uint32_t)frame->at.height) : 0;
+    const bool lossless = WebPGetFeatures(frame->at.fragment.bytes, frame->at.fragment.size,
+                                          &config.input) == VP8_STATUS_OK &&
+                          config.input.format == FORMAT_LOSSLESS;
+    const uint64_t foreign =
+        lossless ? st_scratch_for(4, (uint32_t)frame->at.width, (uint32_t)frame->at.height) : 0;
     if (!st_account_allows(arena->account, foreign))
         return fail_status(VP8_STATUS_OUT_OF_MEMORY, err);
     st_account_add(arena->account, foreign);

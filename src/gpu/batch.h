@@ -11,8 +11,8 @@
  * memory, one word per pixel, already mirrored, alternating between two planes per row.
  *
  * A JPEG that the device has decoded itself arrives as samples. Its pixels are made from them in shared
- * memory, one input row per warp, just before the horizontal pass needs them: nothing between the samples
- * and the output is ever in the device's memory.
+ * memory, one input row per warp, just before the horizontal pass needs them: nothing between the
+ * samples and the output is ever in the device's memory.
  *
  * Between the two passes of a resize, a tile's pixels stay in shared memory. A tile that needs too many
  * for that (a reduction by more than about 5) is done in strips; if even a single output row does (by
@@ -43,7 +43,7 @@ struct st_gpu_batch {
     const uint8_t *raw;           /* jobs; their offsets count from here */
     uint8_t *images;
     uint32_t *planes;             /* [2][rows][height][width] */
-    uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey values, before the stage's contrast */
+    uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey, before the stage's contrast */
     const uint32_t *lut;          /* [channels][256]: bits of the output */
     uint32_t rows;
     uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_pending */

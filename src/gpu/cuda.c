@@ -110,8 +110,8 @@ static const char *remedy(int result, int *status)
         return "; use smaller or fewer batches, or free memory that is held elsewhere";
     case ST_CU_NOT_INITIALIZED:
         *status = STOKER_EFORK;
-        return "; this process was forked from one that had used CUDA, which CUDA does not allow: start it "
-               "with 'spawn' or 'forkserver', or fork before the first use";
+        return "; this process was forked from one that had used CUDA, which CUDA does not allow: start "
+               "it with 'spawn' or 'forkserver', or fork before the first use";
     case ST_CU_DEINITIALIZED:
         *status = STOKER_ECANCELED;
         return "; the process is exiting: close loaders first";

@@ -47,7 +47,8 @@ static int retain(struct st_gpu_device *device, struct stoker_error *err)
         return st_cuda_fail(cuda, -1, result, err, "counting devices");
     const int ordinal = device->want.ordinal < 0 ? st_cuda_current_device(cuda) : device->want.ordinal;
     if (ordinal >= count)
-        return st_fail(err, STOKER_EINVAL, "cuda:%d: no such device; this machine has %d%s", ordinal, count,
+        return st_fail(err, STOKER_EINVAL, "cuda:%d: no such device; this machine has %d%s", ordinal,
+                       count,
                        count > 1    ? ", counted from 0"
                        : count == 1 ? ", cuda:0"
                                     : "");
@@ -199,8 +200,9 @@ static int device_submit(struct st_device *base, struct st_device_slot *slot, ui
     struct st_cuda_inside inside;
     if (!count || count > device->want.rows || used > device->want.host_bytes ||
         used < device->host_labels + count * sizeof(int64_t))
-        return st_fail(err, STOKER_EINVAL, "cuda: %u rows in %llu bytes are not a valid batch of this loader",
-                       count, (unsigned long long)used);
+        return st_fail(err, STOKER_EINVAL,
+                       "cuda: %u rows in %llu bytes are not a valid batch of this loader", count,
+                       (unsigned long long)used);
     int result = st_cuda_enter(&inside, cuda, device->context);
     if (result)
         return st_cuda_fail(cuda, base->ordinal, result, err, "submitting a batch");

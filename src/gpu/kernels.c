@@ -69,7 +69,8 @@ static int settle(struct st_gpu_kernels *k, const struct st_device_want *want, s
                       st_mul(want->rows, sizeof(uint64_t) * ST_PENDING_MAX, &sums) &&
                       st_mul(want->rows, (uint64_t)b->tiles, &blocks) && blocks <= INT32_MAX;
     if (!fits || (want->channels != 1 && want->channels != 3))
-        return st_fail(err, STOKER_EINVAL, "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
+        return st_fail(err, STOKER_EINVAL,
+                       "a batch of %u rows of %d x %d x %d values is too large for the GPU's kernels",
                        want->rows, want->width, want->height, want->channels);
     k->scratch = want->plain ? 0 : st_align(2 * k->plane_bytes, 8) + sums;
     return STOKER_OK;
@@ -144,12 +145,12 @@ int st_gpu_kernels_run(struct st_gpu_kernels *k, const struct st_gpu_launch *lau
     batch.planes = (uint32_t *)(uintptr_t)launch->scratch;
     batch.sums = (uint64_t *)(uintptr_t)sums;
     if (stages)
-        result = k->cuda->MemsetD8Async(sums, 0, (size_t)launch->count * ST_PENDING_MAX * sizeof(uint64_t),
-                                        launch->stream);
+        result = k->cuda->MemsetD8Async(
+            sums, 0, (size_t)launch->count * ST_PENDING_MAX * sizeof(uint64_t), launch->stream);
     for (uint32_t stage = 0; !result && stage <= stages; stage++) {
         batch.stage = stage;
-        result = k->cuda->LaunchKernel(stage ? k->pending : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1, 0,
-                                       launch->stream, arguments, NULL);
+        result = k->cuda->LaunchKernel(stage ? k->pending : k->rows, blocks, 1, 1, ST_GPU_THREADS, 1, 1,
+                                       0, launch->stream, arguments, NULL);
     }
     return result ? st_cuda_fail(k->cuda, k->device, result, err, "launching the kernels") : STOKER_OK;
 }

@@ -4,8 +4,9 @@
  */
 #include "gpu/kernels.h"
 
-static const char why[] = "built without nvcc: batches are made on the CPU and copied to the GPU; rebuild "
-                          "Stoker with nvcc on PATH";
+static const char why[] =
+    "built without nvcc: batches are made on the CPU and copied to the GPU; rebuild Stoker with nvcc on "
+    "PATH";
 
 int st_gpu_kernels_open(struct st_gpu_kernels **out, const struct st_cuda *cuda, int device,
                         const struct st_device_want *want, struct CUstream_st *stream,

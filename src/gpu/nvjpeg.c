@@ -84,17 +84,19 @@ int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error 
     out->library = path ? try_open(path, &tried) : find(&tried);
     if (!out->library)
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "nvJPEG is not installed (tried %s): install nvidia-nvjpeg from PyPI", tried.text);
+                       "nvJPEG is not installed (tried %s): install nvidia-nvjpeg from PyPI",
+                       tried.text);
 #define X(name, symbol, arguments)                                                                      \
     out->name = (int(*) arguments)(uintptr_t)dlsym(out->library, #symbol);                              \
-    if (!out->name && strcmp(#name, "GetHardwareDecoderInfo") && strcmp(#name, "DecodeBatchedPreAllocate")) \
+    if (!out->name && strcmp(#name, "GetHardwareDecoderInfo") &&                                        \
+        strcmp(#name, "DecodeBatchedPreAllocate"))                                                      \
         absent = #symbol;
     ST_NVJPEG_MAP(X)
 #undef X
     if (absent) {
         st_nvjpeg_unload(out);
-        return st_fail(err, STOKER_EUNSUPPORTED, "the installed nvJPEG has no %s: version 12.0 or newer is required",
-                       absent);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "the installed nvJPEG has no %s: version 12.0 or newer is required", absent);
     }
     for (int k = 0; k < 3; k++)
         if (out->GetProperty(k, &out->version[k]) != ST_NVJPEG_SUCCESS)

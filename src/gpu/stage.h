@@ -8,7 +8,8 @@
 
 #include "gpu/resample.h"
 
-ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *batch, const struct st_job *job)
+ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *batch,
+                                                   const struct st_job *job)
 {
     return (const struct st_job_pending *)(const void *)(batch->raw + job->pending);
 }
@@ -69,7 +70,8 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, co
 
 /* ---- ops on one pixel -------------------------------------------------------------------------- */
 
-ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, float level, int32_t channels)
+ST_BOTH uint32_t st_pending_done(const struct st_job_pending *op, uint32_t px, float level,
+                                 int32_t channels)
 {
     switch (op->kind) {
     case ST_PENDING_BRIGHTNESS: return st_px_blend(px, 0, op->factor);

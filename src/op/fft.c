@@ -194,8 +194,8 @@ int st_fft_init(struct st_fft *fft, uint32_t size, struct stoker_error *err)
 {
     *fft = (struct st_fft){.size = size, .inner = size % 2 ? size : size / 2};
     if (size < 2 || size > ST_FFT_MAX)
-        return st_fail(err, STOKER_EINVAL, "n_fft=%u: the size of a Fourier transform must be 2 to %d", size,
-                       ST_FFT_MAX);
+        return st_fail(err, STOKER_EINVAL, "n_fft=%u: the size of a Fourier transform must be 2 to %d",
+                       size, ST_FFT_MAX);
     uint32_t rest = fft->inner;
     for (; rest % 4 == 0; rest /= 4)
         fft->radix[fft->stages++] = 4;
@@ -203,10 +203,11 @@ int st_fft_init(struct st_fft *fft, uint32_t size, struct stoker_error *err)
         for (; rest % factor == 0; rest /= factor)
             fft->radix[fft->stages++] = factor;
     if (rest != 1)
-        return st_fail(err, STOKER_EUNSUPPORTED,
-                       "n_fft=%u: its factor %u has prime factors above %d; use a nearby size with smaller prime "
-                       "factors, such as a power of 2",
-                       size, rest, ST_FFT_FACTOR_MAX);
+        return st_fail(
+            err, STOKER_EUNSUPPORTED,
+            "n_fft=%u: its factor %u has prime factors above %d; use a nearby size with smaller prime "
+            "factors, such as a power of 2",
+            size, rest, ST_FFT_FACTOR_MAX);
     fft->wave = waves(fft->inner, fft->inner);
     fft->twist = waves(fft->inner + 1, size);
     if (fft->wave && fft->twist)

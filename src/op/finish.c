@@ -154,7 +154,8 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
     if (channels != 1 && channels != 3)
         return st_fail(err, STOKER_EINVAL, "images of %d channels are not supported; use 1 or 3",
                        channels);
-    if (dtype != STOKER_DTYPE_U8 && dtype != STOKER_DTYPE_F32 && dtype != STOKER_DTYPE_F16 && dtype != STOKER_DTYPE_BF16)
+    if (dtype != STOKER_DTYPE_U8 && dtype != STOKER_DTYPE_F32 && dtype != STOKER_DTYPE_F16 &&
+        dtype != STOKER_DTYPE_BF16)
         return st_fail(err, STOKER_EINVAL,
                        "dtype of images must be uint8, float32, float16 or bfloat16");
     if (dtype == STOKER_DTYPE_U8 && spec->dtype != STOKER_DTYPE_U8)
@@ -168,10 +169,11 @@ static int check(const struct st_finish_spec *spec, enum stoker_dtype dtype, int
     for (uint32_t i = 0; i < spec->steps; i++)
         for (int32_t c = 0; c < channels; c++)
             if (rounded(spec->dtype, spec->step[i].std[c]) == 0)
-                return st_fail(err, STOKER_EINVAL,
-                               "normalize: std of channel %d is 0 in the pipeline's type, which would divide by "
-                               "zero",
-                               c);
+                return st_fail(
+                    err, STOKER_EINVAL,
+                    "normalize: std of channel %d is 0 in the pipeline's type, which would divide by "
+                    "zero",
+                    c);
     return STOKER_OK;
 }
 

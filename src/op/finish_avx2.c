@@ -126,7 +126,8 @@ ST_INLINE void convert(const struct st_finish *f, void *out, size_t plane, const
 {
     struct numbers n[3];
     for (int i = 0; i < 3; i++) { /* for the three channels, or for three consecutive vectors */
-        const struct st_lanes *lanes = f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
+        const struct st_lanes *lanes =
+            f->lanes + (f->layout == STOKER_LAYOUT_NCHW ? i % f->channels : 0);
         const int lane = f->layout == STOKER_LAYOUT_NCHW ? 0 : i * 8;
         n[i] = (struct numbers){_mm256_loadu_ps(lanes->add + lane), _mm256_loadu_ps(lanes->high + lane),
                                 _mm256_loadu_ps(lanes->low + lane)};

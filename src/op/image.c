@@ -195,7 +195,8 @@ static int decode(const struct st_image *image, struct st_region part, struct st
     how.region.x += stored.x;
     how.region.y += stored.y;
     how.clean = work->clean;
-    int rc = work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
+    int rc =
+        work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
     if (rc < 0)
         return rc;
     const uint64_t start = st_now_ns();
@@ -296,8 +297,8 @@ static int make(struct st_image *image, struct stoker_error *err)
         return rc;
     if (!image->owned)
         rc = copy_turned(image, (struct st_turn){0}, err);
-    if (rc >= 0 && st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work), &work->arena,
-                                &image->pixels) < 0)
+    if (rc >= 0 && st_pending_run(image->pending, image->pending_count, st_colour_rows_of(work),
+                                  &work->arena, &image->pixels) < 0)
         rc = no_memory(st_image_width(image), st_image_height(image), err);
     image->pending_count = 0;
     return rc;

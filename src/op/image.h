@@ -34,7 +34,8 @@ struct st_work {
     uint64_t decode_ns;
     /* NULL, or called before decoding an image that will take about `bytes` of scratch memory; any
      * result but 0 fails the sample. */
-    int (*reserve)(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err);
+    int (*reserve)(struct st_work *work, const struct st_image *image, uint64_t bytes,
+                   struct stoker_error *err);
 };
 
 /* Selects the fastest kernels for this CPU. */
@@ -72,8 +73,8 @@ int st_image_open(struct st_image *image, struct st_work *work, struct st_bytes 
 void st_image_wrap(struct st_image *image, struct st_work *work, struct st_view pixels);
 /* An image of pixels in memory: rows of `channels` (1 to 4) interleaved bytes without gaps. They are
  * converted to RGB like Pillow's convert("RGB"): grey is tripled, alpha is dropped. */
-int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width, int64_t height,
-                 int64_t channels, struct stoker_error *err);
+int st_image_raw(struct st_image *image, struct st_work *work, struct st_bytes bytes, int64_t width,
+                 int64_t height, int64_t channels, struct stoker_error *err);
 int32_t st_image_width(const struct st_image *image);
 int32_t st_image_height(const struct st_image *image);
 int32_t st_image_channels(const struct st_image *image); /* 3 while encoded */

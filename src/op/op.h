@@ -76,7 +76,8 @@ struct st_op {
     bool (*chosen)(const void *self, struct st_rng *rng);
     /* Ops on sounds have these instead of `plan` and `run`; plan_audio may be NULL. (op/audio.h) */
     int (*plan_audio)(void *self, struct st_audio_shape *shape, struct stoker_error *err);
-    int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio, struct stoker_error *err);
+    int (*run_audio)(const void *self, struct st_rng *rng, struct st_audio *audio,
+                     struct stoker_error *err);
     void (*drop)(void *self); /* frees what `plan` allocated; safe without it. NULL: nothing to free */
 };
 

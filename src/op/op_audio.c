@@ -11,7 +11,9 @@
 static int want_samples(const struct st_audio_shape *shape, const char *op, struct stoker_error *err)
 {
     return shape->bins ? st_fail(err, STOKER_EINVAL,
-                                 "pipeline: %s works on samples, not on spectrograms: move it before the spectrogram", op)
+                                 "pipeline: %s works on samples, not on spectrograms: move it before "
+                                 "the spectrogram",
+                                 op)
                        : 0;
 }
 
@@ -184,7 +186,8 @@ static int plan_crop(void *self, struct st_audio_shape *shape, struct stoker_err
     const bool known = c->frames || shape->rate > 0;
     const uint64_t frames = known ? crop_frames(c, (uint32_t)shape->rate) : 0;
     if (frames > INT32_MAX)
-        return st_fail(err, STOKER_EINVAL, "pipeline: audio_crop: %llu frames are too many; allowed are up to 2147483647",
+        return st_fail(err, STOKER_EINVAL,
+                       "pipeline: audio_crop: %llu frames are too many; allowed are up to 2147483647",
                        (unsigned long long)frames);
     shape->frames = known ? (int64_t)frames : -1;
     return want_samples(shape, "audio_crop", err);

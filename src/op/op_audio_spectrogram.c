@@ -72,10 +72,11 @@ static int run(const void *self, struct st_rng *rng, struct st_audio *audio, str
     if (rc)
         return rc;
     if (s->spec.mels && audio->rate != (uint32_t)s->spec.rate)
-        return st_fail(err, STOKER_EINVAL,
-                       "a sound of %u samples per second does not match audio_mel_spectrogram(rate=%d): put "
-                       "audio_resample before it",
-                       audio->rate, s->spec.rate);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "a sound of %u samples per second does not match audio_mel_spectrogram(rate=%d): put "
+            "audio_resample before it",
+            audio->rate, s->spec.rate);
     const uint64_t frames = st_spectrum_frames(s, audio->frames), bins = (uint64_t)st_spectrum_bins(s);
     if (frames == 0)
         return st_fail(

@@ -74,7 +74,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     for (int i = 0; rc >= 0 && i < CHANGES; i++)
         if (j->active[order[i]])
             rc = st_image_do(
-                image, (struct st_pending){.kind = pending_of[order[i]], .factor = factor[order[i]]}, err);
+                image, (struct st_pending){.kind = pending_of[order[i]], .factor = factor[order[i]]},
+                err);
     return rc;
 }
 

@@ -24,7 +24,8 @@ static const struct st_param params[] = {
      .offset = offsetof(struct random_crop, border.padding),
      .min = -(1 << 20),
      .max = 1 << 20,
-     .help = "added before cropping: one number, or left/right and top/bottom, or left, top, right, bottom"},
+     .help =
+         "added before cropping: one number, or left/right and top/bottom, or left, top, right, bottom"},
     {.name = "pad_if_needed",
      .type = ST_PARAM_BOOL,
      .offset = offsetof(struct random_crop, pad_if_needed),

@@ -62,8 +62,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return rc;
     if (e->value.count > 1 && e->value.count != (uint32_t)shape->channels)
         return st_fail(err, STOKER_EINVAL,
-                       "random_erasing: value has %u numbers, but the image has %d channels", e->value.count,
-                       shape->channels);
+                       "random_erasing: value has %u numbers, but the image has %d channels",
+                       e->value.count, shape->channels);
     e->bytes = finish->dtype == STOKER_DTYPE_U8;
     e->first = finish->steps;
     shape->erased = true;
@@ -87,8 +87,9 @@ static uint32_t final_bits(const struct random_erasing *e, const struct st_finis
 static uint64_t value_bytes(const struct st_erase_into *into, uint64_t width, uint64_t height)
 {
     uint64_t bytes; /* on overflow, more than any memory */
-    return ST_PRODUCT(&bytes, width, height, (uint64_t)into->finish->channels, into->finish->element) ? bytes
-                                                                                                     : UINT64_MAX;
+    return ST_PRODUCT(&bytes, width, height, (uint64_t)into->finish->channels, into->finish->element)
+               ? bytes
+               : UINT64_MAX;
 }
 
 static uint64_t erase_most(const void *self, const struct st_erase_into *into)

@@ -88,7 +88,8 @@ static int run(const void *self, struct st_rng *rng, struct st_image *image, str
     const int32_t width = st_image_width(image), height = st_image_height(image);
     int32_t out_width, out_height;
     if (!new_size(r, width, height, &out_width, &out_height))
-        return st_fail(err, STOKER_ELIMIT, "resize: with a shorter side of %d the longer side of %d x %d is too long",
+        return st_fail(err, STOKER_ELIMIT,
+                       "resize: with a shorter side of %d the longer side of %d x %d is too long",
                        r->width, width, height);
     return st_image_resize(image, out_width, out_height, (enum st_filter)r->filter, err);
 }

@@ -14,7 +14,8 @@ struct normalize {
 };
 
 static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
-static const enum stoker_dtype dtypes[] = {STOKER_DTYPE_U8, STOKER_DTYPE_F32, STOKER_DTYPE_F16, STOKER_DTYPE_BF16};
+static const enum stoker_dtype dtypes[] = {STOKER_DTYPE_U8, STOKER_DTYPE_F32, STOKER_DTYPE_F16,
+                                           STOKER_DTYPE_BF16};
 
 static const struct st_param no_params[] = {{0}};
 
@@ -97,9 +98,10 @@ static int plan_convert(void *self, struct st_shape *shape, struct st_finish_spe
                        "convert_image_dtype: move it before normalize, or set the loader's "
                        "dtype instead");
     if (from != STOKER_DTYPE_U8 && from != STOKER_DTYPE_F32)
-        return st_fail(
-            err, STOKER_EINVAL, "convert_image_dtype: %s cannot be converted to %s; convert only once",
-            from == STOKER_DTYPE_F16 ? "float16" : "bfloat16", dtype_words[((struct convert *)self)->dtype]);
+        return st_fail(err, STOKER_EINVAL,
+                       "convert_image_dtype: %s cannot be converted to %s; convert only once",
+                       from == STOKER_DTYPE_F16 ? "float16" : "bfloat16",
+                       dtype_words[((struct convert *)self)->dtype]);
     if (to == STOKER_DTYPE_U8 && shape->erased)
         return st_fail(err, STOKER_EINVAL,
                        "convert_image_dtype: floats written by random_erasing cannot be converted "
@@ -129,7 +131,8 @@ static int plan_normalize(void *self, struct st_shape *shape, struct st_finish_s
                        "normalize: requires floats; move it after to_tensor (or "
                        "convert_image_dtype)");
     if (finish->steps == ST_NORMALIZE_MAX)
-        return st_fail(err, STOKER_EINVAL, "normalize: at most %d normalize steps are supported", ST_NORMALIZE_MAX);
+        return st_fail(err, STOKER_EINVAL, "normalize: at most %d normalize steps are supported",
+                       ST_NORMALIZE_MAX);
     int rc = check_channels(&n->mean, "mean", shape->channels, err);
     if (rc >= 0)
         rc = check_channels(&n->std, "std", shape->channels, err);

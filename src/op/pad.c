@@ -37,8 +37,8 @@ int st_border_plan(struct st_border *border, const struct st_shape *shape,
     bool zero = true;
     for (uint32_t i = 0; i < fill->count; i++)
         zero = zero && fill->value[i] == 0;
-    border->fill_refused =
-        border->mode == ST_PAD_CONSTANT && (finish->steps || (finish->dtype != STOKER_DTYPE_U8 && !zero));
+    border->fill_refused = border->mode == ST_PAD_CONSTANT &&
+                           (finish->steps || (finish->dtype != STOKER_DTYPE_U8 && !zero));
     return STOKER_OK;
 }
 

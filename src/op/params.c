@@ -17,8 +17,8 @@ int st_param_size(const struct st_list *list, const char *op, const char *name, 
                   int32_t *width, struct stoker_error *err)
 {
     if (list->count != 1 && list->count != 2)
-        return st_fail(err, STOKER_EINVAL, "%s: %s must be one number or two (height, width), not %u", op,
-                       name, list->count);
+        return st_fail(err, STOKER_EINVAL, "%s: %s must be one number or two (height, width), not %u",
+                       op, name, list->count);
     for (uint32_t i = 0; i < list->count; i++)
         if (!(list->value[i] >= 1 && list->value[i] <= SIDE_MAX) ||
             list->value[i] != floor(list->value[i]))
@@ -38,8 +38,9 @@ int st_param_range(struct st_list *list, const char *op, const char *name, doubl
         return st_fail(err, STOKER_EINVAL, "%s: %s must be two numbers (low, high), not %u", op, name,
                        list->count);
     if (!(list->value[0] <= list->value[1]))
-        return st_fail(err, STOKER_EINVAL, "%s: %s must be in ascending order, but %g is greater than %g", op,
-                       name, list->value[0], list->value[1]);
+        return st_fail(err, STOKER_EINVAL,
+                       "%s: %s must be in ascending order, but %g is greater than %g", op, name,
+                       list->value[0], list->value[1]);
     return STOKER_OK;
 }
 

@@ -50,10 +50,10 @@ int st_resampler_init(struct st_resampler *r, uint32_t from_rate, uint32_t to_ra
     const double base = (double)(r->from < r->to ? r->from : r->to) * rolloff;
     const double reach = ZEROS * (double)r->from / base;
     if ((2 * reach + 2 + ST_RESAMPLER_LANES) * (double)r->to > WEIGHTS_MAX)
-        return st_fail(
-            err, STOKER_EUNSUPPORTED,
-            "cannot resample from %u to %u samples per second: the rates have too small a common divisor",
-            from_rate, to_rate);
+        return st_fail(err, STOKER_EUNSUPPORTED,
+                       "cannot resample from %u to %u samples per second: the rates have too small a "
+                       "common divisor",
+                       from_rate, to_rate);
     r->taps = (uint32_t)st_align((uint64_t)(2 * reach) + 2, ST_RESAMPLER_LANES);
     r->first = st_calloc(r->to, sizeof *r->first);
     r->weight = st_calloc(r->to * r->taps, sizeof *r->weight);

@@ -36,16 +36,19 @@ static int check_options(const struct stoker_order_options *opt, uint64_t count,
 {
     const enum stoker_order_kind kind = opt->kind;
     if ((unsigned)kind > STOKER_ORDER_GIVEN)
-        return st_fail(err, STOKER_EINVAL, "order: kind is %d; allowed are 0 to %d", (int)kind, STOKER_ORDER_GIVEN);
+        return st_fail(err, STOKER_EINVAL, "order: kind is %d; allowed are 0 to %d", (int)kind,
+                       STOKER_ORDER_GIVEN);
     if (opt->rank > 0 && opt->rank >= opt->world)
         return st_fail(err, STOKER_EINVAL,
-                       "order: rank %" PRIu32 " is out of range for a world size of %" PRIu32 "; ranks count from 0",
+                       "order: rank %" PRIu32 " is out of range for a world size of %" PRIu32
+                       "; ranks count from 0",
                        opt->rank, opt->world);
     if (opt->weights && kind != STOKER_ORDER_WEIGHTED)
         return st_fail(err, STOKER_EINVAL, "order: weights are allowed only with the weighted order");
     if (!opt->weights && kind == STOKER_ORDER_WEIGHTED && count > 0)
         return st_fail(err, STOKER_EINVAL,
-                       "order: the weighted order requires weights, one for each of the %" PRIu64 " samples",
+                       "order: the weighted order requires weights, one for each "
+                       "of the %" PRIu64 " samples",
                        count);
     if (opt->draws && kind != STOKER_ORDER_WEIGHTED && kind != STOKER_ORDER_TORCH)
         return st_fail(err, STOKER_EINVAL,
@@ -176,7 +179,8 @@ int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64
         free(seen);
         order->length = 0;
         return st_fail(err, STOKER_ENOMEM,
-                       "order: no memory to record which of %" PRIu64 " samples are repeated", order->total);
+                       "order: no memory to record which of %" PRIu64 " samples are repeated",
+                       order->total);
     }
     if (repeated)
         memcpy(marks, repeated, order->total);

@@ -22,7 +22,8 @@ int st_order_start(struct stoker_order *order, uint64_t epoch, uint64_t base, co
 /* Called after st_order_start for a given order: which of its samples occurred before in the epoch (one
  * byte each, copied; NULL: those that occur earlier in the list), and how many positions of the epoch
  * precede the list. */
-int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before, struct stoker_error *err);
+int st_order_repeats(struct stoker_order *order, const uint8_t *repeated, uint64_t before,
+                     struct stoker_error *err);
 /* The seed of the random draws for the sample at this rank's position: the seed of the order or, if the
  * sample is a repeat, one derived from its position in the epoch, so that it is not augmented
  * identically. O(1), any thread. */

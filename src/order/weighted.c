@@ -42,7 +42,8 @@ static int scale_weights(struct scale *scale, struct stoker_error *err)
             scale->largest = i;
     }
     if (weights[scale->largest] == 0)
-        return st_fail(err, STOKER_EINVAL, "weights: all %" PRIu64 " weights are 0; at least one must be positive",
+        return st_fail(err, STOKER_EINVAL,
+                       "weights: all %" PRIu64 " weights are 0; at least one must be positive",
                        scale->count);
     double sum = 0;
     scale->factor = 1;

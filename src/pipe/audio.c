@@ -22,7 +22,8 @@ static int plan_holder(struct st_step *step, const struct st_audio_shape *shape,
     if (after.channels != shape->channels || after.rate != shape->rate ||
         after.frames != shape->frames || after.bins != shape->bins)
         return st_fail(err, STOKER_EINVAL,
-                       "pipeline: the ops in %s would change the shape of only some sounds", step->op->name);
+                       "pipeline: the ops in %s would change the shape of only some sounds",
+                       step->op->name);
     return 0;
 }
 
@@ -34,7 +35,8 @@ static int plan_steps(struct st_steps *steps, struct st_audio_shape *shape, stru
         if (step->op->holds)
             rc = plan_holder(step, shape, err);
         else if (!step->op->run_audio)
-            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on images and cannot follow an op on sounds",
+            rc = st_fail(err, STOKER_EINVAL,
+                         "pipeline: %s works on images and cannot follow an op on sounds",
                          step->op->name);
         else if (step->op->plan_audio)
             rc = step->op->plan_audio(step->self, shape, err);
@@ -68,8 +70,8 @@ int st_audio_check(const struct stoker_loader_options *opt, struct stoker_error 
 
 /* ---- one sound ----------------------------------------------------------------------------------- */
 
-static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_audio *audio,
-                     struct stoker_error *err)
+static int run_steps(const struct st_steps *steps, const struct st_rng_key *rng_key,
+                     struct st_audio *audio, struct stoker_error *err)
 {
     int rc = 0;
     for (uint32_t k = 0; !rc && k < steps->count; k++) {
@@ -127,8 +129,8 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
                        audio.channels, plan->channels);
     if (loader->sound_channels >= 0 && (uint32_t)loader->sound_channels != audio.channels)
         return st_fail(err, STOKER_EINVAL,
-                       "this sound has %u channels, but the first one of the dataset has %d: add Mono (audio_mono) or "
-                       "Channels (audio_channels) to the transform",
+                       "this sound has %u channels, but the first one of the dataset has %d: add Mono "
+                       "(audio_mono) or Channels (audio_channels) to the transform",
                        audio.channels, loader->sound_channels);
     return place(&audio, slot, row, err);
 }

@@ -39,27 +39,30 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
     }
     char reason[600];
     snprintf(reason, sizeof reason, "%.599s", err->message);
-    return st_fail(err, STOKER_ECORRUPT, "a bad sample, and no good substitute in %d attempts: %s", SUBSTITUTES,
-                   reason);
+    return st_fail(err, STOKER_ECORRUPT, "a bad sample, and no good substitute in %d attempts: %s",
+                   SUBSTITUTES, reason);
 }
 
 static int apply_policy(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,
                         struct stoker_error *err)
 {
-    if (err->code == STOKER_ENOMEM || err->code == STOKER_EINTERNAL || st_is_transient(err->code) || worker->too_large)
-        return err->code; /* caused by the machine, the caller's limit or the library, not by the sample */
+    if (err->code == STOKER_ENOMEM || err->code == STOKER_EINTERNAL || st_is_transient(err->code) ||
+        worker->too_large)
+        return err->code; /* caused by the machine, the caller's limit or the library */
     switch (worker->loader->opt.on_error) {
     case STOKER_ON_ERROR_SKIP:
         return substitute(worker, slot, row, sample, err);
     case STOKER_ON_ERROR_REPLACE:
-        return st_slot_blank(slot, row) ? 0 : st_fail(err, STOKER_ENOMEM, "no memory for a blank sample");
+        return st_slot_blank(slot, row) ? 0
+                                        : st_fail(err, STOKER_ENOMEM, "no memory for a blank sample");
     default:
         return err->code;
     }
 }
 
 /* Inserts the failure into the slot's list, sorted by row. Lock held. */
-static void note_failure(struct stoker_loader *loader, struct st_slot *slot, const struct st_failure *what)
+static void note_failure(struct stoker_loader *loader, struct st_slot *slot,
+                         const struct st_failure *what)
 {
     struct st_failure **at = &slot->failures, *failure = st_calloc(1, sizeof *failure);
     if (!failure) {
@@ -137,9 +140,10 @@ int st_bad_deliver(struct stoker_loader *loader, struct st_slot *slot, struct st
         return fatal->error.code;
     }
     if (last && loader->count.epoch_bad > loader->opt.error_limit)
-        return st_fail(err, STOKER_ELIMIT, "%llu bad samples in epoch %llu exceed error_limit (%llu); "
-                       "the last one: %.800s",
-                       (unsigned long long)loader->count.epoch_bad, (unsigned long long)loader->epoch.number,
+        return st_fail(err, STOKER_ELIMIT,
+                       "%llu bad samples in epoch %llu exceed error_limit (%llu); the last one: %.800s",
+                       (unsigned long long)loader->count.epoch_bad,
+                       (unsigned long long)loader->epoch.number,
                        (unsigned long long)loader->opt.error_limit, last->error.message);
     return 0;
 }

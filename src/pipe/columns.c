@@ -84,8 +84,8 @@ static int copy_fields(struct st_columns_plan *plan, const struct stoker_dataset
     const struct st_field *field = data->source->fields(data->self, &plan->fields);
     size_t size = 0;
     if (plan->fields > ST_FIELDS_MAX)
-        return st_fail(err, STOKER_EUNSUPPORTED, "samples have %u fields; at most %d are supported", plan->fields,
-                       ST_FIELDS_MAX);
+        return st_fail(err, STOKER_EUNSUPPORTED, "samples have %u fields; at most %d are supported",
+                       plan->fields, ST_FIELDS_MAX);
     for (uint32_t k = 0; k < plan->fields; k++)
         size += strlen(field[k].name) + 1;
     char *name = plan->names = st_calloc(size, 1);
@@ -113,9 +113,10 @@ static void add_column(struct st_columns_plan *plan, uint32_t which)
         each = 0;
     plan->column[plan->count].field = which;
     plan->column[plan->count].kind = kind;
-    plan->column[plan->count].dtype = field->kind == ST_FIELD_IMAGE                    ? STOKER_DTYPE_U8
-                                      : field->kind == ST_FIELD_ARRAY && field->ndim < 0 ? ST_TYPE_UNKNOWN
-                                                                                         : (int32_t)field->dtype;
+    plan->column[plan->count].dtype = field->kind == ST_FIELD_IMAGE ? STOKER_DTYPE_U8
+                                      : field->kind == ST_FIELD_ARRAY && field->ndim < 0
+                                          ? ST_TYPE_UNKNOWN
+                                          : (int32_t)field->dtype;
     plan->column[plan->count++].each = each;
 }
 
@@ -140,7 +141,8 @@ void st_columns_plan_free(struct st_columns_plan *plan) { free(plan->names); }
 
 /* ---- memory -------------------------------------------------------------------------------------- */
 
-struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account)
+struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows,
+                                  struct st_account *account)
 {
     struct st_columns *columns = st_calloc(1, sizeof *columns);
     bool whole = columns != NULL;
@@ -217,7 +219,8 @@ static int put_array(uint8_t *to, uint64_t each, const struct st_field *field,
                       !memcmp(piece->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
     if (!same)
         return st_fail(err, STOKER_ECORRUPT,
-                       "field %s: the array's type or shape differs from that of the dataset", field->name);
+                       "field %s: the array's type or shape differs from that of the dataset",
+                       field->name);
     memcpy(to, piece->bytes.data, each);
     return 0;
 }
@@ -241,15 +244,16 @@ static int check_type(int32_t wanted, const struct st_field *field, const struct
     if (wanted == ST_TYPE_ANY || wanted == (int32_t)piece->dtype)
         return 0;
     if (wanted == ST_TYPE_UNKNOWN)
-        return st_fail(err, STOKER_ECORRUPT, "field %s: the type of its arrays is unknown, because none of the dataset's "
+        return st_fail(err, STOKER_ECORRUPT,
+                       "field %s: the type of its arrays is unknown, because none of the dataset's "
                        "first samples could be read",
                        field->name);
-    return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, but the first sample has %s", field->name,
-                   st_dtype_name(piece->dtype), st_dtype_name((enum stoker_dtype)wanted));
+    return st_fail(err, STOKER_ECORRUPT, "field %s: an array of %s, but the first sample has %s",
+                   field->name, st_dtype_name(piece->dtype), st_dtype_name((enum stoker_dtype)wanted));
 }
 
-static int put_cell(struct cell *cell, enum stoker_column_kind kind, int32_t type, const struct st_field *field,
-                    const struct st_piece *piece, struct stoker_error *err)
+static int put_cell(struct cell *cell, enum stoker_column_kind kind, int32_t type,
+                    const struct st_field *field, const struct st_piece *piece, struct stoker_error *err)
 {
     const bool array = kind == STOKER_COLUMN_ARRAY;
     const uint64_t size = piece->bytes.size;
@@ -293,7 +297,8 @@ int st_columns_put(struct st_columns *columns, uint32_t row, const struct st_pie
         else if (each)
             rc = put_array(to, each, field, piece, err);
         else
-            rc = put_cell(&store->cell[row], plan->column[k].kind, plan->column[k].dtype, field, piece, err);
+            rc = put_cell(&store->cell[row], plan->column[k].kind, plan->column[k].dtype, field, piece,
+                          err);
     }
     return rc;
 }
@@ -380,13 +385,15 @@ static void set_shape(struct stoker_column *column, uint32_t count, int32_t ndim
     memcpy(column->shape + 1, shape, (size_t)ndim * sizeof *shape);
 }
 
-static int complete_cells(struct store *store, uint32_t count, int32_t type, struct stoker_column *column,
-                          struct stoker_error *err)
+static int complete_cells(struct store *store, uint32_t count, int32_t type,
+                          struct stoker_column *column, struct stoker_error *err)
 {
     const bool array = column->kind == STOKER_COLUMN_ARRAY;
     const struct cell *model;
     const bool agree = cells_agree(store->cell, count, &model) && array;
-    column->dtype = model ? model->dtype : array && type >= 0 ? (enum stoker_dtype)type : STOKER_DTYPE_U8;
+    column->dtype = model                ? model->dtype
+                    : array && type >= 0 ? (enum stoker_dtype)type
+                                         : STOKER_DTYPE_U8;
     if ((agree && !fill_blanks(store->cell, count, model)) ||
         !stack(store, count, st_dtype_size(column->dtype)))
         return st_fail(err, STOKER_ENOMEM, "field %s: no memory for %u samples", column->name, count);

@@ -31,11 +31,12 @@ struct st_columns; /* the columns of one slot */
 
 /* `work_on`: whether the pipeline works on images or sounds; the first field of that kind gets no
  * column. */
-int st_columns_plan(struct st_columns_plan *plan, const struct stoker_dataset *data, enum st_field_kind work_on,
-                    struct stoker_error *err);
+int st_columns_plan(struct st_columns_plan *plan, const struct stoker_dataset *data,
+                    enum st_field_kind work_on, struct stoker_error *err);
 void st_columns_plan_free(struct st_columns_plan *plan);
 /* NULL when out of memory. `account` is charged; NULL: none. */
-struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows, struct st_account *account);
+struct st_columns *st_columns_new(const struct st_columns_plan *plan, uint32_t rows,
+                                  struct st_account *account);
 bool st_columns_grow(const struct st_columns *columns); /* whether their size depends on samples */
 void st_columns_shrink(struct st_columns *columns);     /* frees the memory that depends on samples */
 void st_columns_free(struct st_columns *columns); /* NULL is fine */

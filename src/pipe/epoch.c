@@ -13,25 +13,28 @@ uint32_t st_epoch_batch_size(const struct stoker_loader *loader, uint64_t number
 }
 
 /* The batches from `base` on, with the sizes given by the caller. */
-static int plan_sizes(const struct stoker_loader *loader, const struct stoker_epoch *epoch, uint64_t base,
-                      struct st_epoch_plan *plan, struct stoker_error *err)
+static int plan_sizes(const struct stoker_loader *loader, const struct stoker_epoch *epoch,
+                      uint64_t base, struct st_epoch_plan *plan, struct stoker_error *err)
 {
     uint64_t first = 0, skipped = 0, sum = 0;
     while (first < epoch->batch_count && skipped < base)
         skipped += epoch->batch_sizes[first++];
     if (skipped != base)
-        return st_fail(err, STOKER_EINVAL, "the saved position lies inside a batch: pass the batch sizes that "
-                       "were in use when the state was saved");
+        return st_fail(err, STOKER_EINVAL,
+                       "the saved position lies inside a batch: pass the batch sizes that were in use "
+                       "when the state was saved");
     plan->batches = epoch->batch_count - first;
     plan->first_batch = epoch->first_batch + first;
     plan->sizes = st_calloc(plan->batches, sizeof *plan->sizes);
     if (!plan->sizes)
-        return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes", (unsigned long long)plan->batches);
+        return st_fail(err, STOKER_ENOMEM, "no memory for %llu batch sizes",
+                       (unsigned long long)plan->batches);
     for (uint64_t k = 0; k < plan->batches; k++) {
         plan->sizes[k] = epoch->batch_sizes[first + k];
         sum += plan->sizes[k];
         if (plan->sizes[k] == 0 || plan->sizes[k] > loader->opt.batch_size)
-            return st_fail(err, STOKER_EINVAL, "batch %llu has %u samples; allowed are 1 to batch_size (%u)",
+            return st_fail(err, STOKER_EINVAL,
+                           "batch %llu has %u samples; allowed are 1 to batch_size (%u)",
                            (unsigned long long)(first + k), plan->sizes[k], loader->opt.batch_size);
     }
     if (sum > plan->tickets)

@@ -29,10 +29,11 @@ int st_gate_data(struct stoker_loader *loader, struct stoker_error *err)
     uint64_t *limit = &loader->opt.max_memory;
     gate->data_fixed = st_dataset_memory(loader->data);
     if (*limit && gate->data_fixed > *limit / 2)
-        return st_fail(err, STOKER_ELIMIT,
-                       "the data set holds %.1f MB in memory, more than a half of max_memory (%.1f MB): raise it, "
-                       "or unpack the archives",
-                       (double)gate->data_fixed / 1e6, (double)*limit / 1e6);
+        return st_fail(
+            err, STOKER_ELIMIT,
+            "the data set holds %.1f MB in memory, more than a half of max_memory (%.1f MB): raise it, "
+            "or unpack the archives",
+            (double)gate->data_fixed / 1e6, (double)*limit / 1e6);
     *limit = *limit ? *limit - gate->data_fixed : st_budget_default("");
     gate->data = (struct st_account){.budget = &gate->budget, .kind = ST_MEMORY_DATA};
     st_dataset_keep(loader->data, *limit / DATA_PART);
@@ -131,8 +132,8 @@ static uint64_t expected(const struct st_gate *gate)
     return !largest || largest > gate->sample_limit ? gate->sample_limit : largest;
 }
 
-/* What may be held so that those who do not ask still find their parts: the reader, and small samples of the workers
- * outside. */
+/* What may be held so that those who do not ask still find their parts: the reader, and small samples of
+ * the workers outside. */
 static uint64_t most_now(const struct st_gate *gate)
 {
     const uint64_t limit = gate->budget.limit, ahead = limit / ST_GATE_READ_PART;

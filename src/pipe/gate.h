@@ -32,7 +32,7 @@ struct st_gate {
     uint64_t small;                /* bytes a worker may take without asking, and keep */
     uint64_t sample_limit;         /* bytes that one sample may take */
     uint64_t read_limit;           /* bytes that a buffer for one sample's bytes may take */
-    uint64_t data_fixed;           /* what the data set held at the beginning: of max_memory, not of the budget */
+    uint64_t data_fixed;           /* held by the data set when opened; not part of the budget */
     struct st_account read;        /* what is read ahead */
     struct st_account data;        /* and what it has come to hold since; with the lock */
     _Atomic uint64_t largest_read; /* of a sample's bytes, lately; 0: nothing was read yet */

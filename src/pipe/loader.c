@@ -17,10 +17,11 @@ int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_erro
 {
     if (loader->owner == getpid())
         return 0;
-    return st_fail(err, STOKER_EFORK,
-                   "this loader was opened by process %ld, and threads do not survive fork: open another one "
-                   "in this process",
-                   (long)loader->owner);
+    return st_fail(
+        err, STOKER_EFORK,
+        "this loader was opened by process %ld, and threads do not survive fork: open another one in "
+        "this process",
+        (long)loader->owner);
 }
 
 /* ---- epochs -------------------------------------------------------------------------------------- */
@@ -125,8 +126,8 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
     const double megabytes = (double)st_pool_memory(loader) / 1e6;
     if (loader->no_more.code)
         return st_fail(err, STOKER_ELIMIT,
-                       "all %u slots (%.1f MB) are lent out, and no more can be allocated: release batches, or copy "
-                       "what you keep (%.800s)",
+                       "all %u slots (%.1f MB) are lent out, and no more can be allocated: release "
+                       "batches, or copy what you keep (%.800s)",
                        loader->slot_count, megabytes, loader->no_more.message);
     return st_fail(err, STOKER_ELIMIT,
                    "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
@@ -135,7 +136,8 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
 }
 
 /* Waits for the batch that is due, but may return early. Lock held. */
-static int wait_ready(struct stoker_loader *loader, const struct timespec *until, struct stoker_error *err)
+static int wait_ready(struct stoker_loader *loader, const struct timespec *until,
+                      struct stoker_error *err)
 {
     if (loader->worker_count == 0)
         return st_worker_step(&loader->worker[0]) || loader->broken.code || all_lent(loader)
@@ -146,7 +148,8 @@ static int wait_ready(struct stoker_loader *loader, const struct timespec *until
         return 0;
     }
     if (pthread_cond_timedwait(&loader->ready, &loader->lock, until) == ETIMEDOUT && !due_slot(loader))
-        return st_fail(err, STOKER_ETIMEOUT, "no batch was ready within %u ms: raise the timeout", loader->opt.timeout_ms);
+        return st_fail(err, STOKER_ETIMEOUT, "no batch was ready within %u ms: raise the timeout",
+                       loader->opt.timeout_ms);
     return 0;
 }
 
@@ -215,7 +218,8 @@ static int deliver(struct stoker_loader *loader, struct st_slot *slot, const str
     return rc;
 }
 
-int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out, struct stoker_error *err)
+int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
+                   struct stoker_error *err)
 {
     struct st_slot *slot = NULL;
     uint32_t depth = 0;
@@ -289,7 +293,8 @@ uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t 
     uint64_t files = st_jpeg_engines_files(loader, codec, path);
     pthread_mutex_unlock(&loader->lock);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++)
-        files += atomic_load_explicit(&loader->worker[k].work.decoder.files[codec][path], memory_order_relaxed);
+        files += atomic_load_explicit(&loader->worker[k].work.decoder.files[codec][path],
+                                      memory_order_relaxed);
     return files;
 }
 

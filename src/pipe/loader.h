@@ -169,7 +169,8 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                       const struct stoker_epoch *epoch, struct stoker_error *err);
 
 void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out);
-/* The files that workers and engine threads have decoded on the CPU, by codec (its place in st_codecs) and path. */
+/* The files that workers and engine threads have decoded on the CPU, by codec (its place in st_codecs)
+ * and path. */
 uint64_t st_loader_files(struct stoker_loader *loader, uint32_t codec, uint32_t path);
 bool st_loader_bad(struct stoker_loader *loader, uint64_t k, struct stoker_bad_sample *out);
 
@@ -206,7 +207,8 @@ bool st_jpeg_engines_take(const struct stoker_loader *loader, struct st_bytes fi
 bool st_jpeg_engines_trust(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
 /* Whether a worker that makes this sample should decode the whole file, to find out whether the engines
  * can be trusted with it. */
-bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
+bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample,
+                                struct st_bytes file);
 
 /* Tickets. (tickets.c) */
 /* Number of rows of the current batch that nobody has taken; begins the next batch if necessary. 0:
@@ -239,7 +241,8 @@ void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader);
 void st_worker_free(struct st_worker *worker);
 
 /* Decides where images are finished and what slots look like; opens the device. (place.c) */
-int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices, struct stoker_error *err);
+int st_loader_place(struct stoker_loader *loader, const struct st_devices *devices,
+                    struct stoker_error *err);
 uint32_t st_loader_slots_wanted(const struct stoker_loader *loader); /* slots in regular use */
 
 /* Learns from the first readable sample what all samples of a batch must have in common, where neither
@@ -272,14 +275,14 @@ int st_run_sample(struct st_worker *worker, struct st_bytes bytes, uint64_t samp
  * to their columns. */
 bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot *slot, uint32_t row,
                  struct st_bytes *file);
-/* Makes the random draws for the image and records its pending ops. Fails if an op needs pixels: the file
- * is not decoded here, because whoever makes the sample would decode it again. */
-int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot, uint32_t row,
-                  struct st_image *image, struct stoker_error *err);
+/* Makes the random draws for the image and records its pending ops. Fails if an op needs pixels: the
+ * file is not decoded here, because whoever makes the sample would decode it again. */
+int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct st_slot *slot,
+                  uint32_t row, struct st_image *image, struct stoker_error *err);
 /* Completes the row after the device has decoded the file; false if that is not possible for this
  * row. */
-bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key, struct st_slot *slot,
-                    uint32_t row, const struct st_jpeg_engine_image *decoded);
+bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
+                    struct st_slot *slot, uint32_t row, const struct st_jpeg_engine_image *decoded);
 /* Whether a failure is caused by the machine or the network, so that a later attempt may succeed.
  * (failure.c) */
 bool st_is_transient(int code);
@@ -291,8 +294,8 @@ int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err);
 /* Reads the sample synchronously and makes it for the row; `key` as above. Transient failures are
  * retried for a while and returned only if that did not help. If err->code is not 0, it is the outcome
  * of a first attempt. STOKER_ECANCELED: the epoch is being stopped. (retry.c) */
-int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot, uint32_t row,
-                    struct stoker_error *err);
+int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                    uint32_t row, struct stoker_error *err);
 /* A sample failed with err: applies the policy to its row and records the failure in the slot. If the
  * sample is not to blame, retries it, and stops the epoch if that does not help. (bad.c) */
 void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,

@@ -101,7 +101,8 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
     if (opt->batch_size == 0)
         return st_fail(err, STOKER_EINVAL, "batch_size is 0; it must be at least 1");
     if (opt->workers < -1 || opt->workers > WORKERS_MAX)
-        return st_fail(err, STOKER_EINVAL, "workers is %d; allowed are -1 (auto) to %d", opt->workers, WORKERS_MAX);
+        return st_fail(err, STOKER_EINVAL, "workers is %d; allowed are -1 (auto) to %d", opt->workers,
+                       WORKERS_MAX);
     if (opt->pillow != 12 && opt->pillow != 13)
         return st_fail(err, STOKER_EINVAL, "pillow is %u; allowed are 12 and 13", opt->pillow);
     const struct {
@@ -116,8 +117,8 @@ static int check_options(struct stoker_loader_options *opt, struct stoker_error 
                    {"engines", (unsigned)opt->engines, STOKER_ENGINES_OFF}};
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
         if (choices[k].value > choices[k].most)
-            return st_fail(err, STOKER_EINVAL, "%s is %u; allowed are 0 to %u", choices[k].name, choices[k].value,
-                           choices[k].most);
+            return st_fail(err, STOKER_EINVAL, "%s is %u; allowed are 0 to %u", choices[k].name,
+                           choices[k].value, choices[k].most);
     if (opt->prefetch == 0)
         opt->prefetch = PREFETCH_FIRST;
     return 0;
@@ -158,8 +159,8 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
         rc = st_pool_add(loader, err);
     if (!rc && !loader->slots)
         return st_fail(err, STOKER_ELIMIT,
-                       "a batch of %u samples takes %.1f MB, too much for max_memory (%.1f MB), of which batches may "
-                       "take a half: take smaller batches or raise it",
+                       "a batch of %u samples takes %.1f MB, too much for max_memory (%.1f MB), of "
+                       "which batches may take a half: take smaller batches or raise it",
                        loader->opt.batch_size, (double)st_slot_bytes(&loader->shape) / 1e6,
                        (double)loader->opt.max_memory / 1e6);
     return rc;
@@ -214,8 +215,8 @@ static int start_threads(struct stoker_loader *loader, struct stoker_error *err)
         struct st_worker *worker = &loader->worker[loader->threads];
         const int failed = st_thread_start(&worker->thread, st_worker_main, worker, "stoker-worker");
         if (failed)
-            return st_fail_errno(err, failed, "worker thread %u of %u could not be started", loader->threads + 1,
-                                 loader->worker_count);
+            return st_fail_errno(err, failed, "worker thread %u of %u could not be started",
+                                 loader->threads + 1, loader->worker_count);
     }
     return 0;
 }
@@ -282,7 +283,8 @@ int st_loader_open(struct stoker_loader **out, struct stoker_dataset *data, stru
     if (!rc)
         rc = open_order(loader, err);
     if (!rc)
-        rc = st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
+        rc =
+            st_columns_plan(&loader->columns, data, pipe->sounds ? ST_FIELD_AUDIO : ST_FIELD_IMAGE, err);
     if (!rc)
         rc = st_loader_place(loader, devices, err);
     st_tuning_plan_prefetch(loader, opt->prefetch == 0);

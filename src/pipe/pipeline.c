@@ -20,14 +20,16 @@ static int plan_holder(struct st_step *step, struct st_shape *shape, struct st_f
     if (rc)
         return rc;
     if (memcmp(&same, finish, sizeof same) || after.tensor != shape->tensor)
-        return st_fail(err, STOKER_EINVAL,
-                       "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
-                       step->op->name);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "pipeline: %s cannot contain to_tensor, normalize or a change of type: put it outside",
+            step->op->name);
     if (after.channels != shape->channels)
-        return st_fail(err, STOKER_EINVAL,
-                       "pipeline: the ops in %s would change the number of channels of only some images; use "
-                       "grayscale(num_output_channels=3)",
-                       step->op->name);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "pipeline: the ops in %s would change the number of channels of only some images; use "
+            "grayscale(num_output_channels=3)",
+            step->op->name);
     if (after.width != shape->width || after.height != shape->height)
         shape->width = shape->height = ST_SIZE_DIFFERS;
     shape->erased = after.erased;
@@ -41,7 +43,8 @@ static int plan_steps(struct st_steps *steps, struct st_shape *shape, struct st_
         struct st_step *step = &steps->step[k];
         int rc = 0;
         if (step->op->run_audio)
-            rc = st_fail(err, STOKER_EINVAL, "pipeline: %s works on sounds and cannot follow an op on images",
+            rc = st_fail(err, STOKER_EINVAL,
+                         "pipeline: %s works on sounds and cannot follow an op on images",
                          step->op->name);
         else if (step->op->plan)
             rc = step->op->plan(step->self, shape, finish, err);

@@ -100,11 +100,12 @@ static int place_on_device(struct stoker_loader *loader, const struct st_devices
     const enum stoker_place place = loader->opt.augment_on;
     struct st_slot_shape *shape = &loader->shape;
     if (shape->width < 0 && shape->sound)
-        return st_fail(err, STOKER_EINVAL,
-                       "this pipeline's sounds vary in size, but a batch on a device (%s) is one tensor: use a "
-                       "fixed length (RandomCrop or PadTrim, audio_crop) and fixed channels (Mono or Channels, "
-                       "audio_mono or audio_channels), or omit device",
-                       devices->kind->name);
+        return st_fail(
+            err, STOKER_EINVAL,
+            "this pipeline's sounds vary in size, but a batch on a device (%s) is one tensor: use a "
+            "fixed length (RandomCrop or PadTrim, audio_crop) and fixed channels (Mono or Channels, "
+            "audio_mono or audio_channels), or omit device",
+            devices->kind->name);
     if (shape->width < 0)
         return st_fail(
             err, STOKER_EINVAL,
@@ -134,7 +135,8 @@ static int place_on_cpu(struct stoker_loader *loader, const struct st_devices *d
         st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED,
                 "batches of images that vary in size are not pinned");
     else if (!devices || !devices->pinned)
-        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED, "this build has no support for pinned memory");
+        st_fail(&loader->pinned_note, STOKER_EUNSUPPORTED,
+                "this build has no support for pinned memory");
     else
         loader->shape.pinned = devices->pinned;
     return 0;
@@ -148,9 +150,9 @@ static struct st_shape planned_shape(const struct stoker_loader *loader)
     if (!loader->columns.fields || loader->columns.image < 0)
         return shape;
     const struct st_field *image = &loader->columns.field[loader->columns.image];
-    if (image->kind != ST_FIELD_IMAGE || shape.width != ST_SIZE_AS_READ || shape.height != ST_SIZE_AS_READ ||
-        image->ndim < 2 || image->shape[0] < 1 || image->shape[0] > INT32_MAX || image->shape[1] < 1 ||
-        image->shape[1] > INT32_MAX)
+    if (image->kind != ST_FIELD_IMAGE || shape.width != ST_SIZE_AS_READ ||
+        shape.height != ST_SIZE_AS_READ || image->ndim < 2 || image->shape[0] < 1 ||
+        image->shape[0] > INT32_MAX || image->shape[1] < 1 || image->shape[1] > INT32_MAX)
         return shape;
     shape.height = (int32_t)image->shape[0];
     shape.width = (int32_t)image->shape[1];
@@ -167,9 +169,10 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
     uint64_t pixels;
 
     if (imageless && (loader->pipe->steps.count || (devices && devices->kind)))
-        return st_fail(err, STOKER_EINVAL,
-                       "the samples of this dataset have no image for transforms or a device to work on: omit "
-                       "transform and device, or choose fields with an image");
+        return st_fail(
+            err, STOKER_EINVAL,
+            "the samples of this dataset have no image for transforms or a device to work on: omit "
+            "transform and device, or choose fields with an image");
     loader->shape = (struct st_slot_shape){.rows = loader->opt.batch_size,
                                            .budget = &loader->gate.budget,
                                            .width = ragged ? -1 : shape->width,
@@ -180,8 +183,8 @@ int st_loader_place(struct stoker_loader *loader, const struct st_devices *devic
                                            .columns = columns,
                                            .sound = loader->pipe->sounds ? &loader->pipe->sound : NULL,
                                            .imageless = imageless};
-    if (!ragged && (!ST_PRODUCT(&pixels, (uint64_t)shape->width, (uint64_t)shape->height, (uint64_t)shape->channels,
-                                loader->finish.element) ||
+    if (!ragged && (!ST_PRODUCT(&pixels, (uint64_t)shape->width, (uint64_t)shape->height,
+                                (uint64_t)shape->channels, loader->finish.element) ||
                     !fits(loader, pixels)))
         return too_large(loader, err);
     return devices && devices->kind ? place_on_device(loader, devices, err)

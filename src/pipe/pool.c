@@ -54,9 +54,9 @@ static uint64_t memory_in_use(const struct stoker_loader *loader)
     return bytes;
 }
 
-/* Whether a batch may be begun in this free slot, or in a new one. Batches take a half of max_memory, or a little
- * more where there are no two: the one that is made, and the one that is used. What else is held now does not
- * count here, because it comes and goes; the gate sees to that. */
+/* Whether a batch may be begun in this free slot, or in a new one. Batches take a half of max_memory, or
+ * a little more where there are no two: the one that is made, and the one that is used. What else is
+ * held now does not count here, because it comes and goes; the gate sees to that. */
 static bool fits(const struct stoker_loader *loader, const struct st_slot *slot)
 {
     const uint64_t limit = loader->opt.max_memory, fixed = st_slot_bytes(&loader->shape);
@@ -223,7 +223,8 @@ struct st_slot *st_pool_take(struct stoker_loader *loader)
 {
     struct stoker_error err;
     const uint32_t active = slots_active(loader);
-    if (loader->taking || active > (loader->worker_count ? st_tuned(&loader->tuning, ST_TUNE_PREFETCH) : 0))
+    if (loader->taking ||
+        active > (loader->worker_count ? st_tuned(&loader->tuning, ST_TUNE_PREFETCH) : 0))
         return NULL;
     if (active && atomic_load(&loader->gate.waiting)) /* memory is short: what is begun comes first */
         return NULL;

@@ -13,17 +13,20 @@
 #include <string.h>
 
 /* st_work.reserve: memory for the image, and for its row if that is not allocated yet. */
-static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes, struct stoker_error *err)
+static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes,
+                   struct stoker_error *err)
 {
-    struct st_worker *worker = (struct st_worker *)(void *)((char *)work - offsetof(struct st_worker, work));
+    struct st_worker *worker =
+        (struct st_worker *)(void *)((char *)work - offsetof(struct st_worker, work));
     const struct st_finish *finish = &worker->loader->finish;
     const struct st_slot *slot = worker->target.slot;
     uint64_t row = 0;
     if (slot->shape.width < 0)
-        row = st_scratch_for((uint64_t)finish->channels * finish->element, (uint64_t)st_image_width(image),
-                             (uint64_t)st_image_height(image));
+        row = st_scratch_for((uint64_t)finish->channels * finish->element,
+                             (uint64_t)st_image_width(image), (uint64_t)st_image_height(image));
     if (slot->item) /* memory kept from an earlier batch is already counted */
-        row -= row < slot->item[worker->target.row].capacity ? row : slot->item[worker->target.row].capacity;
+        row -= row < slot->item[worker->target.row].capacity ? row
+                                                             : slot->item[worker->target.row].capacity;
     return st_gate_decode(worker, slot, worker->target.row,
                           bytes < UINT64_MAX - row ? bytes + row : UINT64_MAX, err);
 }
@@ -69,8 +72,8 @@ static int run_to_size(const struct stoker_loader *loader, const struct st_rng_k
         return rc;
     const int32_t width = st_image_width(image), height = st_image_height(image);
     if (loader->shape.width >= 0 && (width != loader->shape.width || height != loader->shape.height))
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %d x %d instead of the planned %d x %d", width,
-                       height, loader->shape.width, loader->shape.height);
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %d x %d instead of the planned %d x %d",
+                       width, height, loader->shape.width, loader->shape.height);
     return 0;
 }
 
@@ -104,7 +107,8 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
     if (piece->dtype != STOKER_DTYPE_U8 || piece->ndim < 2 || piece->ndim > 3)
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "an array used as an image must be uint8 [H, W] or [H, W, C]");
-    const int rc = st_gate_decode(worker, worker->target.slot, worker->target.row, 3 * (uint64_t)piece->bytes.size, err);
+    const int rc = st_gate_decode(worker, worker->target.slot, worker->target.row,
+                                  3 * (uint64_t)piece->bytes.size, err);
     if (rc)
         return rc;
     return st_image_raw(image, &worker->work, piece->bytes, piece->shape[1], piece->shape[0],
@@ -155,7 +159,8 @@ static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const st
     return (struct st_rng_key){slot->seeds[row], loader->epoch.number, key};
 }
 
-/* A sample of this row is about to be made. What the row takes is part of what the worker promises for it. */
+/* A sample of this row is about to be made. What the row takes is part of what the worker promises for
+ * it. */
 static void begin(struct st_worker *worker, struct st_slot *slot, uint32_t row)
 {
     if (slot->item)
@@ -180,9 +185,10 @@ bool st_run_find(struct st_worker *worker, struct st_bytes bytes, struct st_slot
 {
     struct st_piece piece = {.bytes = bytes};
     begin(worker, slot, row);
-    const bool whole = !worker->loader->columns.fields ||
-                       (!slot->shape.imageless &&
-                        !split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) && !piece.ndim);
+    const bool whole =
+        !worker->loader->columns.fields ||
+        (!slot->shape.imageless && !split(worker, bytes, slot->samples[row], slot, row, &piece, NULL) &&
+         !piece.ndim);
     end(worker, slot, row);
     if (!whole)
         return false;

@@ -48,11 +48,10 @@ static int host_new(struct st_slot *slot, bool pin, struct stoker_error *note, s
         if (rc)
             return rc;
         if (pin && !slot->pinned)
-            st_fail(
-                note, STOKER_ENOMEM,
-                "no pinned memory could be allocated for a slot of %.1f MB; it is pageable, and copies are "
-                "slower",
-                (double)bytes / 1e6);
+            st_fail(note, STOKER_ENOMEM,
+                    "no pinned memory could be allocated for a slot of %.1f MB; it is pageable, and "
+                    "copies are slower",
+                    (double)bytes / 1e6);
     } else if (shape->pinned && pin) {
         host = shape->pinned->take(bytes, note);
         slot->pinned = host != NULL;
@@ -116,7 +115,8 @@ int st_slot_new(struct st_slot **out, const struct st_slot_shape *shape, bool pi
     if (!rc && shape->sound && shape->sound->frames < 0 &&
         !(slot->lengths = st_calloc(shape->rows, sizeof *slot->lengths)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for %u lengths", shape->rows);
-    if (!rc && shape->columns && !(slot->columns = st_columns_new(shape->columns, shape->rows, &slot->memory)))
+    if (!rc && shape->columns &&
+        !(slot->columns = st_columns_new(shape->columns, shape->rows, &slot->memory)))
         rc = st_fail(err, STOKER_ENOMEM, "no memory for the columns of %u samples", shape->rows);
     if (rc) {
         st_slot_free(slot);
@@ -147,7 +147,8 @@ void st_slot_free(struct st_slot *slot)
 
 bool st_slot_grows(const struct st_slot *slot)
 {
-    return (is_ragged(slot) && !slot->shape.imageless) || (slot->columns && st_columns_grow(slot->columns));
+    return (is_ragged(slot) && !slot->shape.imageless) ||
+           (slot->columns && st_columns_grow(slot->columns));
 }
 
 void st_slot_shrink(struct st_slot *slot)
@@ -203,7 +204,8 @@ bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t he
     }
     const struct st_finish *finish = slot->shape.finish;
     uint64_t bytes;
-    if (!ST_PRODUCT(&bytes, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
+    if (!ST_PRODUCT(&bytes, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels,
+                    finish->element) ||
         !st_buffer_reserve(&slot->item[row], bytes))
         return false;
     slot->item[row].size = bytes;
@@ -277,8 +279,9 @@ static int check_made(const struct st_slot *slot, uint32_t count, struct stoker_
     const uint8_t *unmade = memchr(slot->made, 0, count);
     if (!unmade)
         return 0;
-    return st_fail(err, STOKER_EINTERNAL, "sample %llu, row %u of its batch, was not made: this is a bug in stoker",
-                   (unsigned long long)slot->samples[unmade - slot->made], (uint32_t)(unmade - slot->made));
+    return st_fail(
+        err, STOKER_EINTERNAL, "sample %llu, row %u of its batch, was not made: this is a bug in stoker",
+        (unsigned long long)slot->samples[unmade - slot->made], (uint32_t)(unmade - slot->made));
 }
 
 int st_slot_complete(struct st_slot *slot, uint32_t count, uint64_t *copied, struct stoker_error *err)

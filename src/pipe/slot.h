@@ -125,15 +125,17 @@ struct stoker_tensor st_slot_describe_image(const struct st_finish *finish, void
                                             int64_t height);
 struct stoker_tensor st_slot_describe_images(const struct st_finish *finish, void *data, uint32_t count,
                                              int64_t width, int64_t height);
-/* Stacks images of varying size into one tensor if they turn out equal or are to be padded; otherwise the
- * batch is a list. */
+/* Stacks images of varying size into one tensor if they turn out equal or are to be padded; otherwise
+ * the batch is a list. */
 int st_slot_complete_images(struct st_slot *slot, uint32_t count, struct stoker_error *err);
 /* Whether `count` samples of varying size may be stacked into one tensor of `bytes`. */
-int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err);
+int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes,
+                        struct stoker_error *err);
 
 /* Sounds; slot_sound.c. Where the row's sound is written, channel by channel; NULL when out of
  * memory. */
-uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channels, int32_t bins, uint64_t frames);
+uint8_t *st_slot_place_sound(struct st_slot *slot, uint32_t row, uint32_t channels, int32_t bins,
+                             uint64_t frames);
 /* Stacks sounds of varying size into one tensor, padded with zeros at the end. */
 int st_slot_complete_sounds(struct st_slot *slot, uint32_t count, struct stoker_error *err);
 /* Gives the batch's tensor the axes of sounds, and sets its lengths. */

@@ -50,8 +50,8 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
 static int too_large(uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ENOMEM,
-                   "no memory for a batch of %u images padded to %lld x %lld: end the pipeline with a fixed size, use "
-                   "smaller batches, or return lists instead of padding",
+                   "no memory for a batch of %u images padded to %lld x %lld: end the pipeline with a "
+                   "fixed size, use smaller batches, or return lists instead of padding",
                    count, (long long)width, (long long)height);
 }
 
@@ -62,20 +62,22 @@ static bool is_short(const struct st_slot *slot)
     return budget && atomic_load_explicit(&budget->held, memory_order_relaxed) > budget->limit / 2;
 }
 
-int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes, struct stoker_error *err)
+int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t bytes,
+                        struct stoker_error *err)
 {
     const struct st_budget *budget = slot->shape.budget;
     if (!budget || bytes <= budget->limit / 4)
         return 0;
-    return st_fail(err, STOKER_ELIMIT,
-                   "a batch of %u samples, each as large as the largest, takes %.1f MB, more than a quarter of "
-                   "max_memory (%.1f MB), which is what a batch of samples of different sizes may take: raise it, take "
-                   "smaller batches, or end the pipeline with a fixed size",
-                   count, (double)bytes / 1e6, (double)budget->limit / 1e6);
+    return st_fail(
+        err, STOKER_ELIMIT,
+        "a batch of %u samples, each as large as the largest, takes %.1f MB, more than a quarter of "
+        "max_memory (%.1f MB), which is what a batch of samples of different sizes may take: raise it, "
+        "take smaller batches, or end the pipeline with a fixed size",
+        count, (double)bytes / 1e6, (double)budget->limit / 1e6);
 }
 
-/* The budget counts no batch twice: while memory is short, the copy of a row counts once its pages are written, and those
- * of the row itself are free by then. */
+/* The budget counts no batch twice: while memory is short, the copy of a row counts once its pages are
+ * written, and those of the row itself are free by then. */
 static bool reserve_uncounted(struct st_slot *slot, uint64_t bytes)
 {
     st_buffer_free(&slot->stacked);
@@ -87,11 +89,13 @@ static bool reserve_uncounted(struct st_slot *slot, uint64_t bytes)
 }
 
 /* Samples of different sizes become one tensor where they turn out equal, or are padded. */
-static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
+static int stack(struct st_slot *slot, uint32_t count, int64_t width, int64_t height,
+                 struct stoker_error *err)
 {
     const struct st_finish *finish = slot->shape.finish;
     uint64_t each, bytes;
-    if (!ST_PRODUCT(&each, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels, finish->element) ||
+    if (!ST_PRODUCT(&each, (uint64_t)width, (uint64_t)height, (uint64_t)finish->channels,
+                    finish->element) ||
         !st_mul(each, count, &bytes))
         return too_large(count, width, height, err);
     const int rc = st_slot_check_stack(slot, count, bytes, err);

@@ -40,8 +40,11 @@ void st_slot_describe_sounds(struct st_slot *slot, uint32_t count)
     }
     slot->batch.lengths = (struct stoker_tensor){0};
     if (slot->lengths)
-        slot->batch.lengths = (struct stoker_tensor){
-            .data = slot->lengths, .dtype = STOKER_DTYPE_I64, .ndim = 1, .shape = {count}, .stride = {1}};
+        slot->batch.lengths = (struct stoker_tensor){.data = slot->lengths,
+                                                     .dtype = STOKER_DTYPE_I64,
+                                                     .ndim = 1,
+                                                     .shape = {count},
+                                                     .stride = {1}};
     if (sound->bins)
         return;
     t->ndim = 3; /* samples have no frequency axis */

@@ -84,7 +84,8 @@ static int check_range(struct parser *p, const struct st_param *param, double va
 {
     char text[200];
     if (param->min < param->max && !(value >= param->min && value <= param->max)) {
-        snprintf(text, sizeof text, "%s=%g is out of range (%g to %g)", param->name, value, param->min, param->max);
+        snprintf(text, sizeof text, "%s=%g is out of range (%g to %g)", param->name, value, param->min,
+                 param->max);
         return complain(p, text, "");
     }
     if (param->type == ST_PARAM_INT && (value != floor(value) || fabs(value) > INT32_MAX)) {

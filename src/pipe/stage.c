@@ -61,8 +61,9 @@ static void measure(struct parts *p)
 {
     uint64_t weights = 0, values = 0;
     p->bytes = 0;
-    p->stride = p->decoded ? p->decoded->plane[0].stride
-                           : (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
+    p->stride = p->decoded
+                    ? p->decoded->plane[0].stride
+                    : (uint32_t)st_align((uint64_t)p->pixels.width * (uint64_t)p->pixels.channels, 4);
     p->x_at = add_part(&p->bytes, side_bytes(&p->x, p->nearest));
     p->y_at = add_part(&p->bytes, side_bytes(&p->y, p->nearest));
     for (uint32_t k = 0; k < p->pending_count; k++)
@@ -267,7 +268,8 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     struct st_work *work = image->work;
     struct st_resize resize;
     bool resizes;
-    struct parts p = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
+    struct parts p = {
+        .pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     *resized = false;
     if (st_image_channels(image) != slot->shape.channels)
         return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
@@ -286,7 +288,8 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     *resized = true;
     if (!resizes)
         return put_made(slot, row, image, erases, err);
-    struct parts small = {.pending = image->pending, .pending_count = image->pending_count, .erases = erases};
+    struct parts small = {
+        .pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     if (st_resize_view(&resize, work->kernels, &work->arena, &p.pixels, &small.pixels) < 0)
         return no_memory(slot, err);
     return put(slot, row, image, &small) ? 0 : put_made(slot, row, image, erases, err);

@@ -11,7 +11,15 @@
 
 #include <string.h>
 
-enum { VERSION = 1, KIND_AT = 6, EPOCH_AT = 8, CURSOR_AT = 16, SEED_AT = 24, COUNT_AT = 32, SUM_AT = 60 };
+enum {
+    VERSION = 1,
+    KIND_AT = 6,
+    EPOCH_AT = 8,
+    CURSOR_AT = 16,
+    SEED_AT = 24,
+    COUNT_AT = 32,
+    SUM_AT = 60
+};
 
 static void put(uint8_t *at, uint64_t value, int bytes)
 {
@@ -79,7 +87,8 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                        (unsigned long long)get(bytes + SEED_AT, 8),
                        (unsigned long long)loader->opt.seed);
     if (get(bytes + KIND_AT, 2) != (uint64_t)loader->opt.order)
-        return st_fail(err, STOKER_EINVAL, "the state was saved with an order of kind %u; this loader has kind %u",
+        return st_fail(err, STOKER_EINVAL,
+                       "the state was saved with an order of kind %u; this loader has kind %u",
                        (unsigned)get(bytes + KIND_AT, 2), (unsigned)loader->opt.order);
     if (given)
         epoch = *given;

@@ -56,11 +56,13 @@ static int draw_erases(const struct st_steps *steps, const struct st_rng_key *rn
     return rc;
 }
 
-int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish, const struct st_rng_key *rng_key,
-                    const struct st_image *image, struct st_erases *out, struct stoker_error *err)
+int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish,
+                    const struct st_rng_key *rng_key, const struct st_image *image,
+                    struct st_erases *out, struct stoker_error *err)
 {
     struct st_arena *arena = &image->work->arena;
-    const struct st_erase_into into = {&pipe->finish, finish, st_image_width(image), st_image_height(image), arena};
+    const struct st_erase_into into = {&pipe->finish, finish, st_image_width(image),
+                                       st_image_height(image), arena};
     *out = (struct st_erases){0};
     if (!pipe->shape.erased)
         return 0;

@@ -17,8 +17,9 @@ struct st_rng_key {
 int st_steps_run(const struct st_steps *steps, const struct st_rng_key *rng_key, struct st_image *image,
                  struct stoker_error *err);
 /* The boxes of the finished image to be erased, allocated from its worker's arena. */
-int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish, const struct st_rng_key *rng_key,
-                    const struct st_image *image, struct st_erases *out, struct stoker_error *err);
+int st_steps_erases(const struct stoker_pipeline *pipe, const struct st_finish *finish,
+                    const struct st_rng_key *rng_key, const struct st_image *image,
+                    struct st_erases *out, struct stoker_error *err);
 /* Makes the pixels and writes them to their destination. */
 int st_steps_finish(struct st_image *image, const struct st_finish *finish, struct st_erases erases,
                     const struct st_place *place, struct stoker_error *err);

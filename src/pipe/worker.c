@@ -98,7 +98,8 @@ static uint32_t turn_size(const struct st_worker *worker, uint32_t left)
 static void note_pace(struct st_worker *worker, uint64_t ns, uint32_t count)
 {
     const uint64_t each = ns / count + 1;
-    worker->sample_ns = each > worker->sample_ns ? each : worker->sample_ns - (worker->sample_ns - each) / 4;
+    worker->sample_ns =
+        each > worker->sample_ns ? each : worker->sample_ns - (worker->sample_ns - each) / 4;
 }
 
 static void make_turn(struct st_worker *worker, const struct st_tickets *turn)

@@ -230,7 +230,8 @@ static void compound_close(void *self)
         .scheme = "compound", .self_size = sizeof(struct compound), .count = compound_count,            \
         .label = compound_label, .name = compound_name, how_, .fields = compound_fields,                \
         .split = compound_split, .class_count = compound_class_count,                                   \
-        .class_name = compound_class_name, .memory = compound_memory, .keep = compound_keep, .note = compound_note, .close = compound_close,              \
+        .class_name = compound_class_name, .memory = compound_memory, .keep = compound_keep,            \
+        .note = compound_note, .close = compound_close,                                                 \
     }
 
 static const struct st_source located = COMPOUND(.locate = compound_locate);

@@ -77,7 +77,8 @@ uint32_t st_dataset_class_count(const struct stoker_dataset *data)
 
 const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index)
 {
-    return data->classes ? st_cells_word(data->classes, index) : data->source->class_name(data->self, index);
+    return data->classes ? st_cells_word(data->classes, index)
+                         : data->source->class_name(data->self, index);
 }
 
 int64_t st_label_zero(const void *self, uint64_t sample)

@@ -43,7 +43,8 @@ bool st_dtype_named(const char *name, size_t size, enum stoker_dtype *out)
 
 bool st_is_pixels(enum stoker_dtype dtype, int32_t ndim, const int64_t *shape)
 {
-    return dtype == STOKER_DTYPE_U8 && (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
+    return dtype == STOKER_DTYPE_U8 &&
+           (ndim == 2 || (ndim == 3 && shape[2] >= 1 && shape[2] <= CHANNELS_MAX));
 }
 
 bool st_looks_like_image(struct st_bytes bytes)

@@ -39,7 +39,8 @@ int st_keep_file(char out[PATH_MAX], const char *directory, uint64_t hash, const
     if (!S_ISDIR(info.st_mode))
         return st_fail(err, STOKER_EINVAL, "index_dir: cannot save the index in %s: not a folder",
                        directory);
-    const int size = snprintf(out, PATH_MAX, "%s/%016llx.%s", directory, (unsigned long long)hash, ending);
+    const int size =
+        snprintf(out, PATH_MAX, "%s/%016llx.%s", directory, (unsigned long long)hash, ending);
     if (size < 0 || size >= PATH_MAX)
         return st_fail(err, STOKER_EINVAL,
                        "index_dir: cannot save the index in %.200s...: path too long", directory);

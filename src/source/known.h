@@ -10,10 +10,10 @@
  * sample, and it is learned again. Only a damaged file with the checksum of a good one would be
  * mistaken, 1 in 2^32.
  *
- * The table is kept in a file beside the index, which processes may share (known_table.c): in index_dir if the
- * data set has one (or in cache_dir, for archives by URL), or else next to the first archive. Without
- * either (a folder without index_dir, samples in memory, callbacks) it lasts as long as the data set.
- * Data sets made of others use the tables of their parts.
+ * The table is kept in a file beside the index, which processes may share (known_table.c): in index_dir
+ * if the data set has one (or in cache_dir, for archives by URL), or else next to the first archive.
+ * Without either (a folder without index_dir, samples in memory, callbacks) it lasts as long as the data
+ * set. Data sets made of others use the tables of their parts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

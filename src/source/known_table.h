@@ -34,7 +34,8 @@ struct st_known {
 struct st_known *st_known_table_new(uint64_t count, const char *file, uint64_t key);
 /* 0: unknown. */
 uint32_t st_known_table_get(const struct st_known *table, uint64_t sample);
-void st_known_table_put(struct st_known *table, uint64_t sample, uint32_t sum); /* 0: forgets the sample */
+/* 0: forgets the sample. */
+void st_known_table_put(struct st_known *table, uint64_t sample, uint32_t sum);
 /* Exchanges entries with the file, for at most `limit` stretches of pages. */
 void st_known_table_share(struct st_known *table, uint64_t limit);
 void st_known_table_free(struct st_known *table); /* NULL is allowed */

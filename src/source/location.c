@@ -322,15 +322,16 @@ static int refuse_scheme(const char *uri, struct stoker_error *err)
             "and s3:// URLs. Copy the data, or mount them and give the path",
             uri);
     for (size_t i = 0, at = 0; st_sources[i] && at < sizeof known; i++)
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", st_sources[i]->scheme);
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
+                               st_sources[i]->scheme);
     return st_fail(
         err, STOKER_EUNSUPPORTED,
         "%.600s: no such file or folder, and no such kind of data set; this build supports %s", uri,
         known);
 }
 
-int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,
-                  struct stoker_error *err)
+int st_location_find(struct st_location *place, const char *uri,
+                     const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
     struct stat info;
     *place = (struct st_location){.path = uri};

@@ -20,8 +20,8 @@ struct st_location {
 /* Resolves "kind:path" or a plain path: a file, a list ("a.h5::b.h5"), braces, a pattern, a folder that
  * `stoker pack` wrote, a folder that holds archives of one kind and nothing else, or a folder of images.
  * `uri` must outlive `place`. */
-int st_location_find(struct st_location *place, const char *uri, const struct stoker_dataset_options *opt,
-                  struct stoker_error *err);
+int st_location_find(struct st_location *place, const char *uri,
+                     const struct stoker_dataset_options *opt, struct stoker_error *err);
 /* Several files of one kind must have the same fields and classes. */
 int st_location_open(struct stoker_dataset **out, const struct st_location *place,
                   const struct stoker_dataset_options *opt, struct stoker_error *err);

@@ -34,7 +34,8 @@ static int compare_classes(const struct stoker_dataset *first, const struct stok
 {
     const uint32_t count = st_dataset_class_count(first), other = st_dataset_class_count(part);
     uint32_t i = 0;
-    while (i < count && i < other && !strcmp(st_dataset_class_name(first, i), st_dataset_class_name(part, i)))
+    while (i < count && i < other &&
+           !strcmp(st_dataset_class_name(first, i), st_dataset_class_name(part, i)))
         i++;
     if (i == count && i == other)
         return 0;
@@ -53,7 +54,8 @@ static int compare_fields(const struct stoker_dataset *first, const struct stoke
     const struct st_field *left = first->source->fields(first->self, &count);
     const struct st_field *right = part->source->fields(part->self, &other);
     uint32_t i = 0;
-    while (i < count && i < other && !strcmp(left[i].name, right[i].name) && left[i].kind == right[i].kind)
+    while (i < count && i < other && !strcmp(left[i].name, right[i].name) &&
+           left[i].kind == right[i].kind)
         i++;
     if (i == count && i == other)
         return 0;
@@ -65,11 +67,14 @@ static int compare_fields(const struct stoker_dataset *first, const struct stoke
         i < count ? left[i].name : "missing");
 }
 
-static int open_parts(struct stoker_dataset **out, const struct st_source *kind, const struct st_paths *paths,
-                      const struct stoker_dataset_options *opt, struct stoker_error *err)
+static int open_parts(struct stoker_dataset **out, const struct st_source *kind,
+                      const struct st_paths *paths, const struct stoker_dataset_options *opt,
+                      struct stoker_error *err)
 {
     struct stoker_dataset **parts = st_calloc(paths->count, sizeof *parts);
-    int rc = parts ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for %llu files", (unsigned long long)paths->count);
+    int rc = parts ? 0
+                   : st_fail(err, STOKER_ENOMEM, "out of memory for %llu files",
+                             (unsigned long long)paths->count);
     uint64_t opened = 0;
     for (; opened < paths->count && !rc; opened++) {
         const char *path = paths->items[opened];
@@ -138,7 +143,8 @@ static bool read_beside(const char *path, struct st_pack *pack)
 }
 
 /* Takes the class names from the pack's manifest, for data sets that have none themselves. */
-static int take_classes(struct stoker_dataset *data, const struct st_cells *names, struct stoker_error *err)
+static int take_classes(struct stoker_dataset *data, const struct st_cells *names,
+                        struct stoker_error *err)
 {
     struct st_cells *own = names->count ? st_calloc(1, sizeof *own) : NULL;
     bool good = own != NULL;
@@ -150,14 +156,16 @@ static int take_classes(struct stoker_dataset *data, const struct st_cells *name
     return good || !names->count ? 0 : st_fail(err, STOKER_ENOMEM, "out of memory for the classes");
 }
 
-static int find_classes(struct stoker_dataset *data, const struct st_location *place, struct stoker_error *err)
+static int find_classes(struct stoker_dataset *data, const struct st_location *place,
+                        struct stoker_error *err)
 {
     if (place->pack.settings)
         return take_classes(data, &place->pack.classes, err);
     if (!place->paths.count || st_dataset_class_count(data))
         return 0;
     struct st_pack pack;
-    const int rc = read_beside(place->paths.items[0], &pack) ? take_classes(data, &pack.classes, err) : 0;
+    const int rc =
+        read_beside(place->paths.items[0], &pack) ? take_classes(data, &pack.classes, err) : 0;
     st_pack_free(&pack);
     return rc;
 }
@@ -204,8 +212,8 @@ int st_location_open(struct stoker_dataset **out, const struct st_location *plac
     return rc;
 }
 
-int st_dataset_open(struct stoker_dataset **out, const char *uri, const struct stoker_dataset_options *opt,
-                    struct stoker_error *err)
+int st_dataset_open(struct stoker_dataset **out, const char *uri,
+                    const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
     const struct stoker_dataset_options defaults = {.size = sizeof defaults};
     struct st_location place;

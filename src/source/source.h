@@ -116,8 +116,9 @@ int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const 
                       struct stoker_error *err);
 int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,
                       uint64_t count, struct stoker_error *err);
-int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts, const double *weights,
-                   uint32_t count, uint64_t samples, uint64_t seed, struct stoker_error *err);
+int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *parts,
+                   const double *weights, uint32_t count, uint64_t samples, uint64_t seed,
+                   struct stoker_error *err);
 struct stoker_dataset *st_dataset_hold(struct stoker_dataset *data);
 void st_dataset_drop(struct stoker_dataset *data); /* NULL is allowed */
 uint64_t st_dataset_count(const struct stoker_dataset *data);
@@ -129,7 +130,8 @@ uint64_t st_dataset_memory(const struct stoker_dataset *data);
 /* Limits, from now on, the source's caches (such as file chunks that several samples share). */
 void st_dataset_keep(struct stoker_dataset *data, uint64_t bytes);
 uint32_t st_dataset_class_count(const struct stoker_dataset *data);
-const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index); /* below the count */
+/* `index` is below the count. */
+const char *st_dataset_class_name(const struct stoker_dataset *data, uint32_t index);
 
 /* The kinds that this build supports, ending with NULL. */
 extern const struct st_source *const st_sources[];

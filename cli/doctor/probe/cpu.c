@@ -19,7 +19,8 @@ struct cpu {
     uint64_t looked_ns;
 };
 
-/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not work. */
+/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not
+ * work. */
 static double busy_seconds(const char *text)
 {
     double field[8] = {0};

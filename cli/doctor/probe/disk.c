@@ -163,7 +163,8 @@ struct line {
 static bool parse(const char *text, struct line *line)
 {
     double major, minor;
-    double field[10]; /* after the name: reads, merged, sectors, ms; the same of writes; in flight, busy ms */
+    /* After the name: reads, merged, sectors, ms; the same for writes; in flight, busy ms. */
+    double field[10];
     text = dr_text_next(dr_text_next(text, &major), &minor);
     if (!text)
         return false;

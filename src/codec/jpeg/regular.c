@@ -28,7 +28,8 @@ static bool code_is_valid(const struct st_jpeg_code *code, bool dc)
 /* Whether the scan ends with its end marker and has exactly the expected restart markers. */
 static bool scan_is_regular(const struct st_jpeg_frame *frame)
 {
-    const uint64_t mcus = (uint64_t)frame->mcus_across * frame->mcus_down, interval = frame->restart_interval;
+    const uint64_t mcus = (uint64_t)frame->mcus_across * frame->mcus_down,
+                   interval = frame->restart_interval;
     const uint64_t restarts = interval ? (mcus + interval - 1) / interval - 1 : 0;
     const uint8_t *at = frame->scan.data, *end = at + frame->scan.size;
     for (uint64_t seen = 0; end - at >= 2;) {

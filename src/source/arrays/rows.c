@@ -20,9 +20,10 @@ static bool dtype_of(const struct st_element *element, enum stoker_dtype *out)
         uint8_t size;
         enum stoker_dtype dtype;
     } known[] = {
-        {'u', 1, STOKER_DTYPE_U8},  {'u', 2, STOKER_DTYPE_U16}, {'u', 4, STOKER_DTYPE_U32}, {'u', 8, STOKER_DTYPE_U64},
-        {'i', 1, STOKER_DTYPE_I8},  {'i', 2, STOKER_DTYPE_I16}, {'i', 4, STOKER_DTYPE_I32}, {'i', 8, STOKER_DTYPE_I64},
-        {'f', 2, STOKER_DTYPE_F16}, {'f', 4, STOKER_DTYPE_F32}, {'f', 8, STOKER_DTYPE_F64}, {'b', 1, STOKER_DTYPE_BOOL},
+        {'u', 1, STOKER_DTYPE_U8},  {'u', 2, STOKER_DTYPE_U16}, {'u', 4, STOKER_DTYPE_U32},
+        {'u', 8, STOKER_DTYPE_U64}, {'i', 1, STOKER_DTYPE_I8},  {'i', 2, STOKER_DTYPE_I16},
+        {'i', 4, STOKER_DTYPE_I32}, {'i', 8, STOKER_DTYPE_I64}, {'f', 2, STOKER_DTYPE_F16},
+        {'f', 4, STOKER_DTYPE_F32}, {'f', 8, STOKER_DTYPE_F64}, {'b', 1, STOKER_DTYPE_BOOL},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].type == element->type && known[i].size == element->size) {

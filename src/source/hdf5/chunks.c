@@ -84,8 +84,8 @@ static int check_place(const struct st_h5_array *array, const struct st_held *fi
 }
 
 /* Decodes one chunk that was written and passed check_place. */
-static int decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk, uint8_t *out,
-                  struct stoker_error *err)
+static int decode(const struct st_h5_array *array, const struct st_held *file, uint64_t chunk,
+                  uint8_t *out, struct stoker_error *err)
 {
     const struct st_h5_chunk *place = &array->chunks[chunk];
     if (!array->filtered)

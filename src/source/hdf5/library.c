@@ -293,7 +293,8 @@ static int describe(struct st_h5_array *array, const struct st_h5_file *h5, cons
     else if (!rc)
         array->reason = st_h5_choose_way(array, layout);
     if (!rc && layout->tree) /* before the library uses it */
-        rc = st_h5_index(array->chunks, array->chunks ? &array->grid : NULL, file, h5->base, layout, err);
+        rc =
+            st_h5_index(array->chunks, array->chunks ? &array->grid : NULL, file, h5->base, layout, err);
     if (!rc)
         rc = check_filters(array, file, layout, err);
     return rc ? rc : st_h5_compare_chunks(array, h5->base, file, err);

@@ -66,8 +66,8 @@ static int read_block(struct header *header, uint64_t at, uint64_t size);
 /* ---- what the library reads ------------------------------------------------------------------ */
 
 /* A chunk record is an address, the size and mask if there are filters, and coordinates. */
-static int check_chunk_record(void *context, uint32_t kind, const uint8_t *record, uint32_t size, uint64_t at,
-                              struct stoker_error *err)
+static int check_chunk_record(void *context, uint32_t kind, const uint8_t *record, uint32_t size,
+                              uint64_t at, struct stoker_error *err)
 {
     const struct header *header = context;
     const uint64_t coordinates = 8 * (uint64_t)header->out->ndim, file_size = header->file->size;
@@ -78,7 +78,8 @@ static int check_chunk_record(void *context, uint32_t kind, const uint8_t *recor
                                    : kind == ST_H5_TREE2_FILTERED_CHUNKS && width >= 1 && width <= 8;
     for (uint32_t k = kind == ST_H5_TREE2_CHUNKS ? 0 : width; possible && k > 0; k--)
         bytes = bytes << 8 | record[8 + k - 1];
-    if (!possible || !st_add(st_u64(record), header->base, &from) || from > file_size || bytes > file_size - from)
+    if (!possible || !st_add(st_u64(record), header->base, &from) || from > file_size ||
+        bytes > file_size - from)
         return st_fail(
             err, STOKER_ECORRUPT,
             "%s: byte %llu: a chunk is outside the file; download it again, or recover what is left of "
@@ -99,8 +100,8 @@ static int check_chunk_tree(struct header *header, const struct message *m)
         return truncated(header);
     const uint64_t address = st_u64(m->data + kind + 7);
     return address == UINT64_MAX ? 0
-                                 : st_h5_tree2_walk(header->file, header->base, address, check_chunk_record, header,
-                                                    header->err);
+                                 : st_h5_tree2_walk(header->file, header->base, address,
+                                                    check_chunk_record, header, header->err);
 }
 
 /* ---- the layout --------------------------------------------------------------------------------- */

@@ -27,7 +27,8 @@ static bool put_quoted(struct st_buffer *text, const char *name)
         if (c < 32)
             good = put(text, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", c));
         else
-            good = (c != '"' && c != '\\') ? put(text, name, 1) : put(text, "\\", 1) && put(text, name, 1);
+            good =
+                (c != '"' && c != '\\') ? put(text, name, 1) : put(text, "\\", 1) && put(text, name, 1);
     }
     return good && put(text, "\"", 1);
 }

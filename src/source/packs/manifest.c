@@ -188,7 +188,8 @@ int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_err
     struct stat info;
     struct st_held file = {0};
     *manifest = (struct st_pack){0};
-    if (!st_path_join(path, folder, "/", ST_PACK_MANIFEST) || stat(path, &info) || !S_ISREG(info.st_mode))
+    if (!st_path_join(path, folder, "/", ST_PACK_MANIFEST) || stat(path, &info) ||
+        !S_ISREG(info.st_mode))
         return STOKER_END;
     int rc = st_held_open(&file, path, err);
     if (!rc && !begins_as_ours(&file))

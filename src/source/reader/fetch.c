@@ -79,7 +79,8 @@ static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer
     if (!st_buffer_reserve(buffer, size))
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory for %llu bytes", extent->path,
                        (unsigned long long)size);
-    const int rc = st_remote_read(extent->remote, extent->offset, buffer->data, size, extent->cancel, err);
+    const int rc =
+        st_remote_read(extent->remote, extent->offset, buffer->data, size, extent->cancel, err);
     buffer->size = rc ? 0 : size;
     return rc;
 }

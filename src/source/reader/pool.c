@@ -55,8 +55,8 @@ static void share(struct st_reader *reader)
 static void read_berth(struct st_reader *reader, struct st_berth *berth)
 {
     st_ring_put(reader, berth,
-                st_ring_read(reader, st_turn_ticket(berth->turn), &berth->buffer, &berth->bytes, &berth->slept,
-                             &berth->err));
+                st_ring_read(reader, st_turn_ticket(berth->turn), &berth->buffer, &berth->bytes,
+                             &berth->slept, &berth->err));
 }
 
 /* Reads the berth, or starts a request if it is on a server; returns another berth that was taken with

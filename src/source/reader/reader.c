@@ -102,7 +102,10 @@ void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_accoun
 void st_reader_sample_limit(struct st_reader *reader, uint64_t bytes) { reader->sample_limit = bytes; }
 
 /* The engine is woken when this many berths are free. */
-static uint32_t wake_at(uint32_t limit) { return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8; }
+static uint32_t wake_at(uint32_t limit)
+{
+    return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8;
+}
 
 void st_reader_limit(struct st_reader *reader, uint32_t tickets)
 {

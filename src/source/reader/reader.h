@@ -26,8 +26,8 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
                    uint32_t depth, struct stoker_error *err);
 /* The default number of samples to read ahead: more by URL, where latency dominates. */
 uint32_t st_reader_depth(const struct stoker_dataset *data);
-/* To be called before the first epoch: the engine then reads ahead even if reads do not block. For tests,
- * whose reads never do. */
+/* To be called before the first epoch: the engine then reads ahead even if reads do not block. For
+ * tests, whose reads never do. */
 void st_reader_eager(struct st_reader *reader);
 /* Limits the bytes that are read ahead: being read, ready, lent, or kept as empty buffers. The size of a
  * read is estimated from the largest recent one; the first read runs alone. This limits the engine only:
@@ -76,7 +76,8 @@ struct st_reader_stats {
 void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out);
 
 /* Reads one sample synchronously, without a reader: for substitutes and single samples. `*out` is in
- * `buffer` or in the source's memory. If buffer->limit refused the sample, buffer->refused is its size. */
+ * `buffer` or in the source's memory. If buffer->limit refused the sample, buffer->refused is its
+ * size. */
 int st_read_sample(struct stoker_dataset *data, uint64_t sample, struct st_buffer *buffer,
                    struct st_bytes *out, struct stoker_error *err);
 /* The same; if `cancel` (NULL: never) becomes true, a read by URL fails at once with

@@ -82,8 +82,8 @@ int st_ring_read(struct st_reader *reader, uint64_t ticket, struct st_buffer *bu
         st_buffer_free(buffer);
     const long times = watched ? st_times_slept() : 0;
     const uint64_t began = st_now_ns();
-    const int rc =
-        st_read_until(reader->data, reader->plan(reader->plan_context, ticket), &reader->cancelled, buffer, out, err);
+    const int rc = st_read_until(reader->data, reader->plan(reader->plan_context, ticket),
+                                 &reader->cancelled, buffer, out, err);
     if (!rc)
         note_size(reader, ticket, out->size);
     if (!watched && reader->engine && st_now_ns() - began > LONG_READ_NS)

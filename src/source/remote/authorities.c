@@ -1,7 +1,7 @@
 /* authorities.c - which certificate authorities are trusted
  *
- * libcurl fixes the place of their file when it is built, which suits a distribution's own build. A wheel
- * runs on all of them, and they keep it in different places.
+ * libcurl fixes the place of their file when it is built, which suits a distribution's own build. A
+ * wheel runs on all of them, and they keep it in different places.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -242,10 +242,12 @@ static enum verdict judge_failure(const struct st_http_target *target, CURLcode 
         return AGAIN;
     }
     const bool untrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
-    st_fail(err, code == CURLE_OUT_OF_MEMORY ? STOKER_ENOMEM : STOKER_EIO, "%s: %s%s", target->name, curl_easy_strerror(code),
-            untrusted ? " (trusted certificates come from the system's ca-certificates package, or from the "
-                        "file that SSL_CERT_FILE names)"
-                      : "");
+    st_fail(err, code == CURLE_OUT_OF_MEMORY ? STOKER_ENOMEM : STOKER_EIO, "%s: %s%s", target->name,
+            curl_easy_strerror(code),
+            untrusted
+                ? " (trusted certificates come from the system's ca-certificates package, or from the "
+                  "file that SSL_CERT_FILE names)"
+                : "");
     switch (code) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:

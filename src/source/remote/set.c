@@ -148,7 +148,8 @@ static uint64_t at_once(uint64_t size) { return size < ST_REMOTE_AT_ONCE ? size 
 static int learn(struct fetching *fetching, struct stoker_error *err)
 {
     const struct st_http_call *call = &fetching->call;
-    struct st_buffer *into = fetching->fetch->into, more = {.account = into->account, .limit = into->limit};
+    struct st_buffer *into = fetching->fetch->into,
+                     more = {.account = into->account, .limit = into->limit};
     struct st_remote *object = fetching->object;
     object->version = call->learned;
     fetching->got = call->got;

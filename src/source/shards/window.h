@@ -33,7 +33,8 @@ struct st_window {
 };
 
 /* The `size` bytes at `offset`, which must end at or before w->end; valid until the next call. NULL:
- * reading failed; w->failed and err say why. The closer together the offsets are, the more is read at once. */
+ * reading failed; w->failed and err say why. The closer together the offsets are, the more is read at
+ * once. */
 const uint8_t *st_window_at(struct st_window *w, uint64_t offset, uint64_t size,
                             struct stoker_error *err);
 /* Whether the range lies inside the file. */

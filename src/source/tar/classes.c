@@ -16,7 +16,8 @@ static char *find_comment(char *text)
 {
     static const char word[] = " comment=" ST_TAR_CLASSES "\n";
     const size_t digits = strspn(text, "0123456789");
-    return digits && !strncmp(text + digits, word, sizeof word - 1) ? text + digits + sizeof word - 1 : NULL;
+    return digits && !strncmp(text + digits, word, sizeof word - 1) ? text + digits + sizeof word - 1
+                                                                    : NULL;
 }
 
 static bool read_lines(struct st_cells *out, char *text)
@@ -39,7 +40,8 @@ static void read_classes(struct st_cells *out, const struct st_held *file)
     if (size > ST_TAR_EXTENSION_MAX || size > file->size - ST_TAR_BLOCK)
         return;
     char *text = st_calloc(size + 1, 1);
-    char *lines = text && !st_held_read(file, ST_TAR_BLOCK, text, size, NULL) ? find_comment(text) : NULL;
+    char *lines =
+        text && !st_held_read(file, ST_TAR_BLOCK, text, size, NULL) ? find_comment(text) : NULL;
     if (lines && !read_lines(out, lines))
         st_cells_free(out);
     free(text);

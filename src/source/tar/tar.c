@@ -265,7 +265,8 @@ static int tar_split(const void *self, uint64_t sample, struct st_bytes raw, str
 /* ---- opening ------------------------------------------------------------------------------- */
 
 /* Image suffixes of which a sample usually has exactly one. */
-static const char *const image_suffixes[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "ppm", "pgm", NULL};
+static const char *const image_suffixes[] = {"jpg", "jpeg", "png", "webp", "bmp",
+                                             "tif", "ppm",  "pgm", NULL};
 enum { LIST_ROOM = 4096 };
 
 static bool is_image_suffix(const char *suffix)
@@ -299,7 +300,8 @@ static bool sample_has(const struct sample *s, const char *suffix)
 static size_t add_alternatives(const struct tar *tar, const struct sample *s, char *list, size_t used)
 {
     for (const char *const *other = image_suffixes; *other; other++)
-        if (!sample_has(s, *other) && any_shard_has(tar, *other) && used + strlen(*other) + 2 < LIST_ROOM)
+        if (!sample_has(s, *other) && any_shard_has(tar, *other) &&
+            used + strlen(*other) + 2 < LIST_ROOM)
             used += (size_t)sprintf(list + used, ";%s", *other);
     return used;
 }
@@ -360,8 +362,9 @@ static void take_classes(struct tar *tar)
     st_tar_classes(&tar->classes, &tar->shards.items[0].file);
     if (tar->classes.count && tar->shards.count > 1)
         st_tar_classes(&last, &tar->shards.items[tar->shards.count - 1].file);
-    if (tar->shards.count > 1 && (last.text_size != tar->classes.text_size ||
-                                  (last.text_size && memcmp(last.text, tar->classes.text, last.text_size))))
+    if (tar->shards.count > 1 &&
+        (last.text_size != tar->classes.text_size ||
+         (last.text_size && memcmp(last.text, tar->classes.text, last.text_size))))
         st_cells_free(&tar->classes);
     st_cells_free(&last);
 }

@@ -54,8 +54,8 @@ static int wrong_record(const struct tfrecord *records, uint64_t sample, const c
 
 /* ---- features to pieces ------------------------------------------------------------------------- */
 
-static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
-                      struct stoker_error *err)
+static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t field,
+                      struct st_bytes record, struct stoker_error *err)
 {
     enum { LISTED = 32 };
     struct st_feature features[LISTED];
@@ -66,13 +66,13 @@ static int no_feature(const struct tfrecord *records, uint64_t sample, uint32_t 
         count = 0;
     for (uint32_t i = 0; i < count; i++)
         st_name_list_add(&has, (const char *)features[i].name.data, features[i].name.size);
-    snprintf(what, sizeof what, "the record has no feature %.200s; it has %s", records->fields[field].name,
-             count ? has.text : "none");
+    snprintf(what, sizeof what, "the record has no feature %.200s; it has %s",
+             records->fields[field].name, count ? has.text : "none");
     return wrong_record(records, sample, what, err);
 }
 
-static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t field, struct st_bytes record,
-                    const struct st_feature *feature, struct stoker_error *err)
+static int mismatch(const struct tfrecord *records, uint64_t sample, uint32_t field,
+                    struct st_bytes record, const struct st_feature *feature, struct stoker_error *err)
 {
     static const char *const kinds[] = {"nothing", "bytes values", "floats", "integers"};
     char what[400];
@@ -93,7 +93,8 @@ static enum st_feature_kind wanted_kind(const struct st_field *field, const stru
                                       field->kind != ST_FIELD_ARRAY);
     if (bytes)
         return ST_FEATURE_BYTES;
-    return field->kind == ST_FIELD_INT || (field->kind == ST_FIELD_ARRAY && field->dtype == STOKER_DTYPE_I64)
+    return field->kind == ST_FIELD_INT ||
+                   (field->kind == ST_FIELD_ARRAY && field->dtype == STOKER_DTYPE_I64)
                ? ST_FEATURE_INTS
                : ST_FEATURE_FLOATS;
 }
