@@ -18,6 +18,8 @@ NOT_SHARED = r"^(?!static\b|extern\b|typedef\b|(?:struct|union|enum)\s+\w+\s*[;{
 DEFINITION = re.compile(NOT_SHARED + r"(\w+)(?:\s*\([^;{}]*\)\s*\{|(?:\[[^\]]*\])*\s*[=;])", re.M)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 MOST_LINES = 500
+MOST_COLUMNS = 105
+WIDER = ("src/gpu/jpeg_engine.c", "src/pipe/jpeg_")  # files that still have a few lines of more columns
 
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)
 checks = 0
@@ -166,6 +168,13 @@ def long_files():
             yield f"{path.relative_to(ROOT)}: {lines} lines"
 
 
+def long_lines():
+    for path in sources("src", "cli", "python/ext", "examples"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if len(line) > MOST_COLUMNS and not str(path.relative_to(ROOT)).startswith(WIDER):
+                yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns"
+
+
 def foreign_names():
     """CUDA is named in its own folder only."""
     call = re.compile(r"\bcu(da|Mem|Stream)\w*\(")
@@ -190,6 +199,7 @@ check(list(file_circles()), "C files that use each other form no circle")
 check(list(missing_headers()), "every included project header exists")
 check(list(without_purpose()), "every file says its purpose and licence")
 check(list(long_files()), f"no file has more than {MOST_LINES} lines")
+check(list(long_lines()), f"no line has more than {MOST_COLUMNS} columns")
 check(list(foreign_names()), "CUDA is called in src/gpu only")
 check(list(noisy_library()), "the library neither prints nor exits")
 print(f"1..{checks}")

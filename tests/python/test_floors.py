@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check_floors.py: sees circles of files and imports, and nothing where there is none."""
+"""scripts/check_floors.py: sees circles of files and imports, and long lines; and nothing where there is none."""
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +63,13 @@ def test_headers_that_include_each_other(tmp_path):
 def test_modules_that_import_each_other(tmp_path):
     files = {"python/stoker/a.py": "from . import b\n", "python/stoker/b.py": "def f():\n    from .a import g\n"}
     assert failures(tmp_path, files)[0] == ["imports of the Python package form no circle"]
+
+
+def test_a_line_of_106_columns(tmp_path):
+    lines = ["/* " + "x" * (width - 6) + " */" for width in (105, 106)]
+    found, output = failures(tmp_path, {"src/base/a.c": c_file("a.c", *lines)})
+    assert found == ["no line has more than 105 columns"]
+    assert output.count(" columns") == 2 and "src/base/a.c:6: 106 columns" in output
 
 
 def test_an_include_of_a_floor_above(tmp_path):
