@@ -32,10 +32,9 @@ const char *st_url_public(const char *url, char out[PATH_MAX])
 
 char *st_url_folder(const char *url)
 {
-    const char *host = host_of(url);
-    const size_t front = (size_t)(host - url), size = plain_size(url);
-    const char *slash = size > front ? memrchr(host, '/', size - front) : NULL;
-    if (slash)
+    const size_t size = plain_size(url);
+    const char *slash = memrchr(url, '/', size);
+    if (slash && slash >= host_of(url)) /* not one of "scheme://" */
         return strndup(url, (size_t)(slash - url) + 1);
     char *out = NULL;
     return asprintf(&out, "%.*s/", (int)size, url) < 0 ? NULL : out;
