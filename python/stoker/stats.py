@@ -90,7 +90,7 @@ class Stats(dict[str, Any]):
             yield "limit", tuning["limit"]
         if tuning["last"]:
             yield "last change", f"{tuning['last']} ({tuning['moves']} made, {tuning['reverted']} reverted)"
-        held = f"{bytes_text(memory['held_bytes'])} held, {bytes_text(memory['peak_bytes'])} at most"
+        held = f"{bytes_text(memory['held_bytes'])} held, {bytes_text(memory['peak_bytes'])} peak"
         yield "memory", f"{held}, {bytes_text(memory['allowed_bytes'])} allowed"
         if device["name"] != "cpu":
             decoded = f"{device['files_decoded_there']:,} files decoded and {device['rows_resized_there']:,} rows resized"

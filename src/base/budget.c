@@ -11,34 +11,23 @@
 
 enum { SHARE = 4 };
 
-static void note_peak(struct st_budget *budget, uint64_t held)
+void st_budget_take(struct st_budget *budget, uint64_t bytes)
 {
-    uint64_t peak = atomic_load_explicit(&budget->peak, memory_order_relaxed);
-    while (held > peak && !atomic_compare_exchange_weak(&budget->peak, &peak, held))
-        ;
+    atomic_fetch_add(&budget->held, bytes);
 }
 
-void st_budget_take(struct st_budget *budget, enum st_memory kind, uint64_t bytes)
-{
-    atomic_fetch_add(&budget->by[kind], bytes);
-    note_peak(budget, atomic_fetch_add(&budget->held, bytes) + bytes);
-}
-
-bool st_budget_try(struct st_budget *budget, enum st_memory kind, uint64_t bytes, uint64_t most)
+bool st_budget_try(struct st_budget *budget, uint64_t bytes, uint64_t most)
 {
     uint64_t held = atomic_load(&budget->held);
     do
         if (held > most || bytes > most - held)
             return false;
     while (!atomic_compare_exchange_weak(&budget->held, &held, held + bytes));
-    atomic_fetch_add(&budget->by[kind], bytes);
-    note_peak(budget, held + bytes);
     return true;
 }
 
-void st_budget_give(struct st_budget *budget, enum st_memory kind, uint64_t bytes)
+void st_budget_give(struct st_budget *budget, uint64_t bytes)
 {
-    atomic_fetch_sub(&budget->by[kind], bytes);
     atomic_fetch_sub(&budget->held, bytes);
 }
 
@@ -52,9 +41,23 @@ static void count(struct st_account *account, uint64_t before, uint64_t now)
     if (!account->budget || now == before)
         return;
     if (now > before)
-        st_budget_take(account->budget, account->kind, now - before);
+        st_budget_take(account->budget, now - before);
     else
-        st_budget_give(account->budget, account->kind, before - now);
+        st_budget_give(account->budget, before - now);
+}
+
+/* The account has allocated `bytes` more. Returns what it had before. */
+static uint64_t allocate(struct st_account *account, uint64_t bytes)
+{
+    struct st_budget *budget = account->budget;
+    if (budget) {
+        const uint64_t all = atomic_fetch_add(&budget->allocated, bytes) + bytes;
+        uint64_t peak = atomic_load_explicit(&budget->peak, memory_order_relaxed);
+        while (all > peak && !atomic_compare_exchange_weak(&budget->peak, &peak, all))
+            ;
+        atomic_fetch_add(&budget->by[account->kind], bytes);
+    }
+    return atomic_fetch_add(&account->bytes, bytes);
 }
 
 bool st_account_allows(struct st_account *account, uint64_t bytes)
@@ -72,7 +75,7 @@ void st_account_add(struct st_account *account, uint64_t bytes)
 {
     if (!account)
         return;
-    const uint64_t before = atomic_fetch_add(&account->bytes, bytes), promised = account->promised;
+    const uint64_t before = allocate(account, bytes), promised = account->promised;
     count(account, larger(before, promised), larger(before + bytes, promised));
 }
 
@@ -81,24 +84,25 @@ void st_account_sub(struct st_account *account, uint64_t bytes)
     if (!account)
         return;
     const uint64_t before = atomic_fetch_sub(&account->bytes, bytes), promised = account->promised;
+    if (account->budget) {
+        atomic_fetch_sub(&account->budget->by[account->kind], bytes);
+        atomic_fetch_sub(&account->budget->allocated, bytes);
+    }
     count(account, larger(before, promised), larger(before - bytes, promised));
 }
 
-/* `bytes` more are allocated for `account`, out of the promise of `lender`: one change of the sum, since
- * both at once would be a peak that never was, and the other way round room that others take
- * meanwhile. */
+/* `bytes` more are allocated for `account`, out of the promise of `lender`. The sum changes once: adding
+ * first would count the bytes twice, and subtracting first would let others take them meanwhile. */
 static void add_promised(struct st_account *account, struct st_account *lender, uint64_t bytes)
 {
     struct st_budget *budget = account->budget;
     const uint64_t own = atomic_load(&lender->bytes), lent = larger(own, lender->promised);
     lender->promised -= bytes < lender->promised ? bytes : lender->promised;
     const uint64_t less = lent - larger(own, lender->promised);
-    const uint64_t had = atomic_fetch_add(&account->bytes, bytes), promised = account->promised;
+    const uint64_t had = allocate(account, bytes), promised = account->promised;
     const uint64_t more = larger(had + bytes, promised) - larger(had, promised);
-    atomic_fetch_sub(&budget->by[lender->kind], less);
-    atomic_fetch_add(&budget->by[account->kind], more);
     if (more >= less)
-        note_peak(budget, atomic_fetch_add(&budget->held, more - less) + more - less);
+        atomic_fetch_add(&budget->held, more - less);
     else
         atomic_fetch_sub(&budget->held, less - more);
 }
@@ -128,7 +132,7 @@ bool st_account_try(struct st_account *account, uint64_t bytes, uint64_t most)
     const uint64_t own = atomic_load(&account->bytes), before = larger(own, account->promised);
     const uint64_t now = larger(own, bytes);
     if (account->budget && now > before &&
-        !st_budget_try(account->budget, account->kind, now - before, most))
+        !st_budget_try(account->budget, now - before, most))
         return false;
     if (now < before)
         count(account, before, now);

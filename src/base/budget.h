@@ -1,9 +1,10 @@
 /* budget.h - how many bytes a loader may hold, and who holds them
  *
- * A budget is a sum with a limit. Memory is counted where it is allocated (arenas and buffers that know
- * their account do it themselves), so the sum is what is really there. Who is about to need much
- * promises it first: an account counts as whatever is more, its promise or its memory. Nothing here
- * waits; whoever cannot have a promise now decides what to do (pipe/gate.h).
+ * A budget is a sum with a limit. Memory is counted where it is allocated; arenas and buffers that have
+ * an account do so themselves. Code that is about to need much memory promises it first: the sum counts
+ * each account as its promise or its memory, whichever is larger. Statistics count only what is
+ * allocated, because a promise may be far more than what is then used. Nothing here waits; a caller whose
+ * promise is refused decides what to do (pipe/gate.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,14 +25,16 @@ enum st_memory {
 
 struct st_budget {
     uint64_t limit;
-    _Atomic uint64_t held, peak, by[ST_MEMORY_KINDS];
+    _Atomic uint64_t held;                /* promised or allocated */
+    _Atomic uint64_t allocated, peak;     /* allocated now, and the maximum so far */
+    _Atomic uint64_t by[ST_MEMORY_KINDS]; /* allocated now, by kind */
 };
 
-/* Counts these bytes, whether they are within the limit or not. */
-void st_budget_take(struct st_budget *budget, enum st_memory kind, uint64_t bytes);
-/* Counts them if all together are then no more than `most`. */
-bool st_budget_try(struct st_budget *budget, enum st_memory kind, uint64_t bytes, uint64_t most);
-void st_budget_give(struct st_budget *budget, enum st_memory kind, uint64_t bytes);
+/* Adds these bytes to `held`, even beyond the limit. */
+void st_budget_take(struct st_budget *budget, uint64_t bytes);
+/* Adds them if `held` is then at most `most`. */
+bool st_budget_try(struct st_budget *budget, uint64_t bytes, uint64_t most);
+void st_budget_give(struct st_budget *budget, uint64_t bytes);
 
 /* A part of the sum that belongs together: a slot, a worker. Zeroed, it counts for nobody. Memory may be
  * added by any thread; an account whose owner promises belongs to one thread. */

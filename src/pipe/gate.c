@@ -42,8 +42,9 @@ int st_gate_data(struct stoker_loader *loader, struct stoker_error *err)
 
 void st_gate_look(struct stoker_loader *loader)
 {
-    const uint64_t now = st_dataset_memory(loader->data), before = loader->gate.data_fixed;
-    st_account_promise(&loader->gate.data, now > before ? now - before : 0);
+    struct st_gate *gate = &loader->gate;
+    const uint64_t now = st_dataset_memory(loader->data), fixed = gate->data_fixed;
+    st_account_change(&gate->data, NULL, atomic_load(&gate->data.bytes), now > fixed ? now - fixed : 0);
 }
 
 void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out)
@@ -51,7 +52,7 @@ void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out)
     const struct st_gate *gate = &loader->gate;
     const struct st_budget *budget = &gate->budget;
     out->memory_allowed = budget->limit + gate->data_fixed;
-    out->memory_held = atomic_load(&budget->held) + gate->data_fixed;
+    out->memory_held = atomic_load(&budget->allocated) + gate->data_fixed;
     out->memory_peak = atomic_load(&budget->peak) + gate->data_fixed;
     out->scratch_bytes = atomic_load(&budget->by[ST_MEMORY_SCRATCH]);
     out->read_bytes = atomic_load(&budget->by[ST_MEMORY_READ]);
