@@ -66,7 +66,7 @@ layer_asan() {
 }
 # Tests with a single thread show it nothing and are left out; the heaviest of the others do a part of their repetitions.
 layer_tsan() {
-    WITHOUT='(op|order|fuzz)/.*|codec/(audio|bmp|jpeg.*|png|pnm|stale|tiff|webp)|doctor/(report|rules|simulate)|gpu_host/kernels_host|source/(crc32c|hdf5_filters|inflate|tfrecord|unpack)' \
+    WITHOUT='(op|order|fuzz)/.*|codec/(audio|bmp|jpeg.*|png|pnm|stale|tiff|webp)|doctor/(report|rules|rules_text|simulate)|gpu_host/kernels_host|source/(crc32c|hdf5_filters|inflate|tfrecord|unpack)' \
         STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan "${SANITIZED[@]}" -Db_sanitize=thread -Dc_args=-g1
 }
 # The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.

@@ -3,65 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "rule_cases.h"
-#include "tap.h"
-
-#include "cli/doctor/report.h"
-#include "cli/doctor/report/numbers.h"
-#include "cli/doctor/rule/judge.h"
-
-#include <string.h>
-
-/* ---- checks -------------------------------------------------------------------------------------- */
-
-static void note_findings(const struct dr_verdict *v)
-{
-    for (uint32_t i = 0; i < v->findings; i++)
-        note("%s order %d weight %.2f gain %.2f (%.2f to %.2f): %s", v->finding[i].rule->code,
-             v->finding[i].order, v->finding[i].weight, v->finding[i].gain.mid, v->finding[i].gain.low,
-             v->finding[i].gain.high, v->finding[i].sentence);
-}
-
-/* Gains within the ceiling, no empty text, no number that is none. */
-static bool is_sound(const struct dr_verdict *v)
-{
-    bool good = v->sentence[0] && !strstr(v->sentence, "nan");
-    for (uint32_t i = 0; i < v->findings; i++) {
-        const struct dr_finding *x = &v->finding[i];
-        good = good && x->sentence[0] && x->advice[0] && x->basis[0] && !strstr(x->sentence, "nan") &&
-               !strstr(x->advice, "nan") && !strstr(x->advice, "inf ");
-        if (dr_known(x->gain.mid))
-            good = good && x->gain.low <= x->gain.mid && x->gain.mid <= x->gain.high;
-        if (dr_known(x->gain.mid) && x->order < DR_ORDER_OWN && x->order != DR_ORDER_RANK)
-            good = good && !(x->gain.high > v->ceiling * 1.0001);
-        for (uint32_t j = 0; j < i; j++)
-            good = good && v->finding[j].rule != x->rule;
-    }
-    return good && (!dr_known(v->all.mid) || (v->all.low <= v->all.mid && v->all.mid <= v->all.high));
-}
-
-/* ---- the screen ---------------------------------------------------------------------------------- */
-
-static char screen[65536];
-static void print(const struct dr_verdict *v, const struct dr_facts *f, uint32_t width, bool color,
-                  bool ascii)
-{
-    FILE *to = fmemopen(screen, sizeof screen, "w");
-    if (!to)
-        abort();
-    const struct dr_style style = {.width = width, .color = color, .ascii = ascii};
-    dr_print_verdict(to, &style, v, f);
-    fclose(to);
-}
-
-static uint32_t widest(void)
-{
-    uint32_t most = 0, now = 0;
-    for (const char *at = screen; *at; at++) {
-        now = *at == '\n' ? 0 : now + (((unsigned char)*at & 0xc0) != 0x80);
-        most = now > most ? now : most;
-    }
-    return most;
-}
+#include "rule_checks.h"
 
 /* Whether the verdict fits into 80 columns of ASCII, with the code in it. */
 static bool fits_screen(const struct dr_verdict *v, const struct dr_facts *f, const char *code)
@@ -72,8 +14,6 @@ static bool fits_screen(const struct dr_verdict *v, const struct dr_facts *f, co
         fits = fits && (unsigned char)*at < 128;
     return fits;
 }
-
-/* ---- cases --------------------------------------------------------------------------------------- */
 
 static void test_cases(void)
 {
@@ -224,49 +164,6 @@ static void test_failed(void)
     ok(!has(v, "ST218"), "Stoker's loader uses no /dev/shm");
 }
 
-static bool says_nan(const char *text)
-{
-    for (const char *at = text; (at = strstr(at, "nan")); at++)
-        if (at == text || strchr(" (=,", at[-1]))
-            return true;
-    return strstr(text, "inf ") || strstr(text, "-inf") || strstr(text, "inf%");
-}
-
-/* Each number in turn is unknown, without and with what makes a cause: no crash, and none of it in a
- * text. */
-static void test_each_unknown(void)
-{
-    static struct dr_verdict v[1];
-    struct dr_facts f;
-    bool good = true;
-    for (size_t i = 0; i < CASE_COUNT; i++)
-        for (size_t k = 0; dr_fact_numbers[k].name || dr_limit_numbers[0].name; k++) {
-            if (dr_fact_numbers[k].name && (i * 37 + k) % 100 >= share_of(100))
-                continue;
-            healthy(&f);
-            cases[i].fires(&f);
-            f.batch_count = 0; /* without the simulator: it takes too long, and cannot be had either */
-            if (dr_fact_numbers[k].name)
-                memcpy((char *)&f + dr_fact_numbers[k].offset, &(double){NAN}, sizeof(double));
-            else
-                for (const struct dr_number *n = dr_limit_numbers; n->name; n++)
-                    memcpy((char *)&f.limits + n->offset, &(double){NAN}, sizeof(double));
-            dr_judge(v, &f);
-            bool sound = is_sound(v) && !says_nan(v->sentence) && !says_nan(v->limiter);
-            for (uint32_t j = 0; j < v->findings; j++)
-                sound = sound && !says_nan(v->finding[j].sentence) && !says_nan(v->finding[j].advice);
-            if (!sound) {
-                note("%s without %s", cases[i].code,
-                     dr_fact_numbers[k].name ? dr_fact_numbers[k].name : "limits");
-                note_findings(v);
-            }
-            good = good && sound;
-            if (!dr_fact_numbers[k].name)
-                break;
-        }
-    ok(good, "each number may be unknown");
-}
-
 static void test_pairs(void)
 {
     static struct dr_verdict v[1];
@@ -365,50 +262,6 @@ static void test_threads_of_torch(void)
     ok(!strcmp(first(v), "ST206"), "but five may be (%s)", first(v));
 }
 
-static void test_numbers(void)
-{
-    static struct dr_verdict v[1];
-    struct dr_facts f;
-    healthy(&f);
-    fires_ST203(&f);
-    dr_judge(v, &f);
-    const struct dr_finding *x = &v->finding[0];
-    ok(x->plan.workers >= 4 && x->plan.workers <= 7, "2 workers of 0.4 s for a step of 0.1 s: %u",
-       x->plan.workers);
-    ok(x->gain.mid > 1.8 && x->gain.mid <= 2.0001, "gain %.2f of at most 2", x->gain.mid);
-    ok(strstr(x->advice, "num_workers=") != NULL, "the advice says so: %s", x->advice);
-    ok(!strncmp(x->next, "computation", 11), "and the next limit: %s", x->next);
-    ok(fabs(v->ceiling - 2) < 1e-9, "ceiling %.2f", v->ceiling);
-    ok(strstr(v->sentence, "50 %") != NULL, "sentence: %s", v->sentence);
-    f.loader.native = f.loader.stoker = true;
-    dr_judge(v, &f);
-    ok(v->findings && strstr(v->finding[0].advice_stoker, "auto"), "for Stoker's loader: %s",
-       v->finding[0].advice_stoker);
-    healthy(&f);
-    run_of(&f, 0, 0.01, 0.97, 0.0015);
-    f.limits.cpus = f.limits.cpus_machine = 2, f.cpus_busy_others = 0, f.loader.batch_bytes = 2e5,
-    f.pin = 0;
-    dr_judge(v, &f);
-    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 2 && v->finding[0].gain.mid > 1.4,
-       "steps that compute on the CPU for 1.5 ms leave both CPUs to batches of 10 ms: %u workers, %.2f",
-       v->finding[0].plan.workers, v->finding[0].gain.mid);
-    run_of(&f, 0, 0.01, 0.97, 0.009);
-    dr_judge(v, &f);
-    ok(!strcmp(first(v), "ST202") && v->finding[0].plan.workers == 1,
-       "those of 9 ms need one: %u workers", v->finding[0].plan.workers);
-    healthy(&f);
-    fires_ST214(&f);
-    dr_judge(v, &f);
-    ok(fabs(v->finding[0].gain.mid - 1.25) < 1e-9 && v->kind == DR_DATA_BOUND,
-       "4 s of 20 s for starting workers: %.2f", v->finding[0].gain.mid);
-    healthy(&f);
-    run_of(&f, 4, 1, 0.97, 0.1);
-    f.memory_available_least = 100e6, f.shm_size = 500e6, f.shm_needed = 400e6;
-    dr_judge(v, &f);
-    ok(!has(v, "ST203") || v->finding[0].plan.workers * (v->finding[0].plan.prefetch + 1) <= 14,
-       "no more batches in flight than there is memory for");
-}
-
 /* Without workers, batches need no shared memory, and both batches and steps may take only their best
  * times. */
 static void test_tiny(void)
@@ -486,77 +339,17 @@ static void test_surplus(void)
        "smaller stored images are also transformed faster: %.2f, not %.2f", v->finding[0].gain.mid, decode);
 }
 
-static void test_texts(void)
-{
-    struct dr_facts f;
-    char room[64];
-    healthy(&f);
-    size_t count = 0;
-    bool unique = true, full = true, known = true, ordered = true;
-    for (; dr_rules[count]; count++) {
-        const struct dr_rule *r = dr_rules[count];
-        for (size_t i = 0; i < count; i++)
-            unique = unique && strcmp(dr_rules[i]->code, r->code) && strcmp(dr_rules[i]->name, r->name);
-        ordered = ordered && (!count || strcmp(dr_rules[count - 1]->code, r->code) < 0);
-        full = full && r->title[0] && r->symptoms[0] && r->why[0] && r->fix_torch[0] &&
-               r->fix_stoker[0] && r->how_to_check[0];
-        const char *lacking = dr_lacks(r, &f, room, sizeof room);
-        if (lacking)
-            note("%s needs %s", r->code, lacking);
-        known = known && !lacking;
-        if (dr_rule_find(r->code) != r || dr_rule_find(r->name) != r)
-            unique = false;
-    }
-    ok(count == 35 && unique && ordered, "%zu rules, each code and name once, in order", count);
-    ok(full, "every text is there");
-    ok(known, "what rules need is what a full run has");
-    ok(!dr_rule_find("ST999") && dr_rule_find("st206") == dr_rule_find("thread-storm"),
-       "found by code or name");
-}
-
-static void test_screen(void)
-{
-    static struct dr_verdict v[1];
-    struct dr_facts f;
-    healthy(&f);
-    fires_ST206(&f);
-    dr_judge(v, &f);
-    if (getenv("STOKER_SHOW")) {
-        print(v, &f, 100, false, false);
-        fputs(screen, stderr);
-    }
-    print(v, &f, 100, true, false);
-    ok(strstr(screen, "\033[31m") && strstr(screen, "\u2588") == NULL ? true
-                                                                      : strchr(screen, '\033') != NULL,
-       "in color where that is wanted");
-    snprintf(v->finding[0].advice, sizeof v->finding[0].advice, "a\033[2Jb");
-    print(v, &f, 80, false, true);
-    ok(strchr(screen, '\033') == NULL, "text from data cannot move the cursor");
-    memset(v, 0, sizeof v);
-    v->kind = DR_CANNOT_TELL;
-    print(v, NULL, 80, false, true);
-    ok(strstr(screen, "cannot tell") != NULL, "also a verdict without any facts");
-    unknown_facts(&f);
-    dr_judge(v, &f);
-    print(v, &f, 80, false, true);
-    ok(strstr(screen, "COULD NOT SEE") && !strstr(screen, "nan"), "unknown numbers are not shown");
-}
-
 int main(void)
 {
-    test_texts();
     test_healthy();
     test_in_time();
     test_unknown();
     test_failed();
     test_cases();
-    test_each_unknown();
     test_pairs();
     test_ranks();
     test_threads_of_torch();
-    test_numbers();
     test_tiny();
     test_surplus();
-    test_screen();
     return done_testing();
 }
