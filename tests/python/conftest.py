@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from watching import Run, prepare, run_in
 
 
 def picture(seed: int, width: int, height: int) -> Image.Image:
@@ -111,3 +112,21 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture()
+def prepared(tmp_path):
+    """A run directory with what `stoker run` puts into Python processes."""
+    return prepare(tmp_path / "run")
+
+
+@pytest.fixture()
+def watch(tmp_path, prepared):
+    """Runs a program in that directory and returns what was recorded."""
+
+    def watched(code: str, *args: object, **more: str) -> Run:
+        script = tmp_path / "program.py"
+        script.write_text(textwrap.dedent(code))
+        return Run(prepared, run_in(prepared, script, *args, **more))
+
+    return watched
