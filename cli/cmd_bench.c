@@ -314,7 +314,8 @@ static const struct cli_option options[] = {
     {"--workers", "N", "number of threads that decode (default: the CPUs this process may use)",
      "a whole number from 1 to 1024"},
     {"--batch", "N", "samples per batch (default 64)", "a whole number from 1 to 65536"},
-    {"--seconds", "S", "time for all measurements together (default 8)", "seconds from 0.1 to 3600"},
+    {"--seconds", "S", "time for all measurements together (default 8)",
+     "a number of seconds from 0.1 to 3600"},
     {"--pipeline", "TEXT",
      "the ops, such as \"resize(size=256); center_crop(size=224); to_tensor\"\n"
      "(default: crop, flip, to_tensor and normalize as in ImageNet training)",

@@ -147,7 +147,8 @@ static const struct cli_option options[] = {
      "a share from 0 to 1, such as 10% or 0.1"},
     {"--min-readiness", "SHARE", "the share of next() calls that find their batch ready",
      "a share from 0 to 1, such as 90% or 0.9"},
-    {"--max-step", "SECONDS", "the mean time of a step", "seconds from 0 to 1000000, such as 0.25"},
+    {"--max-step", "SECONDS", "the mean time of a step", 
+     "a number of seconds from 0 to 1000000, such as 0.25"},
     {"--json", NULL, "print the result as JSON"},
     {NULL},
 };

@@ -51,10 +51,10 @@ static int demo_run(int argc, char **argv)
 static const struct cli_option options[] = {
     {"--data", "DIR", "a folder with one sub-folder per class (default: generated images)",
      "a folder with one sub-folder per class", .completes = COMPLETES_FOLDERS},
-    {"--images", "N", "the number of images to generate (default 512)", "a whole number from 1"},
+    {"--images", "N", "the number of images to generate (default 512)", "a whole number of at least 1"},
     {"--workers", "N", "workers of each loader (default: the CPUs this process may use)",
-     "a whole number from 1"},
-    {"--batch-size", "N", "samples per batch (default 32)", "a whole number from 1"},
+     "a whole number of at least 1"},
+    {"--batch-size", "N", "samples per batch (default 32)", "a whole number of at least 1"},
     {"--json", NULL, "print the measurements as JSON"},
     {NULL},
 };

@@ -243,7 +243,7 @@ static const struct cli_option options[] = {
      "a whole number from 1 to 100"},
     {"--crop-ready", NULL, "rewrite JPEG files so that a crop decodes only its own part; same pixels"},
     {"--shard-size", "N", "bytes per file of tar and tfrecord, such as 256M (default 1G)",
-     "a size from 4096 bytes, such as 256M; K, M, G and T are binary"},
+     "a size of at least 4096 bytes, such as 256M (K, M, G and T are powers of 1024)"},
     {"--shuffle", "SEED", "pack in a random order; the same seed gives the same order",
      "a whole number from 0 to 18446744073709551615"},
     {"--compress", "zstd", "compress text, JSON and arrays in tar files", "zstd", "zstd"},

@@ -75,8 +75,9 @@ static void print_status(const struct dr_directory *directory, struct dr_recorde
     if (known)
         add_steps(line, sizeof line, &facts);
     else
-        snprintf(line, sizeof line, "%.0f s | %u processes | no training steps seen yet",
-                 (double)(st_now_ns() - start_ns) / SECOND, dr_recorder_processes(recorder));
+        snprintf(line, sizeof line, "%.0f s | %u process%s | no training steps seen yet",
+                 (double)(st_now_ns() - start_ns) / SECOND, dr_recorder_processes(recorder),
+                 dr_recorder_processes(recorder) == 1 ? "" : "es");
     add_cpus(line, sizeof line, recorder);
     fprintf(stderr, "stoker  %s\n", line);
     if (run) {
@@ -297,7 +298,8 @@ static int run_run(int argc, char **argv)
         return code;
     code = dr_command_find(options.command[0]);
     if (code)
-        return fail(code, code == DR_NOT_FOUND ? "there is no command '%s'" : "'%s' is not executable",
+        return fail(code,
+                    code == DR_NOT_FOUND ? "run: there is no program '%s'" : "run: '%s' is not executable",
                     options.command[0]);
     if (dr_directory_make(&directory, options.directory, options.command, &err))
         return fail(EXIT_FAILED, "%s", err.message);
@@ -309,7 +311,7 @@ static const struct cli_option options[] = {
      "record into this folder, which must be new or empty (default: the next .stoker/NNNN)",
      "a new or empty folder", .completes = COMPLETES_FOLDERS},
     {"--every", "S", "seconds between status lines (default 30; the first one after 10)",
-     "seconds from 1 to 86400"},
+     "a number of seconds from 1 to 86400"},
     {"--quiet", NULL, "print no status lines"},
     {"--no-report", NULL, "only record; 'stoker report DIR' judges the run later"},
     {"--json", "FILE",

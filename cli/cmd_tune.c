@@ -340,7 +340,8 @@ static int run(int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"--seconds", "S", "seconds measured in each run (default 10)", "seconds from 1 to 600"},
+    {"--seconds", "S", "seconds measured in each run (default 10)",
+     "a number of seconds from 1 to 600"},
     {"--quick", NULL, "4 seconds each, and fewer runs"},
     {"--apply", NULL, "write the changed call into the program"},
     {"--json", NULL, "print measurements and recommendation as JSON"},

@@ -23,20 +23,19 @@ ST_SIZED(feature_list, stoker_feature, detail);
 
 static const struct stoker_feature libraries[] = {
     LIBRARY("HDF5", ST_WITH_HDF5,
-            "HDF5 files; deflate, shuffle, LZF and Fletcher32 are undone without its lock, other "
-            "filters by it",
+            "HDF5 files; Stoker decodes deflate, shuffle, LZF and Fletcher32 in parallel, libhdf5 the "
+            "other filters",
             "HDF5 files cannot be opened: build with libhdf5"),
-    LIBRARY(
-        "LMDB", ST_WITH_LMDB, "LMDB databases, also while others write to them",
-        "LMDB databases are read without it, and must not be written to meanwhile: build with liblmdb"),
-    LIBRARY("libcurl", ST_WITH_CURL, "data sets by http://, https:// and s3:// URLs",
-            "data sets by URL cannot be opened: build with libcurl 7.86 or newer"),
-    LIBRARY("zstd", ST_WITH_ZSTD, "archives, members and tables packed by zstd",
-            "what zstd has packed cannot be opened: build with libzstd"),
+    LIBRARY("LMDB", ST_WITH_LMDB, "LMDB databases, even while others write to them",
+            "LMDB databases can be read while nobody writes to them; for more, build with liblmdb"),
+    LIBRARY("libcurl", ST_WITH_CURL, "data sets at http://, https:// and s3:// URLs",
+            "data sets at URLs cannot be opened: build with libcurl 7.86 or newer"),
+    LIBRARY("zstd", ST_WITH_ZSTD, "archives, members and tables compressed with zstd",
+            "data compressed with zstd cannot be read: build with libzstd"),
     LIBRARY("libdeflate", ST_WITH_DEFLATE,
-            "inflates gzip files, members of zip archives and chunks of HDF5 faster than zlib",
-            "zlib inflates in its place: more slowly, but all can be read"),
-    LIBRARY("libsndfile", ST_WITH_SNDFILE, "sounds of the formats that are listed as audio",
+            "decompresses gzip files, zip members and HDF5 chunks faster than zlib",
+            "zlib decompresses instead, more slowly"),
+    LIBRARY("libsndfile", ST_WITH_SNDFILE, "the audio formats listed above",
             "sounds cannot be decoded: build with libsndfile"),
 };
 

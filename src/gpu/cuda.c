@@ -62,9 +62,8 @@ static int load(struct st_cuda *table, struct stoker_error *err)
     if (!library) {
         const char *why = dlerror();
         return st_fail(err, STOKER_EUNSUPPORTED,
-                       "no NVIDIA driver: libcuda.so.1 could not be opened (%.300s); use device=None or "
-                       "install the driver",
-                       why ? why : "no reason given");
+                       "no NVIDIA driver: %.300s; install the driver, or use device=None",
+                       why ? why : "libcuda.so.1 cannot be opened");
     }
     int status = check_version(library, err);
     status = status ? status : find_functions(library, table, err);

@@ -17,6 +17,7 @@ struct parser {
     const char *text, *at;
     uint32_t numbered; /* steps so far, including nested ones */
     uint32_t depth;
+    const char *op; /* whose parameters are being parsed; NULL: none */
     struct stoker_error *err;
 };
 
@@ -24,8 +25,8 @@ static int parse_list(struct parser *p, struct st_steps *out);
 
 static int complain(struct parser *p, const char *what, const char *detail)
 {
-    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: %s%s", (size_t)(p->at - p->text) + 1,
-                   what, detail);
+    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: %s%s%s%s",
+                   (size_t)(p->at - p->text) + 1, p->op ? p->op : "", p->op ? ": " : "", what, detail);
 }
 
 static void skip_space(struct parser *p)
@@ -59,13 +60,13 @@ static int parse_word(struct parser *p, char out[WORD_MAX], const char *what)
 }
 
 /* Parses a number with a decimal point regardless of the process's locale. */
-static int parse_number(struct parser *p, double *out)
+static int parse_number(struct parser *p, const char *name, double *out)
 {
     char digits[64], *end;
     skip_space(p);
     const size_t length = strspn(p->at, "+-.0123456789eE");
     if (length == 0 || length >= sizeof digits)
-        return complain(p, "expected a number", "");
+        return complain(p, "expected a number for ", name);
     memcpy(digits, p->at, length);
     digits[length] = '\0';
 
@@ -75,7 +76,7 @@ static int parse_number(struct parser *p, double *out)
     *out = strtod_l(digits, &end, c);
     freelocale(c);
     if (*end || !isfinite(*out))
-        return complain(p, "expected a number", "");
+        return complain(p, "expected a number for ", name);
     p->at += length;
     return 0;
 }
@@ -84,12 +85,12 @@ static int check_range(struct parser *p, const struct st_param *param, double va
 {
     char text[200];
     if (param->min < param->max && !(value >= param->min && value <= param->max)) {
-        snprintf(text, sizeof text, "%s=%g is out of range (%g to %g)", param->name, value, param->min,
-                 param->max);
+        snprintf(text, sizeof text, "%s=%.10g is out of range (%.10g to %.10g)", param->name, value,
+                 param->min, param->max);
         return complain(p, text, "");
     }
     if (param->type == ST_PARAM_INT && (value != floor(value) || fabs(value) > INT32_MAX)) {
-        snprintf(text, sizeof text, "%s=%g is not an integer", param->name, value);
+        snprintf(text, sizeof text, "%s=%.10g is not an integer", param->name, value);
         return complain(p, text, "");
     }
     return 0;
@@ -112,8 +113,8 @@ static int parse_choice(struct parser *p, const struct st_param *param, int32_t 
         snprintf(text + used, sizeof text - used, "%s%s", k ? ", " : "", words[k]);
     }
     p->at -= strlen(word);
-    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: %s=%s is not one of: %s",
-                   (size_t)(p->at - p->text) + 1, param->name, word, text);
+    return st_fail(p->err, STOKER_EINVAL, "pipeline, character %zu: %s: %s=%s is not one of: %s",
+                   (size_t)(p->at - p->text) + 1, p->op, param->name, word, text);
 }
 
 static int parse_numbers(struct parser *p, const struct st_param *param, struct st_list *out)
@@ -133,7 +134,7 @@ static int parse_numbers(struct parser *p, const struct st_param *param, struct 
         double value;
         if (out->count == sizeof out->value / sizeof out->value[0])
             return complain(p, "too many numbers for ", param->name);
-        int rc = parse_number(p, &value);
+        int rc = parse_number(p, param->name, &value);
         if (rc || (rc = check_range(p, param, value)))
             return rc;
         out->value[out->count++] = value;
@@ -160,7 +161,7 @@ static int parse_value(struct parser *p, const struct st_param *param, uint8_t *
             *(bool *)field = choice;
         return rc;
     default:
-        rc = parse_number(p, &number);
+        rc = parse_number(p, param->name, &number);
         if (rc || (rc = check_range(p, param, number)))
             return rc;
         if (param->type == ST_PARAM_INT)
@@ -191,20 +192,18 @@ static int parse_arguments(struct parser *p, const struct st_op *op, uint8_t *se
     set_defaults(op, self);
     if (accept(p, '(') && !accept(p, ')')) {
         do {
-            char name[WORD_MAX], text[160];
+            char name[WORD_MAX];
             int rc = parse_word(p, name, "the name of a parameter");
             if (rc)
                 return rc;
             const struct st_param *param = op->params;
             while (param && param->name && strcmp(param->name, name))
                 param++;
-            if (!param || !param->name) {
-                snprintf(text, sizeof text, "%s has no parameter %s", op->name, name);
-                return complain(p, text, "");
-            }
+            if (!param || !param->name)
+                return complain(p, "there is no parameter ", name);
             const uint64_t bit = 1ull << (param - op->params);
             if (given & bit)
-        return complain(p, "parameter given twice: ", name);
+                return complain(p, "parameter given twice: ", name);
             given |= bit;
             if (!accept(p, '='))
                 return complain(p, "expected '=' after ", name);
@@ -212,7 +211,7 @@ static int parse_arguments(struct parser *p, const struct st_op *op, uint8_t *se
                 return rc;
         } while (accept(p, ','));
         if (!accept(p, ')'))
-            return complain(p, "expected ',' or ')' in the parameters of ", op->name);
+            return complain(p, "expected ',' or ')' after a parameter", "");
     }
     for (const struct st_param *param = op->params; param && param->name; param++)
         if (param->required && !(given & 1ull << (param - op->params)))
@@ -247,7 +246,10 @@ static int parse_op(struct parser *p, struct st_step *step)
     step->self = st_calloc(1, step->op->self_size);
     if (!step->self)
         return st_fail(p->err, STOKER_ENOMEM, "pipeline: no memory for %s", name);
-    if ((rc = parse_arguments(p, step->op, step->self)))
+    p->op = step->op->name;
+    rc = parse_arguments(p, step->op, step->self);
+    p->op = NULL;
+    if (rc)
         return rc;
     if (!accept(p, '{'))
         return step->op->holds ? complain(p, "expected '{' after ", name) : 0;

@@ -70,7 +70,7 @@ def test_the_demo_has_the_options_of_the_table():
 
 @pytest.mark.parametrize("arguments, said", [
     (["run"], "run: no command given"),
-    (["run", "--every", "0.5", "--", "true"], "run: --every must be seconds from 1 to 86400, not '0.5'"),
+    (["run", "--every", "0.5", "--", "true"], "run: --every must be a number of seconds from 1 to 86400, not '0.5'"),
     (["run", "--json", "--", "true"], "run: --json requires a value: the name of a file, or - for standard output"),
     (["run", "--jsn=x", "--", "true"], "Did you mean '--json'?"),
     (["run", "--quiet=1", "--", "true"], "run: --quiet takes no value, but was given '1'"),
@@ -80,7 +80,7 @@ def test_the_demo_has_the_options_of_the_table():
     (["report", "--diff", "1", "--json"], "report: --diff takes two runs"),
     (["report", "3", "--diff", "1", "2"], "not with '3'"),
     (["top", "a", "b"], "top: unexpected argument 'b'; usage: stoker top [RUN | PID] [--once | --json]"),
-    (["tune", "--seconds", "never", "--", "true"], "tune: --seconds must be seconds from 1 to 600, not 'never'"),
+    (["tune", "--seconds", "never", "--", "true"], "tune: --seconds must be a number of seconds from 1 to 600, not 'never'"),
     (["doctor", "here"], "doctor: unexpected argument 'here'"),
     (["verify"], "verify: which data set?"),
     (["verify", "a", "--workers", "1025"], "verify: --workers must be a whole number from 1 to 1024, not '1025'"),

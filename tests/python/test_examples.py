@@ -170,7 +170,7 @@ def test_help(arguments):
     (["bench", "a", "--worker", "2"], "Did you mean '--workers'?"),
     (["bench", "a", "--workers", "none"], "--workers must be a whole number from 1 to 1024, not 'none'"),
     (["bench", "a", "--workers=0"], "from 1 to 1024, not '0'"),
-    (["bench", "a", "--seconds"], "--seconds requires a value: seconds from 0.1 to 3600"),
+    (["bench", "a", "--seconds"], "--seconds requires a value: a number of seconds from 0.1 to 3600"),
     (["info", "a", "b"], "unexpected argument 'b'"),
 ])
 def test_usage_errors_exit_2_with_one_sentence(arguments, said):

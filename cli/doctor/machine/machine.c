@@ -113,7 +113,8 @@ static void check_memory(struct dr_checks *checks, const struct dr_limits *limit
                          ? "docker run --shm-size=8g, or --ipc=host: workers die with a bus error when "
                            "it is full"
                          : "",
-                     "%.0f MiB", limits->shm / MIB);
+                     limits->shm < GIB ? "%.0f MiB" : "%.1f GiB",
+                     limits->shm / (limits->shm < GIB ? MIB : GIB));
 }
 
 static void check_limits(struct dr_checks *checks)

@@ -23,8 +23,10 @@ const char *dr_stage_word(enum dr_stage stage)
 
 const char *dr_waiter(const struct dr_case *c) { return c->facts->has_gpu ? "the GPU" : "training"; }
 
-const char *dr_makers(const struct dr_case *c)
+const char *dr_makers(const struct dr_case *c, double count)
 {
+    if (count == 1)
+        return c->facts->loader.native ? "thread" : "worker";
     return c->facts->loader.native ? "threads" : "workers";
 }
 

@@ -43,8 +43,8 @@ const char *dr_bytes_text(struct dr_text *room, double bytes); /* "3.2 GB"; "n/a
 const char *dr_stage_word(enum dr_stage stage);
 /* What waits: "the GPU" or "training". */
 const char *dr_waiter(const struct dr_case *c);
-/* What makes the batches: "workers" or, with Stoker's engine, "threads". */
-const char *dr_makers(const struct dr_case *c);
+/* What makes the batches: "workers" or, with Stoker's engine, "threads"; singular if `count` is 1. */
+const char *dr_makers(const struct dr_case *c, double count);
 
 /* The stall is large enough to need a cause. */
 bool dr_starved(const struct dr_case *c);

@@ -23,13 +23,14 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
     if (workers < 1)
         (void)snprintf(out, size, "%s in the training thread", what);
     else if (dr_above(waiting, DR_WAITING))
-        (void)snprintf(out, size, "%s in %.0f %s that mostly wait", what, workers, dr_makers(c));
+        (void)snprintf(out, size, "%s in %.0f %s, mostly waiting", what, workers,
+                       dr_makers(c, workers));
     else if (dr_known(f->limits.cpus) &&
              (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c)))
-        (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c),
+        (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c, workers),
                        f->limits.cpus);
     else
-        (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c));
+        (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c, workers));
 }
 
 static void limit_text(char *out, size_t size, const struct dr_case *c, const struct dr_plan *plan,

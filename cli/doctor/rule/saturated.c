@@ -63,10 +63,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     dr_settings_text(settings, sizeof settings, c, &out->plan);
     struct dr_text on, waits, share;
     DR_SAY(out->sentence,
-           "%u %s share %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the "
+           "%u %s on %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the "
            "largest part of the work is %s (%s)",
-           f->loader.workers, dr_makers(c), f->limits.cpus, dr_share_text(&on, f->worker_on_cpu),
-           dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
+           f->loader.workers, dr_makers(c, f->loader.workers), f->limits.cpus,
+           dr_share_text(&on, f->worker_on_cpu), dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
            dr_share_text(&share, f->stage_share[stage]));
     if (cure == CPUS)
         DR_SAY(out->advice,

@@ -24,8 +24,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = !c->trace || dr_fixes(c, out->gain) ? DR_ORDER_TOO_FEW : DR_ORDER_LATER;
     dr_settings_text(settings, sizeof settings, c, &plan);
     DR_SAY(out->sentence,
-           "%u %s take %s per batch and so deliver one every %s, but a step needs one every %s",
-           f->loader.workers, dr_makers(c), dr_seconds_text(&batch, f->batch_mean),
+           "%u %s with %s per batch deliver%s one every %s, but a step needs one every %s",
+           f->loader.workers, dr_makers(c, f->loader.workers), dr_seconds_text(&batch, f->batch_mean),
+           f->loader.workers == 1 ? "s" : "",
            dr_seconds_text(&pace, f->batch_mean / f->loader.workers),
            dr_seconds_text(&step, f->compute));
     struct dr_text cpus, used;

@@ -228,9 +228,11 @@ static void put_resources(struct dr_screen *s, const struct dr_run *run)
            dr_bytes_text(&d, run->limits.shm));
     dr_put_line(s);
     label(s, "storage");
-    dr_put(s, DR_PLAIN, "%s/s, %.0f reads/s of %.1f ms, busy %s, PSI %s",
-           dr_bytes_text(&a, recent(m, DR_DISK_READ)), recent(m, DR_DISK_READS),
-           1e3 * recent(m, DR_DISK_AWAIT), dr_share_text(&b, recent(m, DR_DISK_BUSY)),
+    dr_put(s, DR_PLAIN, "%s/s, %s reads/s", dr_bytes_text(&a, recent(m, DR_DISK_READ)),
+           dr_plain_text(&b, round(recent(m, DR_DISK_READS))));
+    if (dr_known(recent(m, DR_DISK_AWAIT)))
+        dr_put(s, DR_PLAIN, " of %.1f ms", 1e3 * recent(m, DR_DISK_AWAIT));
+    dr_put(s, DR_PLAIN, ", busy %s, PSI %s", dr_share_text(&b, recent(m, DR_DISK_BUSY)),
            dr_share_text(&c, recent(m, DR_PSI_IO)));
     dr_put(s, DR_QUIET, "  net %s/s", dr_bytes_text(&d, recent(m, DR_NET_RECEIVED)));
     dr_put_line(s);
@@ -241,8 +243,9 @@ static void put_resources(struct dr_screen *s, const struct dr_run *run)
         dr_put(s, DR_PLAIN, "SM active %s, tensor %s, DRAM %s", dr_share_text(&a, recent(m, DR_GPU_SM)),
                dr_share_text(&b, recent(m, DR_GPU_TENSOR)), dr_share_text(&c, recent(m, DR_GPU_DRAM)));
         dr_put(s, DR_QUIET, "  (any kernel %s)", dr_share_text(&d, recent(m, DR_GPU_BUSY)));
-        dr_put(s, DR_PLAIN, "  %s/s in, %.0f W", dr_bytes_text(&a, recent(m, DR_GPU_PCIE_IN)),
-               recent(m, DR_GPU_WATTS));
+        dr_put(s, DR_PLAIN, "  %s/s in", dr_bytes_text(&a, recent(m, DR_GPU_PCIE_IN)));
+        if (dr_known(recent(m, DR_GPU_WATTS)))
+            dr_put(s, DR_PLAIN, ", %.0f W", recent(m, DR_GPU_WATTS));
     }
     dr_put_line(s);
 }
@@ -263,6 +266,8 @@ void dr_top_frame(struct dr_screen *screen, const struct dr_run *run, const stru
         const uint32_t left = screen->height > screen->row + 3 ? screen->height - screen->row - 3 : 1;
         put_workers(screen, run, left);
     }
+    if (screen->plain)
+        return;
     while (screen->row + 1 < screen->height)
         dr_put_line(screen);
     dr_put(screen, DR_QUIET, " 1 all  2 steps  3 pipeline  4 workers  5 resources  q quit");

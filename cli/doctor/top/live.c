@@ -163,6 +163,9 @@ static int refresh(struct dr_live *live, struct stoker_error *err)
     char folder[64];
     snprintf(folder, sizeof folder, "/proc/%d/fd", live->pid);
     DIR *dir = opendir(folder);
+    if (!dir && errno == ENOENT)
+        return st_fail(err, STOKER_ENOTFOUND, "there is no run and no process with the number %d",
+                       live->pid);
     if (!dir)
         return st_fail_errno(err, errno, "cannot inspect process %d", live->pid);
     for (uint32_t k = 0; k < live->loaders; k++)
