@@ -18,7 +18,7 @@ static int set_number(const struct ext_option *option, PyObject *value, void *fi
         long small = PyLong_AsLong(value);
 
         if (small == -1 && PyErr_Occurred())
-            return -1;
+            goto type;
         if (small < INT32_MIN || small > INT32_MAX)
             goto range;
         *(int32_t *)field = (int32_t)small;
@@ -28,7 +28,7 @@ static int set_number(const struct ext_option *option, PyObject *value, void *fi
     if (number == (unsigned long long)-1 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError))
             goto range;
-        return -1;
+        goto type;
     }
     if (option->kind == EXT_U64)
         *(uint64_t *)field = number;
@@ -37,6 +37,10 @@ static int set_number(const struct ext_option *option, PyObject *value, void *fi
     else
         goto range;
     return 0;
+type:
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "%s=%R is not an integer", option->name, value);
+    return -1;
 range:
     PyErr_Format(PyExc_ValueError, "%s=%R is out of range: it must be from %s", option->name, value,
                  option->kind == EXT_I32   ? "-2^31 to 2^31 - 1"

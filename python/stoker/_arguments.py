@@ -57,8 +57,13 @@ def value_text(value: Any) -> str:
 
 def op(name: str, **params: Any) -> str:
     """Return one op of a pipeline's text. Parameters that are None keep their defaults."""
-    given = ", ".join(f"{key}={value_text(value)}" for key, value in params.items() if value is not None)
-    return f"{name}({given})" if given else name
+    given = []
+    for key, value in params.items():
+        try:
+            given += [] if value is None else [f"{key}={value_text(value)}"]
+        except TypeError as error:
+            raise TypeError(f"{name}: {key}={value!r}: {error}") from None
+    return f"{name}({', '.join(given)})" if given else name
 
 
 def pair(size: Any, message: str) -> Any:
@@ -79,6 +84,9 @@ def check_ranges(scale: Any, ratio: Any) -> None:
         raise TypeError("Scale should be a sequence")
     if not isinstance(ratio, Sequence):
         raise TypeError("Ratio should be a sequence")
+    for name, value in (("scale", scale), ("ratio", ratio)):
+        if len(value) != 2 or not all(isinstance(v, numbers.Real) for v in value):
+            raise ValueError(f"{name}={value!r} is not a pair of numbers (min, max)")
     if scale[0] > scale[1] or ratio[0] > ratio[1]:
         warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
 

@@ -29,8 +29,19 @@ def check_bytes(name: str, value: Any) -> int | None:
 
 
 def check_arguments(
-    num_workers: Any, compile: Any, order: Any, output: Any, seed_by: Any, on_error: Any
+    num_workers: Any,
+    timeout: Any,
+    prefetch_factor: Any,
+    compile: Any,
+    order: Any,
+    output: Any,
+    seed_by: Any,
+    on_error: Any,
 ) -> None:
+    if not isinstance(timeout, numbers.Real):
+        raise TypeError(f"timeout={timeout!r} is not a number of seconds")
+    if not isinstance(prefetch_factor, (numbers.Integral, type(None))):
+        raise TypeError(f"prefetch_factor={prefetch_factor!r} is neither a whole number nor None")
     if num_workers != "auto" and not isinstance(num_workers, numbers.Integral):
         raise TypeError(f"num_workers={num_workers!r} is neither a number nor 'auto'")
     if compile not in (True, False, "require"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -69,7 +70,10 @@ class EngineDataset:
             IndexError: There is no such sample.
             CorruptSample: The sample is damaged.
         """
-        index = range(len(self))[index]
+        count, index = len(self), operator.index(index)
+        if not -count <= index < count:
+            raise IndexError(f"sample {index} is out of range: the data set has {count} samples")
+        index %= count
         if self.transform is None:
             data, name = self._bytes(index)
             return to_numpy(_ext.decode(data, name=name)), self._engine().label(index)

@@ -19,9 +19,10 @@ def as_pnm(image: Any) -> bytes:
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.dtype != np.uint8 or not (array.ndim == 2 or array.ndim == 3 and array.shape[2] == 3):
+        what = f"an array of {array.dtype} with shape {array.shape}" if array.ndim else repr(image)[:80]
         raise TypeError(
-            f"the image is a {array.dtype} array of shape {array.shape}; a PIL image, or a uint8 array of shape height x "
-            "width x 3 or height x width is required. Transforms of tensors (Normalize, ConvertImageDtype, RandomErasing) "
+            f"the image is {what}; a PIL image, or a uint8 array of shape height x width x 3 or height x width is "
+            "required. Transforms of tensors (Normalize, ConvertImageDtype, RandomErasing) "
             "work after ToTensor in the same Compose"
         )
     magic = b"P5" if array.ndim == 2 else b"P6"

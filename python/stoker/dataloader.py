@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numbers
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -230,7 +231,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         given = {name: value for name, value in locals().items() if name in ENGINE_ONLY}
         if order is None:
             order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
-        check_arguments(num_workers, compile, order, output, seed_by, on_error)
+        check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
         if compiled is None:
@@ -344,10 +345,10 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             epoch: The number, 0 or more.
 
         Raises:
-            ValueError: `epoch` is negative.
+            ValueError: `epoch` is not such a number.
         """
-        if epoch < 0:
-            raise ValueError(f"epoch={epoch} is negative: epochs count from 0")
+        if not isinstance(epoch, numbers.Integral) or epoch < 0:
+            raise ValueError(f"epoch={epoch!r} is not a whole number from 0")
         if self._native is not None:
             self._native.set_epoch(epoch)
         else:

@@ -298,21 +298,26 @@ def show(args):
     stages(ours["stats"])
 
 
+def count(text):
+    """The value of an option: a whole number of at least 1."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="stoker demo", description=__doc__.splitlines()[0])
     parser.add_argument("--data", metavar="DIR", help="a folder with one sub-folder per class (default: generated images)")
-    parser.add_argument("--images", type=int, default=512, metavar="N", help="the number of images to generate (default 512)")
-    parser.add_argument("--workers", type=int, metavar="N",
+    parser.add_argument("--images", type=count, default=512, metavar="N", help="the number of images to generate (default 512)")
+    parser.add_argument("--workers", type=count, metavar="N",
                         help="workers of each loader (default: the CPUs this process may use)")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="samples per batch (default 32)")
+    parser.add_argument("--batch-size", type=count, default=32, metavar="N", help="samples per batch (default 32)")
     parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
     parser.add_argument("--measure", choices=["torch", "stoker"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.workers is None:
         import stoker
         args.workers = stoker.cpus()
-    if args.workers < 1 or args.images < 1 or args.batch_size < 1:
-        parser.error("--workers, --images and --batch-size must be at least 1")
     if args.measure:
         measure(args.measure, args.data, args.workers, args.batch_size)
         return

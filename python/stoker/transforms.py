@@ -285,8 +285,8 @@ class _WithProbability(Transform):
     _name = ""
 
     def __init__(self, p: float) -> None:
-        if not 0 <= p <= 1:
-            raise ValueError(f"p={p} is not a probability: it must be from 0 to 1")
+        if not (isinstance(p, numbers.Real) or hasattr(p, "item")) or not 0 <= p <= 1:
+            raise ValueError(f"p={p!r} is not a probability: it must be from 0 to 1")
         self.p = p
 
     def _spec(self) -> str:

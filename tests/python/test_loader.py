@@ -335,6 +335,31 @@ def test_max_memory_is_a_number_of_bytes(tree):
             stoker.DataLoader(data, 4, max_memory=wrong)
 
 
+def test_wrong_arguments_name_the_argument_and_its_value(tree):
+    plain = stoker.datasets.ImageFolder(tree)
+    data = stoker.datasets.ImageFolder(tree, T.ToTensor())
+
+    def used(*steps):
+        return stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.Compose([*steps, T.ToTensor()])))
+
+    for call, sentence in [
+        (lambda: stoker.DataLoader(data, timeout="x"), "timeout='x' is not a number of seconds"),
+        (lambda: stoker.DataLoader(data, prefetch_factor="x"), "prefetch_factor='x' is neither a whole number"),
+        (lambda: stoker.DataLoader(data, seed="x"), "seed='x' is not an integer"),
+        (lambda: stoker.DataLoader(data).set_epoch("x"), "epoch='x' is not a whole number"),
+        (lambda: plain[10**6], f"sample 1000000 is out of range: the data set has {len(plain)} samples"),
+        (lambda: plain[-len(plain) - 1], "is out of range"),
+        (lambda: T.RandomHorizontalFlip("x"), "p='x' is not a probability"),
+        (lambda: T.RandomResizedCrop(224, ratio="x"), "ratio='x' is not a pair of numbers"),
+        (lambda: T.ToTensor()(None), "the image is None; a PIL image"),
+        (lambda: used(T.Resize(-1)), r"resize: size=-1 is out of range \(1 to 1048576\)"),
+        (lambda: used(T.Resize("x")), "resize: expected a number for size"),
+        (lambda: used(T.CenterCrop([1, None])), r"center_crop: size=\[1, None\]: None is not a number"),
+    ]:
+        with pytest.raises((TypeError, ValueError, IndexError), match=sentence):
+            call()
+
+
 def test_memory_in_stats(tree):
     data = stoker.datasets.ImageFolder(tree, T.Compose([T.CenterCrop(32), T.ToTensor()]))
     loader = stoker.DataLoader(data, 4, num_workers=2)
