@@ -108,7 +108,7 @@ def targets_table(medians, counts, extra):
 def write(out, command, data, medians, counts, refused, extra, rounds, seconds):
     notes = {name: constants(PEERS[name]).get("NOTE", "") for name in medians if name in PEERS}
     notes[BARE] = "libjpeg-turbo, whole images, from memory, no crop"
-    lines = ["# Results", "",
+    lines = ["# Results on two cores", "",
              f"Made by `{command}` on {time.strftime('%Y-%m-%d')}.", "",
              f"- Machine: {machine()}", f"- Versions: {versions()}", f"- Data: {data}",
              "- Job: read, decode, RandomResizedCrop(224), flip, ToTensor, Normalize to float32 NCHW, batches of 64; "

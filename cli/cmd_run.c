@@ -298,9 +298,8 @@ static int run_run(int argc, char **argv)
         return code;
     code = dr_command_find(options.command[0]);
     if (code)
-        return fail(code,
-                    code == DR_NOT_FOUND ? "run: there is no program '%s'" : "run: '%s' is not executable",
-                    options.command[0]);
+        return fail(code, "run: %s '%s'",
+                    code == DR_NOT_FOUND ? "there is no program" : "cannot execute", options.command[0]);
     if (dr_directory_make(&directory, options.directory, options.command, &err))
         return fail(EXIT_FAILED, "%s", err.message);
     return run_in(&options, &directory);

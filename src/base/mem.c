@@ -17,7 +17,7 @@ enum {
     ROUND = 64,      /* uses after which what was too large for all of them shrinks */
 };
 
-/* What did not fit into the block while one sample was made. */
+/* Memory that did not fit into the block while a sample was made. */
 struct st_arena_extra {
     struct st_arena_extra *next;
     uint64_t bytes; /* this one included */
@@ -65,8 +65,8 @@ void st_pages_free(void *pages, uint64_t bytes)
         munmap(pages, bytes);
 }
 
-/* Large blocks are pages of their own: what malloc gets back it keeps, for a thread that may need it
- * never again. */
+/* Large blocks are separate pages: malloc would keep freed memory for a thread that may never need it
+ * again. */
 static void *uncounted_new(uint64_t bytes)
 {
     return bytes >= LARGE ? st_pages_new(bytes, false) : st_alloc_aligned(bytes);
@@ -80,12 +80,11 @@ static void uncounted_free(void *block, uint64_t bytes)
         free(block);
 }
 
-/* The pages with another size, perhaps elsewhere; NULL, and the pages as they were, if there is no
- * memory. */
+/* Changes the size of the pages, which may move; NULL, with the pages unchanged, if out of memory. */
 static void *pages_resized(void *pages, uint64_t before, uint64_t bytes)
 {
 #ifdef __SANITIZE_THREAD__
-    /* ThreadSanitizer does not see mremap, so it takes addresses that changed hands for data races. */
+    /* ThreadSanitizer does not see mremap, and would report data races on addresses that are reused. */
     void *moved = uncounted_new(bytes);
     if (moved) {
         memcpy(moved, pages, before < bytes ? before : bytes);
@@ -140,10 +139,10 @@ static void set_block(struct st_arena *arena, uint64_t size)
 {
     block_free(arena->account, arena->block, arena->size);
     arena->block = size ? block_new(arena->account, size) : NULL;
-    arena->size = arena->block ? size : 0; /* else extra blocks serve the next sample too */
+    arena->size = arena->block ? size : 0; /* if it failed, the next sample uses extra blocks too */
 }
 
-/* What the block should be, after a sample that wanted so much. */
+/* The size that the block should have after this sample. */
 static uint64_t block_size(struct st_arena *arena)
 {
     const uint64_t grown = st_align(arena->wanted + arena->wanted / 4, GRAIN);
@@ -196,15 +195,14 @@ static struct st_buffer emptied(const struct st_buffer *buffer)
         .account = buffer->account, .lender = buffer->lender, .limit = buffer->limit};
 }
 
-/* Room to grow as well, as far as the limit allows that. */
+/* The capacity with room to grow, within the limit. */
 static uint64_t room_for(const struct st_buffer *buffer, uint64_t capacity)
 {
     const uint64_t room = st_align(capacity + capacity / 4, 4096);
     return buffer->limit && room > buffer->limit - OVERSHOOT ? buffer->limit - OVERSHOOT : room;
 }
 
-/* Whether the buffer has been much larger than it had to be, so often that it will hardly be needed
- * so. */
+/* Whether the buffer has been much too large so many times in a row that it should shrink. */
 static bool is_oversized(struct st_buffer *buffer, uint64_t capacity)
 {
     const bool much = buffer->account && buffer->capacity >= LARGE && buffer->capacity / 4 > capacity;
@@ -226,7 +224,7 @@ bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity)
     const uint64_t before = allocated(buffer);
     if (bytes > before && !st_account_allows(buffer->account, bytes - before))
         return false;
-    if (buffer->account && buffer->data) { /* short of memory rather than of time */
+    if (buffer->account && buffer->data) { /* saves memory at the cost of time */
         uncounted_free(buffer->data, before);
         *buffer = emptied(buffer);
     }

@@ -13,7 +13,7 @@
 
 struct st_account; /* base/budget.h: who is charged for memory */
 
-/* *out = a * b, or false where that does not fit. */
+/* *out = a * b; false if that overflows. */
 static inline bool st_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -24,7 +24,7 @@ static inline bool st_add(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* The product of all of them, or false where that does not fit. */
+/* The product of all arguments; false if that overflows. */
 static inline bool st_product(const uint64_t *factors, uint32_t count, uint64_t *out)
 {
     *out = 1;
@@ -39,29 +39,29 @@ static inline bool st_product(const uint64_t *factors, uint32_t count, uint64_t 
 
 static inline uint64_t st_align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-/* Zeroed memory for `count` things of `size` bytes; NULL when that cannot be had or overflows. */
+/* Zeroed memory for `count` items of `size` bytes; NULL if out of memory or on overflow. */
 void *st_calloc(uint64_t count, uint64_t size);
-/* realloc for an array; the old block stays valid when NULL comes back. */
+/* realloc for an array; if it returns NULL, the old block is still valid. */
 void *st_grow(void *block, uint64_t count, uint64_t size);
 /* Uninitialised, aligned to a cache line. Freed with free(), like everything else here. */
 void *st_alloc_aligned(uint64_t size);
 
-/* Whole pages, zeroed, which go back to the system when they are freed; NULL when out of memory. `huge`:
- * asks for huge ones, which save faults where most of it is written. */
+/* Whole zeroed pages, which are returned to the system when they are freed; NULL when out of memory.
+ * `huge` requests huge pages, which save page faults if most of them are written. */
 void *st_pages_new(uint64_t bytes, bool huge);
 void st_pages_free(void *pages, uint64_t bytes);
 
-/* Scratch memory of one worker: taken piece by piece while a sample is made, all given back by one
- * reset. It keeps the size it needed lately, so that after the first images nothing allocates; what is
- * large and was needed for one image alone goes back to the system. */
+/* Scratch memory of one worker: taken piece by piece while a sample is made, and released by one reset.
+ * It keeps the size that recent samples needed, so that nothing is allocated after the first images;
+ * large blocks that only one image needed are returned to the system. */
 struct st_arena {
     uint8_t *block;
     uint64_t size, used;
-    uint64_t wanted; /* what this sample took in all, overflow blocks included */
+    uint64_t wanted; /* total of this sample, including extra blocks */
     struct st_arena_extra *extra;
-    struct st_account *account; /* NULL: nobody counts */
-    uint64_t keep;              /* bytes kept over a reset at most; 0: no limit */
-    uint64_t lately;            /* the most that was wanted in this round of resets */
+    struct st_account *account; /* NULL: not counted */
+    uint64_t keep;              /* most bytes kept over a reset; 0: no limit */
+    uint64_t lately;            /* maximum of `wanted` in this round of resets */
     uint32_t resets;            /* in this round */
 };
 
@@ -71,27 +71,26 @@ void *st_arena_take(struct st_arena *arena, uint64_t size);
 void st_arena_reset(struct st_arena *arena);
 void st_arena_free(struct st_arena *arena);
 
-/* A byte buffer that grows. One with an account also shrinks, when it was much too large several times
+/* A byte buffer that grows. With an account it also shrinks, after it was much too large several times
  * in a row. */
 struct st_buffer {
     uint8_t *data;
     uint64_t size, capacity;
-    struct st_account *account; /* NULL: nobody counts */
+    struct st_account *account; /* NULL: not counted */
     struct st_account *lender;  /* whose promise pays when it grows (st_account_change); or NULL */
     uint64_t limit;             /* a larger block is not allocated; 0: no limit */
-    uint64_t refused;           /* the capacity that the limit refused last; 0: none */
-    uint32_t oversized;         /* so many times in a row */
+    uint64_t refused;           /* the last capacity that the limit refused; 0: none */
+    uint32_t oversized;         /* how many times in a row it was much too large */
 };
-/* Room for `capacity` bytes and 64 readable ones behind them; contents may be lost. */
+/* Makes room for `capacity` bytes, followed by 64 readable ones; the contents may be lost. */
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
-/* The same, but the first buffer->size bytes stay. */
+/* The same, but keeps the first buffer->size bytes. */
 bool st_buffer_keep(struct st_buffer *buffer, uint64_t capacity);
-/* Exactly this capacity, more or less than before; the first buffer->size bytes, which must fit, stay.
- * Large blocks are moved by the kernel, not copied, so that the old and the new one are never there at
- * the same time. False: nothing has changed. */
+/* Sets the capacity, larger or smaller, and keeps the first buffer->size bytes, which must fit. The
+ * kernel moves large blocks without copying, so the old and the new one never exist at the same time.
+ * False: nothing has changed. */
 bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity);
-/* A buffer that nobody counted belongs to the account from now on, which counts `counted` bytes of it
- * already. */
+/* Begins to count a buffer in the account, which already counts `counted` bytes of it. */
 void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint64_t counted);
 void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
 

@@ -1,4 +1,4 @@
-/* gate.c - who may take much memory now, and who waits until others have given theirs back
+/* gate.c - admits workers that need much memory, and lets others wait until memory is freed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,20 +8,20 @@
 /* Parts of max_memory. Batches take up to a half (pool.c), reading ahead an eighth (open.c). */
 enum {
     SMALL_PART = 8,        /* for small samples of all workers, and what workers keep */
-    DATA_PART = 8,         /* chunks of files that the data set keeps to be quicker */
-    LEAST_KEPT = 256 << 10 /* a worker's at least */
+    DATA_PART = 8,         /* chunks of files that the data set caches */
+    LEAST_KEPT = 256 << 10 /* minimum that a worker may keep */
 };
 
-/* One who waits, and for which row. */
+/* A waiting worker, and the row that it waits for. */
 struct st_gate_wait {
     struct st_gate_wait *next;
     uint64_t batch;
     uint32_t row;
-    bool reads;           /* how much, is known better while it waits */
-    uint64_t bytes, most; /* what it needs; how much may be held then, unless its batch is due */
+    bool reads;           /* before a read: `bytes` is updated while it waits */
+    uint64_t bytes, most; /* what it needs; the limit for all, unless its batch is due */
 };
 
-/* ---- what there is -------------------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------------------------- */
 
 int st_gate_data(struct stoker_loader *loader, struct stoker_error *err)
 {
@@ -116,7 +116,7 @@ int st_gate_not_read(struct st_worker *worker, uint64_t sample, int rc, struct s
     return outcome;
 }
 
-/* ---- who passes ----------------------------------------------------------------------------------- */
+/* ---- admission ------------------------------------------------------------------------------------ */
 
 static bool is_oldest(const struct st_gate *gate, const struct st_gate_wait *wait)
 {
@@ -126,15 +126,16 @@ static bool is_oldest(const struct st_gate *gate, const struct st_gate_wait *wai
     return true;
 }
 
-/* What a read may bring: as much as the largest lately. The first goes alone, and tells the others. */
+/* The size to expect of a read: the recent maximum. The first read is alone in the gate, since it
+ * expects the limit. */
 static uint64_t expected(const struct st_gate *gate)
 {
     const uint64_t largest = atomic_load_explicit(&gate->largest_read, memory_order_relaxed);
     return !largest || largest > gate->sample_limit ? gate->sample_limit : largest;
 }
 
-/* What may be held so that those who do not ask still find their parts: the reader, and small samples of
- * the workers outside. */
+/* The limit for all that is held, which leaves room for those that do not ask: the reader, and small
+ * samples of the workers outside. */
 static uint64_t most_now(const struct st_gate *gate)
 {
     const uint64_t limit = gate->budget.limit, ahead = limit / ST_GATE_READ_PART;
@@ -144,7 +145,7 @@ static uint64_t most_now(const struct st_gate *gate)
            (inside < gate->threads ? (gate->threads - inside) * gate->small : 0);
 }
 
-/* Whether the worker's account may count as so much, with `most` at most in all. */
+/* Promises the worker `bytes` if the total is then at most `most`. */
 static bool try_promise(struct st_worker *worker, uint64_t bytes, uint64_t most)
 {
     const uint64_t now = most_now(&worker->loader->gate);
@@ -175,7 +176,7 @@ static void unlink_wait(struct st_gate *gate, const struct st_gate_wait *wait)
     *at = wait->next;
 }
 
-/* The worker is outside. */
+/* To be called with the worker outside. */
 static int wait_for_room(struct st_worker *worker, struct st_gate_wait *wait, struct stoker_error *err)
 {
     struct stoker_loader *loader = worker->loader;
@@ -184,8 +185,8 @@ static int wait_for_room(struct st_worker *worker, struct st_gate_wait *wait, st
     pthread_mutex_lock(&loader->lock);
     wait->next = gate->queue;
     gate->queue = wait;
-    atomic_fetch_add(&gate->waiting, 1); /* before the look: whoever leaves after it sees this */
-    st_gate_wake(loader);                /* who waits already may wait for this one to be outside */
+    atomic_fetch_add(&gate->waiting, 1); /* before the check, so that workers that leave later see it */
+    st_gate_wake(loader);                /* others may be waiting for this worker to be outside */
     while (!may_pass(worker, wait)) {
         if (loader->threads && !loader->epoch.running) {
             worker->stopped = true;
@@ -230,7 +231,7 @@ int st_gate_read(struct st_worker *worker, const struct st_slot *slot, uint32_t 
     const uint64_t bytes = expected(gate);
     if (bytes <= gate->small || st_reader_in_memory(worker->loader->reader))
         return STOKER_OK;
-    const uint64_t most = gate->budget.limit / 4 * 3; /* the rest is for those that have read */
+    const uint64_t most = gate->budget.limit / 4 * 3; /* the rest is for samples that are already read */
     return enter(worker, (struct st_gate_wait){NULL, slot->number, row, true, bytes, most}, err);
 }
 
@@ -240,12 +241,13 @@ void st_gate_was_read(struct st_worker *worker, uint64_t bytes)
     struct st_gate *gate = &worker->loader->gate;
     const uint64_t largest = atomic_load_explicit(&gate->largest_read, memory_order_relaxed);
     const uint64_t forgotten = largest - largest / FORGETS;
-    if (bytes > largest || !largest) /* not where all are alike: workers would fight for the line */
+    /* Equal sizes store nothing, so that workers do not contend for the cache line. */
+    if (bytes > largest || !largest)
         atomic_store_explicit(&gate->largest_read, bytes ? bytes : 1, memory_order_relaxed);
     else if (bytes < largest && largest > gate->small && largest >= FORGETS)
         atomic_store_explicit(&gate->largest_read, forgotten > bytes ? forgotten : bytes + 1,
                               memory_order_relaxed);
-    if (worker->inside) /* stays inside, with what it has */
+    if (worker->inside) /* it stays inside with what it has */
         st_account_promise(&worker->memory, 0);
 }
 
@@ -255,7 +257,7 @@ int st_gate_decode(struct st_worker *worker, const struct st_slot *slot, uint32_
     struct st_gate *gate = &worker->loader->gate;
     const uint64_t own = worker->bytes.capacity + worker->pieces.capacity + worker->work.arena.wanted;
     const uint64_t most = st_slot_grows(slot) ? gate->budget.limit / 2 : gate->budget.limit;
-    /* An estimate is no reason to refuse: what is really too much is refused when it is allocated. */
+    /* An estimate is no reason to refuse a sample: that happens when it allocates too much. */
     const bool much = bytes > gate->sample_limit || own > gate->sample_limit - bytes;
     const uint64_t all = much ? gate->sample_limit : bytes + own;
     if (all <= gate->small)

@@ -1,4 +1,4 @@
-/* pool.c - a loader's slots: as many as are in use, more for a consumer that keeps batches
+/* pool.c - a loader's slots: those in regular use, and more for a consumer that keeps batches
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ static uint32_t slots_active(const struct stoker_loader *loader)
     return active;
 }
 
-/* The one that is free for the longest time: what still reads it is done soonest. */
+/* The slot that became free first: whatever still reads it will be done soonest. */
 static struct st_slot *free_slot(const struct stoker_loader *loader)
 {
     struct st_slot *first = NULL;
@@ -39,7 +39,7 @@ static struct st_slot *free_slot(const struct stoker_loader *loader)
     return first;
 }
 
-/* Bytes that the next batch adds to what its slot has: as many as batches took lately. */
+/* Bytes that the next batch will add to its slot's memory, by the size of recent batches. */
 static uint64_t growth(const struct stoker_loader *loader, const struct st_slot *slot)
 {
     const uint64_t has = slot ? atomic_load(&slot->memory.bytes) : st_slot_bytes(&loader->shape);
@@ -180,8 +180,8 @@ static void stop_growing(struct stoker_loader *loader, const struct stoker_error
     pthread_cond_broadcast(&loader->ready);
 }
 
-/* What may take long, done without the lock: a slot that is still read is waited for, a new one made,
- * one too many given back. Nobody else takes a slot meanwhile. */
+/* Releases the lock for what may take long: waiting for a slot that is still read, allocating one, or
+ * freeing one too many. No other thread takes a slot in the meantime. */
 static struct st_slot *take_slowly(struct stoker_loader *loader, struct st_slot *slot)
 {
     struct stoker_error note, err;

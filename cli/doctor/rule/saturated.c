@@ -66,8 +66,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            "%u %s on %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the "
            "largest part of the work is %s (%s)",
            f->loader.workers, dr_makers(c, f->loader.workers), f->limits.cpus,
-           dr_share_text(&on, f->worker_on_cpu), dr_share_text(&waits, f->worker_run_queue), dr_stage_word(stage),
-           dr_share_text(&share, f->stage_share[stage]));
+           dr_share_text(&on, f->worker_on_cpu), dr_share_text(&waits, f->worker_run_queue),
+           dr_stage_word(stage), dr_share_text(&share, f->stage_share[stage]));
     if (cure == CPUS)
         DR_SAY(out->advice,
                "the machine has %.3g CPUs, but this process may use only %.3g (taskset, a cpuset): "
