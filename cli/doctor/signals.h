@@ -10,7 +10,7 @@
 #define ST_DOCTOR_SIGNALS_H
 
 #define DR_MACHINE_SIGNALS(X)                                                                           \
-    X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, whoever uses them")                     \
+    X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, used by any process")                   \
     X(CPU_OURS, "cpu.ours", "cpus", "CPUs used by the processes of the run")                            \
     X(CPU_SYSTEM, "cpu.system", "cpus", "part of cpu.ours spent in the kernel")                         \
     X(CPU_THROTTLED, "cpu.throttled", "share",                                                          \

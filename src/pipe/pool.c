@@ -54,9 +54,9 @@ static uint64_t memory_in_use(const struct stoker_loader *loader)
     return bytes;
 }
 
-/* Whether a batch may be begun in this free slot, or in a new one. Batches take a half of max_memory, or
- * a little more where there are no two: the one that is made, and the one that is used. What else is
- * held now does not count here, because it comes and goes; the gate sees to that. */
+/* Whether a batch may be begun in this free slot, or in a new one. Batches may take half of max_memory,
+ * or a little more while there are fewer than two others, so that one can be made while another is in
+ * use. Other memory does not count here, because it changes all the time; the gate controls it. */
 static bool fits(const struct stoker_loader *loader, const struct st_slot *slot)
 {
     const uint64_t limit = loader->opt.max_memory, fixed = st_slot_bytes(&loader->shape);
@@ -160,7 +160,7 @@ void st_pool_return(struct stoker_loader *loader, struct st_slot *slot)
 {
     st_pool_give(loader, slot);
     if (!is_slow(loader) && has_surplus(loader))
-        st_pool_remove(loader, slot); /* else a worker does it, who has the time */
+        st_pool_remove(loader, slot); /* otherwise a worker does it, which has time */
 }
 
 void st_pool_shed(struct stoker_loader *loader)
@@ -172,8 +172,7 @@ void st_pool_shed(struct stoker_loader *loader)
     }
 }
 
-/* No more slots can be had: those that exist have to do, and a consumer that has them all is told why.
- */
+/* No more slots can be allocated; a consumer that holds all of them is told why. */
 static void stop_growing(struct stoker_loader *loader, const struct stoker_error *err)
 {
     loader->no_more = *err;
