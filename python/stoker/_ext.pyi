@@ -209,8 +209,8 @@ class GpuWatch:
     An object must be used by one thread at a time.
 
     Args:
-        which: A PCI address, an identifier ("GPU-..."), or a number as a string, in the driver's order,
-            which is not CUDA's. By default the first GPU.
+        which: A PCI address, an identifier ("GPU-..."), or a number as a string, in
+            the driver's order, which is not CUDA's. By default the first GPU.
 
     Raises:
         Unsupported: There is no such GPU, or no driver.
@@ -221,13 +221,14 @@ class GpuWatch:
         """Return the current values.
 
         Returns:
-            A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share of the
-            time since the last sample in which any kernel ran. sm_active, sm_occupancy, tensor_active and
-            dram_active are shares from 0 to 1, jpeg_engines the mean number of active JPEG engines, and
-            pcie_in and pcie_out bytes per second, over an interval of `seconds`. clock is relative to the
-            highest clock, and limited is 1 while power or temperature lowers it. watts, link_generation and
-            link_width (with link_generation_most and link_width_most) and node, the NUMA node, are current
-            values. A number that this GPU does not report is None.
+            A dict. name and driver are strings, memory_used and memory_total bytes. busy is the share
+            of the time since the last sample in which any kernel ran. sm_active, sm_occupancy,
+            tensor_active and dram_active are shares from 0 to 1, jpeg_engines the mean number of active
+            JPEG engines, and pcie_in and pcie_out bytes per second, over an interval of `seconds`.
+            clock is relative to the highest clock, and limited is 1 while power or temperature lowers
+            it. watts, link_generation and link_width (with link_generation_most and link_width_most)
+            and node, the NUMA node, are current values. A number that this GPU does not report is
+            None.
 
         Raises:
             ValueError: The GpuWatch is closed.
