@@ -59,7 +59,7 @@ static int scan_tree(struct st_tree *tree, const struct st_scan_options *scan_op
     int rc = st_scan_tree(&scan, scan_opt, err);
     if (!rc && scan_opt->classes && !scan.class_count)
         rc = st_fail(err, STOKER_EINVAL,
-                     "%.300s: contains no class folders; expected one folder per class of images",
+                     "%.300s: contains no class folders (one per class)",
                      tree->prefix);
     if (!rc)
         rc = st_index_build(&tree->index, &scan, key->data, key->size, err);
