@@ -26,8 +26,8 @@
 
 enum {
     SIDE_MOST = 16384,
-    /* The library's memory is allocated once, for images of this size, which makes calls of changing size
-     * two to four times as fast; larger images still work. */
+    /* The library's memory is allocated once, for images of this size, which makes calls of changing
+     * size two to four times as fast; larger images still work. */
     EXPECTED_SIDE = 1024,
     FREE_PART = 10, /* this part of the device's memory is left to the training program */
 };
@@ -245,7 +245,8 @@ static const uint8_t *stage(struct st_jpeg_engine *engine, struct st_bytes file,
     return to;
 }
 
-static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
+static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image,
+                         uint32_t count)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     struct st_cuda_inside inside;
@@ -276,7 +277,8 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
     st_cuda_leave(&inside);
 }
 
-static void engine_finish(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
+static void engine_finish(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image,
+                          uint32_t count)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     struct st_cuda_inside inside;

@@ -152,7 +152,8 @@ static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
     if (!loader->engines.note.code)
         st_fail(&loader->engines.note, STOKER_ENOMEM,
                 "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the "
-                "images of a batch could not be allocated, or would leave too little to the training program",
+                "images of a batch could not be allocated, or would leave too little to the training "
+                "program",
                 (double)bytes / 1e6);
     pthread_mutex_unlock(&loader->lock);
 }

@@ -29,9 +29,9 @@
 #include <stdlib.h>
 
 enum {
-    THREADS = 2,      /* one prepares the next chunk while the other waits for its own */
-    CHUNK_LEAST = 16, /* smaller chunks leave engines idle */
-    ROW_ROOM = 640 << 10,  /* device memory per row of a batch: ImageNet's files take 538 KB on average */
+    THREADS = 2,          /* one prepares the next chunk while the other waits for its own */
+    CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
+    ROW_ROOM = 640 << 10, /* device memory per row of a batch: ImageNet's files take 538 KB on average */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
     GIVE_UP = 4,           /* failed chunks in a row */
     /* left to the workers after a chunk without a file for the engines: */
@@ -155,7 +155,8 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
     struct stoker_loader *loader = self->worker.loader;
     struct st_jpeg_engines *engines = &loader->engines;
     const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
-    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * FILE_ROOM, wanted = chunk < most ? chunk : most;
+    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * FILE_ROOM,
+                   wanted = chunk < most ? chunk : most;
     struct stoker_error err;
     pthread_mutex_lock(&loader->lock);
     const uint64_t claimed = st_pool_pinned(loader) + wanted <= loader->opt.pinned_limit ? wanted : 0;

@@ -27,7 +27,8 @@ bool st_jpeg_engines_trust(const struct stoker_loader *loader, uint64_t sample, 
     return false;
 }
 
-bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file)
+bool st_jpeg_engines_want_check(const struct stoker_loader *loader, uint64_t sample,
+                                struct st_bytes file)
 {
     struct st_jpeg_frame frame;
     return loader->engines.known && atomic_load_explicit(&loader->engines.ready, memory_order_relaxed) &&
