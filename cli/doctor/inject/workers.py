@@ -40,15 +40,17 @@ def _begin_worker(number: int, seed: int, loader):
 
 def _time_sharing(storage) -> None:
     """Times the allocation of shared memory for a batch, which only workers need. It is part of their collating."""
-    original = storage._new_shared
+    original = getattr(getattr(storage, "_new_shared", None), "__func__", None)
+    if original is None:
+        return  # not a class method in this version
 
     def _new_shared(cls, *args, **kwargs):
         job = _local.job
         if job is None:
-            return original(*args, **kwargs)
+            return original(cls, *args, **kwargs)
         cpu, start = _cpu_clock(), _clock()
         try:
-            return original(*args, **kwargs)
+            return original(cls, *args, **kwargs)
         finally:
             ns, calls, used = job.shared or (0, 0, 0)
             job.shared = ns + _clock() - start, calls + 1, used + _cpu_clock() - cpu
@@ -64,8 +66,7 @@ def _worker_loop(original):
                 args[2] = _Sent(args[2])
                 if hasattr(args[3], "_send_bytes"):
                     _time_putting(args[3], _local.loader)
-                if hasattr(_torch.UntypedStorage, "_new_shared"):
-                    _time_sharing(_torch.UntypedStorage)
+                _time_sharing(getattr(_torch, "UntypedStorage", None))
         except Exception as error:
             _fail(error)
         return original(*args, **kwargs)
