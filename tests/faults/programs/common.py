@@ -148,7 +148,8 @@ class Trainer:
             self.optimizer.step()
         self.count()
         if self.done % 25 == 0:
-            print(f"step {self.done} loss {float(loss.detach()):.5f} first {number:.5f}", flush=True)
+            # One write, newline included, so that the lines of two ranks do not mix.
+            print(f"step {self.done} loss {float(loss.detach()):.5f} first {number:.5f}\n", end="", flush=True)
 
     def count(self) -> None:
         """One step more is done."""
