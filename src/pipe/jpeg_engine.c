@@ -205,6 +205,8 @@ static void *engine_main(void *argument)
         const double mine = own_rate(self);
         engage(loader, !(mine > 0) || mine >= worker_rate(loader));
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
+        if (self->tries) /* only this chunk says how fast they are now */
+            self->busy_ns = self->busy_rows = 0;
         pthread_mutex_unlock(&loader->lock);
         st_tickets_share(loader, more);
         st_jpeg_chunk_make(self, &chunk);
