@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FILES_MAX = 4096, CHUNK_MAX = 64, THREADS_MAX = 4, ROOM = 16 << 20, FILE_ROOM = 256 << 10 };
+enum { FILES_MAX = 4096, CHUNK_MAX = 64, THREADS_MAX = 4, ROOM = 16 << 20, FILE_ROOM = 256 << 10, IMAGE_ROOM = 640 << 10 };
 
 static struct st_bytes files[FILES_MAX];
 static uint32_t file_count;
@@ -51,13 +51,14 @@ static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, 
 {
     struct st_jpeg_frame frame;
     st_jpeg_headers(file, &frame);
-    *image = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
+    *image = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v, .at = at};
     for (int c = 0; c < 3; c++) {
         const uint64_t stride = st_align((uint64_t)frame.mcus_across * frame.component[c].h * 8, 64);
         image->plane[c] = (struct st_jpeg_engine_plane){at, (uint32_t)stride, (int32_t)frame.component[c].width,
                                                         (int32_t)frame.component[c].height};
         at = st_align(at + stride * frame.mcus_down * frame.component[c].v * 8, 512);
     }
+    image->size = at - image->at;
     return at;
 }
 
@@ -75,7 +76,7 @@ static void *run(void *argument)
     struct st_jpeg_engine *engine = NULL;
     struct stoker_error err = {0};
     const uint64_t memory = kind->take(&device.base, (uint64_t)ROOM * CHUNK_MAX);
-    uint64_t pinned = (uint64_t)FILE_ROOM * CHUNK_MAX;
+    uint64_t pinned = (uint64_t)(FILE_ROOM + IMAGE_ROOM) * CHUNK_MAX;
     if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &pinned, &err)) {
         snprintf(turn->problem, sizeof turn->problem, "%s", err.code ? err.message : "no device memory");
         return NULL;

@@ -22,32 +22,19 @@ enum {
 
 /* ---- one image ------------------------------------------------------------------------------------ */
 
-/* Allocates a part of the slot's device memory for the planes of an image, with room for whole MCUs. */
-static bool find_room(struct st_slot *slot, const struct st_jpeg_frame *frame,
-                      struct st_jpeg_engine_image *image)
+/* Arranges the planes of an image, with room for whole MCUs. Addresses are relative to the image's. */
+static void arrange(const struct st_jpeg_frame *frame, struct st_jpeg_engine_image *image)
 {
-    uint64_t start[3], bytes = 0;
     for (int c = 0; c < 3; c++) {
         const struct st_jpeg_component *component = &frame->component[c];
         const uint64_t stride =
             st_align((uint64_t)frame->mcus_across * component->h * BLOCK, STRIDE_ALIGN);
-        start[c] = bytes;
-        bytes += st_align(stride * frame->mcus_down * component->v * BLOCK, PLANE_ALIGN);
-        image->plane[c] = (struct st_jpeg_engine_plane){.stride = (uint32_t)stride,
+        image->plane[c] = (struct st_jpeg_engine_plane){.at = image->size,
+                                                        .stride = (uint32_t)stride,
                                                         .width = (int32_t)component->width,
                                                         .height = (int32_t)component->height};
+        image->size += st_align(stride * frame->mcus_down * component->v * BLOCK, PLANE_ALIGN);
     }
-    if (bytes > IMAGE_MOST)
-        return false;
-    uint64_t at = atomic_load_explicit(&slot->engine_used, memory_order_relaxed);
-    do
-        if (bytes > slot->shape.engine_bytes - at)
-            return false;
-    while (!atomic_compare_exchange_weak_explicit(&slot->engine_used, &at, at + bytes,
-                                                  memory_order_relaxed, memory_order_relaxed));
-    for (int c = 0; c < 3; c++)
-        image->plane[c].at = slot->engine_memory + at + start[c];
-    return true;
 }
 
 /* Makes the sample's random draws, if the engines are to decode it. */
@@ -72,13 +59,45 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;
     *decoded = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
-    if (!find_room(slot, &frame, decoded))
+    arrange(&frame, decoded);
+    if (decoded->size > IMAGE_MOST)
         return false;
     self->count++;
     return true;
 }
 
 /* ---- a chunk ------------------------------------------------------------------------------------- */
+
+static void leave(struct st_jpeg_engine_worker *self, uint64_t ticket, uint32_t row,
+                  struct st_bytes bytes)
+{
+    self->left[self->left_count++] = (struct st_jpeg_left){ticket, row, bytes};
+}
+
+/* Allocates a part of the slot's device memory for the items, one behind the other, so that they can be
+ * copied there at once. Those that do not fit are left to this thread. */
+static void place_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
+{
+    uint64_t at = atomic_load_explicit(&slot->engine_used, memory_order_relaxed), bytes = 0;
+    for (uint32_t k = 0; k < self->count; k++)
+        bytes += self->decoded[k].size;
+    do
+        while (bytes > slot->shape.engine_bytes - at) {
+            const struct st_jpeg_item *last = &self->item[--self->count];
+            bytes -= self->decoded[self->count].size;
+            leave(self, last->ticket, last->row, last->bytes);
+        }
+    while (!atomic_compare_exchange_weak_explicit(&slot->engine_used, &at, at + bytes,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    at += slot->engine_memory;
+    for (uint32_t k = 0; k < self->count; k++) {
+        struct st_jpeg_engine_image *image = &self->decoded[k];
+        image->at = at;
+        for (int c = 0; c < 3; c++)
+            image->plane[c].at += at;
+        at += image->size;
+    }
+}
 
 /* Reads files of the chunk, of which `rest` is left, and divides them into items for the engines and
  * tickets for this thread: all of them, unless that is too much to hold at once. False if cancelled. */
@@ -89,8 +108,10 @@ static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
     const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
     struct stoker_error err;
     struct st_bytes bytes;
+    uint64_t held = 0, staged = 0;
     self->count = self->left_count = 0;
-    for (uint64_t held = 0; rest->count && held <= most; rest->row++, rest->ticket++, rest->count--) {
+    for (; rest->count && held <= most && (!staged || staged + staged / self->count <= self->pinned);
+         rest->row++, rest->ticket++, rest->count--) {
         const int rc =
             st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, NULL, &bytes, &err);
         if (rc == STOKER_ECANCELED)
@@ -100,9 +121,12 @@ static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
             continue;
         }
         if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes))
-            self->left[self->left_count++] = (struct st_jpeg_left){rest->ticket, rest->row, bytes};
+            leave(self, rest->ticket, rest->row, bytes);
+        else if (self->pinned)
+            staged += self->decoded[self->count - 1].size + bytes.size;
         held += in_memory ? 0 : bytes.size;
     }
+    place_items(self, rest->slot);
     return true;
 }
 

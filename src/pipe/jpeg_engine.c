@@ -33,6 +33,7 @@ enum {
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     ROW_ROOM = 640 << 10, /* device memory per row of a batch: ImageNet's files take 538 KB on average */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
+    PINNED_PART = 32,      /* fraction of max_memory that a thread may pin */
     GIVE_UP = 4,           /* failed chunks in a row */
     /* left to the workers after a chunk without a file for the engines: */
     PAUSE_TICKETS = 4 * ST_JPEG_CHUNK_MOST,
@@ -154,8 +155,8 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
 {
     struct stoker_loader *loader = self->worker.loader;
     struct st_jpeg_engines *engines = &loader->engines;
-    const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
-    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * FILE_ROOM,
+    const uint64_t most = loader->opt.max_memory / PINNED_PART;
+    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * (FILE_ROOM + ROW_ROOM),
                    wanted = chunk < most ? chunk : most;
     struct stoker_error err;
     pthread_mutex_lock(&loader->lock);
@@ -165,7 +166,8 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
     uint64_t pinned = claimed;
     const int rc = engines->kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &pinned, &err);
     pthread_mutex_lock(&loader->lock);
-    engines->pinned_bytes -= claimed - (rc ? 0 : pinned);
+    self->pinned = rc ? 0 : pinned;
+    engines->pinned_bytes -= claimed - self->pinned;
     engines->ready += !rc;
     if (rc && !engines->note.code)
         engines->note = err;

@@ -15,7 +15,8 @@ struct image {
 };
 /* For the test. */
 int fake_open, fake_calls, fake_allocated, fake_no_engines, fake_no_hardware;
-const unsigned char *fake_given[8]; /* where the last call's files were */
+/* Of the last call: where the files were, and where the images go. */
+const unsigned char *fake_given[8], *fake_written[8];
 
 static int decode(const unsigned char *data, size_t length, const struct image *to)
 {
@@ -95,8 +96,10 @@ int nvjpegDecodeBatched(int *handle, int *state, const unsigned char *const *dat
     (void)handle, (void)stream;
     fake_calls++;
     int status = SUCCESS;
-    for (int k = 0; k < *state && k < 8; k++)
+    for (int k = 0; k < *state && k < 8; k++) {
         fake_given[k] = data[k];
+        fake_written[k] = to[k].channel[0];
+    }
     for (int k = 0; !status && k < *state; k++)
         status = decode(data[k], length[k], &to[k]);
     return status;

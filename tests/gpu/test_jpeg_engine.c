@@ -135,6 +135,16 @@ static bool is_pinned(const unsigned char *at)
 {
     return pinned.memory && at >= pinned.memory && at < pinned.memory + pinned.bytes;
 }
+static int copies, copy_fails;
+static int copy_to_device(uint64_t to, const void *from, size_t bytes, struct CUstream_st *stream)
+{
+    (void)stream;
+    left_inside += entered != 1 || !is_pinned(from) || !is_pinned((const uint8_t *)from + bytes - 1);
+    copies++;
+    if (!copy_fails)
+        memcpy((void *)(uintptr_t)to, from, bytes);
+    return copy_fails;
+}
 
 static struct st_cuda driver = {
     .version = 13000,
@@ -154,6 +164,7 @@ static struct st_cuda driver = {
     .MemFree = mem_free,
     .MemHostAlloc = host_alloc,
     .MemFreeHost = host_free,
+    .MemcpyHtoDAsync = copy_to_device,
 };
 static struct st_gpu_device device = {.base = {.ordinal = 0}, .cuda = &driver};
 
@@ -265,7 +276,9 @@ static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
     struct st_jpeg_engine_image image = {
         .bytes = file((struct jpeg_kind){.components = 3, .h = {h}, .v = {v}, .quality = 60 + k}),
         .h = (uint32_t)h,
-        .v = (uint32_t)v};
+        .v = (uint32_t)v,
+        .at = memory + (uint64_t)(3 * k) * PLANE,
+        .size = 3 * PLANE};
     for (int c = 0; c < 3; c++)
         image.plane[c] = (struct st_jpeg_engine_plane){memory + (uint64_t)(3 * k + c) * PLANE, STRIDE,
                                                        c ? (WIDTH + h - 1) / h : WIDTH,
@@ -273,52 +286,83 @@ static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
     return image;
 }
 
-/* Decodes `count` images with `room` bytes of pinned memory; says how many files were passed in it, and
- * how many images are right. */
-static int staged(uint64_t room, uint64_t expected_room, uint32_t count, const unsigned char *const *given,
-                  int *right)
+/* What the library was given in one call: how much of it in pinned memory. */
+struct staged {
+    int files, images, copies; /* copies: to the device */
+    int right;                 /* images; -1: it could not be tried */
+};
+
+/* Decodes images with `room` bytes of pinned memory. Between images `apart` and the one after it, there is
+ * another image's place on the device. */
+static struct staged staged(uint64_t room, uint64_t expected_room, int apart, void *library)
 {
+    const unsigned char *const *given = dlsym(library, "fake_given"),
+                               *const *written = dlsym(library, "fake_written");
+    struct staged out = {.right = -1};
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_engine_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
-    uint8_t *memory = calloc(3 * COUNT, PLANE);
-    int in_pinned = 0;
-    *right = -1;
+    enum { PLACE = 3 * PLANE, OTHER = 0x5A };
+    uint8_t *memory = malloc((COUNT + 1) * PLACE);
     pinned.memory = NULL;
+    copies = 0;
     if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &room, &err) || room != expected_room)
-        return -1;
-    for (uint32_t k = 0; k < count; k++)
-        image[k] = image_of((int)k, (uint64_t)(uintptr_t)memory);
-    st_jpeg_engine_nvjpeg.start(engine, image, count);
-    st_jpeg_engine_nvjpeg.finish(engine, image, count);
-    *right = 0;
-    for (uint32_t k = 0; k < count; k++) {
-        *right += image[k].there && is_right(own, &image[k]);
-        in_pinned += is_pinned(given[k]);
+        return out;
+    memset(memory, OTHER, (COUNT + 1) * PLACE);
+    for (int k = 0; k < COUNT; k++)
+        image[k] = image_of(k, (uint64_t)(uintptr_t)memory);
+    for (int k = apart + 1; k < COUNT; k++) {
+        image[k].at += PLACE;
+        for (int c = 0; c < 3; c++)
+            image[k].plane[c].at += PLACE;
+    }
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    out.right = 0;
+    for (int k = 0; k < COUNT; k++) {
+        out.right += image[k].there && is_right(own, &image[k]);
+        out.files += is_pinned(given[k]);
+        out.images += is_pinned(written[k]);
         free((void *)(uintptr_t)image[k].bytes.data);
     }
+    for (int k = 0; k < PLACE; k++)
+        left_inside += memory[(size_t)(apart + 1) * PLACE + (size_t)k] != OTHER;
+    out.copies = copies;
     st_jpeg_engine_nvjpeg.close(engine);
     st_jpeg_free(own);
     free(memory);
-    return in_pinned;
+    return out;
 }
 
-static void staging(const unsigned char *const *given)
+static void staging(void *library)
 {
-    int right;
-    ok(staged(1 << 20, 1 << 20, COUNT, given, &right) == COUNT && right == COUNT,
-       "all files are passed in pinned memory");
-    const struct st_jpeg_engine_image first = image_of(0, 0);
-    const int some = staged(first.bytes.size + 1, first.bytes.size + 1, COUNT, given, &right);
-    ok(some >= 1 && some < COUNT && right == COUNT,
-       "with room for one file, %d are, and the others are decoded from where they are", some);
-    free((void *)(uintptr_t)first.bytes.data);
-    ok(staged(0, 0, COUNT, given, &right) == 0 && right == COUNT, "none, if none may be pinned");
+    enum { IMAGE = 3 * PLANE, LAST = COUNT - 1 };
+    struct staged got = staged(1 << 20, 1 << 20, LAST, library);
+    ok(got.files == COUNT && got.images == COUNT && got.copies == 1 && got.right == COUNT,
+       "files and images are in pinned memory, and one copy brings all images to the device");
+    got = staged(1 << 20, 1 << 20, 1, library);
+    ok(got.images == COUNT && got.copies == 2 && got.right == COUNT,
+       "two copies, if another image lies between them");
+    got = staged(2 * IMAGE + 1, 2 * IMAGE + 1, LAST, library);
+    ok(got.files == 0 && got.images == 2 && got.copies == 1 && got.right == COUNT,
+       "with room for two images, the others are written to the device");
+    got = staged(COUNT * IMAGE + 2000, COUNT * IMAGE + 2000, LAST, library);
+    ok(got.files >= 1 && got.files < COUNT && got.images == COUNT && got.right == COUNT,
+       "with room for all images and %d files, the others are decoded from where they are", got.files);
+    got = staged(0, 0, LAST, library);
+    ok(got.files == 0 && got.images == 0 && got.copies == 0 && got.right == COUNT,
+       "none, if none may be pinned");
     no_pinned = 1;
-    ok(staged(1 << 20, 0, COUNT, given, &right) == 0 && right == COUNT, "nor if none can be");
+    got = staged(1 << 20, 0, LAST, library);
+    ok(got.files == 0 && got.images == 0 && got.copies == 0 && got.right == COUNT, "nor if none can be");
     no_pinned = 0;
-    ok(allocated == 0 && left_inside == 0, "the memory was given back");
+    copy_fails = ST_CU_OUT_OF_MEMORY;
+    const int before = syncs;
+    ok(staged(1 << 20, 1 << 20, LAST, library).right == 0 && syncs == before + 1,
+       "a copy that fails is waited for, and its images are not used");
+    copy_fails = 0;
+    ok(allocated == 0 && left_inside == 0, "the memory was given back, and nothing else overwritten");
 }
 
 static void decoding(const int *open, const int *calls, const int *allocated_once)
@@ -422,7 +466,7 @@ int main(int argc, char **argv)
         return done_testing();
     int *open = dlsym(fake, "fake_open");
     decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
-    staging(dlsym(fake, "fake_given"));
+    staging(fake);
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");

@@ -22,6 +22,8 @@ static struct {
     _Atomic uint32_t open, images, wrong, memory, largest;
     _Atomic uint64_t offered; /* bytes that it may pin */
     bool pins_nothing;
+    uint64_t pins; /* how much it pins; 0: all that is offered */
+    _Atomic uint64_t held_most; /* the most that images of one call, and their files, would have taken there */
     uint32_t delay_us; /* of each image */
 } engine;
 
@@ -35,6 +37,8 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *device, ui
     engine.offered = *pinned;
     if (engine.pins_nothing)
         *pinned = 0;
+    else if (engine.pins)
+        *pinned = engine.pins;
     if (engine.open_fails)
         return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
     engine.wrong += !device || !most;
@@ -75,6 +79,13 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
         const struct st_jpeg_engine_plane *plane = &image[k / 3].plane[k % 3];
         memset((void *)(uintptr_t)plane->at, HOST_SPOILT, (size_t)plane->stride * (size_t)plane->height);
     }
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        bytes += image[k].size + image[k].bytes.size;
+        engine.wrong += !image[k].at || (k && image[k].at != image[k - 1].at + image[k - 1].size);
+    }
+    if (bytes > engine.held_most)
+        engine.held_most = bytes;
     if (count > engine.largest)
         engine.largest = count;
     self->fails = engine_held(count);

@@ -156,6 +156,22 @@ static void pinned(void)
     engine.pins_nothing = false;
 }
 
+/* A chunk that does not fit into pinned memory is decoded in parts. */
+static void little_pinned(void)
+{
+    const struct stoker_loader_options opt = fast_options();
+    const uint64_t most = engine.held_most;
+    engine.held_most = 0;
+    engine.pins = most / 4;
+    const bool equal = same(texts[0], &opt, true) && stats.engine_rows > 0;
+    const uint64_t less = engine.held_most;
+    ok(equal && less && less <= most / 3, "with little pinned memory, a call is for %llu of %llu bytes",
+       (unsigned long long)less, (unsigned long long)most);
+    engine.pins = 1;
+    ok(same(texts[0], &opt, true) && stats.engine_rows > 0, "even where nothing fits, images are decoded");
+    engine.pins = 0;
+}
+
 /* Workers leave CPUs to the threads that drive the engines, and to the consumer. */
 static void resting_workers(void)
 {
@@ -311,6 +327,7 @@ int main(void)
     fidelity();
     failures();
     pinned();
+    little_pinned();
     resting_workers();
     damaged();
     fields();
