@@ -261,13 +261,14 @@ def test_memory_stays_flat(folder, engines):
     loader = load(folder, batch_size=8, engines=engines)
     if engines != "off":
         wait_for_engines(loader)
-    free, warm = [], 6  # epochs until every slot has been used
-    for epoch in range(16):
+    free, warm = [], 6  # epochs until every slot has been used, by the CPUs at least
+    for epoch in range(40):
         for images, labels in loader:
             del images, labels
         torch.cuda.synchronize()
         free.append(torch.cuda.mem_get_info()[0])
-    assert free[-1] >= free[warm] - (8 << 20)
+    # The engines get memory of a slot (5 MB here) when they first meet it, for at most twice the slots in use.
+    assert free[-1] >= free[warm] - ((8 if engines == "off" else 72) << 20)
     del loader
     for _ in range(4):
         list(load(folder, batch_size=8, engines=engines))
