@@ -12,9 +12,9 @@
  * within the device are made by its multiprocessors: beside a training step they wait for blocks of its
  * kernels to end, and nvJPEG spins meanwhile (with blocks of 100 us, 490 us of CPU time per image on an
  * H200, and 2,000 images/s). Copies to and from pinned host memory are made by the copy engines, which
- * wait for nothing (43 us, 21,600 images/s). So nvJPEG writes planes to pinned memory, from where one more
- * copy brings a chunk's images back. Files are passed in pinned memory too: from pageable memory
- * the driver copies under the lock that the training program's launches need.
+ * do not wait for kernels (43 us, 21,600 images/s). So nvJPEG writes planes to pinned memory, from where
+ * one more copy brings a chunk's images back. Files are passed in pinned memory too: the driver copies
+ * from pageable memory itself, and others wait meanwhile (43 instead of 9 us per file).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -240,8 +240,8 @@ static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t cou
 
 /* Decides where the image is written: in pinned memory, of which `*used` bytes are in use, if there is
  * room. There, images have the same layout as on the device. */
-static void stage_image(struct st_jpeg_engine *engine, uint32_t k, const struct st_jpeg_engine_image *image,
-                        uint64_t *used)
+static void stage_image(struct st_jpeg_engine *engine, uint32_t k,
+                        const struct st_jpeg_engine_image *image, uint64_t *used)
 {
     const bool fits = image->size <= engine->pinned_room - *used;
     engine->staged[k] = fits ? engine->pinned + *used : NULL;

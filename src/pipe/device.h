@@ -164,7 +164,7 @@ struct st_jpeg_engine_plane {
 struct st_jpeg_engine_image {
     struct st_bytes bytes;
     uint32_t h, v;     /* pixels per chroma sample across and down */
-    uint64_t at, size; /* the device memory that is its own, with the planes in it; may be overwritten as a whole */
+    uint64_t at, size; /* its device memory, with the planes in it: all of it may be overwritten */
     struct st_jpeg_engine_plane plane[3];
     bool there; /* out: whether it was decoded */
 };
@@ -176,7 +176,7 @@ struct st_jpeg_engine; /* private to the device */
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
-     * `*pinned`: in, how much host memory it may pin for files and planes; out, how much it has pinned. */
+     * `*pinned`: in, how much host memory it may pin for files and planes; out, how much it has. */
     int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most, uint64_t *pinned,
                 struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);

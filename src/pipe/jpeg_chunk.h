@@ -30,7 +30,7 @@ struct st_jpeg_left {
 struct st_jpeg_engine_worker {
     struct st_worker worker; /* for the samples that it makes itself */
     struct st_jpeg_engine *engine;
-    uint64_t pinned; /* by the engine: what does not fit into it takes the engine longer; 0: nothing is */
+    uint64_t pinned; /* bytes, by the engine: files and images that do not fit take longer; 0: none */
     uint32_t count;
     struct st_jpeg_item item[ST_JPEG_CHUNK_MOST];
     struct st_jpeg_engine_image decoded[ST_JPEG_CHUNK_MOST];

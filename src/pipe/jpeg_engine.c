@@ -33,7 +33,8 @@ enum {
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     ROW_ROOM = 640 << 10, /* device memory per row of a batch: ImageNet's files take 538 KB on average */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
-    PINNED_PART = 32,      /* fraction of max_memory that a thread may pin */
+    MEMORY_PART = 32,      /* fraction of max_memory that a thread may pin, */
+    PINNED_PART = 8,       /* and of pinned_limit, which batches need more */
     GIVE_UP = 4,           /* failed chunks in a row */
     /* left to the workers after a chunk without a file for the engines: */
     PAUSE_TICKETS = 4 * ST_JPEG_CHUNK_MOST,
@@ -151,13 +152,22 @@ static void engage(struct stoker_loader *loader, bool engaged)
     loader->engines.engaged = engaged;
 }
 
+/* How much memory a thread pins for the files and images of a chunk. Not less than for the smallest: it
+ * would be decoded in parts. */
+static uint64_t pinned_wanted(const struct stoker_loader_options *opt)
+{
+    const uint64_t each = FILE_ROOM + ROW_ROOM, memory = opt->max_memory / MEMORY_PART,
+                   pinned = opt->pinned_limit / PINNED_PART, most = memory < pinned ? memory : pinned;
+    return most >= ST_JPEG_CHUNK_MOST * each ? ST_JPEG_CHUNK_MOST * each
+           : most >= CHUNK_LEAST * each      ? most
+                                             : 0;
+}
+
 static bool open_engine(struct st_jpeg_engine_worker *self)
 {
     struct stoker_loader *loader = self->worker.loader;
     struct st_jpeg_engines *engines = &loader->engines;
-    const uint64_t most = loader->opt.max_memory / PINNED_PART;
-    const uint64_t chunk = (uint64_t)ST_JPEG_CHUNK_MOST * (FILE_ROOM + ROW_ROOM),
-                   wanted = chunk < most ? chunk : most;
+    const uint64_t wanted = pinned_wanted(&loader->opt);
     struct stoker_error err;
     pthread_mutex_lock(&loader->lock);
     const uint64_t claimed = st_pool_pinned(loader) + wanted <= loader->opt.pinned_limit ? wanted : 0;

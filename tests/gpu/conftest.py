@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,21 @@ def training(size=96):
 
 
 def load(root, transform=None, **options):
-    """A loader with a fixed seed; on the GPU unless device=None is given."""
+    """A loader with a fixed seed; on the GPU unless device=None is given. Without the JPEG engines unless asked for:
+    they take a second to open, and a loader that closes waits for that."""
     options = {"batch_size": 16, "shuffle": True, "seed": SEED, "device": "cuda", **options}
+    if options["device"]:
+        options.setdefault("engines", "off")
     return stoker.DataLoader(stoker.datasets.ImageFolder(root, transform or training()), **options)
+
+
+def wait_for_engines(loader, seconds=20.0):
+    """Until both threads for the JPEG engines have opened them, or cannot."""
+    until = time.monotonic() + seconds
+    device = loader.stats()["device"]
+    while device["engines_open"] < 2 and not device["engines_note"] and time.monotonic() < until:
+        time.sleep(0.02)
+        device = loader.stats()["device"]
 
 
 def on_cpu(batches):

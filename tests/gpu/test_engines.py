@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import stoker
 import torch
-from conftest import assert_same, load, on_cpu, reference, training
+from conftest import assert_same, on_cpu, reference, training, wait_for_engines
+from conftest import load as load_without_engines
 from PIL import Image
 from stoker import transforms as T
 from stoker.synth import Painter
@@ -22,6 +23,12 @@ JITTER = T.Compose([
     T.GaussianBlur(5), T.ToTensor(), T.RandomErasing(p=0.5),
 ])
 MODES = ["known", "all"]
+
+
+def load(root, transform=None, device="cuda", **options):
+    if device:
+        options.setdefault("engines", "known")
+    return load_without_engines(root, transform, device=device, **options)
 
 
 def engines(loader):
@@ -118,7 +125,7 @@ def test_other_files(tmp_path, pictures, how, engines):
     """Files that engines do not support, or would decode wrongly, are decoded by the CPU."""
     root = make_set(tmp_path / "set", pictures[:6], 256, **dict(how))
     loader = load(root, CROP, engines=engines, batch_size=64)
-    time.sleep(1.5)  # the engines open
+    wait_for_engines(loader)
     for epoch in range(2):
         loader.set_epoch(epoch)
         got = on_cpu(loader)
@@ -130,7 +137,8 @@ def test_other_files(tmp_path, pictures, how, engines):
 def test_bad_files_are_reported(bad_folder):
     def bad(**options):
         loader = load(bad_folder, on_error="replace", batch_size=8, **options)
-        time.sleep(1.5 if "engines" in options else 0)  # the engines open
+        if "engines" in options:
+            wait_for_engines(loader)
         labels = torch.cat([labels.cpu() for _, labels in loader])
         return labels, sorted(entry["sample"] for entry in loader.bad_samples())
 
@@ -171,7 +179,7 @@ def test_damaged_data(tmp_path, pictures, sampling):
 def test_first_epoch_is_the_cpus(tmp_path, pictures):
     root = make_set(tmp_path / "set", pictures, 512)
     loader = load(root, CROP, batch_size=64, num_workers=1)
-    time.sleep(1.5)
+    wait_for_engines(loader)
     assert_same(on_cpu(loader), reference(root, CROP, batch_size=64))
     assert engines(loader)["files_decoded_there"] == 0
     loader.set_epoch(0)
@@ -188,7 +196,7 @@ def test_knowledge_is_kept(tmp_path, pictures):
     def first_epoch():
         data = stoker.datasets.ImageFolder(root, CROP, index_dir=index)
         loader = stoker.DataLoader(data, batch_size=64, shuffle=True, seed=5, device="cuda", num_workers=1)
-        time.sleep(1.5)
+        wait_for_engines(loader)
         got = on_cpu(loader)
         done = engines(loader)["files_decoded_there"]
         note = engines(loader)["engines_note"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import stoker
 import torch
-from conftest import assert_same, load, on_cpu, reference, training
+from conftest import assert_same, load, on_cpu, reference, training, wait_for_engines
 from stoker import transforms as T
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -245,15 +245,6 @@ def test_two_processes_under_torchrun(folder, tmp_path):
     got = python("", "--nproc-per-node", 2, "--standalone", tmp_path / "ranks.py", folder,
                  launcher=("-m", "torch.distributed.run"))
     assert got.returncode == 0 and "True True" in got.stdout, got.stdout + got.stderr
-
-
-def wait_for_engines(loader, seconds=20.0):
-    """Until both threads for the JPEG engines have opened them, which takes memory, or cannot."""
-    until = time.monotonic() + seconds
-    device = loader.stats()["device"]
-    while device["engines_open"] < 2 and not device["engines_note"] and time.monotonic() < until:
-        time.sleep(0.02)
-        device = loader.stats()["device"]
 
 
 @pytest.mark.parametrize("engines", ["off", "all"])
