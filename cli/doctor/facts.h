@@ -129,7 +129,8 @@ struct dr_facts {
     char storm_names[128]; /* names of the most frequent threads */
 
     /* CPUs */
-    double cpus_used, cpus_busy_others; /* used by the run; by others on this machine */
+    double cpus_used, cpus_busy_others; /* used by the run; by others on this machine and its host */
+    double cpus_stolen;                 /* the host's part of these */
     double throttled_share;
     double trainer_on_cpu, trainer_run_queue; /* of the training thread */
     double trainer_cpus;                      /* all threads of the training process */

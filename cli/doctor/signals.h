@@ -10,11 +10,13 @@
 #define ST_DOCTOR_SIGNALS_H
 
 #define DR_MACHINE_SIGNALS(X)                                                                           \
-    X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, used by any process")                   \
+    X(CPU_BUSY, "cpu.busy", "cpus", "busy CPUs of this machine, used by any process, or stolen")        \
     X(CPU_OURS, "cpu.ours", "cpus", "CPUs used by the processes of the run")                            \
     X(CPU_SYSTEM, "cpu.system", "cpus", "part of cpu.ours spent in the kernel")                         \
     X(CPU_THROTTLED, "cpu.throttled", "share",                                                          \
       "share of time the quota of the cgroup throttles its processes")                                  \
+    X(CPU_STOLEN, "cpu.stolen", "cpus",                                                                 \
+      "part of cpu.busy that the host of this virtual machine withheld (steal)")                        \
     X(PSI_CPU, "psi.cpu", "share", "share of time in which some task waited for a CPU")                 \
     X(PSI_IO, "psi.io", "share", "share of time in which some task waited for storage")                 \
     X(PSI_MEMORY, "psi.memory", "share", "share of time in which some task waited for memory")          \

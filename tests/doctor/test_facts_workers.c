@@ -73,6 +73,7 @@ static void test_workers(void)
             made.machine[k * DR_MACHINE_COUNT + n] = NAN;
         made.machine[k * DR_MACHINE_COUNT + DR_CPU_OURS] = k < 5 || k > 300 ? 100 : 3;
         made.machine[k * DR_MACHINE_COUNT + DR_CPU_BUSY] = 5;
+        made.machine[k * DR_MACHINE_COUNT + DR_CPU_STOLEN] = 0.5;
         made.machine[k * DR_MACHINE_COUNT + DR_SHM_USED] = k;
     }
     made.run.tick_ns = made.tick_ns;
@@ -113,7 +114,8 @@ static void test_workers(void)
            near(facts.worker_cpus, 1.5) && near(facts.worker_system_share, 0.2),
        "memory that grows by 10 MB/s in each (%g)", facts.worker_private_growth);
     ok(near(facts.read_asked, 2e6) && near(facts.hit_ratio, 0.75), "reads of both together");
-    ok(near(facts.cpus_used, 3) && near(facts.cpus_busy_others, 2) && isnan(facts.psi_io),
+    ok(near(facts.cpus_used, 3) && near(facts.cpus_busy_others, 2) && near(facts.cpus_stolen, 0.5) &&
+           isnan(facts.psi_io),
        "CPUs in that time");
     ok(facts.shm_used_most == TICKS - 1 && near(facts.shm_needed, 6e6) && near(facts.rss_all, 2e9),
        "memory");

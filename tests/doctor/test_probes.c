@@ -88,11 +88,14 @@ static void check_cpu(void)
     ok(isnan(machine[DR_CPU_BUSY]) && near(machine[DR_CPU_OURS], 1.5) &&
            near(machine[DR_CPU_SYSTEM], 0.25),
        "the first tick knows no rate; the run's own come from its processes");
-    snprintf(text, sizeof text, "cpu %ld 0 0 9000 70 0 0 0 0 0\n", 10 + 3 * hertz);
+    snprintf(text, sizeof text, "cpu %ld 0 0 9000 70 0 0 %ld 0 0\n", 10 + 2 * hertz, hertz);
     put("/proc/stat", text);
     tick(&dr_probe_cpu, state, &nobody);
-    ok(near(machine[DR_CPU_BUSY], 3) && isnan(machine[DR_CPU_OURS]),
-       "3 CPUs busy; idle and iowait are not work");
+    ok(near(machine[DR_CPU_BUSY], 3) && near(machine[DR_CPU_STOLEN], 1) && isnan(machine[DR_CPU_OURS]),
+       "3 CPUs busy, of which one is stolen; idle and iowait are not work");
+    put("/proc/stat", "cpu 10 0 0 9000 70\n");
+    tick(&dr_probe_cpu, state, &nobody);
+    ok(isnan(machine[DR_CPU_STOLEN]), "a kernel that does not say what is stolen");
     finish(&dr_probe_cpu, state);
 }
 

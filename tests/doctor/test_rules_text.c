@@ -138,6 +138,10 @@ static void test_screen(void)
     ok(strstr(screen, "\033[31m") && strstr(screen, "\u2588") == NULL ? true
                                                                       : strchr(screen, '\033') != NULL,
        "in color where that is wanted");
+    ok(!strstr(screen, "withholds"), "no steal");
+    f.cpus_stolen = 2.5;
+    print(v, &f, 100, false, false);
+    ok(strstr(screen, "virtual machine withholds 2.50 CPUs") != NULL, "steal is named");
     snprintf(v->finding[0].advice, sizeof v->finding[0].advice, "a\033[2Jb");
     print(v, &f, 80, false, true);
     ok(strchr(screen, '\033') == NULL, "text from data cannot move the cursor");

@@ -25,6 +25,7 @@ static void cpus(struct dr_part *part)
                                 dr_at(&part->run->machine, row, DR_CPU_OURS));
     facts->cpus_used = machine_mean(part, DR_CPU_OURS);
     facts->cpus_busy_others = others.count ? fmax(dr_sum_mean(&others), 0) : NAN;
+    facts->cpus_stolen = machine_mean(part, DR_CPU_STOLEN);
     facts->throttled_share = machine_mean(part, DR_CPU_THROTTLED);
     facts->trainer_on_cpu = process_mean(part, part->trainer, DR_P_MAIN_ON_CPU);
     facts->trainer_run_queue = process_mean(part, part->trainer, DR_P_MAIN_RUN_QUEUE);

@@ -14,24 +14,24 @@
 
 struct cpu {
     int stat;
-    struct dr_counter busy;
+    struct dr_counter busy, stolen;
     struct dr_limits *limits;
     uint64_t looked_ns;
 };
 
-/* user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not
+/* Busy: user, nice, system, irq, softirq and steal. Guest time is part of user; idle and iowait are not
  * work. */
-static double busy_seconds(const char *text)
+static void busy_seconds(const char *text, double *busy, double *stolen)
 {
+    const double hertz = (double)sysconf(_SC_CLK_TCK);
     double field[8] = {0};
     int k = 0;
-    if (strncmp(text, "cpu ", 4))
-        return NAN;
-    for (text += 4; k < 8 && (text = dr_text_next(text, &field[k])); k++)
-        ;
-    return k < 4 ? NAN
-                 : (field[0] + field[1] + field[2] + field[5] + field[6] + field[7]) /
-                       (double)sysconf(_SC_CLK_TCK);
+    if (!strncmp(text, "cpu ", 4))
+        for (text += 4; k < 8 && (text = dr_text_next(text, &field[k])); k++)
+            ;
+    *busy = k < 4 ? NAN
+                  : (field[0] + field[1] + field[2] + field[5] + field[6] + field[7]) / hertz;
+    *stolen = k < 8 ? NAN : field[7] / hertz;
 }
 
 static double machine_cpus(const char *root)
@@ -114,9 +114,12 @@ static void cpu_sample(void *state, struct dr_tick *tick, const struct dr_watche
 {
     struct cpu *cpu = state;
     char text[512]; /* only the first line is needed */
-    if (dr_file_text(cpu->stat, text, sizeof text))
-        tick->machine[DR_CPU_BUSY] =
-            dr_counter_rate(&cpu->busy, busy_seconds(text), dr_tick_seconds(tick));
+    if (dr_file_text(cpu->stat, text, sizeof text)) {
+        double busy, stolen;
+        busy_seconds(text, &busy, &stolen);
+        tick->machine[DR_CPU_BUSY] = dr_counter_rate(&cpu->busy, busy, dr_tick_seconds(tick));
+        tick->machine[DR_CPU_STOLEN] = dr_counter_rate(&cpu->stolen, stolen, dr_tick_seconds(tick));
+    }
     double ours = 0, system = 0;
     bool known = false;
     for (uint32_t k = 0; k < watched->processes; k++) {

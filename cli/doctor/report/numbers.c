@@ -73,6 +73,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(worker_rss, "bytes", "resident memory per worker"),
     FACT(cpus_used, "cpus", "CPUs used by the run"),
     FACT(cpus_busy_others, "cpus", "CPUs used by others"),
+    FACT(cpus_stolen, "cpus", "CPUs withheld by the host of this virtual machine"),
     FACT(throttled_share, "share", "share of time the quota throttles the run"),
     FACT(trainer_on_cpu, "share", "share of time the training thread runs"),
     FACT(trainer_run_queue, "share", "share of time the training thread waits for a CPU"),

@@ -50,6 +50,7 @@
                                   exceed 1 */
 #define DR_STORM_KERNEL    0.05  /* reasoned: kernel's part of the CPU time of workers that only load */
 #define DR_TINY_BATCH      0.002 /* table, D20: 1 to 2 ms of work per batch */
+#define DR_STOLEN_SEEN     0.05  /* reasoned: stolen CPUs to be reported, as a share of ours */
 #define DR_NEIGHBOUR_SHARE 0.25  /* reasoned: CPUs used by others, as a share of those we may use */
 #define DR_NEIGHBOUR_OURS  0.85  /* reasoned: above it we get our CPUs, no matter what else runs */
 #define DR_GIL_LEAST       0.85 /* reasoned: the interpreter runs one thread at a time: all threads
