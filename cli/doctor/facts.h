@@ -130,7 +130,7 @@ struct dr_facts {
 
     /* CPUs */
     double cpus_used, cpus_busy_others; /* used by the run; by others on this machine and its host */
-    double cpus_stolen;                 /* the host's part of these */
+    double cpus_stolen;                 /* the host's part of cpus_busy_others */
     double throttled_share;
     double trainer_on_cpu, trainer_run_queue; /* of the training thread */
     double trainer_cpus;                      /* all threads of the training process */

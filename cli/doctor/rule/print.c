@@ -174,8 +174,10 @@ static void evidence_of(const struct page *page, const struct dr_facts *f)
                  dr_known(f->throttled_share) ? "; throttled " : "",
                  dr_known(f->throttled_share) ? dr_share_text(&d, f->throttled_share) : "");
     if (dr_above(f->cpus_stolen, DR_STOLEN_SEEN * f->limits.cpus))
-        evidence(page, "steal", "the host of this virtual machine withholds %s CPUs: times are longer "
-                 "and less even than on a machine of its own", dr_plain_text(&a, f->cpus_stolen));
+        evidence(page, "steal",
+                 "the host of this virtual machine withholds %s CPUs, which makes everything slower and "
+                 "timings unstable",
+                 dr_plain_text(&a, f->cpus_stolen));
     if (dr_known(f->read_asked) || dr_known(f->disk_read))
         evidence(page, "reads", "%s requested, %s from storage; page cache hit ratio %s",
                  dr_unit_text(&a, f->read_asked, "bytes/s"),
