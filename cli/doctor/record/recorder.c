@@ -32,7 +32,8 @@ struct dr_recorder {
     double machine[DR_MACHINE_COUNT]; /* the latest values */
     int8_t source[DR_MACHINE_COUNT];  /* the probes that they are from */
     uint64_t before_ns, flushed_ns;
-    double cost; /* CPU seconds of a tick, smoothed */
+    double used_before; /* CPU seconds of this program before the recording, which cost the run nothing */
+    double cost;        /* CPU seconds of a tick, smoothed */
     double sum[DR_MACHINE_COUNT];
     uint32_t summed[DR_MACHINE_COUNT];
 };
@@ -66,8 +67,8 @@ static void flush(struct dr_recorder *recorder, uint64_t now_ns)
     recorder->flushed_ns = now_ns;
     write_absent(recorder);
     write_limits(recorder);
-    dr_samples_flush(recorder->samples, own_seconds(),
-                     NULL); /* a failed write is repeated the next time */
+    /* A failed write is repeated the next time. */
+    dr_samples_flush(recorder->samples, own_seconds() - recorder->used_before, NULL);
 }
 
 /* Samples a probe and replaces the values that it provided before. */
@@ -158,6 +159,7 @@ int dr_recorder_open(struct dr_recorder **out, const char *directory, int comman
         return st_fail(err, STOKER_ENOMEM, "out of memory to record a run");
     for (size_t at = 0; at < offsetof(struct dr_limits, gpu_name); at += sizeof(double))
         memcpy((char *)&recorder->limits + at, &(double){NAN}, sizeof(double));
+    recorder->used_before = own_seconds();
     recorder->before_ns = recorder->flushed_ns = st_now_ns();
     int rc = dr_samples_open(&recorder->samples, directory, recorder->before_ns, time(NULL), err);
     if (!rc)
@@ -176,7 +178,8 @@ int dr_recorder_finish(struct dr_recorder *recorder, int exit_code, struct stoke
 {
     write_absent(recorder);
     write_limits(recorder);
-    return dr_samples_finish(recorder->samples, st_now_ns(), exit_code, own_seconds(), err);
+    return dr_samples_finish(recorder->samples, st_now_ns(), exit_code,
+                             own_seconds() - recorder->used_before, err);
 }
 
 void dr_recorder_close(struct dr_recorder *recorder)

@@ -35,7 +35,7 @@ struct dr_thread_watched {
     bool seen;
 };
 
-enum { DR_THREAD_NAMES = 48, DR_PRIVATE_ENOUGH = 5 /* samples that show whether a process grows */ };
+enum { DR_THREAD_NAMES = 48, DR_PRIVATE_ENOUGH = 4 /* samples that show whether a process grows */ };
 
 struct dr_process_watched {
     const char *root;
@@ -61,9 +61,10 @@ struct dr_process_watched {
 /* False: the process does not exist (any more). */
 bool dr_process_open(struct dr_process_watched *process, const char *root, int pid, int *files_left);
 bool dr_process_sample(struct dr_process_watched *process, uint64_t now_ns);
-/* Whether the private memory should be counted again. Of a worker, every second until there are enough
- * samples to see whether it grows, then every quarter of its age, up to 10 seconds. Of another process,
- * after 4 seconds, and whenever it has become four times as old. */
+/* Whether the private memory should be counted again. Of a worker, every 1.5 seconds until there are
+ * enough samples to see whether it grows, then every quarter of its age, up to 10 seconds. Of another
+ * process, after 8 seconds (most have workers by then, and are not counted), and whenever it has become
+ * four times as old. */
 bool dr_process_private_due(const struct dr_process_watched *process, bool worker, uint64_t now_ns);
 /* Fills in DR_P_PRIVATE, which is known only in ticks with this call. The kernel walks all pages to
  * count the private ones (tens of milliseconds for a large process), so the caller decides when it is

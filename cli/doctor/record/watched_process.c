@@ -308,12 +308,12 @@ bool dr_process_private_due(const struct dr_process_watched *process, bool worke
 {
     const uint64_t age = now_ns - process->since_ns;
     if (!process->private_ns)
-        return age >= (worker ? SECOND : 4 * SECOND);
+        return age >= (worker ? SECOND : 8 * SECOND);
     uint64_t pause = age / 4 < PRIVATE_PAUSE_MOST ? age / 4 : PRIVATE_PAUSE_MOST;
     if (!worker)
         pause = 3 * (process->private_ns - process->since_ns);
     else if (process->private_count < DR_PRIVATE_ENOUGH)
-        pause = SECOND;
+        pause = 3 * SECOND / 2;
     return now_ns - process->private_ns >= pause;
 }
 
