@@ -1,7 +1,7 @@
 /* Every engine brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
  */
 #include "base/clock.h"
-#include "source/reader/reader.h"
+#include "source/reader/ring.h"
 #include "tap.h"
 #include "tree.h"
 
@@ -261,6 +261,26 @@ static void in_memory(enum st_reader_engine engine)
     ok(run.threads == 0, "and no thread is started for them");
 }
 
+/* An engine may take every read for one that sleeps, although all files are in memory. */
+static void asked_again(enum st_reader_engine engine)
+{
+    struct run run = {.reader = open_reader(engine, 64), .step = 1};
+    struct stoker_error err;
+    int reads = 0;
+    if (!run.reader || st_reader_start(run.reader, 0, plan, &run, &err)) /* no tickets: nobody else is watched */
+        abort();
+    while (!run.reader->ahead && reads < 10)
+        st_ring_watch(run.reader, ++reads);
+    ok(run.reader->ahead && reads <= 2, "%s: reading ahead starts after %d reads that slept", engine_names[engine], reads);
+    for (reads = 0; run.reader->ahead && reads < 100000; reads++)
+        st_ring_watch(run.reader, true);
+    ok(!run.reader->ahead && reads > 1000, "and is called into question after %d more", reads);
+    st_ring_watch(run.reader, true);
+    ok(run.reader->ahead, "and resumed with the next one that sleeps");
+    st_reader_stop(run.reader);
+    st_reader_close(run.reader);
+}
+
 /* A pipe would be waited for, a device read without an end. */
 static void not_regular(enum st_reader_engine engine, bool eager)
 {
@@ -472,6 +492,8 @@ int main(void)
         }
         limits((enum st_reader_engine)engine);
         in_memory((enum st_reader_engine)engine);
+        if (engine != ST_READER_INLINE)
+            asked_again((enum st_reader_engine)engine);
         few_handles((enum st_reader_engine)engine);
         errors((enum st_reader_engine)engine);
         stopping((enum st_reader_engine)engine);

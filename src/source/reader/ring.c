@@ -6,6 +6,10 @@
  * ahead starts at AHEAD and stops at BACK, so that one sleeping read in SLEPT is enough to sustain it.
  * At 0 reads are not even observed, until one takes long.
  *
+ * An engine may take reads for slow that are not: io_uring hands every read to the kernel's threads
+ * where the file system cannot tell whether it would block, or once a store seemed to. So after RECHECK
+ * reads the callers read for themselves again, and one that sleeps is enough to go on reading ahead.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/reader/ring.h"
@@ -21,6 +25,7 @@ enum {
     MOST = 256,
     AT_START = 64, /* at the start of an epoch: one read that sleeps is enough */
     ALERT = 32,    /* a read took long: observe this many */
+    RECHECK = 16384,
 };
 #define LONG_READ_NS 50000u
 /* Smaller buffers are never considered oversized. */
@@ -45,6 +50,12 @@ static void set_ahead(struct st_reader *reader, bool ahead)
     pthread_mutex_unlock(&reader->lock);
 }
 
+/* Whether reading ahead has gone on for RECHECK reads. */
+static bool due(struct st_reader *reader)
+{
+    return (atomic_fetch_add_explicit(&reader->watched, 1, memory_order_relaxed) + 1) % RECHECK == 0;
+}
+
 void st_ring_watch(struct st_reader *reader, bool slept)
 {
     /* Separate load and store: losing an update to another thread is harmless. */
@@ -57,6 +68,10 @@ void st_ring_watch(struct st_reader *reader, bool slept)
     const bool ahead = atomic_load_explicit(&reader->ahead, memory_order_relaxed);
     if (ahead ? now <= BACK : now >= AHEAD)
         set_ahead(reader, !ahead);
+    else if (ahead && !reader->remote && due(reader)) {
+        atomic_store_explicit(&reader->waiting, AT_START, memory_order_relaxed);
+        set_ahead(reader, false);
+    }
 }
 
 static void note_size(struct st_reader *reader, uint64_t ticket, uint64_t bytes)

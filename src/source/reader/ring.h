@@ -74,6 +74,7 @@ struct st_reader {
     atomic_bool cancelled, ahead; /* ahead: the engine reads; written with the lock held */
     atomic_bool held;             /* the limit held the engine back since the last check */
     _Atomic int32_t waiting;      /* how often reads block: see ring.c */
+    _Atomic uint64_t watched;     /* reads while reading ahead */
     _Atomic uint64_t largest;     /* bytes of the largest recent sample */
 
     pthread_mutex_t lock; /* guards everything below */
