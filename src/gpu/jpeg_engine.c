@@ -106,7 +106,7 @@ static int open_stream(struct st_jpeg_engine *engine, struct stoker_error *err)
                   : STOKER_OK;
 }
 
-/* Without it, images are decoded all the same, but more slowly. */
+/* Without it, images are still decoded, but more slowly. */
 static void open_pinned(struct st_jpeg_engine *engine, uint64_t bytes)
 {
     void *memory;
