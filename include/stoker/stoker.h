@@ -663,7 +663,7 @@ struct stoker_stats {
     uint64_t copied_bytes;               /* to the device */
     uint64_t raw_rows, resized_rows;     /* samples that the device resizes; those too large for its share of a slot,
                                             which a worker resized instead */
-    uint64_t pinned_bytes;               /* of slot_bytes, and at most 32 MB more for files that JPEG engines decode */
+    uint64_t pinned_bytes;               /* of slot_bytes, and up to 118 MB more for what JPEG engines read and write */
     uint64_t engine_rows;                /* samples that the device's JPEG engines decoded */
     uint64_t engine_failures;            /* samples that they failed to decode and the CPU decoded */
     const char *engine_note;             /* why JPEG engines that should decode do not; NULL: no problem. Valid as long
@@ -687,7 +687,8 @@ struct stoker_stats {
     uint32_t engines_open;               /* threads whose JPEG engines are open, which takes about a second; 0 if there
                                             are none, or engine_note says why they are not used */
     uint64_t engines_known;              /* samples whose files are known to decode, and go to JPEG engines unless they
-                                            have changed; of a dataset made of others: in these. 0: engines is not known */
+                                            have changed; in a dataset made of others, of its parts. 0 unless `engines`
+                                            is STOKER_ENGINES_KNOWN */
 };
 /* Since the loader was opened. Any thread. */
 STOKER_API int stoker_loader_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -76,7 +76,7 @@ struct st_jpeg_engines {
     uint64_t slow_until_ns;  /* and all until then, because the engines are slow */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
     bool sharing;
-    uint64_t pinned_bytes;    /* host memory for files */
+    uint64_t pinned_bytes;    /* host memory for files and planes */
     /* Written once each, because stats() hands out their messages. code != 0: */
     struct stoker_error note;  /* why fewer engines are used than possible */
     struct stoker_error ended; /* why a thread no longer uses them */
