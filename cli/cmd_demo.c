@@ -26,9 +26,25 @@ static bool python_beside_us(char path[PATH_MAX])
     return access(path, X_OK) == 0;
 }
 
+/* The Python program parses them again; here they are checked, with the other commands' messages. */
+static bool check_arguments(int argc, char **argv)
+{
+    struct arguments args = ARGUMENTS(&cmd_demo, argc, argv);
+    while (next_argument(&args)) {
+        uint64_t number;
+        if (args.word)
+            refuse_argument(&args);
+        else if (args.value && !option_is(&args, "--data"))
+            accept_value(&args, parse_count(args.value, 1, INT_MAX, &number));
+    }
+    return !args.failed;
+}
+
 static int demo_run(int argc, char **argv)
 {
     char beside[PATH_MAX];
+    if (!check_arguments(argc, argv))
+        return EXIT_USAGE;
     const char *python = python_beside_us(beside) ? beside : "python3";
     const char **args = calloc((size_t)argc + 3, sizeof *args);
     if (!args)
@@ -47,7 +63,7 @@ static int demo_run(int argc, char **argv)
                 strerror(why));
 }
 
-/* Parsed by the Python program; listed here for help and completion. A test compares the two. */
+/* A test compares them with those of the Python program. */
 static const struct cli_option options[] = {
     {"--data", "DIR", "a folder with one sub-folder per class (default: generated images)",
      "a folder with one sub-folder per class", .completes = COMPLETES_FOLDERS},

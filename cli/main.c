@@ -188,8 +188,7 @@ static int run(int argc, char **argv)
     const struct command *command = command_named(word);
     if (!command)
         return unknown(word);
-    /* The demo is a Python program with a help of its own. */
-    if (argc > 2 && is_help(argv[2]) && command != &cmd_demo) {
+    if (argc > 2 && is_help(argv[2])) {
         print_usage(stdout, command);
         return EXIT_OK;
     }

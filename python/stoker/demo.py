@@ -262,6 +262,8 @@ def prepare(screen, args):
     """Return the folder of images and their number. All are read once, so that both loaders find them in memory."""
     if args.data:
         folder = Path(args.data)
+        if not folder.is_dir():
+            raise RuntimeError(f"there is no folder {folder}")
     else:
         folder = generated(screen, args, lambda done: screen.bar("painting images", done, args.images))
     files = image_files(folder)
@@ -326,7 +328,7 @@ def main():
     except KeyboardInterrupt:
         sys.exit(130)
     except (RuntimeError, OSError) as why:
-        sys.exit(f"stoker demo: {why}")
+        sys.exit(f"stoker: demo: {why}")
 
 
 if __name__ == "__main__":

@@ -46,8 +46,7 @@ def test_usage_of_each_command(name):
     assert text.startswith(f"usage: stoker {name}") and max(map(len, text.splitlines())) <= 110
     for option in COMMANDS[name]["options"]:
         assert f"  {option['name']}" in text and bool(option["value"]) == bool(option["allowed"])
-    if name != "demo":
-        assert stoker(name, "--help").stdout == text
+    assert stoker(name, "--help").stdout == text
 
 
 def test_the_man_page_has_every_option_and_exit_code():
@@ -82,6 +81,9 @@ def test_the_demo_has_the_options_of_the_table():
     (["top", "a", "b"], "top: unexpected argument 'b'; usage: stoker top [RUN | PID] [--once | --json]"),
     (["tune", "--seconds", "never", "--", "true"], "tune: --seconds must be a number of seconds from 1 to 600, not 'never'"),
     (["doctor", "here"], "doctor: unexpected argument 'here'"),
+    (["demo", "--image", "9"], "demo: there is no option '--image'. Did you mean '--images'?"),
+    (["demo", "--images", "0"], "demo: --images must be a whole number of at least 1, not '0'"),
+    (["demo", "here"], "demo: unexpected argument 'here'; usage: stoker demo [OPTIONS]"),
     (["verify"], "verify: which data set?"),
     (["verify", "a", "--workers", "1025"], "verify: --workers must be a whole number from 1 to 1024, not '1025'"),
     (["info", "--html", "x"], "info: --html needs a data set"),
@@ -100,7 +102,7 @@ def test_errors_name_option_value_and_what_is_allowed(tmp_path, arguments, said)
 def test_every_option_with_a_value_requires_it():
     for name, command in COMMANDS.items():
         for option in command["options"]:
-            if name != "demo" and option["value"]:
+            if option["value"]:
                 got = stoker(name, option["name"])
                 assert got.returncode == 2 and f"{option['name']} requires a value: {option['allowed']}" in got.stderr
 

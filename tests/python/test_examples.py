@@ -247,3 +247,5 @@ def test_demo_as_json(folder):
 def test_demo_without_images_is_one_sentence(tmp_path):
     got = stoker("demo", "--data", tmp_path)
     assert got.returncode == 1 and "holds no images" in got.stderr and "Traceback" not in got.stderr
+    got = stoker("demo", "--data", tmp_path / "missing")
+    assert got.returncode == 1 and got.stderr == f"stoker: demo: there is no folder {tmp_path / 'missing'}\n"
