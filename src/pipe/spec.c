@@ -59,6 +59,15 @@ static int parse_word(struct parser *p, char out[WORD_MAX], const char *what)
     return 0;
 }
 
+static int no_number(struct parser *p, const char *name)
+{
+    char text[200];
+    const int given = (int)strcspn(p->at, ",;)]} \t\n");
+    snprintf(text, sizeof text, "expected a number for %s%s%.*s%s", name, given ? ", not '" : "",
+             given < 64 ? given : 64, p->at, given ? "'" : "");
+    return complain(p, text, "");
+}
+
 /* Parses a number with a decimal point regardless of the process's locale. */
 static int parse_number(struct parser *p, const char *name, double *out)
 {
@@ -66,7 +75,7 @@ static int parse_number(struct parser *p, const char *name, double *out)
     skip_space(p);
     const size_t length = strspn(p->at, "+-.0123456789eE");
     if (length == 0 || length >= sizeof digits)
-        return complain(p, "expected a number for ", name);
+        return no_number(p, name);
     memcpy(digits, p->at, length);
     digits[length] = '\0';
 
@@ -76,7 +85,7 @@ static int parse_number(struct parser *p, const char *name, double *out)
     *out = strtod_l(digits, &end, c);
     freelocale(c);
     if (*end || !isfinite(*out))
-        return complain(p, "expected a number for ", name);
+        return no_number(p, name);
     p->at += length;
     return 0;
 }

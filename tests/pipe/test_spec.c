@@ -42,6 +42,8 @@ int main(void)
     refused("resize(size=256, size=3)", "given twice");
     refused("resize(sizes=256)", "resize: there is no parameter sizes");
     refused("resize(size=)", "character 13: resize: expected a number for size");
+    refused("resize(size=x)", "character 13: resize: expected a number for size, not 'x'");
+    refused("resize(size=[2, 1e])", "character 17: resize: expected a number for size, not '1e'");
     refused("resize(size=[])", "empty list");
     refused("resize(size=[1,2,3,4,5,6,7,8,9])", "too many numbers");
     refused("resize(size=[1,2)", "expected ']'");
