@@ -83,8 +83,13 @@ class Subset(_Compound):
 
     def __init__(self, dataset: EngineDataset, indices: Sequence[int], transform: Any = None) -> None:
         self.dataset = dataset
-        every = range(len(dataset)) if isinstance(dataset, EngineDataset) else range(0)
-        self.indices = [every[i] for i in indices] if every else list(indices)
+        self.indices = list(indices)
+        if isinstance(dataset, EngineDataset):
+            every = range(len(dataset))
+            for i in self.indices:
+                if not -len(every) <= i < len(every):
+                    raise IndexError(f"indices of the Subset contain {i}, but the data set has {len(every)} samples")
+            self.indices = [every[i] for i in self.indices]
         super().__init__([dataset], transform)
 
     def _open(self) -> _ext.Dataset:
