@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A data set of thirty lines, Image.open and a Compose, with torch's DataLoader and with stoker's.
+"""A dataset of thirty lines, Image.open and a Compose, with torch's DataLoader and with stoker's.
 
     bench/custom_dataset.py FOLDER [--workers 2] [--rounds 3] [--seconds 5] [--transform train]
 
-Both run the same data set with the same number of worker processes, one after the other in every round, each
+Both run the same dataset with the same number of worker processes, one after the other in every round, each
 after one epoch that does not count. Images a second, and the CPU time that this process and its workers took for
 1,000 images, which says more on a machine that has other things to do.
 """

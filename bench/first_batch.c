@@ -2,7 +2,7 @@
  *
  *     first_batch FOLDER INDEX_DIR WORKERS BATCH
  *
- * Prints seconds: to open the data set, from there to the first batch, and a batch in full flow, which
+ * Prints seconds: to open the dataset, from there to the first batch, and a batch in full flow, which
  * is the time that the decoding itself takes.
  *
  * SPDX-License-Identifier: Apache-2.0

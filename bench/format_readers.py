@@ -21,7 +21,7 @@ def finish(job, data):
 
 
 def torch_loader(dataset, job, batch_size=None):
-    """For data sets that iterate by themselves, over batches unless a size is given."""
+    """For datasets that iterate by themselves, over batches unless a size is given."""
     try:
         import torch.utils.data
     except ImportError as why:

@@ -42,13 +42,13 @@ HERE = Path(__file__).resolve().parent
 class Row:
     make: Callable[[Job], str]  # writes the files; the URI that Stoker opens
     fields: str  # for source_bench
-    open: Callable[[str], Any]  # as a data set of stoker.datasets, by the URI's path
+    open: Callable[[str], Any]  # as a dataset of stoker.datasets, by the URI's path
     others: dict[str, Callable[[Job], Any]] = field(default_factory=dict)  # each an iterable of samples, endless
     by_tensorflow: bool = False
 
 
 def by_class(kind, *fields):
-    """Opens a data set of stoker.datasets with these fields."""
+    """Opens a dataset of stoker.datasets with these fields."""
     def opened(path):
         from stoker import datasets
         return getattr(datasets, kind)(path, fields=fields)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's and torch's data sets in memory, the import changed and nothing else: CIFAR, MNIST, TensorDataset.
+"""torchvision's and torch's datasets in memory, the import changed and nothing else: CIFAR, MNIST, TensorDataset.
 
     bench/in_memory.py [--workers N] [--rounds 5] [--samples 20000] [--batch 128]
 
@@ -37,7 +37,7 @@ DIGITS = V.Compose([V.ToTensor(), V.Normalize((0.1307,), (0.3081,))])
 
 
 def filled(kind: type, data: Any, targets: Any, transform: Any) -> Any:
-    """A data set of torchvision's as its constructor leaves it, without the files to download."""
+    """A dataset of torchvision's as its constructor leaves it, without the files to download."""
     made = kind.__new__(kind)
     datasets.VisionDataset.__init__(made, tempfile.gettempdir(), transform=transform)
     made.train, made.data, made.targets = True, data, targets

@@ -1,4 +1,4 @@
-/* many_files.c - how long it takes to open a data set of very many files or archives, and how much memory
+/* many_files.c - how long it takes to open a dataset of very many files or archives, and how much memory
  *
  *     many_files URI [INDEX_DIR]        twice: the second time with what the first has kept, if anything
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets written in Python: torch's DataLoader and ours, the import changed and nothing else.
+"""Datasets written in Python: torch's DataLoader and ours, the import changed and nothing else.
 
     python bench/python_data.py [--rounds N] [--workers N] [--memory] [CASE...]
 
@@ -158,7 +158,7 @@ def make_cv2(folder):
     return Cv2(sorted(map(str, images.glob("*.jpg"))))
 
 
-# name: (packages, data set, options of the loader, epochs)
+# name: (packages, dataset, options of the loader, epochs)
 CASES = {
     "tensors, 0.1 ms of work": ((), lambda _: Tensors(4000, (3, 64, 64), 1e-4), {"batch_size": 64}, 1),
     "tensors, 1 ms of work": ((), lambda _: Tensors(1500, (3, 64, 64), 1e-3), {"batch_size": 64}, 1),

@@ -162,7 +162,7 @@ int bench_pipeline(struct bench_pipeline *out, struct stoker_dataset *data, stru
             continue;
         }
         if (rc == STOKER_END)
-            rc = st_fail(err, STOKER_EINVAL, "the data set has no batches");
+            rc = st_fail(err, STOKER_EINVAL, "the dataset has no batches");
         if (rc != STOKER_OK)
             break;
         if (batches++ == 0)

@@ -1,4 +1,4 @@
-/* cmd_bench.c - `stoker bench`: measures how fast this machine loads a data set, and what limits it
+/* cmd_bench.c - `stoker bench`: measures how fast this machine loads a dataset, and what limits it
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -55,7 +55,7 @@ static int parse(struct bench *bench, int argc, char **argv)
     if (args.failed)
         return EXIT_USAGE;
     return bench->data ? EXIT_OK
-                       : fail(EXIT_USAGE, "bench: which data set? Example: stoker bench path/to/train");
+                       : fail(EXIT_USAGE, "bench: which dataset? Example: stoker bench path/to/train");
 }
 
 /* ---- as text, while it measures ------------------------------------------------------------------- */
@@ -326,11 +326,11 @@ static const struct cli_option options[] = {
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "measure how fast this machine reads, decodes and loads a data set, and what limits it",
+    .summary = "measure how fast this machine reads, decodes and loads a dataset, and what limits it",
     .synopsis = "DATA [OPTIONS]",
     .about = "Measures reading, decoding on one core, and the whole pipeline with one worker and\n"
              "with all; then shows where the workers spent their time. DATA is a folder with one\n"
-             "sub-folder per class, flat:DIR for images without classes, any other data set that\n"
+             "sub-folder per class, flat:DIR for images without classes, any other dataset that\n"
              "Stoker opens, or a folder that 'stoker pack' wrote.",
     .options = options,
     .arguments = COMPLETES_FILES,

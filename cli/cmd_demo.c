@@ -77,7 +77,7 @@ static const struct cli_option options[] = {
 
 const struct command cmd_demo = {
     .name = "demo",
-    .summary = "load a small data set with torch's DataLoader and with Stoker, and compare",
+    .summary = "load a small dataset with torch's DataLoader and with Stoker, and compare",
     .synopsis = "[OPTIONS]",
     .about = "Generates a small realistic image set (kept for the next run), loads one epoch of it\n"
              "with torch's DataLoader and one with Stoker, with the same transforms and the same\n"

@@ -70,8 +70,8 @@ static int doctor_run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     {"--data", "PATH",
-     "a folder or file of the data set: checks the disk it is on, and reads it\nfor up to two seconds",
-     "the folder or a file of a data set", .completes = COMPLETES_FILES},
+     "a folder or file of the dataset: checks the disk it is on, and reads it\nfor up to two seconds",
+     "the folder or a file of a dataset", .completes = COMPLETES_FILES},
     {"--json", NULL, "print the checks as JSON"},
     {NULL},
 };

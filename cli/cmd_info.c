@@ -1,4 +1,4 @@
-/* cmd_info.c - `stoker info`: what this build supports on this machine, or what a data set contains
+/* cmd_info.c - `stoker info`: what this build supports on this machine, or what a dataset contains
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -75,7 +75,7 @@ static int print_build(bool json)
     return EXIT_OK;
 }
 
-/* ---- a data set -------------------------------------------------------------------------------- */
+/* ---- a dataset -------------------------------------------------------------------------------- */
 
 static void print_fields(const struct info *info)
 {
@@ -287,13 +287,13 @@ static int info_run(int argc, char **argv)
         return EXIT_USAGE;
     if (!opt.data && (opt.html || opt.fields))
         return fail(EXIT_USAGE,
-                    "info: %s needs a data set. Example: stoker info path/to/train --html page.html",
+                    "info: %s needs a dataset. Example: stoker info path/to/train --html page.html",
                     opt.html ? "--html" : "--fields");
     return opt.data ? print_info(&opt) : print_build(opt.json);
 }
 
 static const struct cli_option options[] = {
-    {"--fields", "LIST", "the fields to read, such as \"jpg,cls\" (default: chosen by the data set)",
+    {"--fields", "LIST", "the fields to read, such as \"jpg,cls\" (default: chosen by the dataset)",
      "a list of field names, such as \"jpg,cls\""},
     {"--html", "FILE", "also write the result as a page, with a few thumbnails", "the name of a file",
      .completes = COMPLETES_FILES},
@@ -303,13 +303,13 @@ static const struct cli_option options[] = {
 
 const struct command cmd_info = {
     .name = "info",
-    .summary = "show what this build supports on this machine; with DATA, what a data set contains",
+    .summary = "show what this build supports on this machine; with DATA, what a dataset contains",
     .synopsis = "[DATA] [OPTIONS]",
     .about = "Without DATA: the codecs and libraries of this build, the kernels chosen for this CPU,\n"
              "how files are read, how many CPUs this process may use, and the ops that a pipeline\n"
              "can use.\n"
              "\n"
-             "With DATA (any data set that Stoker opens, or a folder that 'stoker pack' wrote): its\n"
+             "With DATA (any dataset that Stoker opens, or a folder that 'stoker pack' wrote): its\n"
              "format, number of samples and fields, and, from up to 1,000 samples, their sizes,\n"
              "resolutions or lengths, and what it costs to decode them.",
     .options = options,

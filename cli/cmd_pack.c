@@ -1,4 +1,4 @@
-/* cmd_pack.c - `stoker pack`: rewrites a data set in another format, or for faster reading
+/* cmd_pack.c - `stoker pack`: rewrites a dataset in another format, or for faster reading
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -136,7 +136,7 @@ static int parse(struct pack_options *opt, bool *json, int argc, char **argv)
     if (!opt->folder)
         return fail(EXIT_USAGE, "pack: %s Example: stoker pack path/to/train packed",
                     opt->source ? "which folder to write?"
-                                : "which data set, and which folder to write?");
+                                : "which dataset, and which folder to write?");
     if (opt->writer->pixels && (opt->quality || opt->crop_ready || opt->compress))
         return fail(EXIT_USAGE, "pack: %s does not apply to --format %s, which stores pixels",
                     opt->quality      ? "--quality"
@@ -232,7 +232,7 @@ static const struct cli_option options[] = {
     {"--format", "F", "tar (default; as webdataset reads it), tfrecord, lmdb, hdf5 or npy",
      "tar, tfrecord, lmdb, hdf5 or npy", "tar tfrecord lmdb hdf5 npy"},
     {"--fields", "LIST",
-     "the fields of SRC to pack, such as \"jpg,cls\" (default: chosen by the data set)",
+     "the fields of SRC to pack, such as \"jpg,cls\" (default: chosen by the dataset)",
      "a list of field names, such as \"jpg,cls\""},
     {"--resize", "N|WxH", "scale images so that the shorter side is N, or to W x H exactly",
      "N or WxH with sides from 1 to 65500, such as 256 or 320x240"},
@@ -261,9 +261,9 @@ static const struct cli_option options[] = {
 const struct command cmd_pack = {
     .name = "pack",
     .summary =
-        "rewrite a data set as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
+        "rewrite a dataset as tar shards, TFRecord, LMDB or arrays; resize it, prepare it for crops",
     .synopsis = "SRC DST [OPTIONS]",
-    .about = "SRC is any data set that Stoker opens, a folder of sounds, or a folder that pack\n"
+    .about = "SRC is any dataset that Stoker opens, a folder of sounds, or a folder that pack\n"
              "wrote. DST is a folder outside SRC: new, empty, or left by an earlier run with the\n"
              "same options. In that case the finished part is kept and the rest is packed.",
     .options = options,

@@ -1,4 +1,4 @@
-/* cmd_verify.c - `stoker verify`: checks that every sample of a data set can be read
+/* cmd_verify.c - `stoker verify`: checks that every sample of a dataset can be read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,7 +49,7 @@ static int parse(struct verify *v, int argc, char **argv)
     if (args.failed)
         return EXIT_USAGE;
     return v->data ? EXIT_OK
-                   : fail(EXIT_USAGE, "verify: which data set? Example: stoker verify path/to/packed");
+                   : fail(EXIT_USAGE, "verify: which dataset? Example: stoker verify path/to/packed");
 }
 
 static void report(void *context, const char *what, const char *why)
@@ -243,7 +243,7 @@ static int verify_run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     {"--deep", NULL, "decode every image and every sound completely"},
-    {"--fields", "LIST", "the fields to read, such as \"jpg,cls\" (default: chosen by the data set)",
+    {"--fields", "LIST", "the fields to read, such as \"jpg,cls\" (default: chosen by the dataset)",
      "a list of field names, such as \"jpg,cls\""},
     {"--workers", "N", "number of threads (default: the CPUs this process may use)",
      "a whole number from 1 to 1024"},
@@ -254,11 +254,11 @@ static const struct cli_option options[] = {
 
 const struct command cmd_verify = {
     .name = "verify",
-    .summary = "check that every sample of a data set can be read, and name those that cannot",
+    .summary = "check that every sample of a dataset can be read, and name those that cannot",
     .synopsis = "DATA [OPTIONS]",
     .about =
-        "Reads every sample, compares every checksum that the data set has, reads the header of\n"
-        "every image and sound, and names each bad sample. DATA is any data set that Stoker\n"
+        "Reads every sample, compares every checksum that the dataset has, reads the header of\n"
+        "every image and sound, and names each bad sample. DATA is any dataset that Stoker\n"
         "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
         "manifest. With --deep, the JPEGs of tar and TFRecord files that are intact are noted beside\n"
         "the first file (*.stoker-known), so that the JPEG hardware of a GPU may decode them from the\n"

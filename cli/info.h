@@ -1,4 +1,4 @@
-/* info.h - what `stoker info DATA` learns about a data set
+/* info.h - what `stoker info DATA` learns about a dataset
  *
  * SPDX-License-Identifier: Apache-2.0
  */

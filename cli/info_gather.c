@@ -1,4 +1,4 @@
-/* info_gather.c - examines some samples of a data set
+/* info_gather.c - examines some samples of a dataset
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -72,7 +72,7 @@ static char *base64(struct st_bytes in)
     return out;
 }
 
-/* The name of a sample without that of the data set. */
+/* The name of a sample without that of the dataset. */
 static const char *caption(const struct info *info, const char *name)
 {
     const size_t size = strlen(info->data);

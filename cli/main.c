@@ -47,7 +47,7 @@ static int unknown(const char *word)
 
 static void print_help(FILE *to)
 {
-    fputs("Stoker turns data sets of encoded images and sounds into training batches, fast and\n"
+    fputs("Stoker turns datasets of encoded images and sounds into training batches, fast and\n"
           "reproducibly, and finds out why a training run waits for its data.\n"
           "\n"
           "usage: stoker COMMAND [ARGUMENTS]\n"

@@ -27,7 +27,7 @@ libdeflate-dev libdeflate the same, faster
 libzstd-dev libzstd zstd
 libhdf5-dev hdf5 HDF5
 liblmdb-dev lmdb LMDB
-libcurl4-openssl-dev libcurl data sets by URL
+libcurl4-openssl-dev libcurl datasets by URL
 libsndfile1-dev sndfile sounds"
 library_packages() { cut -d' ' -f1 <<<"$LIBRARIES"; }
 

@@ -59,7 +59,7 @@ debian_packages() {
         need python3-venv "the virtual environment" python_has "import venv, ensurepip"
     fi
     if wanted test; then
-        need nginx-light "serves data sets to the tests" test -x /usr/sbin/nginx
+        need nginx-light "serves datasets to the tests" test -x /usr/sbin/nginx
         need openssl "certificates for that" has openssl
         need zsh "parses its completion script" has zsh
         need fish "parses its completion script and completes" has fish

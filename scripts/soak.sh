@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What takes too long for every day: a million comparisons of our JPEG decoder with libjpeg-turbo, 200,000 damaged
-# files against it, 100,000 damaged data sets of every format, and a training run that is killed a hundred times.
+# files against it, 100,000 damaged datasets of every format, and a training run that is killed a hundred times.
 # Prints the counts.
 source "$(dirname "$0")/common.sh"
 exec </dev/null
@@ -9,7 +9,7 @@ scripts/build.sh torch test
 meson_setup build/soak -Dtests=true -Dpython=disabled >/dev/null
 say "building"
 meson compile -C build/soak -j "$(jobs)" test_codec_jpeg_own test_codec_jpeg_own_damage mutant >/dev/null
-say "damaged data sets, each in a process with little memory and time: 100,000"
+say "damaged datasets, each in a process with little memory and time: 100,000"
 status=0
 "$VENV/bin/python" tests/mutants/mutants.py build/soak/tests/mutants/mutant --count 100000 --jobs "$(jobs)" || status=1
 say "whole images and boxes against libjpeg-turbo: 10^6 comparisons"

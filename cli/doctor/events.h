@@ -52,7 +52,7 @@ enum dr_event_kind {
     DR_COLLATE,
     DR_PUT,       /* transfer of the batch: pickling, shared memory, the queue */
     DR_OPENED,    /* a: files opened for the batch; b: their size in KiB, if known */
-    DR_SLOWEST,   /* the slowest sample of the batch: dur; a: its index in the data set, or DR_UNKNOWN */
+    DR_SLOWEST,   /* the slowest sample of the batch: dur; a: its index in the dataset, or DR_UNKNOWN */
     DR_DISCARDED, /* part of DR_DECODE or DR_TRANSFORM (a: which one) spent on elements that the samples
                      do not contain in the end, because they are cropped away or resized: dur */
     DR_SHARED, /* part of DR_COLLATE in a worker: allocating shared memory for the batch. dur; a: calls;

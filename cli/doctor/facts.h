@@ -144,7 +144,7 @@ struct dr_facts {
     double refaults, major_faults;
     double net_received, net_loopback;
     double nfs_read, nfs_reads, nfs_rtt, nfs_time; /* of all NFS mounts; unknown without one */
-    double data_bytes; /* estimated size of the data set: samples x bytes read per sample */
+    double data_bytes; /* estimated size of the dataset: samples x bytes read per sample */
 
     /* memory */
     double shm_size, shm_used_most,

@@ -14,8 +14,8 @@
  * autocast was seen), tf32 (0/1), threads.torch, exit (code), worker.id, worker.loader; of loader N:
  * loader.N.class, .native (1: Stoker's engine makes the batches), .workers, .prefetch, .batch_size,
  * .pin_memory, .persistent, .in_order, .start_method, .drop_last, .batches (len), .samples (len of the
- * data set), .dataset (class), .iterable, .shuffle, .batch_bytes, .file, .line, .source (the text of the
- * DataLoader call), .handles (open handles found in the data set, in words), .objects (Python objects in
+ * dataset), .dataset (class), .iterable, .shuffle, .batch_bytes, .file, .line, .source (the text of the
+ * DataLoader call), .handles (open handles found in the dataset, in words), .objects (Python objects in
  * its lists: what copy-on-write growth comes from), .tensors (tensors in a batch), .transform (what it
  * applies, in words), .seed (by which workers that are not forked find their loader); sync.N.where
  * ("FILE:LINE what"); watch.error (why watching this process ended early).

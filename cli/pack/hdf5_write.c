@@ -1,4 +1,4 @@
-/* hdf5_write.c - an HDF5 file with one data set per field and one row per sample
+/* hdf5_write.c - an HDF5 file with one dataset per field and one row per sample
  *
  * If the library is killed while writing, it leaves a file that cannot be opened. Therefore it only
  * creates the file, with room for all samples, and tells where the rows are; we write them, which
@@ -157,7 +157,7 @@ static int make_file(const struct hdf5_writer *w, const char *path, uint64_t row
     return good ? STOKER_OK : failed(w->path, err);
 }
 
-/* The offset of the rows of a field; false: the data set was not created by make_set. */
+/* The offset of the rows of a field; false: the dataset was not created by make_set. */
 static bool find_set(const struct hdf5_writer *w, hid_t file, uint32_t index, uint64_t *rows,
                      uint64_t *at)
 {

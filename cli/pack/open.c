@@ -1,4 +1,4 @@
-/* open.c - opens data sets for the commands: everything that Stoker opens, and folders of sounds
+/* open.c - opens datasets for the commands: everything that Stoker opens, and folders of sounds
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -62,7 +62,7 @@ void pack_work_free(struct st_work *work);
 /* Reads sample->number and applies the options. Errors go into the sample. */
 void pack_sample_make(struct pack_sample *sample, struct stoker_dataset *data,
                       const struct pack_options *opt, struct st_work *work);
-/* The fields of any data set: an image or a sound and a label if the source has no fields. */
+/* The fields of any dataset: an image or a sound and a label if the source has no fields. */
 uint32_t pack_fields(const struct stoker_dataset *data, struct st_field fields[ST_FIELDS_MAX]);
 /* Reads a sample and finds its pieces. */
 int pack_read(struct stoker_dataset *data, uint64_t number, struct st_buffer *raw,
@@ -273,7 +273,7 @@ void pack_progress_end(struct pack_progress *p);
 
 /* The extensions of sounds, with the dot; NULL at the end. */
 extern const char *const pack_sounds[];
-/* Opens any data set, including folders of sounds and the finished part of an incomplete pack. `place`
+/* Opens any dataset, including folders of sounds and the finished part of an incomplete pack. `place`
  * then lists what it consists of, and must be freed in any case. */
 int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data,
                    const char *fields, struct stoker_error *err);

@@ -50,7 +50,7 @@ int pack_place_check(const struct pack_options *opt, struct stoker_error *err)
     free(source);
     free(target);
     return inside ? st_fail(err, STOKER_EINVAL,
-                            "%.300s is inside %.300s, the data set to be packed, and would change it: "
+                            "%.300s is inside %.300s, the dataset to be packed, and would change it: "
                             "choose a folder elsewhere",
                             opt->folder, opt->source)
                   : STOKER_OK;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Makes a unique name for a file or data set from the name of a field. */
+/* Makes a unique name for a file or dataset from the name of a field. */
 static void name_field(struct pack_rows *rows, const char *name, uint32_t index)
 {
     char *out = rows->names[index];

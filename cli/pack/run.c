@@ -1,4 +1,4 @@
-/* run.c - packs a data set: workers prepare samples, one thread writes them in order
+/* run.c - packs a dataset: workers prepare samples, one thread writes them in order
  *
  * SPDX-License-Identifier: Apache-2.0
  */

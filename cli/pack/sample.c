@@ -1,4 +1,4 @@
-/* sample.c - reads a sample of any data set and prepares it for writing
+/* sample.c - reads a sample of any dataset and prepares it for writing
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -54,7 +54,7 @@ static bool is_first(const struct pack_sample *sample, uint32_t index)
     return true;
 }
 
-/* The name is already a suffix, in a data set that came from tar files. */
+/* The name is already a suffix, in a dataset that came from tar files. */
 static bool take_suffix(const struct pack_field *field, const char *type, char *out, size_t room)
 {
     enum st_field_kind kind;

@@ -78,7 +78,7 @@ static bool put_values(struct record_writer *w, const struct pack_field *field, 
     return pack_append(list, piece->bytes.data, piece->bytes.size);
 }
 
-/* The names that most image data sets use. */
+/* The names that most image datasets use. */
 static const char *feature_name(const struct pack_field *field, bool named)
 {
     if (!named && field->kind == ST_FIELD_IMAGE)

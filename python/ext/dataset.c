@@ -13,7 +13,7 @@ struct dataset {
     Py_buffer *buffers; /* of images in memory, which the engine reads in place */
     struct stoker_item *items;
     Py_ssize_t buffer_count;
-    PyObject *parts; /* the data sets that it is made of: they own the memory */
+    PyObject *parts; /* the datasets that it is made of: they own the memory */
 };
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object)
@@ -222,7 +222,7 @@ static PyObject *dataset_from_array(PyObject *type, PyObject *args, PyObject *kw
 
 /* ---- made of others ---- */
 
-/* The handles of a tuple of data sets, in memory from malloc; NULL with an exception. */
+/* The handles of a tuple of datasets, in memory from malloc; NULL with an exception. */
 static struct stoker_dataset **handles_of(const struct ext_state *state, PyObject *parts)
 {
     const Py_ssize_t count = PyTuple_Size(parts);
@@ -244,7 +244,7 @@ static struct stoker_dataset **handles_of(const struct ext_state *state, PyObjec
     return handles;
 }
 
-/* A data set that keeps its parts alive; raises the engine's error if rc < 0. */
+/* A dataset that keeps its parts alive; raises the engine's error if rc < 0. */
 static PyObject *adopt_compound(PyTypeObject *type, struct stoker_dataset *handle, PyObject *parts,
                                 int rc, const struct stoker_error *err)
 {
@@ -288,7 +288,7 @@ static PyObject *dataset_mix(PyObject *type, PyObject *args)
         ext_array(weights, "weights", 8, "d", &numbers) < 0)
         return NULL;
     if (numbers.len / 8 != PyTuple_Size(parts))
-        PyErr_Format(PyExc_ValueError, "%zd weights for %zd data sets", numbers.len / 8,
+        PyErr_Format(PyExc_ValueError, "%zd weights for %zd datasets", numbers.len / 8,
                      PyTuple_Size(parts));
     else
         handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts);
@@ -436,20 +436,20 @@ static PyObject *dataset_fields(PyObject *object, void *unused)
 static PyMethodDef dataset_methods[] = {
     {"open", (PyCFunction)(void (*)(void))dataset_open, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "open(uri, *, index_dir=None, extensions=None, threads=0, allow_empty=False, fields=None, ...): "
-     "open a data set by its path."},
+     "open a dataset by its path."},
     {"from_files", (PyCFunction)(void (*)(void))dataset_from_files,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_files(paths, labels=None): a data set of these files."},
+     "from_files(paths, labels=None): a dataset of these files."},
     {"from_memory", (PyCFunction)(void (*)(void))dataset_from_memory,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_memory(images, labels=None): a data set of encoded images, which are not copied."},
+     "from_memory(images, labels=None): a dataset of encoded images, which are not copied."},
     {"from_array", (PyCFunction)(void (*)(void))dataset_from_array,
      METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "from_array(images, labels=None): a data set of an array of pixels, which is not copied."},
-    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): concatenate data sets."},
+     "from_array(images, labels=None): a dataset of an array of pixels, which is not copied."},
+    {"concat", dataset_concat, METH_VARARGS | METH_CLASS, "concat(parts): concatenate datasets."},
     {"mix", dataset_mix, METH_VARARGS | METH_CLASS,
-     "mix(parts, weights, samples, seed): mix data sets by weight."},
-    {"subset", dataset_subset, METH_O, "subset(indices): a data set of these samples."},
+     "mix(parts, weights, samples, seed): mix datasets by weight."},
+    {"subset", dataset_subset, METH_O, "subset(indices): a dataset of these samples."},
     {"label", dataset_label, METH_O, "Return the label of a sample."},
     {"labels", dataset_labels, METH_NOARGS, "Return all labels as a Tensor of int64."},
     {"name", dataset_name, METH_O, "Return the name of a sample in messages: its path, or 'sample 17'."},

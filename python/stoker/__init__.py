@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stoker feeds the GPU: it turns data sets of images and sounds into finished training batches, in threads, without
+"""Stoker feeds the GPU: it turns datasets of images and sounds into finished training batches, in threads, without
 Python in the loop. The batches do not depend on the number of threads.
 
 >>> import stoker
@@ -136,7 +136,7 @@ def order_indices(count: int, **options: Any) -> np.ndarray:
     """Return the order of the samples in one epoch, as the DataLoader of one rank visits them.
 
     Args:
-        count: The number of samples in the data set.
+        count: The number of samples in the dataset.
         **options: All of these are optional:
 
             - `kind`: "torch" (the default: `torch.randperm` with a generator seeded with seed + epoch, as in

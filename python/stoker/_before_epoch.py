@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DataLoader does before an epoch: it looks at its data set, its attributes and its sampler, which may have been
+"""What a DataLoader does before an epoch: it looks at its dataset, its attributes and its sampler, which may have been
 changed since the last one."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .compile import blockers_in_python
 
 
 def compile_again(loader: Any) -> None:
-    """Compile the data set as it is now: its transform or its samples may have been changed."""
+    """Compile the dataset as it is now: its transform or its samples may have been changed."""
     native = loader._native
     if native is None:
         return
@@ -28,7 +28,7 @@ def compile_again(loader: Any) -> None:
 
 
 def _fall_back_to_python(loader: Any, native: Native, why: list[Blocker]) -> None:
-    """Run the data set in Python, because the engine can no longer run it."""
+    """Run the dataset in Python, because the engine can no longer run it."""
     if loader.compile == "require":
         raise required(why)
     seed = loader.seed if loader._share is None else None
@@ -37,7 +37,7 @@ def _fall_back_to_python(loader: Any, native: Native, why: list[Blocker]) -> Non
     refuse_what_needs_the_engine(why, given)
     if native.is_pending():
         raise NotImplementedError(
-            "the loaded state belongs to the engine, which can no longer run this data set: " + "; ".join(why)
+            "the loaded state belongs to the engine, which can no longer run this dataset: " + "; ".join(why)
         )
     native.close()
     loader._epochs.set(native.epoch)
@@ -60,7 +60,7 @@ def reopen_if_changed(loader: Any) -> None:
 
 
 def settle_epoch(loader: Any) -> None:
-    """Determine the next epoch of a data set in Python: a sampler whose epoch was set decides it, and a loaded state of
+    """Determine the next epoch of a dataset in Python: a sampler whose epoch was set decides it, and a loaded state of
     another epoch is dropped. The sampler of a share follows the loader's count of epochs."""
     epoch = sampler_epoch(loader.sampler, loader.batch_sampler)
     if epoch is not None and epoch != loader._sampler_epoch:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From data sets of torchvision and torch, as they are now, to one that the engine reads.
+"""From datasets of torchvision and torch, as they are now, to one that the engine reads.
 
 Neither library is imported here: classes are recognized by their modules. If a subclass overrides a method, or
-somebody has set or patched one, the data set is left to Python.
+somebody has set or patched one, the dataset is left to Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONCAT_ATTRIBUTES = ("datasets", "cumulative_sizes")
 
 
 class Leaf(NamedTuple):
-    """A data set that has images and transforms itself, rather than wrapping another one."""
+    """A dataset that has images and transforms itself, rather than wrapping another one."""
 
     dataset: Any
     grey: bool  # its images have one channel
@@ -40,14 +40,14 @@ class Leaf(NamedTuple):
 
 
 class Watch:
-    """Remembers the attributes that were read from a data set, to notice when they change."""
+    """Remembers the attributes that were read from a dataset, to notice when they change."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[Any, str, Any, Any]] = []
         self._owners: list[tuple[Any, type, tuple[str, ...]]] = []
 
     def changes(self, dataset: Any, base: type, attributes: tuple[str, ...]) -> list[str]:
-        """Return what the data set changes compared with its library's class `base`."""
+        """Return what the dataset changes compared with its library's class `base`."""
         self._owners.append((dataset, base, attributes))
         return _changes(dataset, base, attributes)
 
@@ -102,7 +102,7 @@ def _is_still(value: Any, noted: Any) -> bool:
 
 
 class Part:
-    """Samples in a form that the engine accepts: files with labels, or a data set of the engine."""
+    """Samples in a form that the engine accepts: files with labels, or a dataset of the engine."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Kind(NamedTuple):
 
 
 def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
-    """Return the data set for the engine; or None, and add all reasons why it cannot run there to `blockers`."""
+    """Return the dataset for the engine; or None, and add all reasons why it cannot run there to `blockers`."""
     if isinstance(dataset, EngineDataset):
         return _lower_own(dataset, blockers)
     for kind in _KINDS:
@@ -168,7 +168,7 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
     blockers.append(
         Blocker(
             READ,
-            f"the data set {kind_.__module__}.{kind_.__qualname__} cannot be compiled",
+            f"the dataset {kind_.__module__}.{kind_.__qualname__} cannot be compiled",
             "only stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR and MNIST, and torch's "
             "Subset and ConcatDataset of these can be",
         )
@@ -177,7 +177,7 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
 
 
 def leaves_of(dataset: Any) -> Iterator[Leaf]:
-    """Yield the data sets with known transforms inside one that the engine cannot run."""
+    """Yield the datasets with known transforms inside one that the engine cannot run."""
     for kind in _KINDS:
         base = kind.base()
         if base is None or not isinstance(dataset, base):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets made of others: Concat, Subset and Mix."""
+"""Datasets made of others: Concat, Subset and Mix."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class _Compound(FieldDataset):
         for part in parts:
             if not isinstance(part, EngineDataset):
                 raise TypeError(
-                    f"{type(self).__name__} combines data sets of stoker.datasets, not {type(part).__qualname__}"
+                    f"{type(self).__name__} combines datasets of stoker.datasets, not {type(part).__qualname__}"
                 )
         if transform is None and parts:
             if len({pipeline_text(part.transform) for part in parts}) > 1:
                 raise ValueError(
-                    f"the data sets of the {type(self).__name__} have different transforms: pass transform=, which "
+                    f"the datasets of the {type(self).__name__} have different transforms: pass transform=, which "
                     "then applies to all of them"
                 )
             transform = parts[0].transform
@@ -41,10 +41,10 @@ class _Compound(FieldDataset):
 
 
 class Concat(_Compound):
-    """Concatenate data sets.
+    """Concatenate datasets.
 
     Args:
-        datasets: Data sets of stoker.datasets with the same types of fields.
+        datasets: Datasets of stoker.datasets with the same types of fields.
         transform: Applied to the samples of all; by default the one that all of them have.
 
     Raises:
@@ -65,16 +65,16 @@ class Concat(_Compound):
 
 
 class Subset(_Compound):
-    """Select samples of a data set, in any order; samples may be repeated.
+    """Select samples of a dataset, in any order; samples may be repeated.
 
     Args:
-        dataset: A data set of stoker.datasets.
+        dataset: A dataset of stoker.datasets.
         indices: Sample numbers; negative numbers count from the end.
-        transform: By default that of the data set.
+        transform: By default that of the dataset.
 
     Raises:
         IndexError: There is no such sample.
-        TypeError: The data set is not of stoker.datasets.
+        TypeError: The dataset is not of stoker.datasets.
 
     >>> data = stoker.datasets.Subset(stoker.datasets.ImageFolder("images"), [11, 0, -1])
     >>> [label for image, label in data]
@@ -88,7 +88,7 @@ class Subset(_Compound):
             every = range(len(dataset))
             for i in self.indices:
                 if not -len(every) <= i < len(every):
-                    raise IndexError(f"indices of the Subset contain {i}, but the data set has {len(every)} samples")
+                    raise IndexError(f"indices of the Subset contain {i}, but the dataset has {len(every)} samples")
             self.indices = [every[i] for i in self.indices]
         super().__init__([dataset], transform)
 
@@ -97,18 +97,18 @@ class Subset(_Compound):
 
 
 class Mix(_Compound):
-    """Mix data sets by weight. Any stretch of samples has its share of each data set, and all samples of a data set
+    """Mix datasets by weight. Any stretch of samples has its share of each dataset, and all samples of a dataset
     come once, in an order that depends on the seed, before any of them comes again.
 
     Args:
-        datasets: Data sets of stoker.datasets with the same types of fields.
+        datasets: Datasets of stoker.datasets with the same types of fields.
         weights: A weight for each.
-        samples: The number of samples. By default enough for every sample of every data set to come once.
+        samples: The number of samples. By default enough for every sample of every dataset to come once.
         seed: Determines the order.
         transform: Applied to the samples of all; by default the one that all of them have.
 
     Raises:
-        ValueError: `samples` is not positive, there is not one weight per data set, or types of fields or transforms
+        ValueError: `samples` is not positive, there is not one weight per dataset, or types of fields or transforms
             differ.
         TypeError: One of them is not of stoker.datasets.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copying batches of data sets written in Python to a GPU: slots pinned in place, and copies in the loader's own
+"""Copying batches of datasets written in Python to a GPU: slots pinned in place, and copies in the loader's own
 stream."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base classes of all data sets."""
+"""The base classes of all datasets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ._steps import pipeline_text
 
 
 class EngineDataset:
-    """Base class of all data sets in stoker.datasets: the engine knows where the bytes of each sample are.
+    """Base class of all datasets in stoker.datasets: the engine knows where the bytes of each sample are.
 
-    `len(data)` and `data[i]` work as in torch, so that every data set also works in torch's DataLoader. Any number
+    `len(data)` and `data[i]` work as in torch, so that every dataset also works in torch's DataLoader. Any number
     of threads may use `data[i]` at once. In stoker.DataLoader, no Python runs for a sample.
 
     Attributes:
@@ -28,7 +28,7 @@ class EngineDataset:
 
     transform: Any
     _handle: _ext.Dataset | None = None
-    _scheme = ""  # its kind, for data sets that a path opens
+    _scheme = ""  # its kind, for datasets that a path opens
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
@@ -45,7 +45,7 @@ class EngineDataset:
         return self._handle
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
-        """Return a data set of these samples only."""
+        """Return a dataset of these samples only."""
         raise NotImplementedError
 
     def _bytes(self, index: int) -> tuple[bytes, str]:
@@ -72,7 +72,7 @@ class EngineDataset:
         """
         count, index = len(self), operator.index(index)
         if not -count <= index < count:
-            raise IndexError(f"sample {index} is out of range: the data set has {count} samples")
+            raise IndexError(f"sample {index} is out of range: the dataset has {count} samples")
         index %= count
         if self.transform is None:
             data, name = self._bytes(index)
@@ -131,7 +131,7 @@ class EngineDataset:
 
 
 class Classes(EngineDataset):
-    """Base class of data sets whose labels are classes with names."""
+    """Base class of datasets whose labels are classes with names."""
 
     @property
     def classes(self) -> list[str]:

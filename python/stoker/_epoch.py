@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterator of a loader whose data set the engine runs: one epoch."""
+"""The iterator of a loader whose dataset the engine runs: one epoch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class EpochIterator:
 
     def _begin(self) -> None:
         native = self._native
-        self._compiled = native.compiled  # the data set may be changed for later epochs
+        self._compiled = native.compiled  # the dataset may be changed for later epochs
         self._key, self._engine, self._place = native.begin(self._draws)
         self._next = self._engine.next
         if native.take is not None:

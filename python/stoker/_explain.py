@@ -70,7 +70,7 @@ def _ops(text: str) -> Iterator[str]:
 
 
 def engine_plan(loader: Any) -> Plan:
-    """Return the plan of a loader whose data set the engine runs."""
+    """Return the plan of a loader whose dataset the engine runs."""
     native = loader._native
     engine = f"engine, {native.threads()} threads" if native.threads() else "engine, in this process"
     rows = [Row("read", engine), Row("decode", engine)]
@@ -113,14 +113,14 @@ def _copy_row(loader: Any) -> Row:
 
 
 def gather_plan(loader: Any) -> Plan:
-    """Return the plan for a data set of tensors."""
+    """Return the plan for a dataset of tensors."""
     here = "this process"
     why = "samples are rows of tensors: whole batches are gathered at once"
     return Plan([Row("read", here, why), Row("collate", here, why), _copy_row(loader)])
 
 
 def python_plan(loader: Any) -> Plan:
-    """Return the plan for a data set that runs in Python."""
+    """Return the plan for a dataset that runs in Python."""
     count = loader.num_workers
     where = f"{count} worker process{'es' if count > 1 else ''}" if count else "this process"
     blockers: list[Blocker] = loader._why_python
@@ -142,7 +142,7 @@ def python_plan(loader: Any) -> Plan:
 
 
 _LAZY = "decoded when torchvision's transforms have determined which part is needed"
-_FOLLOWS = "the data set runs in Python"
+_FOLLOWS = "the dataset runs in Python"
 
 
 def _follows(stage: str) -> Blocker:
@@ -157,7 +157,7 @@ def _transform_rows(dataset: Any, blockers: list[Blocker], where: str) -> list[R
         for step in _steps(leaf.transform):
             blocker = by_step.get(id(step))
             if blocker is None:
-                rows.append(Row(type(step).__name__, where, "the engine has it, but the data set runs in Python"))
+                rows.append(Row(type(step).__name__, where, "the engine has it, but the dataset runs in Python"))
             else:
                 rows.append(Row(type(step).__name__, where, blocker.why, blocker.remedy))
     rows += [Row("transform", where, b.why, b.remedy) for b in blockers if b.step is None]

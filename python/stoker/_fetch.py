@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetching samples of a data set written in Python, and collating them to batches."""
+"""Fetching samples of a dataset written in Python, and collating them to batches."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _as_it_is(sample: Any, row: int) -> Any:
 
 
 class Fetcher:
-    """Fetches samples by index, or the next ones of an iterable data set, as torch does.
+    """Fetches samples by index, or the next ones of an iterable dataset, as torch does.
 
-    `start` is the position at which an epoch is resumed: states of the data set and its iterator ("state"), how many
-    batches came before ("batches"), and how many of those the states include ("at"). "ended": the data set had no more
+    `start` is the position at which an epoch is resumed: states of the dataset and its iterator ("state"), how many
+    batches came before ("batches"), and how many of those the states include ("at"). "ended": the dataset had no more
     samples; "finished": neither had those of the other workers, and this is the next epoch; "avoid": samples that
     killed a worker.
     """
@@ -93,7 +93,7 @@ class Fetcher:
             self.ended = True
 
     def state(self) -> dict[str, Any]:
-        """Return the states of the data set and its iterator, if they have any."""
+        """Return the states of the dataset and its iterator, if they have any."""
         out = {}
         if has_state(self._iterator):
             out["iterator"] = self._iterator.state_dict()  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frameworks that rebuild a DataLoader from one of ours.
 
-Accelerate's prepare() and skip_first_batches() create torch's DataLoader from a loader's data set, samplers and
+Accelerate's prepare() and skip_first_batches() create torch's DataLoader from a loader's dataset, samplers and
 attributes. While they work on one of ours, the name DataLoader in Accelerate's module refers to ours, so that the new
 loader has the engine inside, and the options that torch's does not have. Other loaders are not touched.
 """

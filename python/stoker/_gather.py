@@ -19,7 +19,7 @@ from ._compile_datasets import CONCAT_ATTRIBUTES, SUBSET_ATTRIBUTES, Watch, part
 
 
 class _Rows(NamedTuple):
-    """Samples as rows of data sets of tensors."""
+    """Samples as rows of datasets of tensors."""
 
     sets: list[Any]
     which: np.ndarray | None  # the set of each sample; None: the first one for all
@@ -28,7 +28,7 @@ class _Rows(NamedTuple):
 
 
 class Gather:
-    """Gathers batches of a data set."""
+    """Gathers batches of a dataset."""
 
     def __init__(self, rows: _Rows, watch: Watch) -> None:
         self._rows = rows
@@ -64,7 +64,7 @@ class Gather:
         return out
 
     def _take_mixed(self, which: np.ndarray, rows: np.ndarray, out: list[torch.Tensor]) -> None:
-        """Gather a batch whose samples come from several data sets."""
+        """Gather a batch whose samples come from several datasets."""
         for number in np.unique(which).tolist():
             place = np.flatnonzero(which == number)
             tensors = self._rows.sets[number].tensors
@@ -103,7 +103,7 @@ def _take_all(tensors: Any, rows: np.ndarray, out: list[torch.Tensor]) -> None:
 
 
 def gather(dataset: Any, collate_fn: Callable[[Any], Any]) -> Gather | None:
-    """Return a Gather if whole batches of the data set can be gathered, else None."""
+    """Return a Gather if whole batches of the dataset can be gathered, else None."""
     watch = Watch()
     if collate_fn is not default_collate or not _collates_as_usual():
         return None

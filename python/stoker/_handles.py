@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds open handles in a data set's attributes that a forked worker must not use, and warns of them."""
+"""Finds open handles in a dataset's attributes that a forked worker must not use, and warns of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 1024  # how many objects are inspected
 _OF_EACH = 16  # how many elements of a list or dict: they are mostly alike, and may be millions
 
 _H5_FILE = "an open h5py.File"
-_H5_DATASET = "a data set of an open h5py.File"
+_H5_DATASET = "a dataset of an open h5py.File"
 _H5_GROUP = "a group of an open h5py.File"
 _LMDB = "an open lmdb.Environment"
 _LMDB_READER = "a transaction of an open lmdb.Environment"

@@ -67,7 +67,7 @@ class BatchTransform:
         raise NotImplementedError
 
     def _for_classes(self, classes: int) -> BatchTransform:
-        """Return the same transform for a data set with this number of classes (0: unknown)."""
+        """Return the same transform for a dataset with this number of classes (0: unknown)."""
         raise NotImplementedError
 
     def __call__(self, images: Any, labels: Any) -> tuple[Any, Any]:
@@ -93,11 +93,11 @@ class _Mix(BatchTransform):
     def _for_classes(self, classes: int) -> BatchTransform:
         if self.num_classes is None and not classes:
             raise ValueError(
-                f"{type(self).__name__} needs num_classes: the data set does not have named classes to count"
+                f"{type(self).__name__} needs num_classes: the dataset does not have named classes to count"
             )
         if self.num_classes is not None and self.num_classes < classes:
             raise ValueError(
-                f"{type(self).__name__} has num_classes={self.num_classes}, but the data set has {classes} classes"
+                f"{type(self).__name__} has num_classes={self.num_classes}, but the dataset has {classes} classes"
             )
         bound = copy.copy(self)
         bound.num_classes = self.num_classes or classes
@@ -115,7 +115,7 @@ class MixUp(_Mix):
 
     Args:
         alpha: The parameter of the distribution, above 0.
-        num_classes: By default the number of classes in the data set.
+        num_classes: By default the number of classes in the dataset.
 
     Raises:
         ValueError: `alpha` is not positive, or num_classes is unknown or too small.
@@ -144,7 +144,7 @@ class CutMix(_Mix):
 
     Args:
         alpha: The parameter of the distribution, above 0.
-        num_classes: By default the number of classes in the data set.
+        num_classes: By default the number of classes in the dataset.
 
     Raises:
         ValueError: `alpha` is not positive, or num_classes is unknown or too small.

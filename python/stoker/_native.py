@@ -93,7 +93,7 @@ class Native:
         self.iterators = 0  # how many were made so far
         self._warned_of_pageable = False
         self._idle: list[tuple[Any, _ext.Loader]] = []
-        self._version = 0  # counts changes of the data set and its transforms: older engines cannot be reused
+        self._version = 0  # counts changes of the dataset and its transforms: older engines cannot be reused
         self._history: dict[str, Any] = {"stats": None, "ledger": []}
         # Open an engine now, so that errors are raised here and the first batch arrives sooner.
         self._idle.append(self._open_engine(self._key(batch_size or 1)))
@@ -156,7 +156,7 @@ class Native:
         return iterator
 
     def use(self, compiled: Compiled) -> None:
-        """Use another data set or other transforms from the next epoch on."""
+        """Use another dataset or other transforms from the next epoch on."""
         if compiled is self.compiled:
             return
         if compiled.handle is not self.compiled.handle or compiled.text != self.compiled.text:

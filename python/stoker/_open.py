@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stoker.open: open a data set by its path."""
+"""stoker.open: open a dataset by its path."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open(
     db: str | None = None,
     **where: Unpack[Where],
 ) -> datasets.EngineDataset:
-    """Open a data set of any kind by its path.
+    """Open a dataset of any kind by its path.
 
     Args:
         path_or_uri: A folder of images; an archive or table; a folder that `stoker pack` wrote, or with archives of one

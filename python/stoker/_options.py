@@ -35,22 +35,22 @@ def refuse_what_needs_the_engine(why: list[Blocker], given: dict[str, Any]) -> N
     if needed:
         names = ", ".join(f"{name}={given[name]!r}" for name in needed)
         raise NotImplementedError(
-            f"{names} {'needs' if len(needed) == 1 else 'need'} the engine, which cannot run this data set: {reasons}. "
+            f"{names} {'needs' if len(needed) == 1 else 'need'} the engine, which cannot run this dataset: {reasons}. "
             f"Remove {'the option' if len(needed) == 1 else 'these options'}, or change what the engine cannot run"
         )
     if torch_if_installed() is None:
         raise NotImplementedError(
-            f"the engine cannot run this data set: {reasons}. Running it in Python needs torch, which is not installed"
+            f"the engine cannot run this dataset: {reasons}. Running it in Python needs torch, which is not installed"
         )
 
 
 def required(why: list[Blocker]) -> NotImplementedError:
     reasons = "".join(f"\n- {reason}" for reason in why)
-    return NotImplementedError(f"compile='require', but the engine cannot run this data set:{reasons}")
+    return NotImplementedError(f"compile='require', but the engine cannot run this dataset:{reasons}")
 
 
 def refused_in_python(dataset: Any, seed: Any, seed_by: str, on_error: str) -> dict[str, Any]:
-    """Return the options that this data set cannot have when it runs in Python."""
+    """Return the options that this dataset cannot have when it runs in Python."""
     if torch_if_installed() is None:
         return {}  # it cannot run at all
     from torch.utils.data import IterableDataset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The position in an epoch of a data set written in Python: what its sampler has given, and how to repeat those draws
+"""The position in an epoch of a dataset written in Python: what its sampler has given, and how to repeat those draws
 when the epoch is resumed.
 
 A sampler that has state_dict() saves its own position. Any other is drawn from again from the beginning, with the
@@ -253,7 +253,7 @@ class Draws:
     def _generators_now(self) -> dict[str, Any]:
         out: dict[str, Any] = {"generators": [_text(g.get_state()) for g in self._generators]}
         if not self._indexed:
-            return out  # iterable data sets have no order to draw
+            return out  # iterable datasets have no order to draw
         if self._stateful is None and self._from_default_generator:
             out["torch"] = _text(torch.get_rng_state())
         if self._stateful is None and type(_innermost(self._sampler)) not in _TORCHS:

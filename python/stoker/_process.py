@@ -29,12 +29,12 @@ FETCH, RESUME = 0, 1  # to a worker: indices; a seed for the next epoch
 DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from a worker
 
 _LOOK_FOR_PARENT = 1.0  # seconds
-_SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of data sets
+_SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of datasets
 
 
 @dataclass
 class Snapshots:
-    """Decides when to ask a data set for its state: often, but at little cost."""
+    """Decides when to ask a dataset for its state: often, but at little cost."""
 
     every: int | None  # batches; None: as often as is cheap
     always: bool  # if batches cannot be skipped to reach a position between two states
@@ -67,7 +67,7 @@ class _Worker:
         self.start = start  # the position in its part of a resumed epoch
         self.fetcher: Fetcher | None = None
         self.broken: ExceptionWrapper | None = None  # what init_fn raised, to be reported with the first task
-        self.ended = False  # an iterable data set has no more samples
+        self.ended = False  # an iterable dataset has no more samples
         self.batch = 0  # the one that was requested last
         self.dataset = job.dataset
         self.collate = collator(job.collate_fn)
@@ -152,7 +152,7 @@ class _Worker:
             self.exchange.post(slot, DATA, *where)
 
     def _aside(self, at_the_end: bool = False) -> dict[str, Any]:
-        """Return what the loader gets besides a batch: the data set's state, and samples that failed."""
+        """Return what the loader gets besides a batch: the dataset's state, and samples that failed."""
         fetcher = self.fetcher
         assert fetcher is not None
         out: dict[str, Any] = {}

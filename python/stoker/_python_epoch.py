@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of data sets written in Python: their numbers and positions, and the iterator for the calling process."""
+"""Epochs of datasets written in Python: their numbers and positions, and the iterator for the calling process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Epochs:
         self.next = 0
         self.pending: dict[str, Any] | None = None  # the state at which the next iterator begins
         self.left: dict[str, Any] | None = None  # the state at which the latest iterator was dropped
-        self.finished: dict[str, Any] = {}  # states of data sets at the end of the latest finished epoch
+        self.finished: dict[str, Any] = {}  # states of datasets at the end of the latest finished epoch
         self.bad: list[dict[str, Any]] = []
         self.made = 0  # number of iterators
         self.batches = 0
@@ -74,7 +74,7 @@ class Epochs:
     def resume(self, state: dict[str, Any]) -> None:
         if not isinstance(state, dict) or state.get("stoker_python") != VERSION:
             raise ValueError(
-                "this is not a state of a stoker.DataLoader whose data set runs in Python, or is of another version"
+                "this is not a state of a stoker.DataLoader whose dataset runs in Python, or is of another version"
             )
         self.pending = copy.deepcopy(state)
         self.next = int(state["epoch"])
@@ -127,7 +127,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self._take_up(loader)
 
     def _open(self, loader: Any) -> None:
-        """Prepare the data set, before the sampler draws: both may use the same generator."""
+        """Prepare the dataset, before the sampler draws: both may use the same generator."""
 
     def _take_up(self, loader: Any) -> None:
         """Begin the next epoch, or resume one."""
@@ -175,7 +175,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
             raise
 
     def _left_behind(self) -> dict[str, Any]:
-        """Return states of the data set with which the next epoch begins."""
+        """Return states of the dataset with which the next epoch begins."""
         return {}
 
     def _report(self, samples: list[dict[str, Any]]) -> None:
@@ -224,12 +224,12 @@ class PythonIterator(_torch._BaseDataLoaderIter):
 
     def _note_where_left(self) -> None:
         if self._begun and not self.finished and not sys.is_finalizing():
-            with contextlib.suppress(Exception):  # a data set whose state_dict fails is treated as having none
+            with contextlib.suppress(Exception):  # a dataset whose state_dict fails is treated as having none
                 self._epochs.dropped(self)
 
 
 class SingleIterator(PythonIterator):
-    """An epoch in the calling process. Data sets of tensors are gathered in whole batches."""
+    """An epoch in the calling process. Datasets of tensors are gathered in whole batches."""
 
     _workers: list[Any] = []  # for code that inspects torch's iterators
 

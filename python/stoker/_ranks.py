@@ -176,7 +176,7 @@ def share_sampler(dataset: Any, share: Share, shuffle: bool | None, seed: int | 
         return None
     if isinstance(dataset, sys.modules["torch"].utils.data.IterableDataset):
         raise ValueError(
-            "shard=True, rank and world_size are for data sets with indices. An IterableDataset decides itself what it "
+            "shard=True, rank and world_size are for datasets with indices. An IterableDataset decides itself what it "
             "yields: in its __iter__, yield every world_size-th sample beginning with the rank (and take "
             "torch.utils.data.get_worker_info() into account if there are workers)"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of data sets in files: where their index and cache are kept, and limits for URLs."""
+"""Options of datasets in files: where their index and cache are kept, and limits for URLs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 
 class Where(TypedDict, total=False):
-    """Options that all data sets in files accept."""
+    """Options that all datasets in files accept."""
 
     index_dir: Any  # a folder for the index of the samples
     cache_dir: Any  # a folder for what was read from URLs

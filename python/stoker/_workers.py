@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of data sets written in Python, run by worker processes.
+"""Epochs of datasets written in Python, run by worker processes.
 
 Batch i goes to worker i mod n, and batches arrive in order, as in torch's DataLoader: samplers, seeds and
 get_worker_info() give the same batches in both. Tasks and batches are passed in the slots of an exchange.
@@ -84,11 +84,11 @@ class WorkerIterator(PythonIterator):
             )
         if (self._start or {}).get("fetcher"):
             raise ValueError(
-                "the state was saved with num_workers=0, and includes the position of the data set in one process, but "
+                "the state was saved with num_workers=0, and includes the position of the dataset in one process, but "
                 f"this loader has {self._num_workers} workers. Resume with num_workers=0"
             )
         if then.get("finished") and not self._persistent_workers:
-            each = []  # each epoch has new workers, with a copy of the data set in this process
+            each = []  # each epoch has new workers, with a copy of the dataset in this process
         return [dict(one) for one in each] or [{} for _ in range(self._num_workers)]
 
     # ---- epochs ----

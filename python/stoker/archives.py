@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in files: tar, TFRecord, HDF5, LMDB, zip, NumPy, tables.
+"""Datasets in files: tar, TFRecord, HDF5, LMDB, zip, NumPy, tables.
 
 A sample is a tuple in the order of `fields`. `transform` applies to the first image, or, if it is one of
 stoker.audio, to the first sound. Further images are uint8 arrays of shape height x width x 3. All formats are read
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class FieldDataset(EngineDataset):
-    """Base class of data sets whose samples are tuples of fields."""
+    """Base class of datasets whose samples are tuples of fields."""
 
     def __init__(self, transform: Any) -> None:
         super().__init__(transform)
@@ -84,7 +84,7 @@ class FieldDataset(EngineDataset):
 
 
 class _Files(Classes, FieldDataset):
-    """Base class of data sets that are opened by a path, or by several: a list, braces ("a-{000..127}.h5"), a pattern
+    """Base class of datasets that are opened by a path, or by several: a list, braces ("a-{000..127}.h5"), a pattern
     ("*.h5"), or a folder with files of this kind."""
 
     def __init__(self, path: Any, fields: Fields, transform: Any, where: Where, **options: Any) -> None:
@@ -119,7 +119,7 @@ class WebDataset(_Unlabelled):
             suffix determines the type, unless a dict gives types: {"jpg": "image", "seg": "bytes"}. With None, the
             fields of the first sample are used, images first.
         transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
-        **where: All data sets in files accept these:
+        **where: All datasets in files accept these:
 
             - `index_dir`: a folder for the index of the samples. By default it is kept next to the files, if they are
               in a writable folder.
@@ -197,20 +197,20 @@ class TFRecord(_Unlabelled):
 
 
 class HDF5(_Files):
-    """Rows of the data sets in HDF5 files.
+    """Rows of the datasets in HDF5 files.
 
     Rows of uint8 [H, W] and [H, W, C] are images, and so are variable-length sequences of uint8 that hold an encoded
     image. Single numbers are int or float, strings are text, and all others are arrays.
 
     Args:
         path: One or several files, as in WebDataset.
-        fields: Names of data sets in the file. With None, all at the root of the file.
+        fields: Names of datasets in the file. With None, all at the root of the file.
         transform: One of stoker.transforms, stoker.audio or torchvision's, for the first image or sound.
         **where: index_dir, cache_dir, cache_bytes, timeout, connections and max_memory, as in WebDataset.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: There is no such data set in the file.
+        ValueError: There is no such dataset in the file.
         Unsupported: This build has no HDF5, or a filter of the file is missing.
 
     >>> import h5py

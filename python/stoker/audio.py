@@ -10,7 +10,7 @@ not decoded, wherever the crop is in the list:
 >>> A.apply(train, np.zeros((2, 44100), np.float32), rate=22050).shape
 (1, 64, 81)
 
-Pass them as the transform of stoker.datasets.AudioFolder, or of a data set with a field of type audio. Sounds of
+Pass them as the transform of stoker.datasets.AudioFolder, or of a dataset with a field of type audio. Sounds of
 different lengths are padded with zeros, and batches then have a tensor of their lengths as well.
 """
 

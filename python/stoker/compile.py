@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a data set with its transforms to what the engine runs, or to the reasons why it cannot."""
+"""From a dataset with its transforms to what the engine runs, or to the reasons why it cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._steps import Transform, compile_transform, pipeline_text
 
 
 class Compiled:
-    """A data set for the engine: its handle, the text of its pipeline, and what Python does to the labels."""
+    """A dataset for the engine: its handle, the text of its pipeline, and what Python does to the labels."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Compiled:
         self._watch = watch or Watch()
 
     def renewed(self, dataset: Any) -> Compiled:
-        """Return self, or a new one if the data set has changed in the meantime. Raises Blocked."""
+        """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
         if self._watch.changed():
             return compile_dataset(dataset)
         blockers: list[Blocker] = []
@@ -46,7 +46,7 @@ class Compiled:
 def compile_loader(
     dataset: Any, collate_fn: Any, worker_init_fn: Any
 ) -> tuple[Compiled | None, list[Blocker]]:
-    """Return the data set for the engine, or None and every reason why it cannot run there."""
+    """Return the dataset for the engine, or None and every reason why it cannot run there."""
     why: list[Blocker] = []
     compiled = None
     try:

@@ -53,7 +53,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     """Load batches, with the arguments of torch.utils.data.DataLoader and the engine inside.
 
-    A batch is a list of images and labels. For data sets whose samples have other fields it is a list of these:
+    A batch is a list of images and labels. For datasets whose samples have other fields it is a list of these:
     images; tensors of integers (int64) and of floats (float64); arrays, stacked, or a list of them if their
     shapes differ; and lists of str, bytes or parsed JSON.
 
@@ -66,23 +66,23 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     shows what runs where, and why.
 
     Args:
-        dataset: The data set.
+        dataset: The dataset.
         batch_size: Samples per batch. None gives single samples.
         shuffle: Visit the samples in a new random order in each epoch.
         sampler: An iterable of sample numbers. It is consumed only as far as the epoch has advanced.
         batch_sampler: An iterable of batches of sample numbers.
-        num_workers: Threads that decode, or processes that run a data set written in Python. "auto" uses as many
+        num_workers: Threads that decode, or processes that run a dataset written in Python. "auto" uses as many
             threads as this process may use CPUs (affinity and cgroup quota), divided by the ranks on this machine
             under torchrun (LOCAL_WORLD_SIZE), no threads for data so small that they would not pay off, and no
             processes (torch's default). 0 works in the calling thread. Threads of "auto" that are not needed to
             keep batches ready are paused; a number that you give is never changed.
-        collate_fn: As in torch. With a function other than default_collate the data set runs in Python.
+        collate_fn: As in torch. With a function other than default_collate the dataset runs in Python.
         pin_memory: Make batches in pinned memory if there is a GPU, so that `.to("cuda", non_blocking=True)`
             overlaps with other work. Drop them while the copying stream is the current one. It has no effect with
             `device`.
         drop_last: Drop the last batch if it is incomplete.
         timeout: Seconds to wait for a batch; 0 waits without limit.
-        worker_init_fn: As in torch. With one, the data set runs in Python.
+        worker_init_fn: As in torch. With one, the dataset runs in Python.
         multiprocessing_context: As in torch, for worker processes.
         generator: With order="torch" it draws the order, as in torch. Otherwise its initial seed is the default
             of `seed`.
@@ -100,13 +100,13 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         seed: Seed of the shuffling and of all random draws of the transforms. By default `torch.initial_seed()` if
             torch is in use (so that `torch.manual_seed` makes runs repeatable), 0 with `shard` or world_size > 1,
             and otherwise random.
-        seed_by: For data sets written in Python. "worker" seeds random, NumPy and torch in each worker as torch does.
+        seed_by: For datasets written in Python. "worker" seeds random, NumPy and torch in each worker as torch does.
             "sample" seeds them before each sample from the seed, the epoch and the sample, so that the draws do not
             depend on the number of workers and survive a resume. The engine always does that.
         order: How shuffle=True shuffles. "stoker", the default for stoker.datasets, needs no array and starts at once.
             "torch", the default for all others, gives exactly torch's order: that of RandomSampler (with the same
             draws from torch's generator), or with a seed or ranks (`shard`, `world_size`) that of DistributedSampler.
-        snapshot_every_n_steps: How often workers ask an iterable data set for its state_dict. By default as often as
+        snapshot_every_n_steps: How often workers ask an iterable dataset for its state_dict. By default as often as
             that takes less than 2 % of their time. The saved state is exact in any case: on resume, batches between the
             latest snapshot and the saved position are fetched and dropped.
         device: "cuda", "cuda:1" or a torch.device: batches arrive in the memory of that GPU. Copies and kernels run in
@@ -160,7 +160,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     Raises:
         ValueError: An argument has a value that is not allowed; the message names it and what is allowed.
         TypeError: An argument has the wrong type.
-        NotImplementedError: An option needs the engine, and the engine cannot run this data set; or compile="require".
+        NotImplementedError: An option needs the engine, and the engine cannot run this dataset; or compile="require".
         StokerError: The engine cannot be opened, for instance because there is no GPU for `device`.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
@@ -379,14 +379,14 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return self._native is None and isinstance(self.dataset, sys.modules["torch"].utils.data.IterableDataset)
 
     def _get_iterator(self) -> Any:
-        """Return an iterator over an epoch of a data set written in Python. torch's __iter__ calls this."""
+        """Return an iterator over an epoch of a dataset written in Python. torch's __iter__ calls this."""
         if self.num_workers == 0 or self._gathered() is not None:
             return SingleIterator(self)
         self.check_worker_number_rationality()
         return WorkerIterator(self)
 
     def _gathered(self) -> Gather | None:
-        """Return what gathers whole batches of a data set of tensors, which no worker would do faster."""
+        """Return what gathers whole batches of a dataset of tensors, which no worker would do faster."""
         if self.compile is False or not self._auto_collation or self.num_workers and self.worker_init_fn:
             return None
         if self._gather is None or self._gather.changed():
@@ -394,7 +394,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return self._gather
 
     def _device_of_python(self) -> str | None:
-        """Return the device that batches of a data set written in Python are copied to."""
+        """Return the device that batches of a dataset written in Python are copied to."""
         device = resolved(device_name(self.device))
         if device is not None and not has_cuda():
             raise RuntimeError(f"device={self.device!r}: torch finds no GPU, or was built without CUDA")
@@ -414,9 +414,9 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         """Return the loader's position, for `load_state_dict` of another loader.
 
         The state is the same on every rank. It can be loaded with any number of threads and, without a sampler,
-        with any world_size. For a data set written in Python it holds what the sampler needs to draw the same
-        order, and the states of data sets (or of iterators of iterable ones) that have state_dict and
-        load_state_dict; iterable data sets need the same num_workers again.
+        with any world_size. For a dataset written in Python it holds what the sampler needs to draw the same
+        order, and the states of datasets (or of iterators of iterable ones) that have state_dict and
+        load_state_dict; iterable datasets need the same num_workers again.
 
         After an exception from `next()` the state points to the batch that failed, so that `load_state_dict` tries
         that batch again, whereas `next()` continues with the one after it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets: folders of images and sounds, encoded images in memory, archives, tables, and combinations of these.
+"""Datasets: folders of images and sounds, encoded images in memory, archives, tables, and combinations of these.
 
 >>> from stoker import datasets
 >>> data = datasets.ImageFolder("images")       # one subfolder per class

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Custom data sets at the engine's speed: images are decoded once it is known which part of them is needed.
+"""Custom datasets at the engine's speed: images are decoded once it is known which part of them is needed.
 
 While lazy images are on, PIL.Image.open returns Pillow images that are not decoded yet, and transforms of torchvision
 that are called with one run in the engine. They are on in worker processes of stoker.DataLoader, in the process itself
@@ -116,7 +116,7 @@ class lazy_images:  # noqa: N801 (called like a function)
     the file that they need, with torchvision's result to the bit. Any other access to the pixels decodes the image,
     with Pillow's bytes. Unusual files are left to Pillow, with its errors.
 
-    stoker.DataLoader turns this on while it runs data sets written in Python, unless compile=False.
+    stoker.DataLoader turns this on while it runs datasets written in Python, unless compile=False.
 
     >>> from PIL import Image
     >>> with stoker.lazy_images():
@@ -141,6 +141,6 @@ class lazy_images:  # noqa: N801 (called like a function)
 
 
 class fetching(lazy_images):  # noqa: N801
-    """The same for a data set that may not use images: it does not import Pillow."""
+    """The same for a dataset that may not use images: it does not import Pillow."""
 
     __enter__ = lazy_images._enter

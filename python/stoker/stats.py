@@ -21,7 +21,7 @@ _HEAD = ("stage", "seconds", "share", "what it is")
 class Stats(dict[str, Any]):
     """Statistics of a DataLoader: a plain dict that prints as a table, and shows as one in a notebook.
 
-    All times are in seconds, all sizes in bytes. For a data set that runs in Python only `batches`,
+    All times are in seconds, all sizes in bytes. For a dataset that runs in Python only `batches`,
     `bad_samples`, `waited_seconds`, `first_batch_seconds`, `workers` and `notes` are there; its notes say why the
     engine does not run it, and what would change that.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Realistic JPEG data sets without a download.
+"""Realistic JPEG datasets without a download.
 
 The pictures have the properties of photographs that matter to a decoder: a 1/f spectrum, sharp edges where one object
 occludes another ("dead leaves"), fine texture, and colour that is correlated with brightness. Sizes, bytes and chroma

@@ -20,7 +20,7 @@ channels x height x width. Random draws differ from call to call:
 (3, 40, 60)
 
 MixUp, CutMix and RandomChoice of them work on whole batches: pass them as DataLoader(batch_transforms=...), not as a
-data set's transform.
+dataset's transform.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* dataset.c - the public face of data sets
+/* dataset.c - the public face of datasets
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -81,7 +81,7 @@ int stoker_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *co
                           uint32_t count, struct stoker_error *err)
 {
     if (!out || !all_given(parts, count))
-        return st_fail(err, STOKER_EINVAL, "stoker_dataset_concat: a data set is missing");
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_concat: a dataset is missing");
     *out = NULL;
     return st_dataset_concat(out, parts, count, err);
 }
@@ -90,7 +90,7 @@ int stoker_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *da
                           const uint64_t *indices, uint64_t count, struct stoker_error *err)
 {
     if (!out || !data || (!indices && count))
-        return st_fail(err, STOKER_EINVAL, "stoker_dataset_subset: no data set or no indices given");
+        return st_fail(err, STOKER_EINVAL, "stoker_dataset_subset: no dataset or no indices given");
     *out = NULL;
     return st_dataset_subset(out, data, indices, count, err);
 }
@@ -101,7 +101,7 @@ int stoker_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const
 {
     if (!out || !all_given(parts, count) || (!weights && count))
         return st_fail(err, STOKER_EINVAL,
-                       "stoker_dataset_mix: a data set is missing, or no weights are given");
+                       "stoker_dataset_mix: a dataset is missing, or no weights are given");
     *out = NULL;
     return st_dataset_mix(out, parts, weights, count, samples, seed, err);
 }

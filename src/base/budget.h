@@ -19,7 +19,7 @@ enum st_memory {
     ST_MEMORY_BATCHES, /* slots: rows, columns, what is stacked */
     ST_MEMORY_SCRATCH, /* of workers: pixels in progress, decoders, bytes of substitutes */
     ST_MEMORY_READ,    /* bytes of samples, read ahead or being decoded */
-    ST_MEMORY_DATA,    /* what the data set keeps: unpacked archives, chunks */
+    ST_MEMORY_DATA,    /* what the dataset keeps: unpacked archives, chunks */
     ST_MEMORY_KINDS
 };
 

@@ -8,7 +8,7 @@
 /* Parts of max_memory. Batches take up to a half (pool.c), reading ahead an eighth (open.c). */
 enum {
     SMALL_PART = 8,        /* for small samples of all workers, and what workers keep */
-    DATA_PART = 8,         /* chunks of files that the data set caches */
+    DATA_PART = 8,         /* chunks of files that the dataset caches */
     LEAST_KEPT = 256 << 10 /* minimum that a worker may keep */
 };
 
@@ -31,7 +31,7 @@ int st_gate_data(struct stoker_loader *loader, struct stoker_error *err)
     if (*limit && gate->data_fixed > *limit / 2)
         return st_fail(
             err, STOKER_ELIMIT,
-            "the data set holds %.1f MB in memory, more than a half of max_memory (%.1f MB): raise it, "
+            "the dataset holds %.1f MB in memory, more than a half of max_memory (%.1f MB): raise it, "
             "or unpack the archives",
             (double)gate->data_fixed / 1e6, (double)*limit / 1e6);
     *limit = *limit ? *limit - gate->data_fixed : st_budget_default("");

@@ -32,20 +32,20 @@ struct st_gate {
     uint64_t small;                /* bytes a worker may take without asking, and keep */
     uint64_t sample_limit;         /* bytes that one sample may take */
     uint64_t read_limit;           /* bytes that a buffer for one sample's bytes may take */
-    uint64_t data_fixed;           /* held by the data set when opened; not part of the budget */
+    uint64_t data_fixed;           /* held by the dataset when opened; not part of the budget */
     struct st_account read;        /* bytes read ahead */
-    struct st_account data;        /* added by the data set since it was opened; with the lock */
+    struct st_account data;        /* added by the dataset since it was opened; with the lock */
     _Atomic uint64_t largest_read; /* recent maximum of a sample's bytes; 0: nothing was read yet */
     _Atomic uint32_t inside, waiting;
     pthread_cond_t room;        /* with the loader's lock */
     struct st_gate_wait *queue; /* waiting workers */
 };
 
-/* To be called first: subtracts what the data set holds from max_memory. */
+/* To be called first: subtracts what the dataset holds from max_memory. */
 int st_gate_data(struct stoker_loader *loader, struct stoker_error *err);
 /* Divides max_memory; the slots must be planned. */
 void st_gate_open(struct stoker_loader *loader);
-void st_gate_look(struct stoker_loader *loader); /* counts what the data set holds now; lock held */
+void st_gate_look(struct stoker_loader *loader); /* counts what the dataset holds now; lock held */
 void st_gate_stats(const struct stoker_loader *loader, struct stoker_stats *out);
 void st_gate_equip(struct st_worker *worker); /* begins to count the worker's memory */
 

@@ -10,7 +10,7 @@
  * with few CPUs, all of them. Not if an engine thread makes fewer samples than a worker would.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
- * decoded all of it: workers read new files to their end, and the data set remembers (source/known.h).
+ * decoded all of it: workers read new files to their end, and the dataset remembers (source/known.h).
  * While too few of the coming samples are known, or after a chunk without a file for them, the engines
  * leave the next tickets to the workers.
  *

@@ -202,7 +202,7 @@ struct st_jpeg_frame;
 /* Whether they can decode the file. Truncated files are left to the CPU, which reports them properly. */
 bool st_jpeg_engines_take(const struct stoker_loader *loader, struct st_bytes file,
                           struct st_jpeg_frame *frame);
-/* Whether the file is trusted not to be damaged. If it is another one than the data set remembers, it is
+/* Whether the file is trusted not to be damaged. If it is another one than the dataset remembers, it is
  * unknown again. */
 bool st_jpeg_engines_trust(const struct stoker_loader *loader, uint64_t sample, struct st_bytes file);
 /* Whether a worker that makes this sample should decode the whole file, to find out whether the engines

@@ -98,7 +98,7 @@ int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_c
                               void *cookie, struct stoker_error *err)
 {
     if (!callbacks->read)
-        return st_fail(err, STOKER_EINVAL, "a callback data set requires a read function");
+        return st_fail(err, STOKER_EINVAL, "a callback dataset requires a read function");
     struct stoker_dataset *data = st_dataset_new(&st_source_callbacks);
     if (!data)
         return st_fail(err, STOKER_ENOMEM, "out of memory");

@@ -1,4 +1,4 @@
-/* compound.c - data sets made of other data sets: shared by concat, subset and mix
+/* compound.c - datasets made of other datasets: shared by concat, subset and mix
  *
  * If all parts can locate their bytes, so can the compound, and the reader fetches them. Otherwise the
  * compound reads its samples itself. The reader requires all samples or none to be in memory, so a mix
@@ -74,13 +74,13 @@ static int merge_fields(struct compound *whole, uint32_t part, struct stoker_err
     }
     if (count != whole->field_count)
         return st_fail(err, STOKER_EINVAL,
-                       "data set %u has %u fields, but data set 0 has %u; all parts need "
+                       "dataset %u has %u fields, but dataset 0 has %u; all parts need "
                        "the same fields",
                        part, count, whole->field_count);
     for (uint32_t k = 0; k < count; k++)
         if (!widen(&whole->fields[k], &fields[k]))
             return st_fail(err, STOKER_EINVAL,
-                           "data set %u: field %u (%.200s) is %s, but in data set 0 (%.200s) it is %s",
+                           "dataset %u: field %u (%.200s) is %s, but in dataset 0 (%.200s) it is %s",
                            part, k, fields[k].name, st_field_kind_name(fields[k].kind),
                            whole->fields[k].name, st_field_kind_name(whole->fields[k].kind));
     return 0;
@@ -263,7 +263,7 @@ int st_compound_new(struct stoker_dataset **out, struct stoker_dataset *const *p
     if (!held) {
         st_dataset_drop(data);
         free(map);
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a data set of %u parts", part_count);
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a dataset of %u parts", part_count);
     }
     *whole = (struct compound){.parts = held, .count = count, .find = find, .map = map, .classes = true};
     int rc = 0;

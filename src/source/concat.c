@@ -1,4 +1,4 @@
-/* concat.c - data sets concatenated
+/* concat.c - datasets concatenated
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const 
                       struct stoker_error *err)
 {
     if (!count)
-        return st_fail(err, STOKER_EINVAL, "concat: no data sets given");
+        return st_fail(err, STOKER_EINVAL, "concat: no datasets given");
     struct starts *starts = st_calloc(1, sizeof *starts + count * sizeof *starts->ends);
     if (!starts)
         return st_fail(err, STOKER_ENOMEM, "concat: out of memory");

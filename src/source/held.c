@@ -44,7 +44,7 @@ int st_held_open(struct st_held *file, const char *path, struct stoker_error *er
     if (st_remote_is_url(path))
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "%.700s: this kind of data set can only be read from local files; download it first", path);
+            "%.700s: this kind of dataset can only be read from local files; download it first", path);
     if (strlen(path) >= PATH_MAX)
         return st_fail_errno(err, ENAMETOOLONG, "%.200s...", path);
     file->path = strdup(path);

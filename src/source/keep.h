@@ -12,11 +12,11 @@
  * before. */
 #define ST_KEEP_SETTLED_NS 2000000000ll
 
-/* FNV-1a, which only has to distinguish a few data sets: adds bytes to a hash that begins as
+/* FNV-1a, which only has to distinguish a few datasets: adds bytes to a hash that begins as
  * ST_KEEP_HASH. */
 #define ST_KEEP_HASH 0xcbf29ce484222325u
 uint64_t st_keep_hash(uint64_t hash, const void *bytes, uint64_t size);
-/* The path of the file of a data set, "HASH.ENDING" in `directory`, which is created if it does not
+/* The path of the file of a dataset, "HASH.ENDING" in `directory`, which is created if it does not
  * exist. */
 int st_keep_file(char out[PATH_MAX], const char *directory, uint64_t hash, const char *ending,
                  struct stoker_error *err);

@@ -1,4 +1,4 @@
-/* kinds.h - the kinds of source, and the constructor of their data sets
+/* kinds.h - the kinds of source, and the constructor of their datasets
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ extern const struct st_source st_source_tar;
 extern const struct st_source st_source_tfrecord;
 extern const struct st_source st_source_zip;
 
-/* A data set with zeroed state and a reference count of 1; NULL if out of memory. */
+/* A dataset with zeroed state and a reference count of 1; NULL if out of memory. */
 struct stoker_dataset *st_dataset_new(const struct st_source *source);
 
 /* For sources without labels, and for samples without names. */

@@ -1,4 +1,4 @@
-/* known.c - which samples' JPEG files are known to decode without irregularity: the tables of data sets
+/* known.c - which samples' JPEG files are known to decode without irregularity: the tables of datasets
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -82,7 +82,7 @@ static struct st_known *make_table(const struct stoker_dataset *data, const char
 {
     const uint64_t count = st_dataset_count(data);
     if (count > ST_KNOWN_MAX) {
-        *why = "the data set has more than 67108864 samples, too many to remember which files decode";
+        *why = "the dataset has more than 67108864 samples, too many to remember which files decode";
         return NULL;
     }
     struct st_known *known = st_known_table_new(count, data->known_file, data->known_key);

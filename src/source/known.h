@@ -11,9 +11,9 @@
  * mistaken, 1 in 2^32.
  *
  * The table is kept in a file beside the index, which processes may share (known_table.c): in index_dir
- * if the data set has one (or in cache_dir, for archives by URL), or else next to the first archive.
- * Without either (a folder without index_dir, samples in memory, callbacks) it lasts as long as the data
- * set. Data sets made of others use the tables of their parts.
+ * if the dataset has one (or in cache_dir, for archives by URL), or else next to the first archive.
+ * Without either (a folder without index_dir, samples in memory, callbacks) it lasts as long as the
+ * dataset. Datasets made of others use the tables of their parts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@ struct st_location;
 /* 256 MiB of numbers. */
 #define ST_KNOWN_MAX (1ull << 26)
 
-/* The table of this data set, made on first use and freed with the data set; NULL: none (out of memory,
+/* The table of this dataset, made on first use and freed with the dataset; NULL: none (out of memory,
  * or more than ST_KNOWN_MAX samples), and *why, unless `why` is NULL, is set to a static sentence. Any
  * thread. */
 struct st_known *st_known_of(struct stoker_dataset *data, const char **why);
@@ -38,7 +38,7 @@ uint32_t st_known_sum(struct st_bytes file);
 bool st_known_any(const struct st_known *known, uint64_t sample);
 /* Whether a file with this checksum is known to decode. Any thread. */
 bool st_known_has(const struct st_known *known, uint64_t sample, uint32_t sum);
-/* How many samples have a number; of a data set made of others, in all of these. Any thread. */
+/* How many samples have a number; of a dataset made of others, in all of these. Any thread. */
 uint64_t st_known_count(const struct st_known *known);
 /* Any thread; lock-free. A sum of 0 forgets the sample. */
 void st_known_learn(struct st_known *known, uint64_t sample, uint32_t sum);
@@ -47,10 +47,10 @@ void st_known_learn(struct st_known *known, uint64_t sample, uint32_t sum);
  * read-only or full disk) is not kept. */
 void st_known_share(struct st_known *known);
 
-/* Decides where the table of a data set that was opened by a path will be kept. */
+/* Decides where the table of a dataset that was opened by a path will be kept. */
 void st_known_place(struct stoker_dataset *data, const struct st_location *place,
                     const struct stoker_dataset_options *opt);
-/* Writes what has not been shared, and frees the table, before the data set is closed. */
+/* Writes what has not been shared, and frees the table, before the dataset is closed. */
 void st_known_drop(struct stoker_dataset *data);
 
 #endif

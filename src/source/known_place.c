@@ -1,4 +1,4 @@
-/* known_place.c - where a data set keeps which of its files are known to decode
+/* known_place.c - where a dataset keeps which of its files are known to decode
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ static uint64_t hash_word(uint64_t hash, const char *word)
     return st_keep_hash(hash, word, strlen(word) + 1);
 }
 
-/* What the data set is: its kind and paths. Only names count for a file next to its archives, because
+/* What the dataset is: its kind and paths. Only names count for a file next to its archives, because
  * they are moved together and mounted elsewhere. The choice of fields does not count: the image is
  * mostly the same. */
 static bool make_key(uint64_t *key, const struct st_location *place,

@@ -1,6 +1,6 @@
 /* known_table.c - a table of files that are known to decode, and the file that keeps it
  *
- * The file is a header of 32 bytes (magic, number of samples, what the data set is, a checksum of
+ * The file is a header of 32 bytes (magic, number of samples, what the dataset is, a checksum of
  * these), then the numbers in little-endian order. It is read, not mapped, because truncating a mapped
  * file would kill the process with SIGBUS; a file that is too short is one whose last numbers are 0, and
  * it grows as pages are written. Several processes read, merge and write its pages without locks: a page
@@ -113,7 +113,7 @@ static bool write_at(int fd, const uint8_t *bytes, uint64_t size, uint64_t offse
     return true;
 }
 
-/* Opens the file if it is a table of this data set. -1: it is not, or cannot be opened. */
+/* Opens the file if it is a table of this dataset. -1: it is not, or cannot be opened. */
 static int open_table(const struct st_known *known, int flags, struct stat *info)
 {
     uint8_t head[HEAD];

@@ -16,7 +16,7 @@ struct st_known {
     _Atomic uint32_t *sums;
     _Atomic uint64_t known; /* samples that are */
     _Atomic uint8_t *pages; /* enum page */
-    const char *file;       /* the data set's; NULL: in memory only */
+    const char *file;       /* the dataset's; NULL: in memory only */
     uint8_t head[ST_KNOWN_HEAD];
     atomic_long sharing; /* 0, or the process with a thread that uses these: */
     dev_t device;        /* these three: of the file, after the last call */
@@ -25,7 +25,7 @@ struct st_known {
     int64_t seen_ns;  /* the file's time when the last round of reading it began */
     uint64_t stretch; /* where the next call starts */
     uint64_t left;    /* stretches to be read in this round */
-    /* For a data set made of others, which has no table: */
+    /* For a dataset made of others, which has no table: */
     const struct stoker_dataset *whole; /* NULL: it has a table */
     struct st_known **parts;
 };

@@ -1,4 +1,4 @@
-/* location.c - what a path or URI stands for: the kind of data set, and its files
+/* location.c - what a path or URI stands for: the kind of dataset, and its files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -93,12 +93,12 @@ static int refuse_file(const char *path, const uint8_t *head, size_t size, struc
     for (size_t i = 0; i < sizeof foreign_formats / sizeof *foreign_formats; i++) {
         const size_t length = strlen(foreign_formats[i].magic);
         if (size >= length && !memcmp(head, foreign_formats[i].magic, length))
-            return st_fail(err, STOKER_EUNSUPPORTED, "%.600s: Stoker cannot read %s as a data set; %s",
+            return st_fail(err, STOKER_EUNSUPPORTED, "%.600s: Stoker cannot read %s as a dataset; %s",
                            path, foreign_formats[i].name, foreign_formats[i].remedy);
     }
     return st_fail(
         err, STOKER_EUNSUPPORTED,
-        "%.700s: cannot tell the kind of data set from its name or content; put the kind in front, "
+        "%.700s: cannot tell the kind of dataset from its name or content; put the kind in front, "
         "as in tar:%.100s",
         path, strlen(path) < 100 ? path : "PATH");
 }
@@ -318,7 +318,7 @@ static int refuse_scheme(const char *uri, struct stoker_error *err)
     if (!strncmp(colon, "://", 3))
         return st_fail(
             err, STOKER_EUNSUPPORTED,
-            "%.600s: unsupported URL; data sets are read from local files and from http://, https:// "
+            "%.600s: unsupported URL; datasets are read from local files and from http://, https:// "
             "and s3:// URLs. Copy the data, or mount them and give the path",
             uri);
     for (size_t i = 0, at = 0; st_sources[i] && at < sizeof known; i++)
@@ -326,7 +326,7 @@ static int refuse_scheme(const char *uri, struct stoker_error *err)
                                st_sources[i]->scheme);
     return st_fail(
         err, STOKER_EUNSUPPORTED,
-        "%.600s: no such file or folder, and no such kind of data set; this build supports %s", uri,
+        "%.600s: no such file or folder, and no such kind of dataset; this build supports %s", uri,
         known);
 }
 
@@ -338,7 +338,7 @@ int st_location_find(struct st_location *place, const char *uri,
     place->kind = kind_of(uri, &place->path);
     const char *path = place->path;
     if (!*path)
-        return st_fail(err, STOKER_EINVAL, "the path of the data set is empty");
+        return st_fail(err, STOKER_EINVAL, "the path of the dataset is empty");
     if (is_tree(place->kind))
         return 0;
     const bool remote = st_remote_is_url(path), there = !remote && !stat(path, &info);

@@ -1,4 +1,4 @@
-/* location.h - what a path or URI stands for: the kind of data set, and its files
+/* location.h - what a path or URI stands for: the kind of dataset, and its files
  *
  * SPDX-License-Identifier: Apache-2.0
  */

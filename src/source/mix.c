@@ -1,7 +1,7 @@
-/* mix.c - data sets mixed by weight
+/* mix.c - datasets mixed by weight
  *
  * Position i of the mix is a pure function of (seed, i), so that the mix can be shuffled, split among
- * ranks and resumed like any data set. Drawing a part at random for each position would be such a
+ * ranks and resumed like any dataset. Drawing a part at random for each position would be such a
  * function too, but the number of draws from a part before i could not be computed in O(1), so a part's
  * samples could only be drawn with replacement: after as many draws as it has samples, a third of them
  * would not have been seen.
@@ -80,7 +80,7 @@ static int check_weights(struct stoker_dataset *const *parts, const double *weig
             return st_fail(err, STOKER_EINVAL,
                            "mix: weight %u is %g; weights must be finite and at least 0", i, weights[i]);
         if (weights[i] > 0 && !st_dataset_count(parts[i]))
-            return st_fail(err, STOKER_EINVAL, "mix: data set %u is empty, but its weight is %g", i,
+            return st_fail(err, STOKER_EINVAL, "mix: dataset %u is empty, but its weight is %g", i,
                            weights[i]);
         *sum += weights[i];
     }
@@ -147,7 +147,7 @@ int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *pa
 {
     double sum;
     if (!count)
-        return st_fail(err, STOKER_EINVAL, "mix: no data sets given");
+        return st_fail(err, STOKER_EINVAL, "mix: no datasets given");
     const int rc = check_weights(parts, weights, count, &sum, err);
     if (rc)
         return rc;
@@ -164,7 +164,7 @@ int st_dataset_mix(struct stoker_dataset **out, struct stoker_dataset *const *pa
     if (samples > INT64_MAX) {
         free(mix);
         return st_fail(err, STOKER_ELIMIT,
-                       "mix: a weight is so small that some samples of its data set would never appear; "
+                       "mix: a weight is so small that some samples of its dataset would never appear; "
                        "set the number of samples explicitly");
     }
     return st_compound_new(out, parts, count, samples, find_draw, mix, err);

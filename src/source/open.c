@@ -1,4 +1,4 @@
-/* open.c - opens what a path names: one file, several as one data set, or a folder that `stoker pack`
+/* open.c - opens what a path names: one file, several as one dataset, or a folder that `stoker pack`
  * wrote
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -26,7 +26,7 @@ static int open_one(struct stoker_dataset **out, const struct st_source *kind, c
     return rc;
 }
 
-/* ---- several files as one data set -------------------------------------------------------------- */
+/* ---- several files as one dataset -------------------------------------------------------------- */
 
 /* With different classes, the same label would silently mean different things. */
 static int compare_classes(const struct stoker_dataset *first, const struct stoker_dataset *part,
@@ -142,7 +142,7 @@ static bool read_beside(const char *path, struct st_pack *pack)
     return !st_pack_read(pack, folder[0] ? folder : ".", NULL) && lists(pack, name);
 }
 
-/* Takes the class names from the pack's manifest, for data sets that have none themselves. */
+/* Takes the class names from the pack's manifest, for datasets that have none themselves. */
 static int take_classes(struct stoker_dataset *data, const struct st_cells *names,
                         struct stoker_error *err)
 {

@@ -1,6 +1,6 @@
 /* pixels.c - uncompressed images in the caller's memory, all of one size
  *
- * Nothing is copied when the data set is created: an epoch sees what the memory holds when it reads a
+ * Nothing is copied when the dataset is created: an epoch sees what the memory holds when it reads a
  * sample. Any layout is allowed, such as one plane per channel; images that are not height x width x
  * channels without gaps are rearranged sample by sample.
  *
@@ -147,7 +147,7 @@ int st_dataset_from_pixels(struct stoker_dataset **out, const struct stoker_pixe
                        (unsigned long long)given->count);
     struct stoker_dataset *data = st_dataset_new(&st_source_pixels);
     if (!data)
-        return st_fail(err, STOKER_ENOMEM, "out of memory for a data set");
+        return st_fail(err, STOKER_ENOMEM, "out of memory for a dataset");
     pixels.in_order = is_in_order(given);
     pixels.fields[0] = (struct st_field){.name = "image",
                                          .kind = ST_FIELD_IMAGE,

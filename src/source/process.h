@@ -2,7 +2,7 @@
  *
  * HDF5 has one state per process; LMDB requires that a process opens a database only once; and a cache
  * shared by threads must not stay locked in a forked child by a thread that does not exist there. So
- * these locks belong to the process, not to a data set. All of them are taken around every fork: in the
+ * these locks belong to the process, not to a dataset. All of them are taken around every fork: in the
  * child they are free, and the data they guard are consistent.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -18,7 +18,7 @@
 
 #define ST_WHOLE_FILE UINT64_MAX
 
-/* A sample is a tuple of fields; most data sets have two, an encoded image and a label. */
+/* A sample is a tuple of fields; most datasets have two, an encoded image and a label. */
 enum st_field_kind {
     ST_FIELD_IMAGE, /* an encoded image, or pixels: uint8 [H, W, C] or [H, W] */
     ST_FIELD_AUDIO, /* encoded audio */
@@ -111,7 +111,7 @@ int st_dataset_from_files(struct stoker_dataset **out, const char *const *paths,
                           uint64_t count, struct stoker_error *err);
 int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_callbacks *callbacks,
                               void *cookie, struct stoker_error *err);
-/* Made of other data sets, which they keep a reference to: concat.c, subset.c, mix.c. */
+/* Made of other datasets, which they keep a reference to: concat.c, subset.c, mix.c. */
 int st_dataset_concat(struct stoker_dataset **out, struct stoker_dataset *const *parts, uint32_t count,
                       struct stoker_error *err);
 int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, const uint64_t *indices,

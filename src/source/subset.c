@@ -1,4 +1,4 @@
-/* subset.c - selected samples of a data set, in any order, with repetitions allowed
+/* subset.c - selected samples of a dataset, in any order, with repetitions allowed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, 
         if (indices[i] >= samples)
             return st_fail(
                 err, STOKER_EINVAL,
-                "subset: index %llu at position %llu is out of range: the data set has %llu samples",
+                "subset: index %llu at position %llu is out of range: the dataset has %llu samples",
                 (unsigned long long)indices[i], (unsigned long long)i, (unsigned long long)samples);
     uint64_t *copy = st_calloc(count, sizeof *copy);
     if (!copy)

@@ -92,7 +92,7 @@ int st_tree_open(struct st_tree *tree, const char *root, bool classes,
 {
     const size_t size = strlen(root);
     if (size == 0)
-        return st_fail(err, STOKER_EINVAL, "the path of the data set is empty");
+        return st_fail(err, STOKER_EINVAL, "the path of the dataset is empty");
     tree->prefix = st_calloc(size + 2, 1);
     if (!tree->prefix)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", root);

@@ -144,13 +144,13 @@ static void other_data(struct stoker_error *err)
     struct stoker_dataset *data = NULL;
     const struct stoker_callbacks calls = {.size = sizeof calls, .count = IMAGES, .read = read_file};
     check(!stoker_dataset_from_callbacks(&data, &calls, NULL, err) && stoker_dataset_count(data) == IMAGES,
-          "a data set of callbacks");
+          "a dataset of callbacks");
     stoker_dataset_close(data);
     const struct stoker_pixels raw = {.size = sizeof raw, .data = pixels[0], .count = IMAGES, .height = SIDE,
                                       .width = SIDE, .channels = 3,
                                       .stride = {sizeof pixels[0], SIDE * 3, 3, 1}};
     check(!stoker_dataset_from_pixels(&data, &raw, err) && stoker_dataset_count(data) == IMAGES,
-          "a data set of pixels");
+          "a dataset of pixels");
     stoker_dataset_close(data);
     struct stoker_pixels unset = raw;
     unset.size = 0;
@@ -221,7 +221,7 @@ static void all_fields(const struct stoker_dataset *data)
     field.value.size = sizeof field.value;
     check(stoker_dataset_field_at(data, 2, &field.value) && !strcmp(field.value.name, "score") &&
               !strcmp(field.value.type, "float") && INTACT(field) && GROWN_IS_ZERO(field),
-          "the fields of a data set");
+          "the fields of a dataset");
 }
 
 static void load(struct stoker_dataset *data, struct stoker_pipeline *pipe, struct stoker_error *err)

@@ -1,4 +1,4 @@
-/* Data sets as a user of the header meets them: kinds, fields, names, classes, notes. The argument is
+/* Datasets as a user of the header meets them: kinds, fields, names, classes, notes. The argument is
  * the folder of the files that other libraries wrote. */
 #include "images.h"
 #include "../source/tar_file.h"
@@ -143,7 +143,7 @@ static void tables(void)
     }
 }
 
-/* What only the library can read is told by the data set, by one made of it, and by the loader's
+/* What only the library can read is told by the dataset, by one made of it, and by the loader's
  * numbers. */
 static void notes(void)
 {
@@ -166,7 +166,7 @@ static void notes(void)
        said ? said : "");
     ok(stoker_dataset_concat(&whole, &data, 1, &err) == 0 && stoker_dataset_note(whole) &&
            !strcmp(stoker_dataset_note(whole), said),
-       "so does a data set made of it");
+       "so does a dataset made of it");
     struct stoker_stats stats = {.size = sizeof stats};
     ok(stoker_pipeline_open(&pipe, "resize(size=[4,4])", &err) == 0 &&
            stoker_loader_open(&loader, whole, pipe, NULL, &err) == 0 &&
@@ -208,7 +208,7 @@ static void pathless(const struct stoker_item *items)
     ok(stoker_dataset_from_memory(&memory, items, 3, &err) == 0 &&
            stoker_dataset_from_files(&files, paths, (const int64_t[]){7, 8}, 2, &err) == 0 &&
            stoker_dataset_from_callbacks(&called, &callbacks, NULL, &err) == 0,
-       "data sets of memory, files and callbacks (%s)", err.message);
+       "datasets of memory, files and callbacks (%s)", err.message);
     if (!memory || !files || !called)
         return;
     ok(is_kind(memory, NULL) && is_kind(files, NULL) && is_kind(called, NULL),

@@ -127,7 +127,7 @@ static void nulls(struct stoker_dataset *data, struct stoker_pipeline *pipe)
 {
     struct stoker_error err;
     struct stoker_loader *loader;
-    ok(stoker_loader_open(&loader, NULL, pipe, NULL, &err) == STOKER_EINVAL, "no data set (%s)", err.message);
+    ok(stoker_loader_open(&loader, NULL, pipe, NULL, &err) == STOKER_EINVAL, "no dataset (%s)", err.message);
     ok(stoker_loader_open(&loader, data, pipe, NULL, NULL) == 0, "no options and no error object are fine");
     stoker_loader_close(loader);
     stoker_loader_close(NULL);
@@ -206,7 +206,7 @@ int main(void)
     struct stoker_pipeline *pipe;
     struct stoker_error err;
     ok(stoker_dataset_from_memory(&data, items, COUNT, &err) == 0 && stoker_dataset_count(data) == COUNT,
-       "a data set in memory");
+       "a dataset in memory");
     ok(stoker_pipeline_open(&pipe, "resize(size=[8,8]); to_tensor", &err) == 0, "a pipeline");
     words();
     sizes(data, pipe);

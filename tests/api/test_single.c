@@ -166,7 +166,7 @@ int main(void)
     struct stoker_dataset *data;
     struct stoker_error err;
     uint32_t width = 0, height = 0, components = 0;
-    if (!ok(stoker_dataset_from_memory(&data, items, COUNT, &err) == 0, "a data set"))
+    if (!ok(stoker_dataset_from_memory(&data, items, COUNT, &err) == 0, "a dataset"))
         return done_testing();
     as_rows(data, items);
     parts_and_pixels(&jpeg);

@@ -277,7 +277,7 @@ static void test_tiny(void)
        "4 ms with workers, 2.5 ms without: %.2f (%.2f to %.2f)", plain.mid, plain.low, plain.high);
     f.worker_threads = 5;
     dr_judge(v, &f);
-    ok(v->finding[0].gain.mid <= plain.mid, "threads of the data set remain: %.2f",
+    ok(v->finding[0].gain.mid <= plain.mid, "threads of the dataset remain: %.2f",
        v->finding[0].gain.mid);
     f.worker_threads = 3;
     f.shared_cpu = 0.5 * f.batch_cpu_mean;

@@ -1,7 +1,7 @@
 /* fuzz_hdf5_index.c - the part of an HDF5 file that is read without its library: an object header and
  * the tree of chunks
  *
- * The first byte says how many dimensions the data set has, the second where the header is.
+ * The first byte says how many dimensions the dataset has, the second where the header is.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,4 +1,4 @@
-/* fuzz_source.c - a file that somebody sent: SCHEME is the kind of data set it is opened as
+/* fuzz_source.c - a file that somebody sent: SCHEME is the kind of dataset it is opened as
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -188,7 +188,7 @@ def test_first_epoch_is_the_cpus(tmp_path, pictures):
 
 
 def test_knowledge_is_kept(tmp_path, pictures):
-    """With index_dir, a second process (here: another data set) starts with what the first has learnt."""
+    """With index_dir, a second process (here: another dataset) starts with what the first has learnt."""
     root, index = make_set(tmp_path / "set", pictures, 512), tmp_path / "index"
     index.mkdir()
     os.utime(root / "all", (time.time() - 60,) * 2)

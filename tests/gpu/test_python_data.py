@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets written in Python on their way to a GPU: pinned where the workers made them, and never written over
+"""Datasets written in Python on their way to a GPU: pinned where the workers made them, and never written over
 while a copy reads them."""
 
 from __future__ import annotations

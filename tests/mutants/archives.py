@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in one file, as mutants know them: seeds, where their numbers and parts lie, and their sums put right."""
+"""Datasets in one file, as mutants know them: seeds, where their numbers and parts lie, and their sums put right."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-/* mutant.c - reads data sets that somebody damaged, each in a process of its own with little memory and
+/* mutant.c - reads datasets that somebody damaged, each in a process of its own with little memory and
  * time
  *
- *     mutant                 a line "WAY PATH" of standard input is one data set; a line of standard
+ *     mutant                 a line "WAY PATH" of standard input is one dataset; a line of standard
  * output says how it ended mutant WAY PATH        that one, in this process and without limits: for a
  * debugger
  *
- * WAY is "file" for an encoded image or sound, "kept" for a data set whose index lies in the folder
- * PATH.index, or the data set's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
+ * WAY is "file" for an encoded image or sound, "kept" for a dataset whose index lies in the folder
+ * PATH.index, or the dataset's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
  * (some samples were not), "refused" and a sentence, and what must never be: "memory", "time", "hang",
  * "signal N", "died N".
  *
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 enum {
-    SAMPLES = 12,         /* read of each data set, half of them the last */
+    SAMPLES = 12,         /* read of each dataset, half of them the last */
     CPU_SECONDS = 10,     /* may be used, */
     WALL_SECONDS = 120,   /* may pass: much longer, since the machine may be busy, */
     PIXELS_MAX = 1 << 22, /* are decoded of an image */
@@ -45,7 +45,7 @@ enum {
 const char *__lsan_default_suppressions(void) __attribute__((visibility("default")));
 const char *__lsan_default_suppressions(void) { return "leak:libsndfile\nleak:libvorbis"; }
 
-/* ---- one data set ------------------------------------------------------------------------------ */
+/* ---- one dataset ------------------------------------------------------------------------------ */
 
 struct outcome {
     uint32_t bad;

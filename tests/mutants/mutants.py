@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged data sets of every format: none may crash, hang, or take more memory than it is allowed. Speaks TAP.
+"""Damaged datasets of every format: none may crash, hang, or take more memory than it is allowed. Speaks TAP.
 
     mutants.py MUTANT [--count N] [--jobs N] [--keep FOLDER] [--only FORMAT [NUMBER]]
 

@@ -168,7 +168,7 @@ static void all_bad(void)
     const struct stoker_batch *batch;
     st_loader_start(loader, NULL, 0, NULL);
     ok(st_loader_next(loader, &batch, &err) == STOKER_ECORRUPT && strstr(err.message, "no good substitute"),
-       "a data set of junk ends with one sentence (%s)", err.message);
+       "a dataset of junk ends with one sentence (%s)", err.message);
     st_loader_close(loader);
 }
 

@@ -302,7 +302,7 @@ static void columns(void)
             kept = batch;
         }
         ok(right && batches == BATCHES, "%d workers: every field of every sample is in its column", workers);
-        ok(images, "and the images are those of a data set without fields");
+        ok(images, "and the images are those of a dataset without fields");
         st_loader_close(loader);
         st_loader_close(plain);
         ok(kept && numbers_right(kept) && blobs_right(kept), "a batch outlives its loader, names and all");
@@ -351,7 +351,7 @@ static void bad(void)
     made.bad = false;
 }
 
-/* An array of another type than that of the data set's first good sample is a bad sample, whoever comes first. */
+/* An array of another type than that of the dataset's first good sample is a bad sample, whoever comes first. */
 static void odd_types(enum stoker_on_error policy, int32_t workers, uint64_t unreadable)
 {
     static const uint32_t which[] = {IMAGE, LABEL, GRID};

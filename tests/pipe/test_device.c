@@ -192,7 +192,7 @@ static void bad_samples(void)
         memcpy((char *)(uintptr_t)items[bad[k]].data, kept[k], sizeof kept[k]);
 }
 
-/* Opening a loader with workers="auto" makes the first sample of a small data set twice, to see how long that takes.
+/* Opening a loader with workers="auto" makes the first sample of a small dataset twice, to see how long that takes.
  * A slot of one row whose heap is as small as can be has room for it once. */
 static void first_sample(void)
 {

@@ -268,7 +268,7 @@ static void refused(void)
     st_loader_close(loader);
     loader = harness_open(items, 0, "to_tensor", &opt);
     ok(loader && st_loader_start(loader, NULL, 0, NULL) == 0 && st_loader_next(loader, &batch, NULL) == STOKER_END,
-       "an empty data set is an epoch that ends at once");
+       "an empty dataset is an epoch that ends at once");
     st_loader_close(loader);
     opt.workers = -1;
     bool threadless = false; /* it goes by the clock, which a busy machine can upset now and then */

@@ -135,7 +135,7 @@ static void damaged_states(void)
     ok(refused == sizeof state.bytes, "a state with any byte changed is refused (%s)", err.message);
     struct stoker_loader *fewer = harness_open(items, COUNT - 1, train_text, &opt);
     ok(st_loader_restore(fewer, &state, NULL, &err) == STOKER_EINVAL && strstr(err.message, "samples"),
-       "and so is one of another data set (%s)", err.message);
+       "and so is one of another dataset (%s)", err.message);
     st_loader_close(fewer);
     st_loader_close(loader);
 }

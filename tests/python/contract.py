@@ -70,7 +70,7 @@ def check(do):
     return theirs[0]
 
 
-# ---- data sets and helpers of several test files ----
+# ---- datasets and helpers of several test files ----
 
 
 class Numbers(tud.Dataset):

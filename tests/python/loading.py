@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set, a pipeline with random draws, and comparisons of what loaders give, for several test files."""
+"""A dataset, a pipeline with random draws, and comparisons of what loaders give, for several test files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments, errors, data sets, tensors: the face that the package shows."""
+"""Arguments, errors, datasets, tensors: the face that the package shows."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_attributes_stay_as_they_are(tree):
     assert all(torch.equal(a, b) for x, y in zip(loader, again, strict=True) for a, b in zip(x, y, strict=True))
 
 
-# ---- data sets ----
+# ---- datasets ----
 
 
 def test_image_folder_is_torchvisions(tree):

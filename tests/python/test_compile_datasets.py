@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's data sets beyond ImageFolder, and torch's Subset and ConcatDataset, run by the engine: the
+"""torchvision's datasets beyond ImageFolder, and torch's Subset and ConcatDataset, run by the engine: the
 same batches as from torch, and Python wherever somebody has changed what they do."""
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_random_transforms_follow_the_same_distribution(tmp_path):
     assert (ours > 0).eq(theirs > 0).all() and (ours - theirs).abs().max() < 75  # 133 each; deviation 15
 
 
-# ---- data sets of data sets ----
+# ---- datasets of datasets ----
 
 
 def test_nested_subsets_and_concats(tmp_path, tree):

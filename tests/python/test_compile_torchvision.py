@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's data sets and transforms, run by the engine."""
+"""torchvision's datasets and transforms, run by the engine."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def folder(even_tree):
 
 @pytest.fixture(params=["python", "tensors", "engine"])
 def dataset(request, folder):
-    """A map-style data set by each of the three ways that ours has."""
+    """A map-style dataset by each of the three ways that ours has."""
     tensors = tud.TensorDataset(torch.arange(22).reshape(11, 2), torch.arange(11))
     return {"python": Numbers(), "tensors": tensors, "engine": folder}[request.param]
 

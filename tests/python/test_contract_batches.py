@@ -277,7 +277,7 @@ def test_conjugate_tensors():
     assert conjugate.tolist() == [1 - 2j, 3 + 1j] and imaginary.tolist() == [-2, 1]
 
 
-# ---- data sets that are asked for many at once -----------------------------------------------------------
+# ---- datasets that are asked for many at once -----------------------------------------------------------
 
 
 class Several(Made):
@@ -363,7 +363,7 @@ def test_it_is_one_of_torchs():
     assert stoker.DataLoader[int] is not None
 
 
-# ---- data sets of torch's --------------------------------------------------------------------------------
+# ---- datasets of torch's --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of data sets are torch's, in this process and in workers."""
+"""Exceptions of datasets are torch's, in this process and in workers."""
 
 from __future__ import annotations
 

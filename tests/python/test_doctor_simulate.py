@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The doctor's simulator against torch's own DataLoader: the measured step time, within an eighth.
 
-Data set and training loop sleep, so that a busy machine does not matter much, and all cases run at the
+Dataset and training loop sleep, so that a busy machine does not matter much, and all cases run at the
 same time, in processes of their own. Where one is still disturbed, it runs again, alone.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every class of stoker.datasets, in the same way: as a map-style data set in torch's own DataLoader with forked
+"""Every class of stoker.datasets, in the same way: as a map-style dataset in torch's own DataLoader with forked
 and spawned workers, and in stoker.DataLoader shuffled, on two ranks, and taken up again in the middle."""
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def plain(value: Any) -> Any:
 
 
 def still(data: Any) -> Any:
-    """The same data set without chance: so each sample can be told by its bytes."""
+    """The same dataset without chance: so each sample can be told by its bytes."""
     again = pickle.loads(pickle.dumps(data))
     if again.transform is not None and again.transform is not WIDE:
         sound = audio.is_on_sounds(again.transform)
@@ -228,7 +228,7 @@ def test_forked_workers(data):
 
 
 def test_spawned_workers(every):
-    """All data sets in one, for workers take seconds to begin."""
+    """All datasets in one, for workers take seconds to begin."""
     each = [still(data) for data in every.values()]
     loader = torch.utils.data.DataLoader(
         torch.utils.data.ConcatDataset(each),

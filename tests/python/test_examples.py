@@ -165,7 +165,7 @@ def test_help(arguments):
     (["bnech"], "Did you mean 'bench'?"),
     (["frobnicate"], "stoker help"),
     (["--verzion"], "no option"),
-    (["bench"], "which data set"),
+    (["bench"], "which dataset"),
     (["bench", "a", "b"], "unexpected argument 'b'"),
     (["bench", "a", "--worker", "2"], "Did you mean '--workers'?"),
     (["bench", "a", "--workers", "none"], "--workers must be a whole number from 1 to 1024, not 'none'"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets of lazy images and torchvision's transforms give the same batches as with torch."""
+"""Datasets of lazy images and torchvision's transforms give the same batches as with torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Photos(torch.utils.data.Dataset):
-    """What most data sets are."""
+    """What most datasets are."""
 
     def __init__(self, paths, transform):
         self.paths = paths

@@ -347,7 +347,7 @@ def test_wrong_arguments_name_the_argument_and_its_value(tree):
         (lambda: stoker.DataLoader(data, prefetch_factor="x"), "prefetch_factor='x' is neither a whole number"),
         (lambda: stoker.DataLoader(data, seed="x"), "seed='x' is not an integer"),
         (lambda: stoker.DataLoader(data).set_epoch("x"), "epoch='x' is not a whole number"),
-        (lambda: plain[10**6], f"sample 1000000 is out of range: the data set has {len(plain)} samples"),
+        (lambda: plain[10**6], f"sample 1000000 is out of range: the dataset has {len(plain)} samples"),
         (lambda: plain[-len(plain) - 1], "is out of range"),
         (lambda: T.RandomHorizontalFlip("x"), "p='x' is not a probability"),
         (lambda: T.RandomResizedCrop(224, ratio="x"), "ratio='x' is not a pair of numbers"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a data set keeps in memory is part of a loader's max_memory."""
+"""What a dataset keeps in memory is part of a loader's max_memory."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def test_unpacked_archives_count(tmp_path):
     assert len(list(loader)) == 2
     memory = loader.stats()["memory"]
     assert 6_000_000 < memory["dataset_bytes"] < 9_000_000 < memory["allowed_bytes"] == 32 * MIB
-    with pytest.raises(stoker.LimitReached, match=r"the data set holds .* max_memory \(8.4 MB\)"):
+    with pytest.raises(stoker.LimitReached, match=r"the dataset holds .* max_memory \(8.4 MB\)"):
         stoker.DataLoader(data, 4, max_memory="8MiB")

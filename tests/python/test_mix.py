@@ -187,7 +187,7 @@ def test_one_sample_alone(tree):
     [
         ({"batch_size": None, "batch_transforms": T.MixUp()}, "single samples"),
         ({"output": "numpy", "batch_transforms": T.MixUp()}, "torch tensors"),
-        ({"batch_transforms": T.MixUp(num_classes=2)}, "the data set has 3"),
+        ({"batch_transforms": T.MixUp(num_classes=2)}, "the dataset has 3"),
         ({"batch_transforms": [T.ToTensor()]}, "cannot be one of batch_transforms"),
     ],
 )

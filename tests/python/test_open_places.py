@@ -235,7 +235,7 @@ def test_folders_of_archives(tmp_path):
     assert type(stoker.open(root)) is datasets.ImageFolder
 
 
-# ---- what is no data set ----
+# ---- what is no dataset ----
 
 
 @pytest.mark.parametrize("name, content, error, said", [
@@ -243,7 +243,7 @@ def test_folders_of_archives(tmp_path):
     ("x.arrow", b"ARROW1\0\0", NotImplementedError, "Arrow.*CSV or JSON lines"),
     ("x.jpg", b"\xff\xd8\xff\xe0", NotImplementedError, "a JPEG image.*folder"),
     ("x.pkl", b"\x80\x04\x95", NotImplementedError, "pickle"),
-    ("notes.txt", b"hello\n", NotImplementedError, "cannot tell the kind of data set"),
+    ("notes.txt", b"hello\n", NotImplementedError, "cannot tell the kind of dataset"),
     ("empty.csv", b"", stoker.CorruptSample, "is empty"),
     ("empty", b"", stoker.CorruptSample, "is empty"),
 ])

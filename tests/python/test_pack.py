@@ -327,7 +327,7 @@ def test_no_room_is_a_clear_error_and_can_be_resumed(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, said", [
-    ([], "which data set"),
+    ([], "which dataset"),
     (["a"], "which folder to write?"),
     (["a", "b", "c"], "unexpected argument 'c'; usage: stoker pack SRC DST [OPTIONS]"),
     (["a", "b", "--formt", "tar"], "Did you mean '--format'?"),

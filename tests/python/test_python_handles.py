@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and databases that a data set has opened before its workers are forked."""
+"""Files and databases that a dataset has opened before its workers are forked."""
 
 from __future__ import annotations
 

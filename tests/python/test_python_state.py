@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets written in Python: epochs that are left and resumed, seeds of samples, samples that fail."""
+"""Datasets written in Python: epochs that are left and resumed, seeds of samples, samples that fail."""
 
 from __future__ import annotations
 

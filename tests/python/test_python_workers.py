@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets written in Python: the same batches as from torch's DataLoader, in processes of our own."""
+"""Datasets written in Python: the same batches as from torch's DataLoader, in processes of our own."""
 
 from __future__ import annotations
 

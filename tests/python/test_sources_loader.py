@@ -144,7 +144,7 @@ def test_spawned_workers(tmp_path):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """Two data sets of different formats with the same fields."""
+    """Two datasets of different formats with the same fields."""
     return [
         FORMATS[kind][1](FORMATS[kind][0](tmp_path_factory.mktemp(kind)), CHANCE)
         for kind in ("tar", "hdf5")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets by URL from Python: the options arrive, the samples are those of the file. Servers that fail, lie or
+"""Datasets by URL from Python: the options arrive, the samples are those of the file. Servers that fail, lie or
 hang are the business of tests/source/remote.py."""
 
 import io

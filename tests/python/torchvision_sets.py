@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small copies of torchvision's data sets, read from files of their own formats by torchvision's own code."""
+"""Small copies of torchvision's datasets, read from files of their own formats by torchvision's own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* known_rows.h - data sets whose tables of known files are tested
+/* known_rows.h - datasets whose tables of known files are tested
  *
  * SPDX-License-Identifier: Apache-2.0
  */

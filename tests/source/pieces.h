@@ -1,4 +1,4 @@
-/* pieces.h - a data set in words: one line for each piece of each sample, with a checksum of its bytes
+/* pieces.h - a dataset in words: one line for each piece of each sample, with a checksum of its bytes
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets by URL: real servers on this machine (nginx, rclone's S3), and a proxy that lies, breaks and hangs.
+"""Datasets by URL: real servers on this machine (nginx, rclone's S3), and a proxy that lies, breaks and hangs.
 
     remote.py REMOTE_READ DATA
 
@@ -253,10 +253,10 @@ def test_limit(www, url):
     cache = ROOT / "small"
     local = as_files(www / "s-{0..2}.tar", fields="bin")
     answer = read(f"{url}/s-{{0..2}}.tar", fields="bin", cache_dir=cache, cache_bytes=5 * MIB)
-    tap.same(gist(answer), local, "a cache too small for the data set")
+    tap.same(gist(answer), local, "a cache too small for the dataset")
     tap.ok(size_of(cache) <= 5 * MIB and blocks_of(cache), f"stays within its limit: {size_of(cache)} bytes")
     tap.ok("full of data that this epoch needs" in answer["note"], f"and says so: {answer['note']}")
-    # One data set open makes another's blocks stay; closed, they go.
+    # One dataset open makes another's blocks stay; closed, they go.
     roomy = {"fields": "bin", "cache_dir": ROOT / "lru", "cache_bytes": 6 * MIB}
     holder = start(f"{url}/s-0.tar", passes=2, wait=1, **roomy)
     holder.stdout.readline()
@@ -267,7 +267,7 @@ def test_limit(www, url):
     tap.same(gist(json.loads(holder.stdout.readline() or "{}")), alone, "a count of the cache cut short kills nobody")
     held = set(blocks_of(ROOT / "lru"))
     read(f"{url}/s-1.tar", **roomy)
-    tap.ok(held and held <= set(blocks_of(ROOT / "lru")), "what an open data set has read is not removed")
+    tap.ok(held and held <= set(blocks_of(ROOT / "lru")), "what an open dataset has read is not removed")
     holder.communicate("\n", timeout=60)
     read(f"{url}/s-2.tar", **roomy)
     tap.ok(not held & set(blocks_of(ROOT / "lru")), "what none has open makes room, the longest unused first")

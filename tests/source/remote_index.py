@@ -75,7 +75,7 @@ def serve(latency, rate):
 
 
 class Opened:
-    """A data set by URL: the requests, bytes and seconds of opening it, and then the gist of what it holds."""
+    """A dataset by URL: the requests, bytes and seconds of opening it, and then the gist of what it holds."""
 
     def __init__(self, server, name, passes=1, **options):
         server.sent, server.under_way, server.at_once = [], 0, 0

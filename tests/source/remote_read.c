@@ -1,4 +1,4 @@
-/* remote_read.c - reads all samples of a data set, in a shuffled order and by several threads, for
+/* remote_read.c - reads all samples of a dataset, in a shuffled order and by several threads, for
  * remote.py
  *
  *     remote_read URI [fields=..] [index_dir=..] [cache_dir=..] [cache_bytes=..] [remote_ms=..]

@@ -69,7 +69,7 @@ FORKS = {} if tap.EMULATOR else {"fork": 1}
 
 
 def said(output):
-    """What each pass over the data set said."""
+    """What each pass over the dataset said."""
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 

@@ -89,7 +89,7 @@ def value(piece):
 
 
 class Opened:
-    """A data set: its fields, and for each sample a tuple of values or an Exception."""
+    """A dataset: its fields, and for each sample a tuple of values or an Exception."""
 
     def __init__(self, uri, fields="", index_dir=None, lines=None):
         lines = lines or run("open", uri, fields, *([index_dir] if index_dir else []))
@@ -105,7 +105,7 @@ class Opened:
 
 
 def opened_each(uri, fields):
-    """The data set with each of these lists of fields, by a single process."""
+    """The dataset with each of these lists of fields, by a single process."""
     return [Opened(uri, lines=lines) for lines in parts(run("each", uri, *fields))]
 
 

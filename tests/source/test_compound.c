@@ -88,7 +88,7 @@ static void subset(void)
     st_dataset_drop(some);
 }
 
-/* Files and memory in one data set are read, not located. */
+/* Files and memory in one dataset are read, not located. */
 static void mixed_stores(void)
 {
     const char *path = at("a.jpg");

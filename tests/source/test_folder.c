@@ -147,7 +147,7 @@ static void errors(void)
        "a root that is not there: %s", err.message);
     tree_file(at("e/file.jpg"), 3, 1);
     ok(!open_as("", at("e/file.jpg"), NULL, &err) && err.code == STOKER_EUNSUPPORTED &&
-           strstr(err.message, "cannot tell the kind of data set"),
+           strstr(err.message, "cannot tell the kind of dataset"),
        "a root that is a file: %s", err.message);
     ok(!open_as("", at("e"), NULL, &err) && strstr(err.message, "no class folder"),
        "no class folder: %s", err.message);

@@ -102,7 +102,7 @@ static pid_t fork_reader(struct stoker_dataset *data, const char *want)
     return child;
 }
 
-/* Threads share the data set, and a forked child goes on with it. */
+/* Threads share the dataset, and a forked child goes on with it. */
 static void check_sharing(struct stoker_dataset *data, const char *want, const char *name)
 {
     struct together together[THREADS];

@@ -1,4 +1,4 @@
-/* Files that are known to decode: what is learned is known for these bytes alone, by one data set, those made of it, and
+/* Files that are known to decode: what is learned is known for these bytes alone, by one dataset, those made of it, and
  * all threads. */
 #include "known_rows.h"
 #include "source/crc32c.h"
@@ -29,7 +29,7 @@ static void table(void)
 {
     struct stoker_dataset *data = many(3000);
     struct st_known *known = known_of(data);
-    ok(st_known_of(data, NULL) == known, "a data set has one table");
+    ok(st_known_of(data, NULL) == known, "a dataset has one table");
     ok(!st_known_any(known, 7) && !st_known_has(known, 7, 99) && !st_known_has(known, 7, 0),
        "it begins unknown");
     uint8_t bytes[] = "some file";
@@ -72,7 +72,7 @@ static void limits(void)
     const char *why = NULL;
     struct stoker_dataset *data = many(0);
     struct st_known *known = st_known_of(data, &why);
-    ok(known && !why && !st_known_any(known, 0), "a data set without samples");
+    ok(known && !why && !st_known_any(known, 0), "a dataset without samples");
     if (known)
         st_known_share(known);
     st_dataset_drop(data);
@@ -142,7 +142,7 @@ static void compounds(void)
     st_known_learn(some, 1, 77);
     ok(st_known_has(base, 5, 77) && st_known_has(some, 2, 77) && !st_known_any(some, 0) &&
            !st_known_any(some, 3),
-       "what a subset learns its data set knows");
+       "what a subset learns its dataset knows");
     ok(st_known_count(some) == 1 && st_known_count(all) == 1, "it counts as known in all that are made of it");
     st_known_learn(all, ROWS, 78);
     st_known_learn(all, 9, 79);

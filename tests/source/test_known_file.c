@@ -15,7 +15,7 @@ static void in_turn(void)
     data = open_rows();
     learn(known_of(data), 5, ROWS, 3, 1);
     st_dataset_drop(data);
-    ok(*found_in(at("kept"), ".stoker-known"), "a data set leaves what it learned");
+    ok(*found_in(at("kept"), ".stoker-known"), "a dataset leaves what it learned");
     data = open_rows();
     const uint64_t found = count_known(known_of(data), ROWS, 1);
     ok(found == (ROWS - 5 + 2) / 3, "the next one knows it: %llu", (unsigned long long)found);
@@ -46,7 +46,7 @@ static void side_by_side(void)
     share_all(right);
     share_all(left);
     ok(count_known(left, ROWS, 1) == ROWS && count_known(right, ROWS, 1) == ROWS,
-       "two data sets learn from each other");
+       "two datasets learn from each other");
 
     const char *file = found_in(at("kept"), ".stoker-known");
     const int fd = open(file, O_RDWR);
@@ -132,7 +132,7 @@ static void damaged(void)
         {-1, SIZE + 4, 0, "a file that is too long"},
         {0, SIZE, 0, "another kind of file"},
         {8, SIZE, 0, "another number of samples"},
-        {17, SIZE, 0, "another data set's"},
+        {17, SIZE, 0, "another dataset's"},
         {25, SIZE, 0, "a head with a wrong checksum"},
         {31, SIZE, 0, "a head with more than that"},
         {32 + 4 * 7 + 1, SIZE, COUNT - 1, "a number that has changed"},
@@ -268,7 +268,7 @@ static void places(void)
     const char *list = found_in(at("p"), ".stoker-known");
     ok(strstr(list, "/a.tar.") != NULL, "several: beside the first, named by all of them: %s", list);
     ok(visit(at("p"), NULL) && visit(at("p/*.tar"), NULL),
-       "a folder of archives is still one, and the same ones by a pattern are the same data set");
+       "a folder of archives is still one, and the same ones by a pattern are the same dataset");
     visit(at("p/{b,a}.tar"), NULL);
     ok(!rename(at("p"), at("q")) && visit(at("q"), NULL) && visit(at("q/{b,a}.tar"), NULL),
        "they are still known when their folder has moved");

@@ -10,7 +10,7 @@ static uint8_t value(int64_t image, int64_t y, int64_t x, int64_t c)
     return (uint8_t)(image * 97 + y * 31 + x * 5 + c * 3);
 }
 
-/* A data set whose memory is written so that the pixel at (image, y, x, c) is value(...), wherever it
+/* A dataset whose memory is written so that the pixel at (image, y, x, c) is value(...), wherever it
  * lies. */
 static struct stoker_pixels lay_out(uint8_t *memory, size_t size, const int64_t stride[4],
                                     int32_t channels)

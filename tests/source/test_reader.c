@@ -468,7 +468,7 @@ static void choices(void)
         abort();
     st_reader_stop(reader);
     st_reader_close(reader);
-    ok(true, "a data set without samples");
+    ok(true, "a dataset without samples");
     st_dataset_drop(memory);
     st_dataset_drop(nothing);
     st_reader_close(NULL);

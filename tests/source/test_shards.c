@@ -115,7 +115,7 @@ static void unpacked(void)
     ok(!open_packed(&data, at("fit-*.tar.gz"), 29 * MIB) && st_dataset_count(data) == 6,
        "those fit that would fit one after another, however many threads unpack: %s", err.message);
     ok(data && st_dataset_memory(data) >= 24 * MIB && st_dataset_memory(data) < 25 * MIB,
-       "and the data set says what they take: %llu",
+       "and the dataset says what they take: %llu",
        (unsigned long long)(data ? st_dataset_memory(data) : 0));
     st_dataset_drop(data);
     ok(open_packed(&data, at("fit-*.tar.gz"), 24 * MIB) == STOKER_ELIMIT, "one byte too few: %s",

@@ -1,4 +1,4 @@
-/* Data sets from memory, from named files and from callbacks; holding and dropping. */
+/* Datasets from memory, from named files and from callbacks; holding and dropping. */
 #include "source/reader/reader.h"
 #include "tap.h"
 #include "tree.h"

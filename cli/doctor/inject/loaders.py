@@ -14,7 +14,7 @@ class _Loader:
 
 _loaders: dict = {}  # identity of a loader -> _Loader
 _made_at: dict = {}  # id of a loader -> (weak reference, where it was created)
-_sites_of_data: dict = {}  # id of a data set -> where its first loader was created
+_sites_of_data: dict = {}  # id of a dataset -> where its first loader was created
 
 
 def _outside(frame):
@@ -136,7 +136,7 @@ _HANDLES = {
 
 
 def _inside(data) -> tuple:
-    """Open handles in the attributes of the data set, in words, and the number of Python objects in its containers."""
+    """Open handles in the attributes of the dataset, in words, and the number of Python objects in its containers."""
     handles, objects, seen, level = [], 0, set(), [("dataset", data)]
     for _ in range(4):
         following = []

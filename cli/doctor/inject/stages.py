@@ -25,7 +25,7 @@ _swapped = 0  # number of jobs that have installed them
 _unused = 0  # consecutive batches that called none of them: they are then installed for some batches only
 _modules_seen = 0
 _modules_known: set = set()
-_dataset_seen = None  # the data set whose attributes were looked at last, and their number
+_dataset_seen = None  # the dataset whose attributes were looked at last, and their number
 _plan: dict = {}  # module -> its functions to time
 for _kind, _text in _STAGES.items():
     for _entry in _text.split():
@@ -117,7 +117,7 @@ def _note_size(job: _Job, kind: int, ns: int, data, out) -> None:
     job.sizes[key] = job.sizes.get(key, 0) + ns
 
 
-_wanted: dict = {}  # loader -> elements of a sample as it leaves the data set; 0: unknown
+_wanted: dict = {}  # loader -> elements of a sample as it leaves the dataset; 0: unknown
 
 
 @_guarded
@@ -179,7 +179,7 @@ def _count_open(job: _Job, path) -> None:
 
 
 class _Raw(io.FileIO):
-    """The raw file below open() in a data set: times reads, and changes nothing else."""
+    """The raw file below open() in a dataset: times reads, and changes nothing else."""
 
 
 def _plain_open(function):
@@ -219,7 +219,7 @@ def _plain_open(function):
 
 def _look_for_stages(dataset) -> None:
     """Wraps what exists of _STAGES: methods permanently, functions only while batches are made (so that a function
-    in a data set can still be pickled by name)."""
+    in a dataset can still be pickled by name)."""
     global _dataset_seen, _modules_seen, _spent
     if len(sys.modules) != _modules_seen:
         with _swap_lock:

@@ -10,7 +10,7 @@ nothing. A failure in here turns it off ("watch.error") and never reaches the pr
 
 The making of batches is observed where Python calls it: files opened by open(), and the functions and methods in
 _STAGES. Blind spots, which are not attributed to any stage: reads by C libraries that are not listed there, and by
-mmap (LMDB, Arrow, memmap); transforms that are functions of the program; threads started by the data set. Nothing is
+mmap (LMDB, Arrow, memmap); transforms that are functions of the program; threads started by the dataset. Nothing is
 measured inside torch.compile. CUDA copies and waits are observed at the methods of plain tensors, not in C++.
 """
 

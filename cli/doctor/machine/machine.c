@@ -95,7 +95,7 @@ static void check_memory(struct dr_checks *checks, const struct dr_limits *limit
     dr_check_add(
         checks, limits->memory < 2 * GIB ? DR_IMPROVE : DR_GOOD, "memory",
         limited
-            ? "the page cache counts against the limit of the cgroup: a larger data set is read from "
+            ? "the page cache counts against the limit of the cgroup: a larger dataset is read from "
               "the disk again in every epoch"
             : "",
         "%.1f GiB%s, %.1f GiB available, %.1f GiB of it page cache", limits->memory / GIB,

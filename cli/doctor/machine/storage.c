@@ -136,7 +136,7 @@ void dr_check_storage(struct dr_checks *checks, const char *data)
     struct dr_mount mount;
     const char *place = data ? data : ".";
     if (stat(place, &about)) {
-        dr_check_add(checks, DR_BROKEN, "storage", "pass the folder of the data set as --data",
+        dr_check_add(checks, DR_BROKEN, "storage", "pass the folder of the dataset as --data",
                      "%.300s: %s", place, strerror(errno));
         return;
     }

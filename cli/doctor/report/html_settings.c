@@ -168,7 +168,7 @@ void dr_html_settings(const struct dr_page *page)
     fputs("<p class=lead>", page->to);
     html_text(page->to, l->class_name);
     fputs(" over ", page->to);
-    html_text(page->to, *l->dataset ? l->dataset : "a data set");
+    html_text(page->to, *l->dataset ? l->dataset : "a dataset");
     if (*l->transform) {
         fputs(", ", page->to);
         html_text(page->to, l->transform);

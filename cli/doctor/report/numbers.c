@@ -98,7 +98,7 @@ const struct dr_number dr_fact_numbers[] = {
     FACT(nfs_reads, "1/s", "READ requests answered by NFS servers"),
     FACT(nfs_rtt, "s", "round trip of a READ request"),
     FACT(nfs_time, "s", "time of a READ request, with its wait to be sent"),
-    FACT(data_bytes, "bytes", "size of the data set, estimated"),
+    FACT(data_bytes, "bytes", "size of the dataset, estimated"),
     FACT(shm_size, "bytes", "size of /dev/shm"),
     FACT(shm_used_most, "bytes", "used in /dev/shm, maximum"),
     FACT(shm_needed, "bytes", "needed in /dev/shm by these settings"),

@@ -37,7 +37,7 @@ const struct dr_rule dr_rule_augment = {
     .title = "Augmentation takes most of the workers' time",
     .needs = "step.stall,batch.stages",
     .check = check,
-    .symptoms = "More than half of the workers' time is spent in the transforms of the data set.",
+    .symptoms = "More than half of the workers' time is spent in the transforms of the dataset.",
     .why = "Ops run in Python, sample by sample, each with a pass over the image; ops before a crop "
            "work on pixels that are thrown away.",
     .fix_torch = "v2.Compose([v2.RandomResizedCrop(224), v2.RandomHorizontalFlip(), ...])   # crop "

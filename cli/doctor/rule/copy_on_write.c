@@ -1,4 +1,4 @@
-/* copy_on_write.c - ST219: workers' memory grows as they touch a large data set of Python objects
+/* copy_on_write.c - ST219: workers' memory grows as they touch a large dataset of Python objects
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,12 +21,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            dr_seconds_text(&left, f->memory_available_least / f->worker_private_growth));
     if (dr_known(f->loader.objects))
         DR_SAY(out->advice,
-               "the data set holds about %.0f Python objects: store them in one NumPy array (or in "
+               "the dataset holds about %.0f Python objects: store them in one NumPy array (or in "
                "Arrow, or as one joined string with offsets)",
                f->loader.objects);
     else
         DR_SAY(out->advice,
-               "store the lists and dicts of the data set in NumPy arrays (or Arrow), and look for a "
+               "store the lists and dicts of the dataset in NumPy arrays (or Arrow), and look for a "
                "cache that grows in __getitem__");
     dr_say_stoker(
         c, out, "stoker.datasets and stoker.open keep one index outside Python for all threads",

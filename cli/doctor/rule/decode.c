@@ -34,7 +34,7 @@ const struct dr_rule dr_rule_decode = {
     .symptoms = "More than half of the workers' time is spent on decoding images, sound or video.",
     .why = "The cost of decoding depends on the size of the stored image, not of the crop. Photographs "
            "of 4 megapixels have 80 times the pixels of a 224 x 224 crop.",
-    .fix_torch = "Resize the data set once, offline; Image.draft for JPEG; "
+    .fix_torch = "Resize the dataset once, offline; Image.draft for JPEG; "
                  "torchvision.io.decode_jpeg(data, device=\"cuda\") in the training process; uint8 "
                  "arrays where disk space allows.",
     .fix_stoker = "stoker pack SRC DST --resize 256 --crop-ready\n"

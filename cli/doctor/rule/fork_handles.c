@@ -1,4 +1,4 @@
-/* fork_handles.c - ST221: workers were forked while the data set had files open
+/* fork_handles.c - ST221: workers were forked while the dataset had files open
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the data set holds %.200s, and %u workers were forked with it: they share its file position "
+           "the dataset holds %.200s, and %u workers were forked with it: they share its file position "
            "and the state of its library",
            f->loader.handles, f->loader.workers);
     DR_SAY(out->advice,
@@ -30,10 +30,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
 const struct dr_rule dr_rule_fork_handles = {
     .code = "ST221",
     .name = "fork-handles",
-    .title = "Workers were forked while the data set had files open",
+    .title = "Workers were forked while the dataset had files open",
     .needs = "",
     .check = check,
-    .symptoms = "The data set holds an h5py, LMDB, zip, SQLite or plain file object that was opened "
+    .symptoms = "The dataset holds an h5py, LMDB, zip, SQLite or plain file object that was opened "
                 "before the workers started; occasionally wrong samples, \"can't decompress\", or a "
                 "crash in a worker.",
     .why = "fork copies the file descriptor, but parent and children share one file position: workers "

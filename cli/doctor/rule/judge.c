@@ -154,7 +154,7 @@ static void unexplained(struct dr_verdict *out, const struct dr_case *c)
         DR_SAY(finding->sentence,
                "the waits are real, but how the batches are made could not be observed");
     DR_SAY(finding->advice,
-           "find out what the data set does there, or provide the signals listed below");
+           "find out what the dataset does there, or provide the signals listed below");
     DR_SAY(finding->basis, "no prediction without a cause");
 }
 

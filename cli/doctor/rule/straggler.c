@@ -16,7 +16,7 @@ static void say_stoker(const struct dr_case *c, struct dr_finding *out)
 {
     dr_say_stoker(c, out,
                   "stoker.DataLoader(..., shard=True) gives every rank the same number of samples, "
-                  "spread over the data set",
+                  "spread over the dataset",
                   "shard=True gives every rank the same number of samples");
 }
 

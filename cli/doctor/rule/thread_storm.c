@@ -58,7 +58,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            opencv ? "cv2.setNumThreads(0)"
                   : "cv2.setNumThreads(0) if it uses OpenCV, torch.set_num_threads(1)");
     dr_say_stoker(c, out, "stoker.DataLoader's ops do not start threads of other libraries",
-                  "the same: the Python code of the data set starts these threads");
+                  "the same: the Python code of the dataset starts these threads");
     gain(c, out, workers);
     return true;
 }

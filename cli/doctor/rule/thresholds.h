@@ -91,7 +91,7 @@
 #define DR_HITS_GOOD       0.90      /* reasoned: share of reads that the page cache served */
 #define DR_SHM_FULL        0.90      /* pytorch issue 5040: failures began at 87 % of 1 GB */
 #define DR_GROWTH          1048576.0 /* reasoned: bytes/s of all workers; 3.6 GB per hour */
-#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the objects of the data set could not be
+#define DR_GROWTH_UNKNOWN  4194304.0 /* the same where the objects of the dataset could not be
                                         counted */
 #define DR_OBJECTS_MANY    100000.0  /* reasoned: Python objects; about 10 MB of reference counts */
 #define DR_WARM_UP         0.20      /* table, D2: a stall of 20 % is obvious */

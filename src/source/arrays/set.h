@@ -1,4 +1,4 @@
-/* set.h - the npy files of a pack as one data set: row i of each is sample i
+/* set.h - the npy files of a pack as one dataset: row i of each is sample i
  *
  * SPDX-License-Identifier: Apache-2.0
  */

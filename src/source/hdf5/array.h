@@ -1,4 +1,4 @@
-/* array.h - one data set of an HDF5 file
+/* array.h - one dataset of an HDF5 file
  *
  * The library is used once, when the file is opened: for the type, the shape, the filters and where
  * everything is. After that rows are read without it and without its lock, by any number of threads,
@@ -18,7 +18,7 @@ enum st_h5_way {
     ST_H5_LIBRARY, /* each row is read by the library */
 };
 
-/* Filters that are reversed here, from the last to the first; a data set with others, or in another
+/* Filters that are reversed here, from the last to the first; a dataset with others, or in another
  * order, is read by the library. */
 enum st_h5_filter { ST_H5_SHUFFLE, ST_H5_DEFLATE, ST_H5_LZF, ST_H5_FLETCHER32, ST_H5_FILTERS };
 
@@ -29,7 +29,7 @@ struct st_h5_array {
     enum st_h5_way way;
     const char *reason; /* why it is read by the library */
     char filter[40];    /* the filter that only the library supports */
-    uint32_t unit;      /* bytes of one element of the data set */
+    uint32_t unit;      /* bytes of one element of the dataset */
     uint8_t *fill;      /* the fill value, one element; NULL: not known */
     struct st_h5_grid grid;
 

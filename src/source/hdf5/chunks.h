@@ -1,4 +1,4 @@
-/* chunks.h - reads rows of an HDF5 data set, without the library where possible
+/* chunks.h - reads rows of an HDF5 dataset, without the library where possible
  *
  * SPDX-License-Identifier: Apache-2.0
  */

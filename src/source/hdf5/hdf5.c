@@ -1,6 +1,6 @@
-/* hdf5.c - data sets of an HDF5 file: row i of each is sample i, indexed as by h5py
+/* hdf5.c - datasets of an HDF5 file: row i of each is sample i, indexed as by h5py
  *
- * Fields are the names of data sets ("images", "train/labels"); the default is all data sets at the
+ * Fields are the names of datasets ("images", "train/labels"); the default is all datasets at the
  * root.
  *
  * A sample's raw bytes are a table of each field's offset and size, followed by the fields.

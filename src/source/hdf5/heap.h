@@ -1,6 +1,6 @@
 /* heap.h - finds variable-length strings and sequences of an HDF5 file
  *
- * An element of such a data set is a reference: the number of elements of the sequence, and an object in
+ * An element of such a dataset is a reference: the number of elements of the sequence, and an object in
  * a global heap, which consists of collections all over the file. The library reads these too, but
  * trusts what it finds: a damaged collection crashes or hangs the process.
  *

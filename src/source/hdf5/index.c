@@ -1,4 +1,4 @@
-/* index.c - finds the chunks of an HDF5 data set in its file
+/* index.c - finds the chunks of an HDF5 dataset in its file
  *
  * A key of the tree contains the size, the filter mask and the coordinates of a chunk.
  *
@@ -90,7 +90,7 @@ static int visit_chunk(void *context, const uint8_t *key, uint64_t entry, uint64
     for (int32_t i = 0; walk->chunks && i < grid->ndim; i++) {
         const uint64_t place = walk->before[i] / grid->chunk[i];
         if (rc || place >= grid->count[i])
-            return rc; /* left over from when the data set was larger */
+            return rc; /* left over from when the dataset was larger */
         number = number * grid->count[i] + place;
     }
     if (!rc && walk->chunks)

@@ -1,4 +1,4 @@
-/* index.h - finds the chunks of an HDF5 data set in its file
+/* index.h - finds the chunks of an HDF5 dataset in its file
  *
  * The library can tell this too, but one chunk at a time, searching all of them for each, which takes
  * minutes with many chunks; and it trusts what it finds. So the common index (a B-tree of version 1,
@@ -18,7 +18,7 @@ struct st_h5_chunk {
 
 struct st_h5_grid {
     int32_t ndim;
-    uint64_t dims[ST_DIMS_MAX + 1];  /* of the data set */
+    uint64_t dims[ST_DIMS_MAX + 1];  /* of the dataset */
     uint64_t chunk[ST_DIMS_MAX + 1]; /* of one chunk */
     uint64_t count[ST_DIMS_MAX + 1]; /* number of chunks along each dimension */
     uint64_t total;                  /* number of all chunks, which are in C order */

@@ -1,4 +1,4 @@
-/* layout.c - determines how the elements of an HDF5 data set are stored
+/* layout.c - determines how the elements of an HDF5 dataset are stored
  *
  * Everything here is called with ST_LOCK_LIBRARIES held.
  *
@@ -129,7 +129,7 @@ uint64_t st_h5_header_address(int64_t object)
     return H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0 ? UINT64_MAX : info.addr;
 }
 
-/* If a data set can grow only along one dimension other than the first, its chunk array is transposed,
+/* If a dataset can grow only along one dimension other than the first, its chunk array is transposed,
  * and the library (1.10.8, for one) may report transposed coordinates. */
 static bool grows_sideways(const struct st_h5_array *array)
 {

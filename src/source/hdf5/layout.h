@@ -1,4 +1,4 @@
-/* layout.h - determines how the elements of an HDF5 data set are stored
+/* layout.h - determines how the elements of an HDF5 dataset are stored
  *
  * All functions must be called with ST_LOCK_LIBRARIES held.
  *
@@ -21,7 +21,7 @@ int st_h5_compare_chunks(struct st_h5_array *array, uint64_t base, const struct 
                          struct stoker_error *err);
 
 const char *st_h5_filter_name(uint32_t id);
-/* The address of a data set's or group's header, relative to the end of the user block. */
+/* The address of a dataset's or group's header, relative to the end of the user block. */
 uint64_t st_h5_header_address(int64_t object);
 
 #endif

@@ -142,14 +142,14 @@ static bool sort_names(struct listing *listing)
     return enough;
 }
 
-/* Lists the root's data sets that have rows, sorted by name; the caller frees the names. It uses the
+/* Lists the root's datasets that have rows, sorted by name; the caller frees the names. It uses the
  * native order, because in any other order the library first collects the links in a table, and frees
  * uninitialized entries of it if a link is damaged. */
 static int list_root(struct listing *listing, struct stoker_error *err)
 {
     if (H5Literate(listing->h5->id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, list_one, listing) < 0)
         return listing->rc ? listing->rc
-                           : library_fail(listing->file, NULL, "cannot list its data sets", err);
+                           : library_fail(listing->file, NULL, "cannot list its datasets", err);
     return listing->full || !sort_names(listing)
                ? st_fail(err, STOKER_ENOMEM, "%s: out of memory", listing->file->path)
                : 0;
@@ -164,7 +164,7 @@ static int no_such_set(const struct st_h5_file *h5, const struct st_held *file, 
     while (rest && (one = strsep(&rest, ",")) != NULL)
         st_name_list_add(&has, one, strlen(one));
     free(listing.names);
-    return st_fail(err, STOKER_EINVAL, "%s: fields: there is no data set %s; the root contains %s",
+    return st_fail(err, STOKER_EINVAL, "%s: fields: there is no dataset %s; the root contains %s",
                    file->path, name, has.used ? has.text : "none");
 }
 
@@ -194,7 +194,7 @@ static int check_link(const struct st_h5_file *h5, const struct st_held *file, c
     return st_h5_object_check(file, h5->base, info.u.address, h5->shares, err);
 }
 
-/* Does the same for every group on the path, then opens the data set. */
+/* Does the same for every group on the path, then opens the dataset. */
 static int open_by_path(struct st_h5_array *array, const struct st_h5_file *h5,
                         const struct st_held *file, const char *name, struct stoker_error *err)
 {
@@ -269,7 +269,7 @@ static int check_filters(const struct st_h5_array *array, const struct st_held *
     return 0;
 }
 
-/* Reads type, shape and layout of the open data set. */
+/* Reads type, shape and layout of the open dataset. */
 static int describe(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,
                     const struct st_field_request *request, struct st_h5_layout *layout,
                     struct stoker_error *err)
@@ -364,7 +364,7 @@ int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, cha
     leave(call);
     if (!rc && !listing.names)
         rc = st_fail(err, STOKER_EINVAL,
-                     "%s: there is no data set at its root; select some with fields=", file->path);
+                     "%s: there is no dataset at its root; select some with fields=", file->path);
     if (rc)
         free(listing.names);
     else

@@ -14,7 +14,7 @@ struct st_h5_file {
 };
 
 int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct stoker_error *err);
-/* Names of the data sets with rows at the file's root, separated by commas; the caller frees them. */
+/* Names of the datasets with rows at the file's root, separated by commas; the caller frees them. */
 int st_h5_file_list(const struct st_h5_file *h5, const struct st_held *file, char **out,
                     struct stoker_error *err);
 int st_h5_array_open(struct st_h5_array *array, const struct st_h5_file *h5, const struct st_held *file,

@@ -1,4 +1,4 @@
-/* object_header.c - parses the object header of an HDF5 data set or group
+/* object_header.c - parses the object header of an HDF5 dataset or group
  *
  * An object header is a list of messages, in one block or in several that continue each other. In
  * version 1 each message has a header of 8 bytes; in version 2 ("OHDR") of 4 or 6.
@@ -111,7 +111,7 @@ static int to_offset(struct header *header, uint64_t address, uint64_t *out)
 {
     *out = ST_H5_UNWRITTEN;
     if (address != UINT64_MAX && (!st_add(address, header->base, out) || *out > header->file->size))
-        return damaged(header->file, "a data set is outside the file, which may be truncated",
+        return damaged(header->file, "a dataset is outside the file, which may be truncated",
                        header->err);
     return 0;
 }
@@ -439,7 +439,7 @@ int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint
 {
     struct header header = {.file = file, .base = base, .err = err, .out = out, .shares = true};
     const int rc = read_all(&header, at);
-    return rc || header.found ? rc : damaged(file, "a data set has no layout", err);
+    return rc || header.found ? rc : damaged(file, "a dataset has no layout", err);
 }
 
 int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares,

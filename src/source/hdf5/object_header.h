@@ -1,4 +1,4 @@
-/* object_header.h - parses the object header of an HDF5 data set or group
+/* object_header.h - parses the object header of an HDF5 dataset or group
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@ enum st_h5_layout_class {
     ST_H5_LAYOUT_COMPACT, /* in the header itself */
     ST_H5_LAYOUT_CONTIGUOUS,
     ST_H5_LAYOUT_CHUNKED,
-    ST_H5_LAYOUT_VIRTUAL, /* parts of other data sets */
+    ST_H5_LAYOUT_VIRTUAL, /* parts of other datasets */
 };
 enum {
     ST_H5_REFERENCE = 16, /* size of a variable-length element: its length and its location */
@@ -44,7 +44,7 @@ struct st_h5_layout {
 /* Reads the header at `at`, which is relative to `base`, as are all addresses in it. */
 int st_h5_layout_read(struct st_h5_layout *out, const struct st_held *file, uint64_t base, uint64_t at,
                       struct stoker_error *err);
-/* Checks the header of a data set or group before the library reads it, since the library follows
+/* Checks the header of a dataset or group before the library reads it, since the library follows
  * addresses without checks and reads past the end of messages. `shares`: the file has a table of shared
  * messages. */
 int st_h5_object_check(const struct st_held *file, uint64_t base, uint64_t at, bool shares,

@@ -1,4 +1,4 @@
-/* tree.h - walks a B-tree of version 1 of an HDF5 file: the index of a data set's chunks, or a group's
+/* tree.h - walks a B-tree of version 1 of an HDF5 file: the index of a dataset's chunks, or a group's
  * links
  *
  * The library walks them too, but trusts what it finds: a node that points to an ancestor makes it loop

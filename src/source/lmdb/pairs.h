@@ -1,7 +1,7 @@
 /* pairs.h - databases in which an image and its label are two entries: image-000000001 and
  * label-000000001
  *
- * This layout is used by scene text recognition data sets, which number their samples from 1 and store
+ * This layout is used by scene text recognition datasets, which number their samples from 1 and store
  * their count at num-samples.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -111,7 +111,7 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
 {
     const uint64_t count = st_dataset_count(data);
     if (sample >= count)
-        return st_fail(err, STOKER_EINVAL, "sample %llu: out of range, the data set has %llu samples",
+        return st_fail(err, STOKER_EINVAL, "sample %llu: out of range, the dataset has %llu samples",
                        (unsigned long long)sample, (unsigned long long)count);
     out->fd = 0;
     out->remote = NULL;

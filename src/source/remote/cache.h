@@ -5,7 +5,7 @@
  * its own, so that there are only complete ones even if a process is killed. Processes share the folder:
  * a file holds the number of bytes used, and a process that has an object open holds a lock for it.
  *
- * What an open data set has read into the cache is not evicted while it is open, because a shuffled
+ * What an open dataset has read into the cache is not evicted while it is open, because a shuffled
  * epoch needs all of it again. Only objects that no process has open are evicted, least recently used
  * first. What still does not fit is read from the server each time.
  *

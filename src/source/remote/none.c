@@ -8,7 +8,7 @@ static int refuse(struct stoker_error *err)
 {
     return st_fail(
         err, STOKER_EUNSUPPORTED,
-        "data sets by URL are not supported: this build has no libcurl; build with -Dcurl=enabled");
+        "datasets by URL are not supported: this build has no libcurl; build with -Dcurl=enabled");
 }
 
 int st_http_open(struct st_http **out, uint32_t budget_ms, uint32_t connections,

@@ -16,7 +16,7 @@
 
 struct st_buffer;
 struct st_http_call;
-struct st_remote_store; /* connections, credentials and cache of one data set; reference-counted */
+struct st_remote_store; /* connections, credentials and cache of one dataset; reference-counted */
 struct st_remote;       /* one object */
 struct st_remote_set;   /* many objects, each read as a whole */
 

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* More files than this are a mistake, not a data set. */
+/* More files than this are a mistake, not a dataset. */
 #define ST_SHARDS_MAX 1000000u
 
 struct st_paths {

@@ -13,7 +13,7 @@
 #define MAGIC   0x6472687378697473ull /* "stixshrd" in little-endian order; marks the byte order too */
 #define VERSION 1u
 
-/* Only this many of the latest suffixes are searched for duplicates: data sets have a handful, and
+/* Only this many of the latest suffixes are searched for duplicates: datasets have a handful, and
  * hostile files must not make this slow. */
 enum { SUFFIXES_SEARCHED = 32 };
 

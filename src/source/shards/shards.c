@@ -32,7 +32,7 @@ struct opening {
     struct st_shards *shards;
     const struct stoker_dataset_options *opt;
     uint32_t threads; /* per archive */
-    bool hold;        /* keep the files open for the lifetime of the data set */
+    bool hold;        /* keep the files open for the lifetime of the dataset */
     bool alone; /* second pass, one thread: archives that did not fit while others were in memory */
     const struct st_paths *paths;
     bool many;                        /* their indexes are joined in a list */
@@ -226,7 +226,7 @@ static void open_worker(void *context)
     }
 }
 
-/* The reader expects a data set to be either in memory or in files. */
+/* The reader expects a dataset to be either in memory or in files. */
 static int check_mixture(const struct st_shards *shards, struct stoker_error *err)
 {
     for (uint64_t i = 1; i < shards->count; i++)
@@ -234,7 +234,7 @@ static int check_mixture(const struct st_shards *shards, struct stoker_error *er
             return st_fail(
                 err, STOKER_EUNSUPPORTED,
                 "%.400s and %.400s: one is compressed as a whole and the other is not; open them as two "
-                "data sets, or decompress the one",
+                "datasets, or decompress the one",
                 shards->items[0].file.path, shards->items[i].file.path);
     return 0;
 }
@@ -246,7 +246,7 @@ static uint64_t files_allowed(void)
 }
 
 /* The open files of many archives: opened on first use, up to a limit, and kept open for the lifetime of
- * the data set. The others are opened for each sample. */
+ * the dataset. The others are opened for each sample. */
 struct st_shard_files {
     uint64_t limit;
     atomic_ullong count;

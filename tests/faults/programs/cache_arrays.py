@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several epochs over a data set that would fit into memory, were the job allowed as much."""
+"""Several epochs over a dataset that would fit into memory, were the job allowed as much."""
 
 import numpy as np
 import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers started anew in every epoch, by spawn: each imports torch and unpickles the data set's long list of names."""
+"""Workers started anew in every epoch, by spawn: each imports torch and unpickles the dataset's long list of names."""
 
 import torch
 from common import Trainer, options

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a classifier in the manner of torchvision's references/classification: explicit samplers, presets,
-transforms of whole batches in collate_fn, a cached data set."""
+transforms of whole batches in collate_fn, a cached dataset."""
 import argparse
 import os
 
