@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -32,8 +33,11 @@ _OUTPUT = re.compile(r"^<!-- output -->$", re.M)
 _CHANGED = re.compile(r"  # (was: (?P<before>.*)|added)$")
 
 
-def assemble(out: Path, outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.Cell]]) -> None:
-    """`outputs`: what blocks printed; `ran`: notebooks that were run. What is missing is left out."""
+def assemble(
+    out: Path, outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.Cell]], report: bytes = b""
+) -> None:
+    """`outputs`: what blocks printed; `ran`: notebooks that were run; `report`: the report page that one of them made.
+    What is missing is left out."""
     shutil.rmtree(out, ignore_errors=True)
     for path in pages.own_pages():
         _write(out / path.relative_to(SITE), _shown(path, outputs))
@@ -55,7 +59,12 @@ def assemble(out: Path, outputs: dict[tuple[str, int], str], ran: dict[str, list
         (out / "notebooks").mkdir(exist_ok=True)
         shutil.copy(path, out / "notebooks")
         cells = ran.get(path.stem) or notebook.cells_of(path)
-        _write(out / f"notebooks/{path.stem}.md", notebook.page(path, cells, out / "notebooks", path.name))
+        text = notebook.page(path, cells, out / "notebooks", path.name)
+        if report:
+            text = text.replace("`report.html`", "[`report.html`](report.html)")
+        _write(out / f"notebooks/{path.stem}.md", text)
+    if report:
+        _write_bytes(out / "notebooks/report.html", report)
 
 
 def notebooks() -> list[Path]:
@@ -134,9 +143,10 @@ def main() -> int:
     outputs: dict[tuple[str, int], str] = {}
     ran: dict[str, list[notebook.Cell]] = {}
     failed: list[str] = []
+    report = b""
     if not arguments.no_run:
-        failed = _run_all(outputs, ran)
-    assemble(out / "pages", outputs, ran)
+        failed, report = _run_all(outputs, ran)
+    assemble(out / "pages", outputs, ran, report)
     (out / "mkdocs.yml").write_text(configuration(out))
     broken = pages.broken_links(out / "pages")
     for line in [*failed, *(f"leads nowhere: {link}" for link in broken)]:
@@ -144,7 +154,8 @@ def main() -> int:
     return bool(failed or broken)
 
 
-def _run_all(outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.Cell]]) -> list[str]:
+def _run_all(outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.Cell]]) -> tuple[list[str], bytes]:
+    """Fills both, and returns what failed and the report page of the run that a notebook watches."""
     import torch
 
     torch.set_num_threads(1)
@@ -153,11 +164,15 @@ def _run_all(outputs: dict[tuple[str, int], str], ran: dict[str, list[notebook.C
         result = blocks.run_pages(blocks.all_pages(), Path(folder))
     outputs.update(result.outputs)
     print(f"{blocks.summary(result)}, {time.perf_counter() - began:.0f} s")
+    report = b""
     for path in notebooks():
         began = time.perf_counter()
-        ran[path.stem] = notebook.run(path)
+        names: dict[str, Any] = {}
+        ran[path.stem] = notebook.run(path, names)
         print(f"notebook {path.name}: {time.perf_counter() - began:.0f} s")
-    return result.failed
+        page = Path(names.get("folder", "/"), ".stoker/0001/report.html")
+        report = page.read_bytes() if page.exists() else report
+    return result.failed, report
 
 
 if __name__ == "__main__":

@@ -34,12 +34,13 @@ def cells_of(path: Path) -> list[Cell]:
     return [Cell(cell["cell_type"], "".join(cell["source"]), []) for cell in json.loads(path.read_text())["cells"]]
 
 
-def run(path: Path) -> list[Cell]:
-    """All cells with what they show. An exception ends it, and names the cell."""
+def run(path: Path, names: dict[str, Any] | None = None) -> list[Cell]:
+    """All cells with what they show. An exception ends it, and names the cell. Variables are left in `names`."""
     import matplotlib
 
     matplotlib.use("Agg")
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names = {} if names is None else names
+    names["__name__"] = "__main__"
     out = []
     for number, cell in enumerate(cells_of(path), 1):
         if cell.kind != "code":
