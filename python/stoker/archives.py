@@ -110,7 +110,7 @@ class _Unlabelled(_Files):
 
 
 class WebDataset(_Unlabelled):
-    """Samples in tar files, with the samples of the package webdataset, but with random access.
+    """Samples in tar files, grouped as the package webdataset groups them, but with random access.
 
     Args:
         urls: A path or an http://, https:// or s3:// URL, also with braces ("train-{000..127}.tar") or as a pattern

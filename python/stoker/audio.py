@@ -229,7 +229,7 @@ class Spectrogram(AudioTransform):
     Args:
         n_fft: The size of the Fourier transform, without prime factors above 31.
         win_length: The size of the window; by default n_fft.
-        hop_length: The distance of windows; by default half of win_length.
+        hop_length: The distance between windows; by default half of win_length.
         power: The exponent of the magnitude: 1 for magnitude, 2 for power.
         center: Whether windows are centred, with reflected ends.
 

@@ -58,8 +58,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     shapes differ; and lists of str, bytes or parsed JSON.
 
     The engine does all the work for stoker.datasets, and for torchvision's DatasetFolder, ImageFolder, ImageNet,
-    CIFAR10, CIFAR100, MNIST, FashionMNIST and KMNIST with transforms that the engine has, and torch's Subset and
-    ConcatDataset of these. They are read as they are at `iter()`: changes made in the meantime count. From a
+    CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST and EMNIST with transforms that the engine has, and torch's Subset
+    and ConcatDataset of these. They are read as they are at `iter()`: changes made in the meantime count. From a
     TensorDataset, and Subset and ConcatDataset of it, whole batches are gathered in this process. Any other
     Dataset or IterableDataset, and one with overridden methods, runs in Python, in this process or in worker
     processes, as in torch; images that it opens with Pillow are lazy there (`stoker.lazy_images`). `explain()`
