@@ -86,12 +86,12 @@ ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *til
     ST_ROLLED
     for (int32_t y = spot.y; y < spot.y + spot.height;) {
         const struct st_strip strip = st_strip_at(&spot, &in, y);
-        const struct st_lines lines = st_lines_of(&spot, &in, &strip);
+        const struct st_tile_lines lines = st_tile_lines_of(&spot, &in, &strip);
         if (lines.kept) {
             ST_ROLLED
             for (int32_t r = 0; r < strip.extent; r += ST_GPU_WARPS) {
                 ST_PHASE(st_make_lines(tile, &in, &strip, &lines, r, thread));
-                ST_PHASE(st_lines_across(tile, &spot, &in, &strip, &lines, r, thread));
+                ST_PHASE(st_tile_lines_across(tile, &spot, &in, &strip, &lines, r, thread));
             }
         } else if (strip.kept) {
             ST_PHASE(st_first_pass(tile, &spot, &in, &strip, thread));

@@ -293,15 +293,15 @@ ST_BOTH void st_first_pass(struct st_tile *tile, const struct st_spot *spot,
 /* ---- the first pass from samples ----------------------------------------------------------------- */
 
 /* The input columns of a tile, made to pixels once for all output columns that use them. */
-struct st_lines {
+struct st_tile_lines {
     int32_t first, count;
     uint32_t kept; /* there is room for them */
 };
 
-ST_BOTH struct st_lines st_lines_of(const struct st_spot *spot, const struct st_region_in *in,
-                                    const struct st_strip *strip)
+ST_BOTH struct st_tile_lines st_tile_lines_of(const struct st_spot *spot, const struct st_region_in *in,
+                                              const struct st_strip *strip)
 {
-    struct st_lines lines;
+    struct st_tile_lines lines;
     lines.kept = 0;
     if (!in->in_planes || !strip->kept || strip->down_first)
         return lines;
@@ -313,7 +313,7 @@ ST_BOTH struct st_lines st_lines_of(const struct st_spot *spot, const struct st_
 
 /* One input row per warp, from row `r` of the strip on. */
 ST_BOTH void st_make_lines(struct st_tile *tile, const struct st_region_in *in,
-                           const struct st_strip *strip, const struct st_lines *lines, int32_t r,
+                           const struct st_strip *strip, const struct st_tile_lines *lines, int32_t r,
                            uint32_t thread)
 {
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
@@ -326,9 +326,9 @@ ST_BOTH void st_make_lines(struct st_tile *tile, const struct st_region_in *in,
 }
 
 /* The horizontal pass of those rows. */
-ST_BOTH void st_lines_across(struct st_tile *tile, const struct st_spot *spot,
-                             const struct st_region_in *in, const struct st_strip *strip,
-                             const struct st_lines *lines, int32_t r, uint32_t thread)
+ST_BOTH void st_tile_lines_across(struct st_tile *tile, const struct st_spot *spot,
+                                  const struct st_region_in *in, const struct st_strip *strip,
+                                  const struct st_tile_lines *lines, int32_t r, uint32_t thread)
 {
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
     if (r + warp >= strip->extent || lane >= spot->width)
