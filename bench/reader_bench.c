@@ -1,6 +1,6 @@
-/* reader_bench.c - how many files a second each reading engine brings
+/* reader_bench.c - how many files a second each reading backend brings
  *
- *     reader_bench DIR [depth] [consumers] [engine]      DIR: any tree of images; round 0 may be cold
+ *     reader_bench DIR [depth] [consumers] [backend]      DIR: any tree of images; round 0 may be cold
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -84,17 +84,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", consumers < 1 || consumers > 64 ? "1 to 64 consumers" : err.message);
         return 1;
     }
-    for (int engine = ST_READER_INLINE; engine >= ST_READER_URING; engine--) {
-        if (argc > 4 && strcmp(argv[4], names[engine]))
+    for (int backend = ST_READER_INLINE; backend >= ST_READER_URING; backend--) {
+        if (argc > 4 && strcmp(argv[4], names[backend]))
             continue;
         struct job job = {.count = st_dataset_count(data)};
-        if (st_reader_open(&job.reader, data, (enum st_reader_engine)engine, depth, &err)) {
-            printf("%-24s %s\n", names[engine], err.message);
+        if (st_reader_open(&job.reader, data, (enum st_reader_backend)backend, depth, &err)) {
+            printf("%-24s %s\n", names[backend], err.message);
             continue;
         }
         for (int round = 0; round < 3; round++) {
             char label[64];
-            snprintf(label, sizeof label, "%s, round %d", names[engine], round);
+            snprintf(label, sizeof label, "%s, round %d", names[backend], round);
             epoch(&job, consumers, label);
         }
         st_reader_close(job.reader);

@@ -322,7 +322,7 @@ void st_loader_stats(struct stoker_loader *loader, struct stoker_stats *out)
     st_tuning_stats(loader, out);
     pthread_mutex_unlock(&loader->lock);
     out->reads_in_flight_max = reader.in_flight_max;
-    out->reader = reader.engine;
+    out->reader = reader.backend;
     out->reader_note = reader.note;
     st_gate_stats(loader, out);
     for (uint32_t k = 0; k < loader->worker_count || k == 0; k++) {

@@ -164,7 +164,7 @@ static int read_all(struct stoker_dataset *data, uint64_t step, uint64_t sample_
     if (pass.count)
         st_dataset_name(data, 0, name, sizeof name);
     put_text("error", pass.first.message);
-    put_text("engine", stats.engine);
+    put_text("backend", stats.backend);
     put_text("name", name);
     put_text("note", note ? note : "");
     puts("}");

@@ -132,7 +132,7 @@ def test_urls_in_tables(www, url, proxy, local):
     mixed = [f"{url}/{escape(name)}" if i % 2 else str(www / name) for i, name in enumerate(FILES)]
     answer = read(write_table(ROOT / "mixed.csv", mixed), fields=FIELDS)
     tap.same(gist(answer), local, "the other way round")
-    tap.same(answer["engine"], "pread pool", "many at a time, though the first is a file")
+    tap.same(answer["backend"], "pread pool", "many at a time, though the first is a file")
     def answer_of(fault):
         if fault in waiting:
             return last(finished(waiting[fault]))

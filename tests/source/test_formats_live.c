@@ -82,7 +82,7 @@ static uint64_t in_order(void *context, uint64_t ticket)
     return ticket;
 }
 
-static void through_reader(const char *uri, enum st_reader_engine engine, const char *name)
+static void through_reader(const char *uri, enum st_reader_backend backend, const char *name)
 {
     struct stoker_dataset *data = NULL;
     struct st_reader *reader = NULL;
@@ -92,8 +92,8 @@ static void through_reader(const char *uri, enum st_reader_engine engine, const 
              strchr(uri, ':') + 1);
     int rc = st_dataset_open(&data, path, NULL, &err);
     if (!rc)
-        rc = st_reader_open(&reader, data, engine, 4, &err);
-    if (rc && engine == ST_READER_URING) {
+        rc = st_reader_open(&reader, data, backend, 4, &err);
+    if (rc && backend == ST_READER_URING) {
         skip(name, err.message);
         st_dataset_drop(data);
         return;
@@ -279,16 +279,16 @@ int main(int argc, char **argv)
 #if ST_HAVE_HDF5
     changed_while_open("hdf5", "hdf5/layouts_earliest.h5");
 #endif
-    for (enum st_reader_engine engine = ST_READER_AUTO; engine <= ST_READER_INLINE; engine++) {
+    for (enum st_reader_backend backend = ST_READER_AUTO; backend <= ST_READER_INLINE; backend++) {
         static const char *const names[] = {"auto", "io_uring", "pool", "inline"};
-        through_reader("zip:zip/deflated.zip", engine, names[engine]);
-        through_reader("lmdb:lmdb/images", engine, names[engine]);
-        through_reader("npz:npz/deflated.npz", engine, names[engine]);
+        through_reader("zip:zip/deflated.zip", backend, names[backend]);
+        through_reader("lmdb:lmdb/images", backend, names[backend]);
+        through_reader("npz:npz/deflated.npz", backend, names[backend]);
 #if ST_HAVE_HDF5
-        if (engine != ST_READER_URING)
-            through_reader("hdf5:hdf5/many.h5", engine, names[engine]);
+        if (backend != ST_READER_URING)
+            through_reader("hdf5:hdf5/many.h5", backend, names[backend]);
 #endif
-        through_reader("csv:manifest/crlf.csv", engine, names[engine]);
+        through_reader("csv:manifest/crlf.csv", backend, names[backend]);
     }
 #if ST_HAVE_LMDB
     written_while_open();

@@ -1,4 +1,4 @@
-/* Every engine brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
+/* Every backend brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
  */
 #include "base/clock.h"
 #include "source/reader/ring.h"
@@ -17,7 +17,7 @@ enum { FILES = 90, LARGEST = 600000 };
 enum { FILES = 90, LARGEST = 3000000 };
 #endif
 
-static const char *const engine_names[] = {"auto", "uring", "pool", "inline"};
+static const char *const backend_names[] = {"auto", "uring", "pool", "inline"};
 static struct stoker_dataset *files;
 
 /* Sizes around the buffers' (160 KiB at first), and small ones. */
@@ -111,20 +111,20 @@ static int handles(void)
     return count;
 }
 
-static struct st_reader *open_reader(enum st_reader_engine engine, uint32_t depth)
+static struct st_reader *open_reader(enum st_reader_backend backend, uint32_t depth)
 {
     struct st_reader *reader = NULL;
     struct stoker_error err = {0};
-    if (st_reader_open(&reader, files, engine, depth, &err))
+    if (st_reader_open(&reader, files, backend, depth, &err))
         note("%s", err.message);
     return reader;
 }
 
-static void same_bytes(enum st_reader_engine engine, bool eager)
+static void same_bytes(enum st_reader_backend backend, bool eager)
 {
     const uint32_t depths[] = {4, 7, 64, 1024};
     for (int k = 0; k < 4; k++) {
-        struct run run = {.reader = open_reader(engine, depths[k]), .count = 3 * FILES, .step = 7};
+        struct run run = {.reader = open_reader(backend, depths[k]), .count = 3 * FILES, .step = 7};
         struct st_reader_stats stats;
         if (eager)
             st_reader_eager(run.reader);
@@ -134,12 +134,12 @@ static void same_bytes(enum st_reader_engine engine, bool eager)
         epoch(&run, 0);
         st_reader_stats(run.reader, &stats);
         ok(run.wrong == 0 && run.refused == 0, "%s, depth %u%s: three epochs, every byte right",
-           engine_names[engine], depths[k], eager ? ", eager" : "");
+           backend_names[backend], depths[k], eager ? ", eager" : "");
         ok(stats.ahead <= 9 * FILES && stats.in_flight_max <= depths[k] &&
                stats.buffer_bytes_max <= depths[k] * (uint64_t)(4 << 20),
            "%llu read ahead, at most %llu in flight, %llu bytes (%s)", (unsigned long long)stats.ahead,
            (unsigned long long)stats.in_flight_max, (unsigned long long)stats.buffer_bytes_max,
-           stats.engine);
+           stats.backend);
         st_reader_close(run.reader);
     }
 }
@@ -161,9 +161,9 @@ static void *move_limit(void *argument)
 }
 
 /* With nobody to take what is read: no more than the limit, which says so, once. */
-static void limit_holds(enum st_reader_engine engine)
+static void limit_holds(enum st_reader_backend backend)
 {
-    struct st_reader *reader = open_reader(engine, 64);
+    struct st_reader *reader = open_reader(backend, 64);
     struct st_reader_stats stats;
     st_reader_eager(reader);
     st_reader_limit(reader, 5);
@@ -176,14 +176,15 @@ static void limit_holds(enum st_reader_engine engine)
     st_reader_stop(reader);
     st_reader_stats(reader, &stats);
     (void)st_reader_was_held(reader);
-    ok(held && stats.ahead == 5 && !st_reader_was_held(reader), "%s: a limit of 5 holds the engine back, after %llu",
-       engine_names[engine], (unsigned long long)stats.ahead);
+    ok(held && stats.ahead == 5 && !st_reader_was_held(reader),
+       "%s: a limit of 5 holds the backend back, after %llu", backend_names[backend],
+       (unsigned long long)stats.ahead);
     st_reader_close(reader);
 }
 
-static void limits(enum st_reader_engine engine)
+static void limits(enum st_reader_backend backend)
 {
-    struct run run = {.reader = open_reader(engine, 64), .count = 3 * FILES, .step = 7};
+    struct run run = {.reader = open_reader(backend, 64), .count = 3 * FILES, .step = 7};
     struct st_reader_stats few, more;
     pthread_t thread;
     st_reader_eager(run.reader);
@@ -194,15 +195,17 @@ static void limits(enum st_reader_engine engine)
     epoch(&run, 0);
     st_reader_stats(run.reader, &more);
     ok(few.in_flight_max <= 5 && more.in_flight_max <= 64, "%s: a limit of 5, %llu in flight; 64, %llu",
-       engine_names[engine], (unsigned long long)few.in_flight_max, (unsigned long long)more.in_flight_max);
+       backend_names[backend], (unsigned long long)few.in_flight_max,
+       (unsigned long long)more.in_flight_max);
     if (pthread_create(&thread, NULL, move_limit, run.reader))
         abort();
     epoch(&run, 0);
     pthread_join(thread, NULL);
-    ok(run.wrong == 0 && run.refused == 0, "%s: while it is moved every byte is right", engine_names[engine]);
+    ok(run.wrong == 0 && run.refused == 0, "%s: while it is moved every byte is right",
+       backend_names[backend]);
     st_reader_close(run.reader);
-    if (engine != ST_READER_INLINE)
-        limit_holds(engine);
+    if (backend != ST_READER_INLINE)
+        limit_holds(backend);
 }
 
 /* ---- who reads ---------------------------------------------------------------------------------------
@@ -225,10 +228,10 @@ struct quiet_run {
 };
 
 /* Every file by the calling thread, with a reader of its own. */
-static struct quiet_run read_all(enum st_reader_engine engine)
+static struct quiet_run read_all(enum st_reader_backend backend)
 {
     const int before = threads_now();
-    struct run run = {.reader = open_reader(engine, 64), .count = FILES, .step = 1};
+    struct run run = {.reader = open_reader(backend, 64), .count = FILES, .step = 1};
     struct st_reader_stats stats;
     struct st_buffer own = {0};
     struct stoker_error err;
@@ -249,29 +252,30 @@ static struct quiet_run read_all(enum st_reader_engine engine)
 
 /* Who finds its bytes in memory reads them itself, and no thread is started. A busy machine may put a read to sleep
  * all the same: the quietest of some tries counts. */
-static void in_memory(enum st_reader_engine engine)
+static void in_memory(enum st_reader_backend backend)
 {
-    struct quiet_run run = read_all(engine);
+    struct quiet_run run = read_all(backend);
     uint64_t wrong = run.wrong;
     for (int more = 0; more < 20 && (run.ahead || run.threads); more++) {
-        run = read_all(engine);
+        run = read_all(backend);
         wrong += run.wrong;
     }
-    ok(wrong == 0 && run.ahead == 0, "%s: files in memory are not read ahead", engine_names[engine]);
+    ok(wrong == 0 && run.ahead == 0, "%s: files in memory are not read ahead", backend_names[backend]);
     ok(run.threads == 0, "and no thread is started for them");
 }
 
-/* An engine may take every read for one that sleeps, although all files are in memory. */
-static void asked_again(enum st_reader_engine engine)
+/* A backend may take every read for one that sleeps, although all files are in memory. */
+static void asked_again(enum st_reader_backend backend)
 {
-    struct run run = {.reader = open_reader(engine, 64), .step = 1};
+    struct run run = {.reader = open_reader(backend, 64), .step = 1};
     struct stoker_error err;
     int reads = 0;
     if (!run.reader || st_reader_start(run.reader, 0, plan, &run, &err)) /* no tickets: nobody else is watched */
         abort();
     while (!run.reader->ahead && reads < 10)
         st_ring_watch(run.reader, ++reads);
-    ok(run.reader->ahead && reads <= 2, "%s: reading ahead starts after %d reads that slept", engine_names[engine], reads);
+    ok(run.reader->ahead && reads <= 2, "%s: reading ahead starts after %d reads that slept", backend_names[backend],
+       reads);
     for (reads = 0; run.reader->ahead && reads < 100000; reads++)
         st_ring_watch(run.reader, true);
     ok(!run.reader->ahead && reads > 1000, "and is called into question after %d more", reads);
@@ -282,7 +286,7 @@ static void asked_again(enum st_reader_engine engine)
 }
 
 /* A pipe would be waited for, a device read without an end. */
-static void not_regular(enum st_reader_engine engine, bool eager)
+static void not_regular(enum st_reader_backend backend, bool eager)
 {
     static char paths[4][300];
     const char *list[5];
@@ -291,9 +295,9 @@ static void not_regular(enum st_reader_engine engine, bool eager)
     struct stoker_error err;
     struct st_bytes bytes;
     struct run run = {.step = 1};
-    snprintf(paths[0], sizeof paths[0], "%s", at("d/pipe%d%d", (int)engine, eager));
+    snprintf(paths[0], sizeof paths[0], "%s", at("d/pipe%d%d", (int)backend, eager));
     snprintf(paths[1], sizeof paths[1], "/dev/zero");
-    snprintf(paths[2], sizeof paths[2], "%s", at("d/link%d%d", (int)engine, eager));
+    snprintf(paths[2], sizeof paths[2], "%s", at("d/link%d%d", (int)backend, eager));
     snprintf(paths[3], sizeof paths[3], "%s", at("d/20.jpg"));
     if (mkfifo(paths[0], 0600) || symlink(paths[3], paths[2]))
         abort();
@@ -302,7 +306,7 @@ static void not_regular(enum st_reader_engine engine, bool eager)
     list[4] = "/dev/null";
     alarm(60);
     if (st_dataset_from_files(&data, list, NULL, 5, &err) ||
-        st_reader_open(&reader, data, engine, 8, &err))
+        st_reader_open(&reader, data, backend, 8, &err))
         abort();
     if (eager)
         st_reader_eager(reader);
@@ -311,10 +315,10 @@ static void not_regular(enum st_reader_engine engine, bool eager)
         const int rc = st_reader_get(reader, t, &bytes, &err);
         if (t == 2 || t == 3)
             ok(!rc && tree_file_is(bytes.data, bytes.size, size_of(20), 20), "%s: %s",
-               engine_names[engine], t == 2 ? "a link to a file is a file" : "a file");
+               backend_names[backend], t == 2 ? "a link to a file is a file" : "a file");
         else
             ok(rc == STOKER_EIO && strstr(err.message, "not a regular file"), "%s: %s",
-               engine_names[engine], err.message);
+               backend_names[backend], err.message);
         st_reader_done(reader, t);
     }
     alarm(0);
@@ -325,40 +329,41 @@ static void not_regular(enum st_reader_engine engine, bool eager)
 }
 
 /* Few handles: io_uring keeps fewer files open, and is not refused for it. */
-static void few_handles(enum st_reader_engine engine)
+static void few_handles(enum st_reader_backend backend)
 {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
     const struct rlimit few = {.rlim_cur = 64, .rlim_max = limit.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    struct run run = {.reader = open_reader(engine, 1032), .count = 3 * FILES, .step = 7};
+    struct run run = {.reader = open_reader(backend, 1032), .count = 3 * FILES, .step = 7};
     if (run.reader) {
         st_reader_eager(run.reader);
         epoch(&run, 0);
     }
-    ok(run.reader && run.wrong == 0, "%s: a read-ahead of 1,032 with 64 handles", engine_names[engine]);
+    ok(run.reader && run.wrong == 0, "%s: a read-ahead of 1,032 with 64 handles",
+       backend_names[backend]);
     st_reader_close(run.reader);
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void errors(enum st_reader_engine engine)
+static void errors(enum st_reader_backend backend)
 {
     static const int reasons[] = {ENOENT, EISDIR, ELOOP};
-    struct run run = {.reader = open_reader(engine, 4), .step = 1};
+    struct run run = {.reader = open_reader(backend, 4), .step = 1};
     struct stoker_error err = {0};
     struct st_bytes bytes;
     const char *paths[] = {at("d/%d.jpg", FILES), at("d/%d.jpg", FILES + 1), at("d/%d.jpg", FILES + 2)};
     struct stoker_dataset *data;
     struct st_reader *reader;
     if (st_dataset_from_files(&data, paths, NULL, 3, &err) ||
-        st_reader_open(&reader, data, engine, 4, &err) || st_reader_start(reader, 5, plan, &run, &err))
+        st_reader_open(&reader, data, backend, 4, &err) || st_reader_start(reader, 5, plan, &run, &err))
         abort();
     for (uint64_t i = 0; i < 5; i++) {
         const int rc = st_reader_get(reader, i, &bytes, &err);
         if (i < 3)
             ok(rc == (i ? STOKER_EIO : STOKER_ENOTFOUND) && strstr(err.message, paths[i]) &&
                    strstr(err.message, strerror(reasons[i])),
-               "%s: %s", engine_names[engine], err.message);
+               "%s: %s", backend_names[backend], err.message);
         else
             ok(rc == STOKER_EINVAL, "a sample past the last: %s", err.message);
     }
@@ -371,9 +376,9 @@ static void errors(enum st_reader_engine engine)
     st_dataset_drop(data);
 }
 
-static void stopping(enum st_reader_engine engine)
+static void stopping(enum st_reader_backend backend)
 {
-    struct run run = {.reader = open_reader(engine, 32), .count = 1u << 30, .step = 11};
+    struct run run = {.reader = open_reader(backend, 32), .count = 1u << 30, .step = 11};
     struct stoker_error err;
     struct st_bytes bytes;
     ok(st_reader_get(run.reader, 0, &bytes, &err) == STOKER_ECANCELED, "get before start is refused");
@@ -385,7 +390,7 @@ static void stopping(enum st_reader_engine engine)
         worst = took > worst ? took : worst;
     }
     ok(run.wrong == 0 && run.refused == 36, "%s: cancelled at 12 moments, every waiting get returns",
-       engine_names[engine]);
+       backend_names[backend]);
     note("the slowest stop took %.1f ms", (double)worst / 1e6);
     ok(worst < 20000000000u, "in good time");
     /* Start and stop with bytes still lent out, and with nothing asked for. */
@@ -406,9 +411,9 @@ static void stopping(enum st_reader_engine engine)
     ok(true, "close in the midst of an epoch");
 }
 
-static void forked(enum st_reader_engine engine)
+static void forked(enum st_reader_backend backend)
 {
-    struct run run = {.reader = open_reader(engine, 16), .count = 4 * FILES, .step = 1};
+    struct run run = {.reader = open_reader(backend, 16), .count = 4 * FILES, .step = 1};
     struct stoker_error err;
     struct st_bytes bytes;
     int status = -1;
@@ -424,7 +429,7 @@ static void forked(enum st_reader_engine engine)
               !tree_file_is(bytes.data, bytes.size, size_of(4), 4));
     }
     ok(waitpid(child, &status, 0) == child && status == 0,
-       "%s: a forked child closes it and reads on its own", engine_names[engine]);
+       "%s: a forked child closes it and reads on its own", backend_names[backend]);
     st_reader_done(run.reader, 0);
     st_reader_stop(run.reader);
     epoch(&run, 0);
@@ -446,7 +451,7 @@ static void choices(void)
     setenv("STOKER_READER", "pool", 1);
     reader = open_reader(ST_READER_AUTO, 8);
     st_reader_stats(reader, &stats);
-    ok(!strcmp(stats.engine, "pread pool"), "STOKER_READER=pool");
+    ok(!strcmp(stats.backend, "pread pool"), "STOKER_READER=pool");
     st_reader_close(reader);
     setenv("STOKER_READER", "fast", 1);
     ok(st_reader_open(&reader, files, ST_READER_AUTO, 8, &err) == STOKER_EINVAL, "%s", err.message);
@@ -456,7 +461,7 @@ static void choices(void)
         st_reader_open(&reader, memory, ST_READER_AUTO, 1, &err))
         abort();
     st_reader_stats(reader, &stats);
-    ok(!strcmp(stats.engine, "memory"), "memory needs no engine");
+    ok(!strcmp(stats.backend, "memory"), "memory needs no backend");
     ok(st_reader_get(reader, 0, &bytes, &err) == STOKER_ECANCELED, "not started");
     st_reader_start(reader, 2, plan, &run, &err);
     ok(!st_reader_get(reader, 0, &bytes, &err) && bytes.data == item.data && bytes.size == 5,
@@ -479,25 +484,25 @@ int main(void)
     tree_make();
     make_files();
     const int before = handles();
-    for (int engine = ST_READER_URING; engine <= ST_READER_INLINE; engine++) {
-        struct st_reader *reader = open_reader((enum st_reader_engine)engine, 8);
+    for (int backend = ST_READER_URING; backend <= ST_READER_INLINE; backend++) {
+        struct st_reader *reader = open_reader((enum st_reader_backend)backend, 8);
         if (!reader) {
-            skip(engine_names[engine], "not on this machine");
+            skip(backend_names[backend], "not on this machine");
             continue;
         }
         st_reader_close(reader);
         for (int eager = 0; eager < 2; eager++) {
-            same_bytes((enum st_reader_engine)engine, eager);
-            not_regular((enum st_reader_engine)engine, eager);
+            same_bytes((enum st_reader_backend)backend, eager);
+            not_regular((enum st_reader_backend)backend, eager);
         }
-        limits((enum st_reader_engine)engine);
-        in_memory((enum st_reader_engine)engine);
-        if (engine != ST_READER_INLINE)
-            asked_again((enum st_reader_engine)engine);
-        few_handles((enum st_reader_engine)engine);
-        errors((enum st_reader_engine)engine);
-        stopping((enum st_reader_engine)engine);
-        forked((enum st_reader_engine)engine);
+        limits((enum st_reader_backend)backend);
+        in_memory((enum st_reader_backend)backend);
+        if (backend != ST_READER_INLINE)
+            asked_again((enum st_reader_backend)backend);
+        few_handles((enum st_reader_backend)backend);
+        errors((enum st_reader_backend)backend);
+        stopping((enum st_reader_backend)backend);
+        forked((enum st_reader_backend)backend);
     }
     choices();
     ok(handles() == before, "no handle is left open");

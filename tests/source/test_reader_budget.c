@@ -84,8 +84,8 @@ static void budget(void)
     st_reader_close(reader);
 }
 
-/* How much samples take is learnt from the engine's own reads: it goes on before anyone has asked. */
-static void goes_on(enum st_reader_engine engine, const char *name)
+/* How much samples take is learnt from the backend's own reads: it goes on before anyone has asked. */
+static void goes_on(enum st_reader_backend backend, const char *name)
 {
     char path[300];
     const char *list[200];
@@ -99,7 +99,7 @@ static void goes_on(enum st_reader_engine engine, const char *name)
         list[i] = path;
     if (st_dataset_from_files(&data, list, NULL, 200, &err))
         abort();
-    if (st_reader_open(&reader, data, engine, 64, &err)) {
+    if (st_reader_open(&reader, data, backend, 64, &err)) {
         skip(name, "not on this machine");
         st_dataset_drop(data);
         return;

@@ -355,12 +355,12 @@ static void other_indexes(void)
 static uint64_t backwards(void *context, uint64_t ticket) { return *(uint64_t *)context - 1 - ticket; }
 
 /* All samples of tar_samples(..., 50, 700) by the reader's threads. */
-static bool by_reader(const char *path, enum st_reader_engine engine, const char **used)
+static bool by_reader(const char *path, enum st_reader_backend backend, const char **used)
 {
     struct stoker_dataset *data = open_tar(path, "bin,cls", NULL);
     uint64_t count = data ? st_dataset_count(data) : 0;
     struct st_reader *reader;
-    if (count != 50 || st_reader_open(&reader, data, engine, 8, &err))
+    if (count != 50 || st_reader_open(&reader, data, backend, 8, &err))
         return false;
     bool good = !st_reader_start(reader, count, backwards, &count, &err);
     for (uint64_t ticket = 0; ticket < count && good; ticket++) {
@@ -375,7 +375,7 @@ static bool by_reader(const char *path, enum st_reader_engine engine, const char
     }
     struct st_reader_stats stats;
     st_reader_stats(reader, &stats);
-    *used = stats.engine;
+    *used = stats.backend;
     st_reader_close(reader);
     st_dataset_drop(data);
     return good;
@@ -383,11 +383,11 @@ static bool by_reader(const char *path, enum st_reader_engine engine, const char
 
 static void by_all_readers(void)
 {
-    static const enum st_reader_engine engines[] = {ST_READER_AUTO, ST_READER_POOL, ST_READER_INLINE};
+    static const enum st_reader_backend backends[] = {ST_READER_AUTO, ST_READER_POOL, ST_READER_INLINE};
     const char *used = "none";
     tar_samples(at("read.tar"), 50, 700);
     for (int i = 0; i < 3; i++) {
-        const bool read = by_reader(at("read.tar"), engines[i], &used);
+        const bool read = by_reader(at("read.tar"), backends[i], &used);
         ok(read, "50 samples by the reader: %s", used);
     }
     FILE *plain = fopen(at("read.tar"), "rb");

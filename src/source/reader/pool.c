@@ -30,7 +30,7 @@ static bool may_start(const struct pool *pool)
 /* Call with the lock held; with `drop` it is released while the thread is being started. */
 static void start_thread(struct st_reader *reader, bool drop)
 {
-    struct pool *pool = reader->engine_state;
+    struct pool *pool = reader->backend_state;
     pool->starting = true;
     if (drop)
         pthread_mutex_unlock(&reader->lock);
@@ -45,7 +45,7 @@ static void start_thread(struct st_reader *reader, bool drop)
 /* Wakes or starts another thread: there is more to read than this one takes. */
 static void share(struct st_reader *reader)
 {
-    struct pool *pool = reader->engine_state;
+    struct pool *pool = reader->backend_state;
     if (pool->idle)
         pthread_cond_signal(&pool->work);
     else if (may_start(pool))
@@ -79,7 +79,7 @@ static struct st_berth *serve(struct st_reader *reader, struct st_berth *berth)
 static void *pool_thread(void *argument)
 {
     struct st_reader *reader = argument;
-    struct pool *pool = reader->engine_state;
+    struct pool *pool = reader->backend_state;
     st_thread_lower_priority(); /* like the workers that it serves */
     pthread_mutex_lock(&reader->lock);
     while (!reader->closing) {
@@ -106,7 +106,7 @@ static int pool_open(struct st_reader *reader, struct stoker_error *err)
     struct pool *pool = st_calloc(1, sizeof *pool);
     if (!pool)
         return st_fail(err, STOKER_ENOMEM, "out of memory for the reading threads");
-    reader->engine_state = pool;
+    reader->backend_state = pool;
     pthread_cond_init(&pool->work, NULL);
     pool->wanted = reader->depth < POOL_MAX ? reader->depth : POOL_MAX;
     return 0;
@@ -114,7 +114,7 @@ static int pool_open(struct st_reader *reader, struct stoker_error *err)
 
 static void pool_wake(struct st_reader *reader)
 {
-    struct pool *pool = reader->engine_state;
+    struct pool *pool = reader->backend_state;
     if (pool->idle)
         pthread_cond_signal(&pool->work);
     else if (pool->count == 0 && may_start(pool) && !reader->cancelled)
@@ -123,14 +123,14 @@ static void pool_wake(struct st_reader *reader)
 
 static void pool_forget(struct st_reader *reader)
 {
-    free(reader->engine_state);
-    reader->engine_state = NULL;
+    free(reader->backend_state);
+    reader->backend_state = NULL;
 }
 
 /* A thread is always started by one with a lower number: joining them in order misses none. */
 static void pool_close(struct st_reader *reader)
 {
-    struct pool *pool = reader->engine_state;
+    struct pool *pool = reader->backend_state;
     if (!pool)
         return;
     pthread_mutex_lock(&reader->lock);
@@ -147,7 +147,7 @@ static void pool_close(struct st_reader *reader)
     pool_forget(reader);
 }
 
-const struct st_engine st_engine_pool = {
+const struct st_backend st_backend_pool = {
     .name = "pread pool",
     .open = pool_open,
     .wake = pool_wake,

@@ -35,7 +35,7 @@ static int read_here(struct st_reader *reader, struct st_berth *berth, uint64_t 
     return rc;
 }
 
-/* Takes the result of the engine. */
+/* Takes the result of the backend. */
 static int take_read(struct st_reader *reader, struct st_berth *berth, struct st_bytes *out,
                      struct stoker_error *err)
 {
@@ -69,7 +69,7 @@ int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buff
         if (!st_turn_is(turn, ticket, ST_BERTH_FREE)) {
             if (!st_ring_await(reader, berth, turn))
                 break;
-        } else if (st_ring_claim(reader, berth, turn, !own)) { /* faster than waiting for the engine */
+        } else if (st_ring_claim(reader, berth, turn, !own)) { /* faster than waiting for the backend */
             return read_here(reader, berth, ticket, own, out, err);
         }
     }
@@ -101,7 +101,7 @@ void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_accoun
 
 void st_reader_sample_limit(struct st_reader *reader, uint64_t bytes) { reader->sample_limit = bytes; }
 
-/* The engine is woken when this many berths are free. */
+/* The backend is woken when this many berths are free. */
 static uint32_t wake_at(uint32_t limit)
 {
     return limit < 8 ? 1 : limit / 8 > WAKE_MAX ? WAKE_MAX : limit / 8;
@@ -112,8 +112,8 @@ void st_reader_limit(struct st_reader *reader, uint32_t tickets)
     pthread_mutex_lock(&reader->lock);
     reader->limit = tickets < reader->depth ? tickets : reader->depth;
     reader->wake_at = wake_at(reader->limit);
-    if (reader->engine && st_ring_ready(reader))
-        reader->engine->wake(reader);
+    if (reader->backend && st_ring_ready(reader))
+        reader->backend->wake(reader);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -134,8 +134,8 @@ int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *pl
     reader->plan_context = context;
     st_ring_start(reader);
     reader->cancelled = false;
-    if (reader->engine && st_ring_ready(reader))
-        reader->engine->wake(reader);
+    if (reader->backend && st_ring_ready(reader))
+        reader->backend->wake(reader);
     pthread_mutex_unlock(&reader->lock);
     return 0;
 }
@@ -147,8 +147,8 @@ void st_reader_cancel(struct st_reader *reader)
     for (uint32_t i = 0; i < reader->depth; i++)
         if (reader->berths[i].waiters)
             pthread_cond_broadcast(&reader->berths[i].moved);
-    if (reader->engine)
-        reader->engine->wake(reader);
+    if (reader->backend)
+        reader->backend->wake(reader);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -163,15 +163,15 @@ void st_reader_stop(struct st_reader *reader)
 
 /* ---- opening and closing ----------------------------------------------------------------------- */
 
-static int wanted_engine(enum st_reader_engine *engine, struct stoker_error *err)
+static int wanted_backend(enum st_reader_backend *backend, struct stoker_error *err)
 {
     static const char *const names[] = {"auto", "uring", "pool", "inline"};
-    const char *name = *engine == ST_READER_AUTO ? getenv("STOKER_READER") : NULL;
+    const char *name = *backend == ST_READER_AUTO ? getenv("STOKER_READER") : NULL;
     if (!name || !*name)
         return 0;
     for (int i = 0; i < 4; i++)
         if (!strcmp(name, names[i])) {
-            *engine = (enum st_reader_engine)i;
+            *backend = (enum st_reader_backend)i;
             return 0;
         }
     return st_fail(err, STOKER_EINVAL, "STOKER_READER=%s: expected auto, uring, pool or inline", name);
@@ -201,24 +201,24 @@ uint32_t st_reader_depth(const struct stoker_dataset *data)
     return remote ? DEPTH_REMOTE : DEPTH_LOCAL;
 }
 
-static int open_engine(struct st_reader *reader, const struct st_engine *engine,
-                       struct stoker_error *err)
+static int open_backend(struct st_reader *reader, const struct st_backend *backend,
+                        struct stoker_error *err)
 {
-    reader->engine = engine;
-    const int rc = engine->open(reader, err);
+    reader->backend = backend;
+    const int rc = backend->open(reader, err);
     if (rc) {
-        engine->close(reader);
-        reader->engine = NULL;
+        backend->close(reader);
+        reader->backend = NULL;
     } else {
-        reader->name = engine->name;
+        reader->name = backend->name;
     }
     return rc;
 }
 
-static int choose_engine(struct st_reader *reader, enum st_reader_engine engine,
-                         struct stoker_error *err)
+static int choose_backend(struct st_reader *reader, enum st_reader_backend backend,
+                          struct stoker_error *err)
 {
-    const int rc = wanted_engine(&engine, err);
+    const int rc = wanted_backend(&backend, err);
     if (rc)
         return rc;
     reader->name = "inline";
@@ -227,25 +227,25 @@ static int choose_engine(struct st_reader *reader, enum st_reader_engine engine,
         reader->name = "memory";
         return 0;
     }
-    if (engine == ST_READER_INLINE)
+    if (backend == ST_READER_INLINE)
         return 0;
-    if (engine == ST_READER_POOL || !reader->data->source->locate || reader->remote)
-        return open_engine(reader, &st_engine_pool, err);
+    if (backend == ST_READER_POOL || !reader->data->source->locate || reader->remote)
+        return open_backend(reader, &st_backend_pool, err);
 #if ST_HAVE_URING
-    const int failed = open_engine(reader, &st_engine_uring, &reader->no_uring);
-    if (failed && engine == ST_READER_URING && err)
+    const int failed = open_backend(reader, &st_backend_uring, &reader->no_uring);
+    if (failed && backend == ST_READER_URING && err)
         *err = reader->no_uring;
-    if (!failed || engine == ST_READER_URING)
+    if (!failed || backend == ST_READER_URING)
         return failed;
 #else
-    if (engine == ST_READER_URING)
+    if (backend == ST_READER_URING)
         return st_fail(err, STOKER_EUNSUPPORTED,
                        "STOKER_READER=uring: this build has no liburing; use pool");
 #endif
-    return open_engine(reader, &st_engine_pool, err);
+    return open_backend(reader, &st_backend_pool, err);
 }
 
-int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
+int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_backend backend,
                    uint32_t depth, struct stoker_error *err)
 {
     if (depth == 0 || depth > DEPTH_MAX)
@@ -273,7 +273,7 @@ int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_
     pthread_cond_init(&reader->quiet, NULL);
     for (uint32_t i = 0; i < depth; i++)
         pthread_cond_init(&berths[i].moved, NULL);
-    const int rc = choose_engine(reader, engine, err);
+    const int rc = choose_backend(reader, backend, err);
     if (rc)
         st_reader_close(reader);
     else
@@ -289,8 +289,8 @@ void st_reader_close(struct st_reader *reader)
     const bool own = reader->owner == getpid();
     if (own)
         st_reader_stop(reader);
-    if (reader->engine)
-        own ? reader->engine->close(reader) : reader->engine->forget(reader);
+    if (reader->backend)
+        own ? reader->backend->close(reader) : reader->backend->forget(reader);
     for (uint32_t i = 0; i < reader->depth; i++) {
         st_buffer_free(&reader->berths[i].buffer);
         if (own)
@@ -312,8 +312,8 @@ void st_reader_stats(struct st_reader *reader, struct st_reader_stats *out)
 {
     pthread_mutex_lock(&reader->lock);
     *out = reader->stats;
-    out->engine = reader->name;
-    /* The engine only matters once it reads. */
+    out->backend = reader->name;
+    /* The backend only matters once it reads. */
     out->note = reader->no_uring.code && reader->stats.ahead ? reader->no_uring.message : NULL;
     pthread_mutex_unlock(&reader->lock);
 }

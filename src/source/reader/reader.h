@@ -1,9 +1,9 @@
 /* reader.h - fetches the bytes of samples for the workers that decode them
  *
  * Work is numbered by tickets 0, 1, 2, ... If a ticket's bytes are in memory, its worker reads them
- * itself. If reads block, an engine reads ahead, with up to `depth` tickets in flight or ready,
+ * itself. If reads block, a backend reads ahead, with up to `depth` tickets in flight or ready,
  * independent of the number of workers, so that a slow store delays nobody as long as requests are early
- * enough. There are three engines: io_uring, a pool of threads that call pread, and none (inline).
+ * enough. There are three backends: io_uring, a pool of threads that call pread, and none (inline).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,24 +14,24 @@
 
 struct st_reader;
 
-enum st_reader_engine { ST_READER_AUTO, ST_READER_URING, ST_READER_POOL, ST_READER_INLINE };
+enum st_reader_backend { ST_READER_AUTO, ST_READER_URING, ST_READER_POOL, ST_READER_INLINE };
 
 /* Maps a ticket to a sample. Called by the reader's threads. */
 typedef uint64_t st_reader_plan(void *context, uint64_t ticket);
 
 /* `depth` must be at least the number of workers plus one. STOKER_READER=uring|pool|inline overrides
- * AUTO. With AUTO, sources in memory need no engine; files are read by io_uring if the kernel allows it,
- * otherwise by the pool; sources with `read` are always read by the pool. */
-int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_engine engine,
+ * AUTO. With AUTO, sources in memory need no backend; files are read by io_uring if the kernel allows
+ * it, otherwise by the pool; sources with `read` are always read by the pool. */
+int st_reader_open(struct st_reader **out, struct stoker_dataset *data, enum st_reader_backend backend,
                    uint32_t depth, struct stoker_error *err);
 /* The default number of samples to read ahead: more by URL, where latency dominates. */
 uint32_t st_reader_depth(const struct stoker_dataset *data);
-/* To be called before the first epoch: the engine then reads ahead even if reads do not block. For
+/* To be called before the first epoch: the backend then reads ahead even if reads do not block. For
  * tests, whose reads never do. */
 void st_reader_eager(struct st_reader *reader);
 /* Limits the bytes that are read ahead: being read, ready, lent, or kept as empty buffers. The size of a
- * read is estimated from the largest recent one; the first read runs alone. This limits the engine only:
- * a caller whose ticket was not read ahead reads it itself, so any budget is sufficient. Default:
+ * read is estimated from the largest recent one; the first read runs alone. This limits the backend
+ * only: a caller whose ticket was not read ahead reads it itself, so any budget is sufficient. Default:
  * unlimited. `account` (may be NULL) counts the bytes. To be called before the first epoch. */
 void st_reader_budget(struct st_reader *reader, uint64_t bytes, struct st_account *account);
 /* Limits the memory for the bytes of one sample: a larger one fails before it is read. Default:
@@ -40,7 +40,7 @@ void st_reader_sample_limit(struct st_reader *reader, uint64_t bytes);
 /* Limits the number of tickets that are read ahead, up to the depth that the reader was opened with. Any
  * time. */
 void st_reader_limit(struct st_reader *reader, uint32_t tickets);
-/* Whether that limit has held the engine back since the last call. */
+/* Whether that limit has delayed the backend since the last call. */
 bool st_reader_was_held(struct st_reader *reader);
 /* Starts an epoch of tickets [0, count). The previous one must be stopped. */
 int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *plan, void *context,
@@ -66,10 +66,10 @@ void st_reader_close(struct st_reader *reader); /* NULL is allowed */
 bool st_reader_in_memory(const struct st_reader *reader);
 
 struct st_reader_stats {
-    const char *engine;
+    const char *backend;
     const char
         *note; /* why it is not a faster one; NULL: it is the fastest, or nothing was read ahead */
-    uint64_t ahead;   /* samples read by the engine */
+    uint64_t ahead;                          /* samples read by the backend */
     uint64_t in_flight_max;                  /* the most at once */
     uint64_t buffer_bytes, buffer_bytes_max; /* bytes limited by the budget: now, and the most so far */
 };

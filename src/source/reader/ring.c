@@ -6,7 +6,7 @@
  * ahead starts at AHEAD and stops at BACK, so that one sleeping read in SLEPT is enough to sustain it.
  * At 0 reads are not even observed, until one takes long.
  *
- * An engine may take reads for slow that are not: io_uring hands every read to the kernel's threads
+ * A backend may take reads for slow that are not: io_uring hands every read to the kernel's threads
  * where the file system cannot tell whether it would block, or once a store seemed to. So after RECHECK
  * reads the callers read for themselves again, and one that sleeps is enough to go on reading ahead.
  *
@@ -46,7 +46,7 @@ static void set_ahead(struct st_reader *reader, bool ahead)
     atomic_store(&reader->ahead, ahead);
     reader->beginnings += begins;
     if (begins && st_ring_ready(reader))
-        reader->engine->wake(reader);
+        reader->backend->wake(reader);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -60,7 +60,7 @@ void st_ring_watch(struct st_reader *reader, bool slept)
 {
     /* Separate load and store: losing an update to another thread is harmless. */
     const int32_t before = atomic_load_explicit(&reader->waiting, memory_order_relaxed);
-    if (!reader->engine || reader->eager || (!slept && before == 0))
+    if (!reader->backend || reader->eager || (!slept && before == 0))
         return;
     const int32_t raised = before + SLEPT < MOST ? before + SLEPT : MOST;
     const int32_t now = slept ? raised : before - 1;
@@ -101,7 +101,7 @@ int st_ring_read(struct st_reader *reader, uint64_t ticket, struct st_buffer *bu
                                  &reader->cancelled, buffer, out, err);
     if (!rc)
         note_size(reader, ticket, out->size);
-    if (!watched && reader->engine && st_now_ns() - began > LONG_READ_NS)
+    if (!watched && reader->backend && st_now_ns() - began > LONG_READ_NS)
         atomic_store_explicit(&reader->waiting, ALERT, memory_order_relaxed);
     *slept = watched && st_times_slept() > times;
     return rc;
@@ -208,7 +208,7 @@ bool st_ring_ready(struct st_reader *reader)
         }
         if (ticket < reader->next && reader->next >= st_turn_ticket(next_turn(reader, turn)))
             return false; /* the ring is full */
-        /* Callers are ahead of the engine; they will read tickets that it skips themselves. */
+        /* Callers are ahead of the backend; they will read tickets that it skips themselves. */
         if (ticket > reader->next)
             reader->next = ticket - reader->depth;
     }
@@ -250,16 +250,16 @@ void st_ring_put(struct st_reader *reader, struct st_berth *berth, int code)
     if (--reader->in_flight == 0)
         pthread_cond_broadcast(&reader->quiet);
     if (first && st_ring_ready(reader))
-        reader->engine->wake(reader); /* the size of samples is known now */
+        reader->backend->wake(reader); /* the size of samples is known now */
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* The engine has not reached this ticket: perhaps it is asleep. */
-static void nudge_engine(struct st_reader *reader)
+/* The backend has not reached this ticket: perhaps it is asleep. */
+static void nudge_backend(struct st_reader *reader)
 {
     pthread_mutex_lock(&reader->lock);
-    if (reader->engine && st_ring_ready(reader))
-        reader->engine->wake(reader);
+    if (reader->backend && st_ring_ready(reader))
+        reader->backend->wake(reader);
     pthread_mutex_unlock(&reader->lock);
 }
 
@@ -277,7 +277,7 @@ bool st_ring_claim(struct st_reader *reader, struct st_berth *berth, uint64_t tu
         tell_waiters(reader, berth);
     }
     if (atomic_load_explicit(&reader->ahead, memory_order_relaxed))
-        nudge_engine(reader);
+        nudge_backend(reader);
     return true;
 }
 
@@ -307,12 +307,12 @@ void st_ring_release(struct st_reader *reader, struct st_berth *berth)
     while (!atomic_compare_exchange_weak(&berth->turn, &turn, next_turn(reader, turn)))
         ; /* another ticket passed just now */
     announce(berth);
-    /* Only when several are free, so that the engine is not woken for each file; get handles the
+    /* Only when several are free, so that the backend is not woken for each file; get handles the
      * rest. */
-    if (reader->engine && (reader->freed >= reader->wake_at || reader->freed * 4 >= reader->filled) &&
+    if (reader->backend && (reader->freed >= reader->wake_at || reader->freed * 4 >= reader->filled) &&
         st_ring_ready(reader)) {
         reader->freed = 0;
-        reader->engine->wake(reader);
+        reader->backend->wake(reader);
     }
     pthread_mutex_unlock(&reader->lock);
 }
@@ -339,6 +339,6 @@ void st_ring_start(struct st_reader *reader)
     reader->filled = reader->freed = 0;
     reader->beginnings++;
     /* Servers are always slow; for files the first read will tell. */
-    atomic_store(&reader->waiting, !reader->engine ? 0 : reader->remote ? MOST : AT_START);
-    atomic_store(&reader->ahead, reader->engine && (reader->eager || reader->remote));
+    atomic_store(&reader->waiting, !reader->backend ? 0 : reader->remote ? MOST : AT_START);
+    atomic_store(&reader->ahead, reader->backend && (reader->eager || reader->remote));
 }

@@ -1,7 +1,7 @@
-/* ring.h - internals of the reader: a ring of berths, and the engines that fill them
+/* ring.h - internals of the reader: a ring of berths, and the backends that fill them
  *
  * Ticket t uses berth t % depth. A berth's turn is a ticket and a state in one word. The state
- * determines its owner, and only the owner advances it: FREE (nobody) > READING (the engine) > READY
+ * determines its owner, and only the owner advances it: FREE (nobody) > READING (the backend) > READY
  * (nobody) > LENT (the caller of get) > FREE for t + depth. A caller that finds its ticket FREE reads it
  * itself, and the berth advances directly to t + depth: that takes one atomic operation and no lock, so
  * that callers whose bytes are in memory never contend.
@@ -48,20 +48,20 @@ static inline bool st_turn_is(uint64_t turn, uint64_t ticket, enum st_berth_stat
 }
 
 /* Fills the berths. `wake` is called with the lock held. */
-struct st_engine {
+struct st_backend {
     const char *name;
     int (*open)(struct st_reader *reader, struct stoker_error *err);
     void (*wake)(struct st_reader *reader);   /* there is something to read or to cancel */
     void (*close)(struct st_reader *reader);  /* ends the threads; safe after a failed open */
     void (*forget)(struct st_reader *reader); /* in a forked child, where there are no threads */
 };
-extern const struct st_engine st_engine_pool;
-extern const struct st_engine st_engine_uring; /* if the build has liburing */
+extern const struct st_backend st_backend_pool;
+extern const struct st_backend st_backend_uring; /* if the build has liburing */
 
 struct st_reader {
     struct stoker_dataset *data;
-    const struct st_engine *engine; /* NULL: get reads itself, or points into memory */
-    void *engine_state;
+    const struct st_backend *backend; /* NULL: get reads itself, or points into memory */
+    void *backend_state;
     const char *name;
     bool memory, remote, eager;
     pid_t owner;
@@ -71,8 +71,8 @@ struct st_reader {
     st_reader_plan *plan;
     void *plan_context;
 
-    atomic_bool cancelled, ahead; /* ahead: the engine reads; written with the lock held */
-    atomic_bool held;             /* the limit held the engine back since the last check */
+    atomic_bool cancelled, ahead; /* ahead: the backend reads; written with the lock held */
+    atomic_bool held;             /* the limit delayed the backend since the last check */
     _Atomic int32_t waiting;      /* how often reads block: see ring.c */
     _Atomic uint64_t watched;     /* reads while reading ahead */
     _Atomic uint64_t largest;     /* bytes of the largest recent sample */
@@ -80,8 +80,8 @@ struct st_reader {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t quiet; /* nothing is in flight */
     bool closing;
-    uint32_t limit, wake_at; /* the most berths in use; how many must become free to wake the engine */
-    uint64_t next;       /* the next ticket for the engine */
+    uint32_t limit, wake_at; /* the most berths in use; how many must become free to wake the backend */
+    uint64_t next;           /* the next ticket for the backend */
     uint64_t beginnings; /* how often reading ahead has started */
     uint32_t in_flight, filled,
         freed; /* filled: in flight or ready; freed: berths since the last wake */
@@ -92,7 +92,7 @@ struct st_reader {
     struct st_buffer *spare; /* a stack of unused buffers, the last used on top */
     uint64_t spare_bytes;
     struct st_reader_stats stats;
-    struct stoker_error no_uring; /* code != 0: why the engine is not io_uring */
+    struct stoker_error no_uring; /* code != 0: why the backend is not io_uring */
 };
 
 static inline struct st_berth *st_ring_berth(struct st_reader *reader, uint64_t ticket)
@@ -104,7 +104,7 @@ static inline uint64_t st_ring_sample(const struct st_reader *reader, const stru
     return reader->plan(reader->plan_context, st_turn_ticket(berth->turn));
 }
 
-/* ---- for engines -------------------------------------------------------------------------------- */
+/* ---- for backends -------------------------------------------------------------------------------- */
 
 /* Call with the lock held. Whether there is a berth to read into; takes that berth, or returns NULL. */
 bool st_ring_ready(struct st_reader *reader);

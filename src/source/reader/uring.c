@@ -136,7 +136,7 @@ static void read_synchronously(struct st_reader *reader, struct st_berth *berth)
 /* Submits the berth's file, or handles it at once if that is impossible. */
 static void begin(struct st_reader *reader, struct st_berth *berth, struct st_extent *extent)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     const uint32_t slot = (uint32_t)(berth - reader->berths);
     berth->slept = false;
     const int rc = st_locate(reader->data, st_ring_sample(reader, berth), extent, &berth->err);
@@ -173,7 +173,7 @@ static bool can_read(struct job *job, int fd, struct st_buffer *buffer)
 
 static void opened(struct st_reader *reader, uint32_t slot, int fd)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     struct job *job = &u->jobs[slot];
     struct st_berth *berth = &reader->berths[slot];
     berth->slept = job->round != u->round;
@@ -195,7 +195,7 @@ static void opened(struct st_reader *reader, uint32_t slot, int fd)
 
 static void was_read(struct st_reader *reader, uint32_t slot, int got)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     const struct job *job = &u->jobs[slot];
     struct st_berth *berth = &reader->berths[slot];
     berth->slept = berth->slept || job->round != u->round;
@@ -216,7 +216,7 @@ static void was_read(struct st_reader *reader, uint32_t slot, int got)
 /* Takes the berths to start now; false if the reader is closing. */
 static bool collect(struct st_reader *reader, struct st_berth **batch, uint32_t *count, bool *cancel)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     *count = 0;
     pthread_mutex_lock(&reader->lock);
     if (u->beginnings != reader->beginnings) { /* the store may behave differently now */
@@ -267,7 +267,7 @@ static void submit_batch(struct uring *u)
 /* Handles completions; false if there are none. */
 static bool reap(struct st_reader *reader)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     struct io_uring_cqe *cqe;
     bool any = false;
     for (; !io_uring_peek_cqe(&u->ring, &cqe); any = true) {
@@ -306,7 +306,7 @@ static void await_any(struct uring *u)
 static void *uring_thread(void *argument)
 {
     struct st_reader *reader = argument;
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     struct st_berth *batch[BATCH];
     uint32_t count;
     bool cancel;
@@ -358,7 +358,7 @@ static int uring_open(struct st_reader *reader, struct stoker_error *err)
     struct uring *u = st_calloc(1, sizeof *u);
     if (!u)
         return st_fail(err, STOKER_ENOMEM, "out of memory for io_uring");
-    reader->engine_state = u;
+    reader->backend_state = u;
     u->files_max = descriptors_for(reader->depth);
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
     u->jobs = st_calloc(reader->depth, sizeof *u->jobs);
@@ -385,7 +385,7 @@ static int uring_open(struct st_reader *reader, struct stoker_error *err)
 
 static void uring_wake(struct st_reader *reader)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     const uint64_t one = 1;
     if (!u->thread_started && !reader->cancelled) /* if no thread can be started, the callers read */
         u->thread_started = !st_thread_start(&u->thread, uring_thread, reader, "stoker-read");
@@ -399,7 +399,7 @@ static void uring_wake(struct st_reader *reader)
 /* In a forked child these are its own copies of the descriptors: the parent's ring is not affected. */
 static void uring_forget(struct st_reader *reader)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     if (u->ring_open)
         io_uring_queue_exit(&u->ring);
     if (u->wake_fd >= 0)
@@ -407,12 +407,12 @@ static void uring_forget(struct st_reader *reader)
     free(u->jobs);
     free(u->extents);
     free(u);
-    reader->engine_state = NULL;
+    reader->backend_state = NULL;
 }
 
 static void uring_close(struct st_reader *reader)
 {
-    struct uring *u = reader->engine_state;
+    struct uring *u = reader->backend_state;
     if (!u)
         return;
     if (u->thread_started) {
@@ -426,7 +426,7 @@ static void uring_close(struct st_reader *reader)
     uring_forget(reader);
 }
 
-const struct st_engine st_engine_uring = {
+const struct st_backend st_backend_uring = {
     .name = "io_uring",
     .open = uring_open,
     .wake = uring_wake,
