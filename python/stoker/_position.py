@@ -90,8 +90,22 @@ def _draws_from_default_generator(loader: Any) -> bool:
     )
 
 
-def _torchs_now() -> int:
-    return zlib.crc32(torch.get_rng_state().numpy().tobytes())
+def _global_generators(sampler: Any) -> dict[str, Any]:
+    """Return the states of Python's and NumPy's generators if the sampler may draw from them."""
+    if _stateful(sampler) is not None or type(_innermost(sampler)) in _TORCHS:
+        return {}
+    return {"python": _pythons_now(), "numpy": _numpys_now()}
+
+
+def _checksums(random_: dict[str, Any]) -> dict[str, int]:
+    """Return checksums of the generators as they are now, which show later whether a script has restored them."""
+    out = {}
+    if "torch" in random_:
+        out["now"] = zlib.crc32(torch.get_rng_state().numpy().tobytes())
+    if "python" in random_:
+        out["now_python"] = zlib.crc32(repr(random.getstate()).encode())
+        out["now_numpy"] = zlib.crc32(repr(_numpys_now()).encode())
+    return out
 
 
 def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
@@ -110,7 +124,9 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
     }
     if _draws_from_default_generator(loader):
         then = drawing.get_state() if loader.generator is None else torch.get_rng_state()
-        random_ |= {"torch": _text(then), "now": _torchs_now()}
+        random_ |= {"torch": _text(then)}
+    if loader._dataset_kind == 0:
+        random_ |= _global_generators(loader._index_sampler)
     stateful = _stateful(loader._index_sampler)
     return {
         "stoker_python": VERSION,
@@ -118,7 +134,7 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
         "batches": 0,
         "begun": False,
         "base_seed": base_seed,
-        "random": random_,
+        "random": {**random_, **_checksums(random_)},
         **({} if stateful is None else {"sampler": stateful.state_dict()}),
     }
 
@@ -192,8 +208,7 @@ class Draws:
     def state(self, mark: tuple[int, Any] | None) -> dict[str, Any]:
         assert self._random is not None
         sum_, sampler = (self._start.get("sum", 0), self._kept_first) if mark is None else mark
-        now = {"now": _torchs_now()} if "torch" in self._random else {}
-        out = {"random": {**self._random, **now}, "sum": sum_}
+        out = {"random": {**self._random, **_checksums(self._random)}, "sum": sum_}
         if sampler is not None:
             out["sampler"] = sampler
         shares = self._shares()
@@ -256,19 +271,21 @@ class Draws:
             return out  # iterable datasets have no order to draw
         if self._stateful is None and self._from_default_generator:
             out["torch"] = _text(torch.get_rng_state())
-        if self._stateful is None and type(_innermost(self._sampler)) not in _TORCHS:
-            out["python"], out["numpy"] = _pythons_now(), _numpys_now()
+        if self._stateful is None:
+            out |= _global_generators(self._sampler)
         return out
 
     @contextlib.contextmanager
     def _as_then(self) -> Iterator[None]:
-        """Set the generators to the state at the beginning of the epoch. Afterwards torch's default generator keeps the
-        state after the draws, as if there had been no interruption, unless the script has restored it itself."""
+        """Set the generators to the state at the beginning of the epoch. Afterwards those that the sampler may draw from
+        keep the state after the draws, as if there had been no interruption, unless the script has restored them
+        itself."""
         assert self._random is not None
         for generator, state in zip(self._generators, self._random["generators"], strict=False):
             generator.set_state(_state(state))
         before = torch.get_rng_state(), random.getstate(), np.random.get_state()
-        restored = self._start.get("begun", True) and self._random.get("now") == _torchs_now()
+        begun = self._start.get("begun", True)
+        restored = {name for name, sum_ in _checksums(self._random).items() if begun and self._random.get(name) == sum_}
         if "torch" in self._random:
             torch.set_rng_state(_state(self._random["torch"]))
         if "python" in self._random:
@@ -279,10 +296,12 @@ class Draws:
         try:
             yield
         finally:
-            if restored or "torch" not in self._random:
+            if "now" in restored or "torch" not in self._random:
                 torch.set_rng_state(before[0])
-            random.setstate(before[1])
-            np.random.set_state(before[2])
+            if "now_python" in restored or "python" not in self._random:
+                random.setstate(before[1])
+            if "now_numpy" in restored or "numpy" not in self._random:
+                np.random.set_state(before[2])
 
 
 def _summed(index: Any, sum_: int) -> int:

@@ -143,6 +143,50 @@ def test_saving_changes_nothing_and_later_epochs_are_the_same(workers, persisten
     assert [batches(again) for _ in range(2)] == whole[2:]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_epochs_after_a_resume_of_a_sampler_that_draws_from_pythons_and_numpys_generators(workers):
+    def loader():
+        return stoker.DataLoader(Squares(), 8, sampler=Shuffled(), num_workers=workers, compile=False)
+
+    def seed(number):
+        random.seed(number)
+        np.random.seed(number)
+
+    seed(5)
+    straight = loader()
+    whole = [batches(straight) for _ in range(4)]
+    seed(5)
+    saved = loader()
+    assert batches(saved) == whole[0]
+    _, state, after = left_after(saved, 3)
+    between = json.loads(json.dumps(saved.state_dict()))
+    seed(77)
+    again = loader()
+    again.load_state_dict(state)
+    assert [batches(again) for _ in range(3)] == [after, *whole[2:]]
+    seed(78)
+    again = loader()
+    again.load_state_dict(between)
+    assert [batches(again) for _ in range(2)] == whole[2:]
+
+
+def test_a_script_that_restores_pythons_and_numpys_generators_keeps_them():
+    loader = stoker.DataLoader(Squares(), 8, sampler=Shuffled(), compile=False)
+    iterator = iter(loader)
+    next(iterator)
+    random.random(), np.random.rand()
+    state, python, numpy = loader.state_dict(), random.getstate(), np.random.get_state()
+    rest = [batch.tolist() for batch in iterator]
+    random.seed(0)
+    np.random.seed(0)
+    random.setstate(python)
+    np.random.set_state(numpy)
+    loader.load_state_dict(state)
+    assert batches(loader) == rest
+    assert random.getstate() == python
+    assert repr(np.random.get_state()) == repr(numpy)
+
+
 def test_a_script_that_restores_torchs_generator_keeps_it():
     loader = stoker.DataLoader(Squares(), 8, shuffle=True, compile=False)
     iterator = iter(loader)
