@@ -15,6 +15,7 @@ import threading
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+import numpy as np
 import torch
 
 from . import _ext
@@ -152,6 +153,9 @@ class _Packer(pickle.Pickler):
         self._room = room
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, np.ndarray) and not obj.flags.writeable:
+            # With torch's workers it can be written to: they pickle in a protocol that does not know what is read-only.
+            return obj.copy("K").__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         if not isinstance(obj, torch.Tensor) or not _is_plain(obj):
             return NotImplemented
         if not obj.numel():

@@ -395,3 +395,20 @@ def test_batches_can_be_written_to():
     for batch in stoker.DataLoader(Made(SAMPLES["array"]), batch_size=2, num_workers=1):
         batch += 1
         assert plain(batch)[3] and batch.min() >= 1
+
+
+@pytest.mark.parametrize("size", [4, 4096])
+def test_arrays_that_were_read_only_can_be_written_to(size):
+    """As with torch's workers: np.asarray of a picture and np.frombuffer give such arrays."""
+    items = [np.frombuffer(bytes([n]) * size, np.uint8) for n in range(4)]
+
+    def written(loader):
+        out = []
+        for batch in loader(items, batch_size=2, num_workers=1, collate_fn=list):
+            for array in batch:
+                array += 1
+                out.append(array.tolist())
+        return out
+
+    check(written)
+    assert not items[0].flags.writeable
