@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import default_collate
+from torch.utils.data import Subset, default_collate
 
 from . import lazy
 from ._collate import stacks_as_torch
@@ -114,7 +114,7 @@ class Fetcher:
         samples = self._samples(indices, key, put)
         if key is not None:
             first = indices[0] if isinstance(indices, (list, tuple)) else indices
-            seed_sample(key[0], key[1], "collate", _plain(first))
+            seed_sample(key[0], key[1], "collate", plain_index(first))
         try:
             return self._collate(samples, *room)
         finally:
@@ -126,9 +126,9 @@ class Fetcher:
             return self._next_samples(indices, put)
         if not self._job.batched:
             return self._sample(indices, 0, key)
-        if getattr(self._dataset, "__getitems__", None) and not self._avoid:
+        if gets_at_once(self._job, self._dataset):
             if key is not None:
-                seed_sample(key[0], key[1], _plain(indices[0]), 0 if key[2] is None else key[2][0])
+                seed_sample(key[0], key[1], plain_index(indices[0]), 0 if key[2] is None else key[2][0])
             return self._dataset.__getitems__(indices)
         return [put(self._sample(index, n, key), n) for n, index in enumerate(indices)]
 
@@ -136,25 +136,26 @@ class Fetcher:
         self._progress(number)
         if key is not None:
             again = 0 if key[2] is None else key[2][number] if self._job.batched else key[2]
-            seed_sample(key[0], key[1], _plain(index), again)
+            seed_sample(key[0], key[1], plain_index(index), again)
         if not self._job.skip_errors:
             return self._dataset[index]
         return self._sample_or_substitute(index)
 
     def _sample_or_substitute(self, index: Any) -> Any:
         """Return the sample, or the next one that does not fail."""
-        failure: Exception = RuntimeError(f"sample {index} and the {_SUBSTITUTES - 1} after it kill their worker")
+        plain = plain_index(index)
+        failure: Exception = RuntimeError(f"sample {plain} and the {_SUBSTITUTES - 1} after it kill their worker")
         for number in range(_SUBSTITUTES):
-            other = index if not number else (index + number) % len(self._dataset)
+            other = plain if not number else (plain + number) % len(self._dataset)
             if other in self._avoid:
                 continue
             try:
-                return self._dataset[other]
+                return self._dataset[other if number else index]
             except Exception as error:
                 failure = error
                 reason = "".join(traceback.format_exception_only(error)).strip()
-                self.bad.append({"sample": _plain(other), "status": type(error).__name__, "reason": reason})
-                if not isinstance(index, int):
+                self.bad.append({"sample": other, "status": type(error).__name__, "reason": reason})
+                if not isinstance(plain, int):
                     break
         raise failure
 
@@ -177,7 +178,18 @@ class Fetcher:
         return samples
 
 
-def _plain(index: Any) -> Any:
+def gets_at_once(job: Job, dataset: Any) -> bool:
+    """Return whether __getitems__ fetches whole batches. Only if samples are fetched one by one can a sample that fails
+    be replaced, and one that kills its worker be named. torch's Subset has a __getitems__ that does just that for a data
+    set without one."""
+    if job.iterable or not job.batched or job.skip_errors:
+        return False
+    while type(dataset) is Subset and "__getitems__" not in vars(dataset):
+        dataset = dataset.dataset
+    return bool(getattr(dataset, "__getitems__", None))
+
+
+def plain_index(index: Any) -> Any:
     """Return an index in a form whose repr does not depend on its type."""
     try:
         return int(index.__index__())

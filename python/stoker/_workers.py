@@ -11,11 +11,13 @@ import contextlib
 import itertools
 import os
 import pickle
+import reprlib
 import time
 from typing import Any, NamedTuple
 
 from . import _ext
 from ._cuda import PinnedSlots
+from ._fetch import gets_at_once, plain_index
 from ._parcel import unpack
 from ._pool import Pool
 from ._process import DATA, END, ERROR, FETCH, RESUME
@@ -50,6 +52,7 @@ class WorkerIterator(PythonIterator):
         job = self._job(loader)
         self._iterable = job.iterable
         self._skip_errors = job.skip_errors
+        self._at_once = gets_at_once(job, job.dataset)
         self._free_choice = self._seed is not None and not job.iterable  # any worker makes the same batch
         self._tasks: dict[int, _Task] = {}  # in order
         self._each = self._starts()
@@ -215,10 +218,20 @@ class WorkerIterator(PythonIterator):
                 index = task.index
                 if self._iterable:
                     return None, f" It was making batch {number}."
+                if self._at_once:
+                    return None, f" It was making batch {number}, one of the samples {reprlib.repr(index)}."
                 if isinstance(index, (list, tuple)) and place < len(index):
                     index = index[place]
-                return index, f" It was making batch {number}, sample {index!r}."
+                sample = self._tried(worker, plain_index(index))
+                return sample, f" It was making batch {number}, sample {sample}."
         return None, ""
+
+    def _tried(self, worker: int, sample: Any) -> Any:
+        """Return the sample that a worker tried in place of one that it avoids."""
+        avoid = self._each[worker].get("avoid", [])
+        while isinstance(sample, int) and sample in avoid and len(avoid) < len(self._dataset):
+            sample = (sample + 1) % len(self._dataset)
+        return sample
 
     def _replace(self, worker: int) -> None:
         """Let a new process do the tasks of a worker that died, without the sample that killed it."""

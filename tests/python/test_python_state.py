@@ -360,6 +360,45 @@ def test_workers_that_die_are_replaced_or_named():
         list(stoker.DataLoader(Bad(dying), 4, num_workers=2))
 
 
+class AtOnce(Bad):
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+@pytest.mark.parametrize("what", [raising, dying])
+@pytest.mark.parametrize("wrap", [lambda data: tud.Subset(data, range(50)), lambda data: data])
+@pytest.mark.parametrize("kind", [Bad, AtOnce])
+@pytest.mark.parametrize("index", [int, np.int64, torch.tensor])
+def test_samples_are_replaced_whatever_fetches_them(what, wrap, kind, index):
+    sampler = [index(n) for n in range(50)]
+    loader = stoker.DataLoader(wrap(kind(what)), 4, sampler=sampler, num_workers=2, on_error="skip")
+    rows = [row[0] for batch in batches(loader) for row in batch]
+    expected = list(range(50))
+    expected[6], expected[23] = 7, 24
+    assert rows == expected
+    assert [bad["sample"] for bad in loader.bad_samples()] == [6, 23]
+
+
+def test_a_worker_that_dies_in_a_subset_names_its_sample():
+    with pytest.raises(RuntimeError, match=r"batch 1, sample 6\."):
+        list(stoker.DataLoader(tud.Subset(Bad(dying), range(50)), 4, num_workers=2))
+    with pytest.raises(RuntimeError, match=r"batch 1, one of the samples \[4, 5, 6, 7\]\."):
+        list(stoker.DataLoader(AtOnce(dying), 4, num_workers=2))
+
+
+def test_neighbours_that_kill_their_worker_are_replaced():
+    class Three(Squares):
+        def __getitem__(self, index):
+            if index in (6, 7, 8):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__getitem__(index)
+
+    loader = stoker.DataLoader(Three(), 4, num_workers=1, on_error="skip")
+    rows = [row[0] for batch in batches(loader) for row in batch]
+    assert rows == [*range(6), 9, 9, 9, *range(9, 50)]
+    assert [bad["sample"] for bad in loader.bad_samples()] == [6, 7, 8]
+
+
 def test_the_state_after_an_error_is_that_of_the_batch_that_failed():
     loader = stoker.DataLoader(Bad(raising), 4, num_workers=2)
     iterator = iter(loader)
