@@ -312,6 +312,8 @@ def test_seeds_by_sample_after_a_resume():
         stoker.DataLoader(Stream([3]), seed_by="sample")
     with pytest.raises(ValueError, match="seed_by"):
         stoker.DataLoader(Squares(), seed_by="batch")
+    with pytest.raises(NotImplementedError, match="seed=3 needs the engine.*seed is for seed_by='sample'"):
+        stoker.DataLoader(Squares(), seed=3)
 
 
 class Bad(Squares):
@@ -345,7 +347,10 @@ def test_samples_that_fail_are_replaced(workers):
     ]
     assert "no sample 6" in loader.bad_samples()[0]["reason"]
     limited = stoker.DataLoader(Bad(raising), 4, num_workers=workers, on_error="skip", error_limit=1)
-    with pytest.raises(RuntimeError, match="error_limit=1"):
+    with pytest.raises(RuntimeError, match="2 samples failed in this epoch, more than error_limit=1"):
+        list(limited)
+    limited = stoker.DataLoader(Bad(raising), 4, num_workers=workers, on_error="skip", error_limit=0)
+    with pytest.raises(RuntimeError, match="1 sample failed in this epoch, more than error_limit=0"):
         list(limited)
 
 
