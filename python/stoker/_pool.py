@@ -9,6 +9,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -74,6 +75,7 @@ class Pool:
                 number,
                 self._job,
                 start,
+                self._is_parent(),
             ),
             daemon=True,
         )
@@ -89,6 +91,12 @@ class Pool:
             )
             raise
         return process
+
+    def _is_parent(self) -> bool:
+        """Return whether the main thread of this process is the parent of a worker that is started now. The kernel
+        notices the end of the thread that started it; others may end long before the process does."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return is_main and self._context.get_start_method() != "forkserver"
 
     def gone(self) -> list[int]:
         return [number for number, process in enumerate(self.processes) if not process.is_alive()]

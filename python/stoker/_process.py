@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
+import os
 import pickle
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -29,6 +32,7 @@ FETCH, RESUME = 0, 1  # to a worker: indices; a seed for the next epoch
 DATA, ERROR, END, RESUMED = 0, 1, 2, 3  # from a worker
 
 _LOOK_FOR_PARENT = 1.0  # seconds
+_PR_SET_PDEATHSIG = 1  # of prctl
 _SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of datasets
 
 
@@ -179,10 +183,20 @@ class _Worker:
             self._post(slot, ERROR, error)
 
 
-def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None) -> None:
+def _die_with_parent() -> None:
+    """Let the kernel kill this process when the loader's process dies, even in the middle of a long sample."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)  # it died before the call
+
+
+def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None, child: bool = False) -> None:
     """Run a worker process. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is the position at
-    which the worker's part of a resumed epoch begins."""
+    which the worker's part of a resumed epoch begins; `child`: the main thread of the loader's process is its parent."""
     try:
+        if child:
+            _die_with_parent()
         signal_handling._set_worker_signal_handlers()
         name = getattr(torch.multiprocessing, "_set_thread_name", None)
         if name is not None:

@@ -9,6 +9,10 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
+import textwrap
+import threading
 import time
 
 import numpy as np
@@ -345,3 +349,54 @@ def test_explain_and_require():
         stoker.DataLoader(Mixed(), compile="require")
     with pytest.raises(NotImplementedError, match="on_error='replace'.*collate_fn"):
         stoker.DataLoader(Mixed(), collate_fn=double, on_error="replace")
+
+
+ORPHANS = """
+    import os, signal, sys, time
+    import stoker, torch.utils.data as tud
+
+    class Endless(tud.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            print(os.getpid(), flush=True)
+            time.sleep(60)
+
+    if __name__ == "__main__":
+        next(iter(stoker.DataLoader(Endless(), num_workers=2, multiprocessing_context=sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_parent_that_is_killed_takes_workers_with_it_in_the_middle_of_a_sample(method, tmp_path):
+    script = tmp_path / "orphans.py"
+    script.write_text(textwrap.dedent(ORPHANS))
+    with subprocess.Popen([sys.executable, script, method], stdout=subprocess.PIPE, text=True) as process:
+        workers = [int(process.stdout.readline()) for _ in range(2)]
+        process.kill()
+    deadline = time.monotonic() + 5
+    while any(is_running(worker) for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = [worker for worker in workers if is_running(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
+def test_workers_outlive_the_thread_that_started_them():
+    loader = stoker.DataLoader(list(range(8)), num_workers=1, prefetch_factor=1)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(iter(loader)))
+    thread.start()
+    thread.join()
+    time.sleep(0.2)
+    assert [batch.item() for batch in found[0]] == list(range(8))
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
