@@ -180,8 +180,8 @@ class Fetcher:
 
 def gets_at_once(job: Job, dataset: Any) -> bool:
     """Return whether __getitems__ fetches whole batches. Only if samples are fetched one by one can a sample that fails
-    be replaced, and one that kills its worker be named. torch's Subset has a __getitems__ that does just that for a data
-    set without one."""
+    be replaced, and one that kills its worker be named. torch's Subset has a __getitems__ that does just that for a
+    dataset without one."""
     if job.iterable or not job.batched or job.skip_errors:
         return False
     while type(dataset) is Subset and "__getitems__" not in vars(dataset):

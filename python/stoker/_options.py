@@ -37,7 +37,8 @@ def refuse_what_needs_the_engine(why: list[Blocker], given: dict[str, Any]) -> N
         seeded = ". In Python, seed is for seed_by='sample'" if "seed" in needed else ""
         raise NotImplementedError(
             f"{names} {'needs' if len(needed) == 1 else 'need'} the engine, which cannot run this dataset: {reasons}. "
-            f"Remove {'the option' if len(needed) == 1 else 'these options'}, or change what the engine cannot run{seeded}"
+            f"Remove {'the option' if len(needed) == 1 else 'these options'}, or change what the engine cannot run"
+            f"{seeded}"
         )
     if torch_if_installed() is None:
         raise NotImplementedError(
