@@ -32,7 +32,7 @@ struct dr_recorder {
     double machine[DR_MACHINE_COUNT]; /* the latest values */
     int8_t source[DR_MACHINE_COUNT];  /* the probes that they are from */
     uint64_t before_ns, flushed_ns;
-    double used_before; /* CPU seconds of this program before the recording, which cost the run nothing */
+    double used_before; /* CPU seconds of this program before the recording: no cost of the run */
     double cost;        /* CPU seconds of a tick, smoothed */
     double sum[DR_MACHINE_COUNT];
     uint32_t summed[DR_MACHINE_COUNT];
