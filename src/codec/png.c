@@ -59,9 +59,9 @@ static void close_rows(void *reader) { spng_ctx_free(reader); }
 static int decode(void *state, struct st_bytes in, const struct st_decode *how, struct st_arena *arena,
                   struct st_view *out, struct stoker_error *err)
 {
-    static const struct st_png_engine engine = {open_rows, next_row, close_rows};
+    static const struct st_png_library library = {open_rows, next_row, close_rows};
     (void)state;
-    return st_png_decode(&engine, in, how, arena, out, err);
+    return st_png_decode(&library, in, how, arena, out, err);
 }
 
 #define TEXT_OF(macro) TEXT(macro)

@@ -75,7 +75,7 @@ static void paint(struct painter *p, const struct pass *pass, uint32_t y, uint32
 
 /* One pass. Rows below the region are inflated only if another pass follows or the file is truncated: a
  * bad file is refused whatever part of it is needed. */
-static const char *paint_pass(struct painter *p, const struct st_png_engine *engine, void *reader,
+static const char *paint_pass(struct painter *p, const struct st_png_library *library, void *reader,
                               const struct pass *pass, bool last, uint32_t *y)
 {
     const uint32_t columns = count_of(p->png->frame.width, pass->x, pass->dx);
@@ -85,7 +85,7 @@ static const char *paint_pass(struct painter *p, const struct st_png_engine *eng
         const bool below = at >= p->region.y + p->region.height;
         if (below && last && p->png->ends)
             break;
-        const char *wrong = engine->row(reader, p->row, bytes);
+        const char *wrong = library->row(reader, p->row, bytes);
         if (wrong)
             return wrong;
         if (!below && at >= p->region.y)
@@ -123,7 +123,7 @@ static int prepare(struct painter *p, struct st_arena *arena, struct stoker_erro
     return STOKER_OK;
 }
 
-int st_png_decode(const struct st_png_engine *engine, struct st_bytes in, const struct st_decode *how,
+int st_png_decode(const struct st_png_library *library, struct st_bytes in, const struct st_decode *how,
                   struct st_arena *arena, struct st_view *out, struct stoker_error *err)
 {
     struct st_png png;
@@ -135,21 +135,21 @@ int st_png_decode(const struct st_png_engine *engine, struct st_bytes in, const 
     if (rc)
         return rc;
     st_png_stream_open(&stream, in, &png);
-    void *reader = engine->open(&stream, &rc, err);
+    void *reader = library->open(&stream, &rc, err);
     if (!reader)
         return rc;
     const struct pass *passes = png.interlaced ? adam7 : all_pixels;
     const uint32_t count = png.interlaced ? 7 : 1;
     for (uint32_t i = 0; i < count && !rc; i++) {
         uint32_t y;
-        const char *wrong = paint_pass(&p, engine, reader, &passes[i], i + 1 == count, &y);
+        const char *wrong = paint_pass(&p, library, reader, &passes[i], i + 1 == count, &y);
         if (wrong && png.interlaced)
             rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u in pass %u of 7", wrong, y,
                          png.frame.height, i + 1);
         else if (wrong)
             rc = st_fail(err, STOKER_ECORRUPT, "PNG: %s at row %u of %u", wrong, y, png.frame.height);
     }
-    engine->close(reader);
+    library->close(reader);
     *out = p.out;
     return rc;
 }

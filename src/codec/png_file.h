@@ -44,7 +44,7 @@ void st_png_stream_open(struct st_png_stream *stream, struct st_bytes in, const 
 bool st_png_stream_read(struct st_png_stream *stream, uint8_t *to, size_t size);
 
 /* A library that inflates and unfilters. */
-struct st_png_engine {
+struct st_png_library {
     /* NULL on failure, with *status and a message. */
     void *(*open)(struct st_png_stream *stream, int *status, struct stoker_error *err);
     /* The next row, pass after pass; returns NULL, or what is wrong. */
@@ -54,7 +54,7 @@ struct st_png_engine {
 
 bool st_png_probe(const uint8_t *data, size_t size);
 int st_png_header(void *state, struct st_bytes in, struct st_header *out, struct stoker_error *err);
-int st_png_decode(const struct st_png_engine *engine, struct st_bytes in, const struct st_decode *how,
+int st_png_decode(const struct st_png_library *library, struct st_bytes in, const struct st_decode *how,
                   struct st_arena *arena, struct st_view *out, struct stoker_error *err);
 
 #endif

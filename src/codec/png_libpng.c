@@ -86,9 +86,9 @@ static const char *next_row(void *reader, uint8_t *row, size_t bytes)
 static int decode(void *state, struct st_bytes in, const struct st_decode *how, struct st_arena *arena,
                   struct st_view *out, struct stoker_error *err)
 {
-    static const struct st_png_engine engine = {open_rows, next_row, close_rows};
+    static const struct st_png_library library = {open_rows, next_row, close_rows};
     (void)state;
-    return st_png_decode(&engine, in, how, arena, out, err);
+    return st_png_decode(&library, in, how, arena, out, err);
 }
 
 static const char *library(void) { return "libpng " PNG_LIBPNG_VER_STRING; }
