@@ -7,17 +7,18 @@ import copyreg
 import inspect
 from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from . import dataloader
 from ._convert import torch_if_installed
 from ._frameworks import replace_in_modules
 
 _SIGNATURE = inspect.signature(dataloader.DataLoader.__init__)
+_T_co = TypeVar("_T_co", covariant=True)
 _Torchs: Any = dataloader._Base  # torch.utils.data may already have ours under that name
 
 
-class DataLoader(dataloader.DataLoader, metaclass=ABCMeta):
+class DataLoader(dataloader.DataLoader[_T_co], metaclass=ABCMeta):
     """stoker.DataLoader under the name of torch's. Loaders of torch's own class count as instances of it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -49,7 +49,8 @@ def _installed(root):
     stoker.install()
     out["installed"] = names()
     later = types.ModuleType("in_a_later_module")
-    exec("from torch.utils.data import DataLoader\nclass Own(DataLoader): pass", vars(later))
+    text = "from torch.utils.data import DataLoader\nclass Own(DataLoader[int]): pass\nNAMED = DataLoader[list]"
+    exec(text, vars(later))
     sys.modules["in_a_later_module"] = later
     ours = tud.DataLoader(Numbers(5), 2)
     own = later.Own(Numbers(5), 2, True)
