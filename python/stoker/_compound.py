@@ -86,10 +86,13 @@ class Subset(_Compound):
         self.indices = list(indices)
         if isinstance(dataset, EngineDataset):
             every = range(len(dataset))
-            for i in self.indices:
-                if not -len(every) <= i < len(every):
-                    raise IndexError(f"indices of the Subset contain {i}, but the dataset has {len(every)} samples")
-            self.indices = [every[i] for i in self.indices]
+            try:
+                self.indices = [every[i] for i in self.indices]
+            except IndexError:
+                wrong = next(i for i in self.indices if not -len(every) <= i < len(every))
+                raise IndexError(
+                    f"indices of the Subset contain {wrong}, but the dataset has {len(every)} samples"
+                ) from None
         super().__init__([dataset], transform)
 
     def _open(self) -> _ext.Dataset:

@@ -191,7 +191,7 @@ def _die_with_parent() -> None:
         os._exit(1)  # it died before the call
 
 
-def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None, child: bool = False) -> None:
+def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None, child: bool) -> None:
     """Run a worker process. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is the position at
     which the worker's part of a resumed epoch begins; `child`: the main thread of the loader's process is its parent."""
     try:

@@ -184,7 +184,8 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         if self._error_limit is not None and self._failed > self._error_limit:
             raise RuntimeError(
                 f"{self._failed} sample{'' if self._failed == 1 else 's'} failed in this epoch, more than "
-                f"error_limit={self._error_limit} allows; the latest is sample {samples[-1]['sample']}: {samples[-1]['reason']}"
+                f"error_limit={self._error_limit} allows; the latest is sample {samples[-1]['sample']}: "
+                f"{samples[-1]['reason']}"
             )
 
     def state(self) -> dict[str, Any]:

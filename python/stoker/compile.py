@@ -62,7 +62,7 @@ def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
     why = []
     if not is_default_collate(collate_fn):
         why.append(
-            Blocker(COLLATE, f"collate_fn={collate_fn!r} is a Python function", "remove it, since default_collate is built in")
+            Blocker(COLLATE, f"collate_fn={collate_fn!r} is a Python function", "remove it; default_collate is built in")
         )
     if worker_init_fn is not None:
         why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is a Python function", "remove it"))

@@ -31,6 +31,10 @@ def augmenting():
     )
 
 
+def batches(loader):
+    return [batch.tolist() for batch in loader]
+
+
 def collect(loader):
     return [(images.clone(), labels.clone()) for images, labels in loader]
 

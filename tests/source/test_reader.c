@@ -1,7 +1,7 @@
 /* Every backend brings the same bytes, names what fails, stops at any moment, and leaves nothing behind.
  */
 #include "base/clock.h"
-#include "source/reader/ring.h"
+#include "source/reader/reader.h"
 #include "tap.h"
 #include "tree.h"
 
@@ -264,27 +264,6 @@ static void in_memory(enum st_reader_backend backend)
     ok(run.threads == 0, "and no thread is started for them");
 }
 
-/* A backend may take every read for one that sleeps, although all files are in memory. */
-static void asked_again(enum st_reader_backend backend)
-{
-    struct run run = {.reader = open_reader(backend, 64), .step = 1};
-    struct stoker_error err;
-    int reads = 0;
-    if (!run.reader || st_reader_start(run.reader, 0, plan, &run, &err)) /* no tickets: nobody else is watched */
-        abort();
-    while (!run.reader->ahead && reads < 10)
-        st_ring_watch(run.reader, ++reads);
-    ok(run.reader->ahead && reads <= 2, "%s: reading ahead starts after %d reads that slept", backend_names[backend],
-       reads);
-    for (reads = 0; run.reader->ahead && reads < 100000; reads++)
-        st_ring_watch(run.reader, true);
-    ok(!run.reader->ahead && reads > 1000, "and is called into question after %d more", reads);
-    st_ring_watch(run.reader, true);
-    ok(run.reader->ahead, "and resumed with the next one that sleeps");
-    st_reader_stop(run.reader);
-    st_reader_close(run.reader);
-}
-
 /* A pipe would be waited for, a device read without an end. */
 static void not_regular(enum st_reader_backend backend, bool eager)
 {
@@ -497,8 +476,6 @@ int main(void)
         }
         limits((enum st_reader_backend)backend);
         in_memory((enum st_reader_backend)backend);
-        if (backend != ST_READER_INLINE)
-            asked_again((enum st_reader_backend)backend);
         few_handles((enum st_reader_backend)backend);
         errors((enum st_reader_backend)backend);
         stopping((enum st_reader_backend)backend);

@@ -6,9 +6,10 @@
  * ahead starts at AHEAD and stops at BACK, so that one sleeping read in SLEPT is enough to sustain it.
  * At 0 reads are not even observed, until one takes long.
  *
- * A backend may take reads for slow that are not: io_uring hands every read to the kernel's threads
- * where the file system cannot tell whether it would block, or once a store seemed to. So after RECHECK
- * reads the callers read for themselves again, and one that sleeps is enough to go on reading ahead.
+ * A backend may report that a read slept although its file is in memory: io_uring hands every read to
+ * the kernel's threads where the file system cannot tell whether it would block, or once a store has
+ * seemed to. So after every RECHECK reads, callers read for themselves again and observe; if reads do
+ * sleep, reading ahead resumes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,8 +51,8 @@ static void set_ahead(struct st_reader *reader, bool ahead)
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Whether reading ahead has gone on for RECHECK reads. */
-static bool due(struct st_reader *reader)
+/* Whether it is time for callers to check again. */
+static bool recheck_due(struct st_reader *reader)
 {
     return (atomic_fetch_add_explicit(&reader->watched, 1, memory_order_relaxed) + 1) % RECHECK == 0;
 }
@@ -68,7 +69,7 @@ void st_ring_watch(struct st_reader *reader, bool slept)
     const bool ahead = atomic_load_explicit(&reader->ahead, memory_order_relaxed);
     if (ahead ? now <= BACK : now >= AHEAD)
         set_ahead(reader, !ahead);
-    else if (ahead && !reader->remote && due(reader)) {
+    else if (ahead && !reader->remote && recheck_due(reader)) {
         atomic_store_explicit(&reader->waiting, AT_START, memory_order_relaxed);
         set_ahead(reader, false);
     }
