@@ -142,6 +142,10 @@ static void test_screen(void)
     f.cpus_stolen = 2.5;
     print(v, &f, 100, false, false);
     ok(strstr(screen, "virtual machine withholds 2.50 CPUs") != NULL, "steal is named");
+    ok(!strstr(screen, "watching"), "no word of the watch's cost where it is unknown");
+    f.overhead_share = 0.012;
+    print(v, &f, 100, false, false);
+    ok(strstr(screen, "took at most 1.2 % of the time") != NULL, "or what it was");
     snprintf(v->finding[0].advice, sizeof v->finding[0].advice, "a\033[2Jb");
     print(v, &f, 80, false, true);
     ok(strchr(screen, '\033') == NULL, "text from data cannot move the cursor");

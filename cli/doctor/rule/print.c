@@ -186,6 +186,9 @@ static void evidence_of(const struct page *page, const struct dr_facts *f)
         evidence(page, "GPU", "kernels running %s of the time, multiprocessors %s, tensor cores %s",
                  dr_share_text(&a, f->gpu_busy), dr_share_text(&b, f->gpu_sm),
                  dr_share_text(&c, f->gpu_tensor));
+    if (dr_known(f->overhead_share))
+        evidence(page, "watching", "took at most %s of the time, by its own measure",
+                 dr_share_text(&a, f->overhead_share));
 }
 
 static void why(const struct page *page, const struct dr_verdict *verdict, const struct dr_facts *facts)
