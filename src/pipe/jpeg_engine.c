@@ -7,7 +7,7 @@
  *
  * Submitting an image takes an eighth of the CPU time of decoding it (100 of 800 us). So while engines
  * are at work, enough workers rest for each engine thread and the consumer to have a CPU of their own;
- * with few CPUs, all of them. Not if an engine thread makes fewer samples than a worker would.
+ * with few CPUs, all of them. Not before an engine thread is known to make more samples than a worker.
  *
  * Engines do not notice damaged data. So by default a file goes to them only if our own decoder has once
  * decoded all of it: workers read new files to their end, and the dataset remembers (source/known.h).
@@ -15,7 +15,9 @@
  * leave the next tickets to the workers.
  *
  * The GPU should not decode what nobody is waiting for: engines rest while half of the prefetched
- * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU.
+ * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU. In short
+ * rests the workers that made room for them do not take over: they would need eight times the CPU time,
+ * which the consumer may lack.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +31,6 @@
 #include <stdlib.h>
 
 enum {
-    THREADS = 2,          /* one prepares the next chunk while the other waits for its own */
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     ROW_ROOM = 640 << 10, /* device memory per row of a batch: ImageNet's files take 538 KB on average */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
@@ -144,14 +145,6 @@ static void share_known(struct stoker_loader *loader)
     engines->sharing = false;
 }
 
-/* Engines start or stop working; some workers rest meanwhile. Lock held. */
-static void engage(struct stoker_loader *loader, bool engaged)
-{
-    if (loader->engines.engaged && !engaged)
-        pthread_cond_broadcast(&loader->tuning.rest);
-    loader->engines.engaged = engaged;
-}
-
 /* How much memory a thread pins for the files and images of a chunk. Not less than for the smallest: it
  * would be decoded in parts. */
 static uint64_t pinned_wanted(const struct stoker_loader_options *opt)
@@ -189,12 +182,26 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
 static void give_up(struct stoker_loader *loader)
 {
     loader->engines.ready--;
-    engage(loader, false);
+    st_jpeg_engines_engage(loader, false);
     if (!loader->engines.ended.code)
         st_fail(&loader->engines.ended, STOKER_EIO,
                 "the JPEG engines failed %d times in a row and are no longer used: the CPU decodes all "
                 "files",
                 GIVE_UP);
+}
+
+/* How many tickets this thread may take from the current batch; 0: it has to wait. Lock held. */
+static uint32_t tickets_for(struct st_jpeg_engine_worker *self)
+{
+    struct stoker_loader *loader = self->worker.loader;
+    const uint32_t number = (uint32_t)(self - loader->engines.worker);
+    const bool pass = st_jpeg_engines_pass(loader);
+    const uint32_t left = pass || st_jpeg_engines_ahead(loader, number) ? 0 : st_tickets_left(loader);
+    if (left && enough_known(loader, left) && !too_slow(self, left))
+        return left;
+    if (pass || left)
+        st_jpeg_engines_engage(loader, false); /* the workers have the next ones */
+    return 0;
 }
 
 static void *engine_main(void *argument)
@@ -208,14 +215,13 @@ static void *engine_main(void *argument)
     pthread_mutex_lock(&loader->lock);
     /* Shares first, because that releases the lock: `closing` may have been announced meanwhile. */
     for (share_known(loader); !loader->closing; share_known(loader)) {
-        const uint32_t left = st_jpeg_engines_may_rest(loader) ? 0 : st_tickets_left(loader);
-        if (!left || !enough_known(loader, left) || too_slow(self, left)) {
-            engage(loader, false);
-            pthread_cond_wait(&loader->engines.work, &loader->lock);
+        const uint32_t left = tickets_for(self);
+        if (!left) {
+            pthread_cond_wait(&loader->engines.work[self - loader->engines.worker], &loader->lock);
             continue;
         }
-        const double mine = own_rate(self);
-        engage(loader, !(mine > 0) || mine >= worker_rate(loader));
+        const double mine = own_rate(self), theirs = worker_rate(loader);
+        st_jpeg_engines_engage(loader, theirs > 0 && mine >= theirs);
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         if (self->tries) /* only this chunk says how fast they are now */
             self->busy_ns = self->busy_rows = 0;
@@ -252,15 +258,16 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
                 "%s; engines=\"all\" uses the JPEG engines for every file", why);
         return STOKER_OK;
     }
-    engines->worker = st_calloc(THREADS, sizeof *engines->worker);
-    if (!engines->worker || pthread_mutex_init(&engines->memory, NULL) ||
-        pthread_cond_init(&engines->work, NULL)) {
+    engines->worker = st_calloc(ST_JPEG_THREADS, sizeof *engines->worker);
+    if (!engines->worker || pthread_mutex_init(&engines->memory, NULL)) {
         free(engines->worker);
         engines->worker = NULL;
         return st_fail(err, STOKER_ENOMEM, "no memory for the threads of the JPEG engines");
     }
+    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
+        pthread_cond_init(&engines->work[k], NULL);
     engines->kind = kind;
-    engines->count = THREADS;
+    engines->count = ST_JPEG_THREADS;
     loader->shape.engine = kind;
     loader->shape.engine_bytes = loader->shape.rows * (uint64_t)ROW_ROOM;
     return STOKER_OK;
@@ -314,7 +321,8 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
     pthread_mutex_unlock(&loader->lock);
     if (had) {
         pthread_mutex_destroy(&engines->memory);
-        pthread_cond_destroy(&engines->work);
+        for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
+            pthread_cond_destroy(&engines->work[k]);
     }
     free(workers);
 }

@@ -61,17 +61,20 @@ static inline void st_worker_count(_Atomic uint64_t *counter, uint64_t more)
                           memory_order_relaxed);
 }
 
+enum { ST_JPEG_THREADS = 2 };
+
 /* The threads that drive a device's JPEG engines. (jpeg_engine.c) */
 struct st_jpeg_engines {
     const struct st_jpeg_engine_kind *kind; /* NULL: engines are not used */
     struct st_jpeg_engine_worker *worker;
     uint32_t count, threads; /* threads: number actually started */
     pthread_mutex_t memory;  /* held while device memory is allocated for a slot */
-    pthread_cond_t work;     /* engine threads wait here, with the loader's lock */
+    pthread_cond_t work[ST_JPEG_THREADS]; /* each thread waits here, with the loader's lock */
     struct st_known *known;  /* the files that they may decode; NULL: all that they can */
     _Atomic uint32_t ready;  /* threads whose engine is open */
     /* guarded by the loader's lock: */
-    bool engaged;            /* they are at work, or will be as soon as there are tickets */
+    bool engaged;            /* they do the work that there is, and some workers rest */
+    uint64_t worked_ns;      /* when a thread last took tickets */
     uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t slow_until_ns;  /* and all until then, because the engines are slow */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
@@ -193,9 +196,13 @@ void st_loader_break(struct stoker_loader *loader, const struct stoker_error *er
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */
 void st_jpeg_engines_wake(struct stoker_loader *loader);
-/* Whether the engines may rest: enough batches are ready, the next files are not known to be sound, or
- * the engines are slow. */
-bool st_jpeg_engines_may_rest(const struct stoker_loader *loader);
+/* Whether they leave the next tickets to the workers: the files are not known to be sound, or the
+ * engines are slow. */
+bool st_jpeg_engines_pass(const struct stoker_loader *loader);
+/* Whether enough batches are ready for this engine thread to rest. */
+bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread);
+/* Begins or ends a time in which the engines work and some workers rest. */
+void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged);
 
 /* Which files the JPEG engines are given. (jpeg_files.c) */
 struct st_jpeg_frame;

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "pipe/loader.h"
 
+#define IDLE_NS 1000000000u /* engines that have rested for so long are not needed */
+
 void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err)
 {
     if (!loader->broken.code)
@@ -19,19 +21,41 @@ void st_worker_rests(struct stoker_loader *loader)
         pthread_cond_broadcast(&loader->ready); /* stop() and next() may wait for this */
 }
 
-bool st_jpeg_engines_may_rest(const struct stoker_loader *loader)
+bool st_jpeg_engines_pass(const struct stoker_loader *loader)
+{
+    return loader->next_ticket < loader->engines.rest_until ||
+           (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns);
+}
+
+/* The first thread keeps half of the prefetched batches ready. The others help if that is not enough:
+ * where CPUs are few, two threads would only disturb the consumer more often. */
+bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
 {
     uint32_t ready = 0;
-    if (loader->next_ticket < loader->engines.rest_until ||
-        (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns))
-        return true;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
         ready += slot->state == ST_SLOT_READY;
-    return ready && 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
+    return ready && (thread || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
+}
+
+void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged)
+{
+    struct st_jpeg_engines *engines = &loader->engines;
+    if (engaged)
+        engines->worked_ns = st_now_ns();
+    else if (engines->engaged)
+        pthread_cond_broadcast(&loader->tuning.rest);
+    engines->engaged = engaged;
 }
 
 void st_jpeg_engines_wake(struct stoker_loader *loader)
 {
-    if (loader->engines.kind && (loader->closing || !st_jpeg_engines_may_rest(loader)))
-        pthread_cond_broadcast(&loader->engines.work);
+    struct st_jpeg_engines *engines = &loader->engines;
+    if (!engines->kind)
+        return;
+    const bool pass = st_jpeg_engines_pass(loader);
+    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
+        if (loader->closing || (!pass && !st_jpeg_engines_ahead(loader, k)))
+            pthread_cond_signal(&engines->work[k]);
+    if (engines->engaged && st_now_ns() - engines->worked_ns > IDLE_NS)
+        st_jpeg_engines_engage(loader, false);
 }

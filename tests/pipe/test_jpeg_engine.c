@@ -193,6 +193,32 @@ static void resting_workers(void)
     ok(wrong == 0, "workers rest while engines work, as CPUs are few");
 }
 
+/* The first engine thread rests while half of the batches are ready, the second while any is. Workers take over only
+ * when the engines have rested for a while. */
+static void resting_engines(void)
+{
+    struct st_slot slots[4] = {{.next = &slots[1]}, {.next = &slots[2]}, {.next = &slots[3]}};
+    struct stoker_loader loader = {.worker_count = 8, .slots = slots, .engines = {.kind = &engine_kind}};
+    uint32_t wrong = 0;
+    pthread_cond_init(&loader.tuning.rest, NULL);
+    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
+        pthread_cond_init(&loader.engines.work[k], NULL);
+    st_tune_lever(&loader.tuning.tune, ST_TUNE_PREFETCH, 4, 4, 4);
+    for (uint32_t ready = 0; ready <= 4; ready++) {
+        for (uint32_t k = 0; k < 4; k++)
+            slots[k].state = k < ready ? ST_SLOT_READY : ST_SLOT_FREE;
+        wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
+        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 1);
+    }
+    ok(wrong == 0, "engine threads rest while batches are ready");
+    st_jpeg_engines_engage(&loader, true);
+    st_jpeg_engines_wake(&loader);
+    const bool still = loader.engines.engaged;
+    loader.engines.worked_ns -= 1100000000;
+    st_jpeg_engines_wake(&loader);
+    ok(still && !loader.engines.engaged, "workers take over when the engines have not worked for a second");
+}
+
 /* Damaged files are reported as they are without engines. */
 static void damaged(void)
 {
@@ -329,6 +355,7 @@ int main(void)
     pinned();
     little_pinned();
     resting_workers();
+    resting_engines();
     damaged();
     fields();
     test_items_free(items, COUNT);
