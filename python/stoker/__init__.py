@@ -69,6 +69,10 @@ __all__ = [
 
 __version__: str = _ext.version()
 
+# By default all CUDA streams of a process share eight queues of the GPU, in which copies of decoded images and the kernels
+# of a training step hold each other up. The driver reads this when CUDA starts: import stoker before that.
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+
 if TYPE_CHECKING:
     from ._install import install as install
     from ._install import uninstall as uninstall

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pickle
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +23,20 @@ from PIL import Image
 from stoker import _ext
 from stoker import transforms as T
 from torchvision.datasets import ImageFolder
+
+# ---- import ----
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "32"), ("1", "1")])
+def test_import_asks_for_more_cuda_queues_unless_the_user_decided(before, after):
+    environment = {k: v for k, v in os.environ.items() if k != "CUDA_DEVICE_MAX_CONNECTIONS"}
+    if before:
+        environment["CUDA_DEVICE_MAX_CONNECTIONS"] = before
+    # What the driver sees is the environment of the process, as a child inherits it.
+    code = "import stoker, subprocess; subprocess.run(['printenv', 'CUDA_DEVICE_MAX_CONNECTIONS'])"
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == after
+
 
 # ---- exceptions ----
 
