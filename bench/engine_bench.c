@@ -76,7 +76,7 @@ static void *run(void *argument)
     struct st_jpeg_engine *engine = NULL;
     struct stoker_error err = {0};
     const uint64_t memory = kind->take(&device.base, (uint64_t)ROOM * CHUNK_MAX);
-    uint64_t pinned = (uint64_t)(FILE_ROOM + IMAGE_ROOM) * CHUNK_MAX;
+    struct st_jpeg_pinned pinned = {.bytes = (uint64_t)(FILE_ROOM + IMAGE_ROOM) * CHUNK_MAX};
     if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &pinned, &err)) {
         snprintf(turn->problem, sizeof turn->problem, "%s", err.code ? err.message : "no device memory");
         return NULL;
@@ -91,7 +91,7 @@ static void *run(void *argument)
         for (uint32_t i = 0; i < count; i++)
             at = place(&image[i], files[next++ % file_count], at);
         const uint64_t start = st_now_ns();
-        kind->start(engine, image, count);
+        kind->start(engine, image, count, 0);
         const uint64_t wait = st_now_ns();
         kind->finish(engine, image, count);
         turn->start_ns += wait - start;

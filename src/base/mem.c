@@ -186,7 +186,7 @@ void st_arena_free(struct st_arena *arena)
 
 static uint64_t allocated(const struct st_buffer *buffer)
 {
-    return buffer->data ? buffer->capacity + OVERSHOOT : 0;
+    return buffer->data && !buffer->borrowed ? buffer->capacity + OVERSHOOT : 0;
 }
 
 static struct st_buffer emptied(const struct st_buffer *buffer)
@@ -205,7 +205,8 @@ static uint64_t room_for(const struct st_buffer *buffer, uint64_t capacity)
 /* Whether the buffer has been much too large so many times in a row that it should shrink. */
 static bool is_oversized(struct st_buffer *buffer, uint64_t capacity)
 {
-    const bool much = buffer->account && buffer->capacity >= LARGE && buffer->capacity / 4 > capacity;
+    const bool much = buffer->account && !buffer->borrowed && buffer->capacity >= LARGE &&
+                      buffer->capacity / 4 > capacity;
     buffer->oversized = much ? buffer->oversized + 1 : 0;
     return buffer->oversized == ROUND;
 }
@@ -220,6 +221,8 @@ bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity)
     }
     if (capacity <= buffer->capacity && !is_oversized(buffer, capacity))
         return true;
+    if (buffer->borrowed)
+        *buffer = emptied(buffer);
     const uint64_t room = room_for(buffer, capacity), bytes = room + OVERSHOOT;
     const uint64_t before = allocated(buffer);
     if (bytes > before && !st_account_allows(buffer->account, bytes - before))
@@ -281,9 +284,11 @@ bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity)
         return false;
     if (buffer->size)
         memcpy(data, buffer->data, buffer->size);
-    block_free(buffer->account, buffer->data, before);
+    if (!buffer->borrowed)
+        block_free(buffer->account, buffer->data, before);
     buffer->data = data;
     buffer->capacity = capacity;
+    buffer->borrowed = false;
     return true;
 }
 
@@ -295,6 +300,17 @@ void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint6
 
 void st_buffer_free(struct st_buffer *buffer)
 {
-    block_free(buffer->account, buffer->data, allocated(buffer));
+    if (!buffer->borrowed)
+        block_free(buffer->account, buffer->data, allocated(buffer));
     *buffer = emptied(buffer);
+}
+
+void st_buffer_lend(struct st_buffer *buffer, uint8_t *memory, uint64_t bytes)
+{
+    st_buffer_free(buffer);
+    if (bytes <= OVERSHOOT)
+        return;
+    buffer->data = memory;
+    buffer->capacity = bytes - OVERSHOOT;
+    buffer->borrowed = true;
 }

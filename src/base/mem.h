@@ -81,6 +81,7 @@ struct st_buffer {
     uint64_t limit;             /* a larger block is not allocated; 0: no limit */
     uint64_t refused;           /* the last capacity that the limit refused; 0: none */
     uint32_t oversized;         /* how many times in a row it was much too large */
+    bool borrowed;              /* the memory is someone else's (st_buffer_lend) */
 };
 /* Makes room for `capacity` bytes, followed by 64 readable ones; the contents may be lost. */
 bool st_buffer_reserve(struct st_buffer *buffer, uint64_t capacity);
@@ -93,5 +94,9 @@ bool st_buffer_resize(struct st_buffer *buffer, uint64_t capacity);
 /* Begins to count a buffer in the account, which already counts `counted` bytes of it. */
 void st_buffer_count(struct st_buffer *buffer, struct st_account *account, uint64_t counted);
 void st_buffer_free(struct st_buffer *buffer); /* it may be used again */
+/* Frees the buffer's own memory and lets it use this instead, of which the last 64 bytes are those
+ * behind the capacity. It is not counted, and never freed: a buffer that needs more allocates its
+ * own. */
+void st_buffer_lend(struct st_buffer *buffer, uint8_t *memory, uint64_t bytes);
 
 #endif

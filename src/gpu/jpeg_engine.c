@@ -41,8 +41,7 @@ struct st_jpeg_engine {
     struct nvjpegJpegState *state;
     struct CUstream_st *stream;
     struct CUevent_st *done;
-    uint8_t *pinned; /* for planes and files; NULL: none could be allocated */
-    uint64_t pinned_room;
+    struct st_jpeg_pinned pinned; /* {0}: none could be allocated */
     uint32_t batch; /* number of images that the state is set up for */
     bool allocated; /* the library's memory has been requested */
     /* of the current call, `most` each: */
@@ -111,8 +110,8 @@ static void open_pinned(struct st_jpeg_engine *engine, uint64_t bytes)
 {
     void *memory;
     if (bytes && !engine->device->cuda->MemHostAlloc(&memory, bytes, ST_CU_HOST_PORTABLE)) {
-        engine->pinned = memory;
-        engine->pinned_room = bytes;
+        engine->pinned.memory = memory;
+        engine->pinned.bytes = bytes;
     }
 }
 
@@ -131,8 +130,8 @@ static void engine_close(struct st_jpeg_engine *engine)
             cuda->EventDestroy(engine->done);
         if (engine->stream)
             cuda->StreamDestroy(engine->stream);
-        if (engine->pinned)
-            cuda->MemFreeHost(engine->pinned);
+        if (engine->pinned.memory)
+            cuda->MemFreeHost(engine->pinned.memory);
         st_cuda_leave(&inside);
     }
     st_nvjpeg_unload(&engine->nvjpeg);
@@ -145,7 +144,7 @@ static void engine_close(struct st_jpeg_engine *engine)
 }
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint32_t most,
-                       uint64_t *pinned, struct stoker_error *err)
+                       struct st_jpeg_pinned *pinned, struct stoker_error *err)
 {
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
@@ -169,14 +168,14 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint
         if (!rc)
             rc = open_stream(engine, err);
         if (!rc)
-            open_pinned(engine, *pinned);
+            open_pinned(engine, pinned->bytes);
         st_cuda_leave(&inside);
     }
     if (rc) {
         engine_close(engine);
         return rc;
     }
-    *pinned = engine->pinned_room;
+    *pinned = engine->pinned;
     *out = engine;
     return STOKER_OK;
 }
@@ -243,8 +242,8 @@ static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t cou
 static void stage_image(struct st_jpeg_engine *engine, uint32_t k,
                         const struct st_jpeg_engine_image *image, uint64_t *used)
 {
-    const bool fits = image->size <= engine->pinned_room - *used;
-    engine->staged[k] = fits ? engine->pinned + *used : NULL;
+    const bool fits = image->size <= engine->pinned.bytes - *used;
+    engine->staged[k] = fits ? engine->pinned.memory + *used : NULL;
     for (int c = 0; c < 3; c++) {
         const uint64_t at = image->plane[c].at;
         engine->to[k].channel[c] =
@@ -254,16 +253,22 @@ static void stage_image(struct st_jpeg_engine *engine, uint32_t k,
     *used += fits ? image->size : 0;
 }
 
-/* Copies the file to pinned memory, if there is room. */
+static bool is_pinned(const struct st_jpeg_pinned *pinned, const uint8_t *data)
+{
+    return pinned->memory && data >= pinned->memory && data < pinned->memory + pinned->bytes;
+}
+
+/* Copies the file to pinned memory, if it is not there and there is room. */
 static void stage_file(struct st_jpeg_engine *engine, uint32_t k, struct st_bytes file, uint64_t *used)
 {
+    const struct st_jpeg_pinned *pinned = &engine->pinned;
     engine->data[k] = file.data;
     engine->length[k] = file.size;
-    if (file.size > engine->pinned_room - *used)
+    if (is_pinned(pinned, file.data) || file.size > pinned->bytes - *used)
         return;
-    engine->data[k] = memcpy(engine->pinned + *used, file.data, file.size);
+    engine->data[k] = memcpy(pinned->memory + *used, file.data, file.size);
     const uint64_t after = st_align(*used + file.size, ST_CACHE_LINE);
-    *used = after < engine->pinned_room ? after : engine->pinned_room;
+    *used = after < pinned->bytes ? after : pinned->bytes;
 }
 
 /* Queues the copies of what the engines write to pinned memory: one for images that are neighbours. */
@@ -285,11 +290,10 @@ static bool bring_staged(struct st_jpeg_engine *engine, const struct st_jpeg_eng
 }
 
 static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image,
-                         uint32_t count)
+                         uint32_t count, uint64_t used)
 {
     const struct st_cuda *cuda = engine->device->cuda;
     struct st_cuda_inside inside;
-    uint64_t used = 0;
     for (uint32_t k = 0; k < count; k++) {
         engine->begun[k] = false;
         stage_image(engine, k, &image[k], &used);

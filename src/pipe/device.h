@@ -171,20 +171,29 @@ struct st_jpeg_engine_image {
 
 struct st_jpeg_engine; /* private to the device */
 
+/* Host memory from which the device can copy directly, for files and images. */
+struct st_jpeg_pinned {
+    uint8_t *memory;
+    uint64_t bytes;
+};
+
 /* Hardware of the device that decodes JPEGs alongside its kernels. It does not notice damaged data.
  * Opened once per thread that uses it. */
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
-     * `*pinned`: in, how much host memory it may pin for files and planes; out, how much it has. */
-    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most, uint64_t *pinned,
-                struct stoker_error *err);
+     * pinned->bytes: in, how much it may pin; out, how much it has. */
+    int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
+                struct st_jpeg_pinned *pinned, struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);
     /* Whether the engines can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);
     /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination
-     * memory must be idle. Only single images can fail, never the call. */
-    void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
+     * memory must be idle. Only single images can fail, never the call. The caller may have put files
+     * into the first `used` bytes of the pinned memory, which saves copying them there; in between, the
+     * rest is the engine's. */
+    void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
+                  uint64_t used);
     void (*finish)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);
     /* Memory for images; 0 if it cannot be allocated, or would take what the training program needs. */
     uint64_t (*take)(struct st_device *device, uint64_t bytes);

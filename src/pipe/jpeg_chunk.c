@@ -17,6 +17,9 @@ enum {
     IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
     BLOCK = 8,
     SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
+    FILE_LEAST = 64 << 10, /* room for a file in pinned memory: with less, it is not tried; */
+    FILE_MOST = 1 << 20,   /* it gets no more */
+    LARGE_FILES = 64,      /* how many are not tried after one that did not fit */
 };
 #define RETRY_NS 2000000000u /* between attempts to allocate device memory for a slot */
 
@@ -68,6 +71,14 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
 
 /* ---- a chunk ------------------------------------------------------------------------------------- */
 
+/* As many files of a chunk as are held at once, in bytes. */
+struct part {
+    uint64_t files;  /* in pinned memory, from its start */
+    uint64_t held;   /* elsewhere, but for those that the dataset has in memory anyway */
+    uint64_t images; /* of the engines */
+    uint64_t staged; /* images and their files, wherever they are: this much pinned memory they need */
+};
+
 static void leave(struct st_jpeg_engine_worker *self, uint64_t ticket, uint32_t row,
                   struct st_bytes bytes)
 {
@@ -99,32 +110,74 @@ static void place_items(struct st_jpeg_engine_worker *self, struct st_slot *slot
     }
 }
 
+/* The buffer for the next file: the pinned memory behind those that are there, without the part that the
+ * images so far will need. NULL: the reader should have its own. */
+static struct st_buffer *file_buffer(struct st_jpeg_engine_worker *self, const struct part *part)
+{
+    struct st_buffer *file = &self->file[self->count + self->left_count];
+    const uint64_t taken = part->files + part->images,
+                   room = taken < self->pinned.bytes ? self->pinned.bytes - taken : 0;
+    if (self->large) {
+        self->large--;
+        return NULL;
+    }
+    if (room < FILE_LEAST)
+        return NULL;
+    st_buffer_lend(file, self->pinned.memory + part->files, room < FILE_MOST ? room : FILE_MOST);
+    file->limit = self->worker.bytes.limit;
+    return file;
+}
+
+/* Counts the file that was read, to `own` or to wherever it already was. */
+static void count_file(struct st_jpeg_engine_worker *self, struct part *part, struct st_buffer *own,
+                       struct st_bytes bytes)
+{
+    const bool here = own && bytes.data == own->data;
+    if (here && own->borrowed) {
+        part->files = st_align(part->files + bytes.size, ST_CACHE_LINE);
+        return;
+    }
+    if (here) { /* it did not fit */
+        st_buffer_count(own, self->worker.bytes.account, 0);
+        self->large = LARGE_FILES;
+    }
+    part->held += st_reader_in_memory(self->worker.loader->reader) ? 0 : bytes.size;
+}
+
+/* Whether the part may have another file: of the usual size, it and its image fit into what is left. */
+static bool has_room(const struct st_jpeg_engine_worker *self, const struct part *part)
+{
+    const uint64_t most = self->worker.loader->opt.max_memory / ST_JPEG_FILES_PART;
+    const uint64_t staged = part->staged;
+    return part->held <= most &&
+           (!self->pinned.bytes || !staged || staged + staged / self->count <= self->pinned.bytes);
+}
+
 /* Reads files of the chunk, of which `rest` is left, and divides them into items for the engines and
  * tickets for this thread: all of them, unless that is too much to hold at once. False if cancelled. */
-static bool plan_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
+static bool plan_part(struct st_jpeg_engine_worker *self, struct part *part, struct st_tickets *rest,
+                      bool usable)
 {
-    const struct stoker_loader *loader = self->worker.loader;
-    const bool in_memory = st_reader_in_memory(loader->reader);
-    const uint64_t most = loader->opt.max_memory / ST_JPEG_FILES_PART;
     struct stoker_error err;
     struct st_bytes bytes;
-    uint64_t held = 0, staged = 0;
     self->count = self->left_count = 0;
-    for (; rest->count && held <= most && (!staged || staged + staged / self->count <= self->pinned);
-         rest->row++, rest->ticket++, rest->count--) {
+    for (; rest->count && has_room(self, part); rest->row++, rest->ticket++, rest->count--) {
+        struct st_buffer *own = usable ? file_buffer(self, part) : NULL;
         const int rc =
-            st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, NULL, &bytes, &err);
+            st_worker_fetch(&self->worker, rest->slot, rest->row, rest->ticket, own, &bytes, &err);
         if (rc == STOKER_ECANCELED)
             return false;
         if (rc) {
             st_worker_settle(&self->worker, rest->slot, rest->row, rc, &err);
             continue;
         }
-        if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes))
+        count_file(self, part, own, bytes);
+        if (!usable || !plan_row(self, rest->slot, rest->row, rest->ticket, bytes)) {
             leave(self, rest->ticket, rest->row, bytes);
-        else if (self->pinned)
-            staged += self->decoded[self->count - 1].size + bytes.size;
-        held += in_memory ? 0 : bytes.size;
+        } else {
+            part->images += self->decoded[self->count - 1].size;
+            part->staged += self->decoded[self->count - 1].size + bytes.size;
+        }
     }
     place_items(self, rest->slot);
     return true;
@@ -220,14 +273,18 @@ static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
 {
     const struct st_jpeg_engine_kind *kind = self->worker.loader->engines.kind;
-    if (!plan_part(self, rest, usable))
+    struct part part = {0};
+    if (!plan_part(self, &part, rest, usable))
         return false;
     if (self->count)
-        kind->start(self->engine, self->decoded, self->count);
+        kind->start(self->engine, self->decoded, self->count, part.files);
     make_left(self, rest->slot);
     if (self->count)
         kind->finish(self->engine, self->decoded, self->count);
     finish_items(self, rest->slot);
+    for (uint32_t k = 0; k < ST_JPEG_CHUNK_MOST; k++)
+        if (!self->file[k].borrowed)
+            st_buffer_free(&self->file[k]);
     self->given += self->count;
     return true;
 }

@@ -30,7 +30,9 @@ struct st_jpeg_left {
 struct st_jpeg_engine_worker {
     struct st_worker worker; /* for the samples that it makes itself */
     struct st_jpeg_engine *engine;
-    uint64_t pinned; /* bytes, by the engine: files and images that do not fit take longer; 0: none */
+    struct st_jpeg_pinned pinned; /* files and images that do not fit there take longer */
+    struct st_buffer file[ST_JPEG_CHUNK_MOST]; /* read by this thread, if possible to pinned memory */
+    uint32_t large; /* so many of the next files are not read there, because one did not fit */
     uint32_t count;
     struct st_jpeg_item item[ST_JPEG_CHUNK_MOST];
     struct st_jpeg_engine_image decoded[ST_JPEG_CHUNK_MOST];

@@ -166,11 +166,11 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
     const uint64_t claimed = st_pool_pinned(loader) + wanted <= loader->opt.pinned_limit ? wanted : 0;
     engines->pinned_bytes += claimed;
     pthread_mutex_unlock(&loader->lock);
-    uint64_t pinned = claimed;
+    struct st_jpeg_pinned pinned = {.bytes = claimed};
     const int rc = engines->kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &pinned, &err);
     pthread_mutex_lock(&loader->lock);
-    self->pinned = rc ? 0 : pinned;
-    engines->pinned_bytes -= claimed - self->pinned;
+    self->pinned = rc ? (struct st_jpeg_pinned){0} : pinned;
+    engines->pinned_bytes -= claimed - self->pinned.bytes;
     engines->ready += !rc;
     if (rc && !engines->note.code)
         engines->note = err;
@@ -303,6 +303,8 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
          * close, detached or joined by a later call: the program may exit next, and CUDA's exit handlers
          * must not run while a thread is in nvJPEG; or fork; or unload this library. */
         pthread_join(self->worker.thread, NULL);
+        for (uint32_t file = 0; file < ST_JPEG_CHUNK_MOST; file++)
+            st_buffer_free(&self->file[file]);
         if (self->engine)
             engines->kind->close(self->engine);
         st_worker_free(&self->worker);

@@ -102,6 +102,22 @@ static void buffers(void)
     ok(buffer.capacity >= 5 << 20, "without an account it only grows");
     st_buffer_free(&buffer);
 
+    uint8_t lent[128];
+    st_buffer_lend(&buffer, lent, sizeof lent);
+    ok(st_buffer_reserve(&buffer, 64) && buffer.data == lent, "a buffer uses memory that is lent to it");
+    memcpy(buffer.data, "kept", 4);
+    buffer.size = 4;
+    ok(st_buffer_keep(&buffer, 65) && buffer.data != lent && !memcmp(buffer.data, "kept", 4) && !buffer.borrowed,
+       "and its own when it needs more");
+    st_buffer_lend(&buffer, lent, sizeof lent);
+    buffer.size = 4;
+    ok(st_buffer_resize(&buffer, 100) && buffer.data != lent && !memcmp(buffer.data, "kept", 4), "also if it is resized");
+    st_buffer_lend(&buffer, lent, sizeof lent);
+    st_buffer_free(&buffer);
+    st_buffer_lend(&buffer, lent, 10);
+    ok(!buffer.data && st_buffer_reserve(&buffer, 1) && buffer.data != lent, "too little memory is not used");
+    st_buffer_free(&buffer);
+
     struct st_budget budget = {.limit = UINT64_MAX};
     struct st_account account = {.budget = &budget};
     buffer.account = &account;

@@ -302,12 +302,13 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg_pinned may = {.bytes = room};
     struct st_jpeg *own = st_jpeg_new();
     enum { PLACE = 3 * PLANE, OTHER = 0x5A };
     uint8_t *memory = malloc((COUNT + 1) * PLACE);
     pinned.memory = NULL;
     copies = 0;
-    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &room, &err) || room != expected_room)
+    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, &err) || may.bytes != expected_room)
         return out;
     memset(memory, OTHER, (COUNT + 1) * PLACE);
     for (int k = 0; k < COUNT; k++)
@@ -317,7 +318,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
         for (int c = 0; c < 3; c++)
             image[k].plane[c].at += PLACE;
     }
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     out.right = 0;
     for (int k = 0; k < COUNT; k++) {
@@ -365,20 +366,54 @@ static void staging(void *library)
     ok(allocated == 0 && left_inside == 0, "the memory was given back, and nothing else overwritten");
 }
 
+/* Files that the caller has put into pinned memory are passed on from there, and images written behind them. */
+static void files_in_place(void *library)
+{
+    enum { IMAGE = 3 * PLANE, EACH = 16384 };
+    const unsigned char *const *given = dlsym(library, "fake_given"), *const *written = dlsym(library, "fake_written");
+    struct st_jpeg_pinned may = {.bytes = COUNT * (IMAGE + EACH) + EACH};
+    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg_engine *engine = NULL;
+    struct stoker_error err = {0};
+    struct st_jpeg *own = st_jpeg_new();
+    uint8_t *memory = malloc(COUNT * IMAGE);
+    int right = 0;
+    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, &err) && may.memory, "%s", err.message))
+        return;
+    for (uint32_t k = 0; k < COUNT; k++) {
+        image[k] = image_of((int)k, (uint64_t)(uintptr_t)memory);
+        if (k == 1)
+            continue; /* this one is copied */
+        memcpy(may.memory + k * EACH, image[k].bytes.data, image[k].bytes.size);
+        free((void *)(uintptr_t)image[k].bytes.data);
+        image[k].bytes.data = may.memory + k * EACH;
+    }
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, COUNT * EACH);
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    for (uint32_t k = 0; k < COUNT; k++)
+        right += image[k].there && is_right(own, &image[k]) && is_pinned(given[k]) &&
+                 (k == 1 || given[k] == image[k].bytes.data) && written[k] >= may.memory + COUNT * EACH;
+    ok(right == COUNT, "files in pinned memory are not copied again, nor overwritten (%d)", right);
+    free((void *)(uintptr_t)image[1].bytes.data);
+    st_jpeg_engine_nvjpeg.close(engine);
+    st_jpeg_free(own);
+    free(memory);
+}
+
 static void decoding(const int *open, const int *calls, const int *allocated_once)
 {
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_engine_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
-    uint64_t files = 1 << 20;
+    struct st_jpeg_pinned files = {.bytes = 1 << 20};
     int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
     const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
     for (int k = 0; k < COUNT; k++)
         image[k] = image_of(k, memory);
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     int right = 0;
     for (int k = 0; k < COUNT; k++)
@@ -388,7 +423,7 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
     refused[0] = 0;
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
     refused[0] = 0xFF;
     right = 0;
@@ -398,14 +433,14 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
        right);
 
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
-    st_jpeg_engine_nvjpeg.start(engine, image + 1, 3);
+    st_jpeg_engine_nvjpeg.start(engine, image + 1, 3, 0);
     st_jpeg_engine_nvjpeg.finish(engine, image + 1, 3);
     ok(image[1].there && is_right(own, &image[1]) && is_right(own, &image[3]) &&
            !is_right(own, &image[4]),
        "fewer the next time");
     record_fails = 1;
     const int before = syncs;
-    st_jpeg_engine_nvjpeg.start(engine, image, COUNT);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
     record_fails = 0;
     ok(syncs == before + 1, "without an event, the engines are waited for at once");
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
@@ -434,7 +469,7 @@ static void absent(int *no_engines, int *no_hardware)
     struct stoker_error err = {0};
     struct st_jpeg_engine *engine = NULL;
     struct st_nvjpeg nvjpeg;
-    uint64_t files = 1 << 20;
+    struct st_jpeg_pinned files = {.bytes = 1 << 20};
     ok(st_nvjpeg_load(&nvjpeg, "libno-such-library.so", &err) == STOKER_EUNSUPPORTED &&
            strstr(err.message, "libno-such-library.so"),
        "a library that is not there: %s", err.message);
@@ -467,6 +502,7 @@ int main(int argc, char **argv)
     int *open = dlsym(fake, "fake_open");
     decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
     staging(fake);
+    files_in_place(fake);
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");

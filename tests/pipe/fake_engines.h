@@ -24,31 +24,36 @@ static struct {
     bool pins_nothing;
     uint64_t pins; /* how much it pins; 0: all that is offered */
     _Atomic uint64_t held_most; /* the most that images of one call, and their files, would have taken there */
+    _Atomic uint32_t in_place;  /* files that were already there */
     uint32_t delay_us; /* of each image */
 } engine;
 
 struct st_jpeg_engine {
     bool under_way, fails;
+    struct st_jpeg_pinned pinned;
 };
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
-                       uint64_t *pinned, struct stoker_error *err)
+                       struct st_jpeg_pinned *pinned, struct stoker_error *err)
 {
-    engine.offered = *pinned;
+    engine.offered = pinned->bytes;
     if (engine.pins_nothing)
-        *pinned = 0;
+        pinned->bytes = 0;
     else if (engine.pins)
-        *pinned = engine.pins;
+        pinned->bytes = engine.pins;
     if (engine.open_fails)
         return st_fail(err, STOKER_EUNSUPPORTED, "the engines are on strike");
     engine.wrong += !device || !most;
     *out = calloc(1, sizeof **out);
+    pinned->memory = pinned->bytes ? malloc(pinned->bytes) : NULL;
+    (*out)->pinned = *pinned;
     engine.open++;
     return 0;
 }
 
 static void engine_close(struct st_jpeg_engine *self)
 {
+    free(self->pinned.memory);
     free(self);
     engine.open--;
 }
@@ -70,9 +75,23 @@ static bool engine_held(uint32_t count)
     return true;
 }
 
-/* Writes no pixels before `finish`, as late as engines may be. */
-static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
+/* Files in pinned memory have to be where the images will not be. */
+static void engine_look(const struct st_jpeg_pinned *pinned, struct st_bytes file, uint64_t used)
 {
+    const bool there = pinned->memory && file.data >= pinned->memory && file.data < pinned->memory + pinned->bytes;
+    engine.in_place += there;
+    engine.wrong += there && (uint64_t)(file.data - pinned->memory) + file.size > used;
+}
+
+/* Writes no pixels before `finish`, as late as engines may be. */
+static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count,
+                         uint64_t used)
+{
+    enum { IMAGES = 256 << 10 }; /* of the engine's part of the pinned memory, where it may write */
+    const uint64_t rest = self->pinned.bytes - used;
+    engine.wrong += used > self->pinned.bytes;
+    if (rest)
+        memset(self->pinned.memory + used, HOST_SPOILT, rest < IMAGES ? rest : IMAGES);
     engine.wrong += self->under_way || !count || image[0].there;
     self->under_way = true;
     for (uint32_t k = 0; k < 3 * count; k++) {
@@ -82,6 +101,7 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < count; k++) {
         bytes += image[k].size + image[k].bytes.size;
+        engine_look(&self->pinned, image[k].bytes, used);
         engine.wrong += !image[k].at || (k && image[k].at != image[k - 1].at + image[k - 1].size);
     }
     if (bytes > engine.held_most)

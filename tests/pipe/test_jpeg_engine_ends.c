@@ -282,45 +282,6 @@ static void kept_batches(void)
     st_loader_close(loader);
 }
 
-/* Files, and more tickets in the engines' hands than the reader would hold for the workers alone. */
-static void many(void)
-{
-    enum { MANY = 600 };
-    struct stoker_loader_options opt = small_options(300, 2);
-    struct stoker_error err = {0};
-    struct stoker_dataset *data = NULL;
-    struct stoker_pipeline *pipe = NULL;
-    struct stoker_loader *loader = NULL;
-    char folder[] = "/tmp/stoker-engine-XXXXXX", path[COUNT][64];
-    const char *paths[MANY];
-    uint64_t digests[3];
-    bool good = mkdtemp(folder) != NULL;
-    for (uint32_t k = 0; k < COUNT; k++) {
-        snprintf(path[k], sizeof path[k], "%s/%u", folder, k);
-        FILE *file = fopen(path[k], "wb");
-        good &= file && fwrite(items[k].data, 1, items[k].size, file) == items[k].size && !fclose(file);
-    }
-    for (uint32_t k = 0; k < MANY; k++)
-        paths[k] = path[k % COUNT];
-    opt.fidelity = STOKER_FIDELITY_FAST;
-    good = good && !st_dataset_from_files(&data, paths, NULL, MANY, &err) &&
-           !st_pipeline_open(&pipe, texts[0], &err) &&
-           !st_loader_open(&loader, data, pipe, &opt, &engine_devices, &err);
-    st_pipeline_drop(pipe);
-    st_dataset_drop(data);
-    if (loader) {
-        wait_for_engines(loader);
-        st_loader_start(loader, NULL, 0, NULL);
-        good = good && harness_take(loader, digests, 3, NULL) == 2;
-        st_loader_stats(loader, &stats);
-    }
-    ok(good, "large chunks of files: readers and engines do not wait for each other (%s)", err.message);
-    st_loader_close(loader);
-    for (uint32_t k = 0; k < COUNT; k++)
-        unlink(path[k]);
-    rmdir(folder);
-}
-
 /* Engines that are much slower than the workers get few of the samples, also over many short epochs. */
 static void slow_engines(void)
 {
@@ -382,7 +343,6 @@ int main(void)
     large_files();
     large_batches();
     kept_batches();
-    many();
     slow_engines();
     memory_comes_back();
     test_items_free(items, COUNT);

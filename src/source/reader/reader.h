@@ -51,8 +51,8 @@ int st_reader_start(struct st_reader *reader, uint64_t count, st_reader_plan *pl
  * st_reader_cancel it returns STOKER_ECANCELED. */
 int st_reader_get(struct st_reader *reader, uint64_t ticket, struct st_bytes *out,
                   struct stoker_error *err);
-/* The same for a caller that holds one ticket at a time: what it reads itself goes into its own buffer,
- * which it reuses. `*out` is valid until that buffer is used again or st_reader_done. */
+/* The same for a caller with a buffer for each ticket that it holds: what it reads itself goes there.
+ * `*out` is valid until that buffer is used again or st_reader_done. */
 int st_reader_get_into(struct st_reader *reader, uint64_t ticket, struct st_buffer *own,
                        struct st_bytes *out, struct stoker_error *err);
 void st_reader_done(struct st_reader *reader, uint64_t ticket);

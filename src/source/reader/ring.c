@@ -86,7 +86,7 @@ static void note_size(struct st_reader *reader, uint64_t ticket, uint64_t bytes)
 
 static bool is_oversized(const struct st_reader *reader, const struct st_buffer *buffer)
 {
-    return buffer->capacity > SMALL_BUFFER &&
+    return !buffer->borrowed && buffer->capacity > SMALL_BUFFER &&
            buffer->capacity / 4 > atomic_load_explicit(&reader->largest, memory_order_relaxed);
 }
 
