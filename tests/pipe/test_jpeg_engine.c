@@ -207,8 +207,11 @@ static void resting_engines(void)
     for (uint32_t ready = 0; ready <= 4; ready++) {
         for (uint32_t k = 0; k < 4; k++)
             slots[k].state = k < ready ? ST_SLOT_READY : ST_SLOT_FREE;
+        loader.engines.ready = 2;
         wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
         wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 1);
+        loader.engines.ready = 1; /* the first one has given up */
+        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 2);
     }
     ok(wrong == 0, "engine threads rest while batches are ready");
     st_jpeg_engines_engage(&loader, true);
