@@ -75,6 +75,7 @@ def skip_reason(args):
             return f"{name} is not installed"
     if args.device == "cpu":
         return None
+    import stoker  # noqa: F401 (as in a training script, before CUDA starts: it sets the number of queues)
     import torch
 
     if not torch.cuda.is_available():

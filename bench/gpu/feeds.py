@@ -10,7 +10,9 @@ import gc
 import itertools
 import time
 
+import stoker
 import torch
+from stoker import transforms as T
 
 MEAN = [0.485, 0.456, 0.406]
 STD = [0.229, 0.224, 0.225]
@@ -47,9 +49,6 @@ def sampler(dataset):
 
 
 def stoker_data(setting):
-    import stoker
-    from stoker import transforms as T
-
     return stoker.datasets.ImageFolder(setting.folder, index_dir=setting.kept, transform=T.Compose([
         T.RandomResizedCrop(setting.size), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]))
 
@@ -80,8 +79,6 @@ def learn(loader, seconds=60.0):
 
 def keep_known(setting):
     """Learns; the list is kept in ``setting.kept``, where every other loader finds it."""
-    import stoker
-
     said = learn(stoker.DataLoader(stoker_data(setting), batch_size=setting.batch, num_workers=setting.workers,
                                    device=setting.device))
     gc.collect()  # the list is written at the latest when the loader ends
@@ -92,8 +89,6 @@ class Stoker(Feed):
     """``engines``: which files the GPU's JPEG engines decode. ``keep_known`` has made them known before."""
 
     def __init__(self, setting, engines="known", workers=None, prefetch=4, augment_on="auto"):
-        import stoker
-
         data = stoker_data(setting)
         where = {"device": setting.device, "augment_on": augment_on, "engines": engines}
         options = {"batch_size": setting.batch, "drop_last": True, "prefetch_factor": prefetch, "pillow": 12,
