@@ -182,7 +182,7 @@ struct st_jpeg_pinned {
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
-     * pinned->bytes: in, how much it may pin; out, how much it has. */
+     * pinned->bytes: in, how much it may pin; out, how much it has, at pinned->memory. */
     int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
                 struct st_jpeg_pinned *pinned, struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);
@@ -190,8 +190,8 @@ struct st_jpeg_engine_kind {
     bool (*takes)(const struct st_jpeg_frame *frame);
     /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination
      * memory must be idle. Only single images can fail, never the call. The caller may have put files
-     * into the first `used` bytes of the pinned memory, which saves copying them there; in between, the
-     * rest is the engine's. */
+     * into the first `used` bytes of the pinned memory, which saves copying them there; until `finish`,
+     * the rest is the engine's. */
     void (*start)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
                   uint64_t used);
     void (*finish)(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count);

@@ -259,13 +259,14 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
         return STOKER_OK;
     }
     engines->worker = st_calloc(ST_JPEG_THREADS, sizeof *engines->worker);
-    if (!engines->worker || pthread_mutex_init(&engines->memory, NULL)) {
+    int failed = pthread_mutex_init(&engines->memory, NULL);
+    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
+        failed |= pthread_cond_init(&engines->work[k], NULL);
+    if (!engines->worker || failed) {
         free(engines->worker);
         engines->worker = NULL;
         return st_fail(err, STOKER_ENOMEM, "no memory for the threads of the JPEG engines");
     }
-    for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
-        pthread_cond_init(&engines->work[k], NULL);
     engines->kind = kind;
     engines->count = ST_JPEG_THREADS;
     loader->shape.engine = kind;
