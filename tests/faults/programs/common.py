@@ -108,6 +108,11 @@ def traced(model: torch.nn.Module) -> contextlib.AbstractContextManager:
     return _traceml.trace_step(model) if _traceml else contextlib.nullcontext()
 
 
+def say(line: str) -> None:
+    """Prints a line in one write, newline included, so that the lines of two ranks do not mix."""
+    print(f"{line}\n", end="", flush=True)
+
+
 def now() -> float:
     """The clock, after what the GPU was given to do."""
     if torch.cuda.is_initialized():
@@ -148,8 +153,7 @@ class Trainer:
             self.optimizer.step()
         self.count()
         if self.done % 25 == 0:
-            # One write, newline included, so that the lines of two ranks do not mix.
-            print(f"step {self.done} loss {float(loss.detach()):.5f} first {number:.5f}\n", end="", flush=True)
+            say(f"step {self.done} loss {float(loss.detach()):.5f} first {number:.5f}")
 
     def count(self) -> None:
         """One step more is done."""
@@ -160,7 +164,7 @@ class Trainer:
     def finish(self) -> None:
         """Ends the program's output, and writes the rate of the steps after the warm-up."""
         end = now()
-        print(f"{self.done} steps")
+        say(f"{self.done} steps")
         if path := os.environ.get("FAULTS_RATE"):
             steps, seconds = self.done - self.warm, end - self.start
             rate = {"steps": steps, "seconds": seconds, "steps_per_second": steps / seconds}
