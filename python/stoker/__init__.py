@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
+from . import _ext, _queues, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
@@ -69,9 +69,7 @@ __all__ = [
 
 __version__: str = _ext.version()
 
-# By default all CUDA streams of a process share eight queues of the GPU, in which copies of decoded images and the kernels
-# of a training step hold each other up. The driver reads this when CUDA starts: import stoker before that.
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+_queues.ask_for_more()
 
 if TYPE_CHECKING:
     from ._install import install as install

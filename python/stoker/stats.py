@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import _queues
 from ._tables import bytes_text, counted, html_table, text_table
 
 _STAGES = {
@@ -106,6 +107,7 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
     decoded: dict[str, dict[str, int]] = {}
     for codec, path, files in raw["paths"]:
         decoded.setdefault(codec, {})[path] = files
+    notes = [*(raw[note] for note in _NOTES), _queues.note() if raw["engines_open"] else None]
     return Stats(
         batches=raw["batches"],
         samples=raw["samples"],
@@ -159,5 +161,5 @@ def engine_stats(raw: dict[str, Any], device: str | None) -> Stats:
         decoded=decoded,
         reader=raw["reader"],
         reads_in_flight_max=raw["reads_in_flight_max"],
-        notes=[raw[note] for note in _NOTES if raw[note]],
+        notes=[note for note in notes if note],
     )

@@ -20,8 +20,9 @@ import torch.utils.data as tud
 import torchvision.transforms as TV
 from conftest import picture
 from PIL import Image
-from stoker import _ext
+from stoker import _ext, _queues
 from stoker import transforms as T
+from stoker.stats import engine_stats
 from torchvision.datasets import ImageFolder
 
 # ---- import ----
@@ -36,6 +37,24 @@ def test_import_asks_for_more_cuda_queues_unless_the_user_decided(before, after)
     code = "import stoker, subprocess; subprocess.run(['printenv', 'CUDA_DEVICE_MAX_CONNECTIONS'])"
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == after
+
+
+@pytest.mark.parametrize(
+    ("variable", "started", "engines", "said"),
+    [(None, True, 1, True), (None, True, 0, False), (None, False, 1, False), ("8", True, 1, False)],
+)
+def test_a_note_if_cuda_had_started_before_the_import(tree, monkeypatch, variable, started, engines, said):
+    monkeypatch.setattr(_queues, "_asked_too_late", False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    if variable:
+        monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", variable)
+    _queues.ask_for_more()
+    loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor()))
+    batches = iter(loader)
+    next(batches)
+    notes = engine_stats({**loader._native.engine().stats(), "engines_open": engines}, "cuda:0")["notes"]
+    assert any("import stoker first" in note for note in notes) == said
 
 
 # ---- exceptions ----
