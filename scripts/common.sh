@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ROOT=$PWD
 VENV=$ROOT/.venv
 export UV_NO_PROGRESS=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+export CCACHE_DEPEND=1 # the compiler says what a file includes: a miss then costs no more than compiling
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'stoker: %s\n' "$*" >&2; exit 1; }

@@ -59,6 +59,8 @@ debian_packages() {
         need python3-venv "the virtual environment" python_has "import venv, ensurepip"
     fi
     if wanted test; then
+        need ccache "compiles the library once for three builds" has ccache
+        need mold "links the programs of builds with a sanitizer" has ld.mold
         need nginx-light "serves datasets to the tests" test -x /usr/sbin/nginx
         need openssl "certificates for that" has openssl
         need zsh "parses its completion script" has zsh

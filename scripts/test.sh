@@ -58,25 +58,29 @@ layer_c() {
 }
 # A build with a sanitizer takes longer than its tests: -O1 and line numbers without other debug information save more
 # there than they cost here. Of UBSan's checks two take a fifth of the build, and what they find faults under
-# AddressSanitizer anyway.
-SANITIZED=(-Dbuildtype=debugoptimized -Doptimization=1)
+# AddressSanitizer anyway; mold links in half the time. The heaviest tests do a part of their repetitions, here and
+# emulated.
+SHARE=20
+sanitized_layer() {
+    STOKER_TEST_SHARE=$SHARE CC_LD=mold c_layer "$@" -Dbuildtype=debugoptimized -Doptimization=1
+}
 layer_asan() {
     ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        c_layer asan "${SANITIZED[@]}" -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize=null,object-size'
+        sanitized_layer asan -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize=null,object-size'
 }
-# Tests with a single thread show it nothing and are left out; the heaviest of the others do a part of their repetitions.
+# Tests with a single thread show it nothing and are left out.
 layer_tsan() {
     WITHOUT='(op|order|fuzz)/.*|codec/(audio|bmp|jpeg.*|png|pnm|stale|tiff|webp)|doctor/(report|rules|rules_text|simulate)|gpu_host/kernels_host|source/(crc32c|hdf5_filters|inflate|tfrecord|unpack)' \
-        STOKER_TEST_SHARE=20 TSAN_OPTIONS=halt_on_error=1 c_layer tsan "${SANITIZED[@]}" -Db_sanitize=thread -Dc_args=-g1
+        TSAN_OPTIONS=halt_on_error=1 sanitized_layer tsan -Db_sanitize=thread -Dc_args=-g1
 }
-# The other architecture, emulated. That is ten times slower, so the heaviest tests do a part of their repetitions.
+# The other architecture, emulated. That is ten times slower.
 layer_cross() {
     local file=build/cross.ini log=$RESULTS/cross.log
     if scripts/cross.sh "$file" >"$log" 2>&1; then
         # Meson reads the flags in it only once.
         if ! stamp_is build/.stamp-cross "$(cat "$file")"; then rm -rf build/test-cross; fi
         stamp_set build/.stamp-cross "$(cat "$file")"
-        PATIENCE=4 STOKER_TEST_SHARE=20 c_layer cross -Dcuda=disabled --cross-file "$file"
+        PATIENCE=4 STOKER_TEST_SHARE=$SHARE c_layer cross -Dcuda=disabled --cross-file "$file"
     else
         tap_layer cross echo "ok 1 - the tests of the other architecture # SKIP $(tail -n 1 "$log")"
     fi

@@ -12,7 +12,7 @@ later_library() {
     mkdir -p "$WORK/stoker"
     "$VENV/bin/python" tests/abi/grow.py include/stoker/stoker.h "$WORK/stoker/stoker.h"
     meson_setup "$LATER" -Dpython=disabled -Dcuda=disabled -Dbuildtype=plain \
-        "-Dc_args=-O1 -include $WORK/stoker/stoker.h"
+        "-Dc_args=-O0 -include $WORK/stoker/stoker.h"
     meson compile -C "$LATER" -j "$(jobs)" stoker:shared_library
 }
 
