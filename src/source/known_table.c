@@ -1,11 +1,12 @@
 /* known_table.c - a table of files that are known to decode, and the file that keeps it
  *
- * The file is a header of 32 bytes (magic, number of samples, what the dataset is, a checksum of
- * these), then the numbers in little-endian order. It is read, not mapped, because truncating a mapped
- * file would kill the process with SIGBUS; a file that is too short is one whose last numbers are 0, and
- * it grows as pages are written. Several processes read, merge and write its pages without locks: a page
- * that two of them write at the same time may lose numbers of one, which that one notices when it reads
- * the page again, and repairs. At worst a number is lost, and the sample is learned again.
+ * The file is a header of 32 bytes (magic, number of samples, what the dataset is, by which rules its
+ * files were judged, a checksum of these), then the numbers in little-endian order. It is read, not
+ * mapped, because truncating a mapped file would kill the process with SIGBUS; a file that is too short
+ * is one whose last numbers are 0, and it grows as pages are written. Several processes read, merge and
+ * write its pages without locks: a page that two of them write at the same time may lose numbers of one,
+ * which that one notices when it reads the page again, and repairs. At worst a number is lost, and the
+ * sample is learned again.
  *
  * A page of the table is CLEAN, DIRTY (it has numbers that were not written) or WHOLE (the file has a
  * number for every sample: there is nothing to gain from reading it).
@@ -79,7 +80,8 @@ static void make_head(uint8_t head[HEAD], uint64_t count, uint64_t key)
     memcpy(head, "STKNOWN1", 8);
     put_little(head + 8, count, 8);
     put_little(head + 16, key, 8);
-    put_little(head + 24, st_crc32c(head, 24), 4);
+    put_little(head + 24, ST_KNOWN_RULES, 4);
+    put_little(head + 28, st_crc32c(head, 28), 4);
 }
 
 /* Zeros take the place of what is past the end of the file. */

@@ -51,7 +51,8 @@ void st_jpeg_free(struct st_jpeg *state);
 
 /* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. If `clean` is not
  * NULL, all of the image's data are decoded, an irregularity anywhere is a reason, and *clean says
- * whether there was nothing unusual at all, not even bytes that no MCU needs. */
+ * whether there was nothing unusual at all, not even bytes that no MCU needs. What this says is kept on
+ * disk: if it becomes stricter, ST_KNOWN_RULES of source/known.h is to be raised. */
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
                                    bool *clean, struct st_arena *arena, struct st_view *out);
 
