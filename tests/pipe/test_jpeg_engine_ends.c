@@ -252,7 +252,7 @@ static void large_batches(void)
     bool refused = true;
     struct stoker_item item = test_jpeg(1, 60, 50);
     blobs_file = (struct st_bytes){item.data, item.size};
-    for (int k = 0; k < TIMES && refused; k++)
+    for (uint32_t k = 0; k < share_of(TIMES) && refused; k++)
         refused = is_refused();
     ok(refused, "a batch of more than a quarter of max_memory is refused, whoever makes its rows");
     free((void *)(uintptr_t)item.data);
