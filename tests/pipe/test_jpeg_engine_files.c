@@ -33,7 +33,7 @@ static bool write_files(uint32_t big)
     return good;
 }
 
-/* One epoch of `count` files. `eager`: the reader reads them ahead. */
+/* One epoch of `count` files. `eager`: the reader reads them ahead; otherwise it never does, however slow reads are. */
 static uint32_t files_on(const struct st_devices *devices, uint32_t count, const struct stoker_loader_options *opt,
                          bool eager, uint64_t *digests, uint32_t most)
 {
@@ -45,6 +45,7 @@ static uint32_t files_on(const struct st_devices *devices, uint32_t count, const
     uint32_t taken = 0;
     for (uint32_t k = 0; k < count; k++)
         paths[k] = path[k % COUNT];
+    setenv("STOKER_READER", eager ? "auto" : "inline", 1);
     if (st_dataset_from_files(&data, paths, NULL, count, &err) || st_pipeline_open(&pipe, texts[0], &err) ||
         st_loader_open(&loader, data, pipe, opt, devices, &err))
         note("%s", err.message);
