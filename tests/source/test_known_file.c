@@ -114,7 +114,7 @@ static void damaged(void)
     if (file)
         fclose(file);
     ok(!memcmp(good, "STKNOWN1", 8) && good[8] == (COUNT & 255) && good[9] == COUNT >> 8 &&
-           good[32 + 4 * 5] == (number(5, 1) & 255),
+           good[24] == ST_KNOWN_RULES && good[32 + 4 * 5] == (number(5, 1) & 255),
        "as it is documented");
 
     /* a byte to change, how much to keep of it, what of it is still known */
