@@ -28,9 +28,13 @@
 
 enum {
     SIDE_MOST = 16384,
-    /* The library's memory is allocated once, for images of this size, which makes calls of changing
-     * size two to four times as fast; larger images still work. */
+    /* The library's memory is allocated before images of a new size come, for powers of two from
+     * EXPECTED_SIDE on. Otherwise it allocates some for every large image, and waits for the whole
+     * device to do so: with one large image in a hundred, all take twice the time beside a training
+     * step. */
     EXPECTED_SIDE = 1024,
+    EXPECTED_MOST = 1 << 24, /* pixels: not for larger ones */
+    PIXEL_BYTES = 100,       /* that it allocates per pixel, for all images that it decodes at once */
     FREE_PART = 10, /* this part of the device's memory is left to the training program */
 };
 
@@ -43,7 +47,7 @@ struct st_jpeg_engine {
     struct CUevent_st *done;
     struct st_jpeg_pinned pinned; /* {0}: none could be allocated */
     uint32_t batch; /* number of images that the state is set up for */
-    bool allocated; /* the library's memory has been requested */
+    uint64_t width, height; /* the library's memory has been requested for images of this size */
     /* of the current call, `most` each: */
     uint32_t most;
     const unsigned char **data;
@@ -215,16 +219,40 @@ static bool engine_takes(const struct st_jpeg_frame *frame)
     return true;
 }
 
+static uint64_t at_least(uint64_t side, uint64_t needed)
+{
+    while (side < needed)
+        side *= 2;
+    return side;
+}
+
+/* Has the library allocate what the images need. If that fails, or there is no memory to spare, it is
+ * not tried again for this size. None of the engine's images are being decoded. */
+static void expect(struct st_jpeg_engine *engine, const struct st_jpeg_engine_image *image,
+                   uint32_t count)
+{
+    const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
+    uint64_t width = EXPECTED_SIDE, height = EXPECTED_SIDE;
+    for (uint32_t k = 0; k < count; k++) {
+        width = at_least(width, (uint64_t)image[k].plane[0].width);
+        height = at_least(height, (uint64_t)image[k].plane[0].height);
+    }
+    width = width > engine->width ? width : engine->width;
+    height = height > engine->height ? height : engine->height;
+    if ((width == engine->width && height == engine->height) || width * height > EXPECTED_MOST)
+        return;
+    if (nvjpeg->DecodeBatchedPreAllocate &&
+        memory_to_spare(engine->device->cuda, width * height * PIXEL_BYTES))
+        nvjpeg->DecodeBatchedPreAllocate(engine->handle, engine->state, (int)engine->most, (int)width,
+                                         (int)height, ST_NVJPEG_CSS_444, ST_NVJPEG_OUTPUT_YUV);
+    engine->width = width;
+    engine->height = height;
+}
+
 /* Passes `count` images, starting with image `from`, to the engines. One status covers them all. */
 static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t count)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
-    const uint64_t expected = 3ull * EXPECTED_SIDE * EXPECTED_SIDE * engine->most;
-    if (!engine->allocated && nvjpeg->DecodeBatchedPreAllocate &&
-        memory_to_spare(engine->device->cuda, expected))
-        nvjpeg->DecodeBatchedPreAllocate(engine->handle, engine->state, (int)engine->most, EXPECTED_SIDE,
-                                         EXPECTED_SIDE, ST_NVJPEG_CSS_444, ST_NVJPEG_OUTPUT_YUV);
-    engine->allocated = true; /* if that failed, the library allocates what each call needs */
     if (engine->batch != count) {
         engine->batch = 0;
         if (nvjpeg->DecodeBatchedInitialize(engine->handle, engine->state, (int)count, 1,
@@ -303,6 +331,7 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
     if (st_cuda_enter(&inside, cuda, engine->device->context))
         return;
     pthread_mutex_lock(&engine->device->engine_turn);
+    expect(engine, image, count);
     const bool all = hand_over(engine, 0, count);
     pthread_mutex_unlock(&engine->device->engine_turn);
     /* An image that the library refuses fails the call for those after it: then pass them one by one. */

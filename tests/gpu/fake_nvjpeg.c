@@ -15,6 +15,7 @@ struct image {
 };
 /* For the test. */
 int fake_open, fake_calls, fake_allocated, fake_no_engines, fake_no_hardware;
+int fake_sides[2]; /* of the images that memory was last allocated for */
 /* Of the last call: where the files were, and where the images go. */
 const unsigned char *fake_given[8], *fake_written[8];
 
@@ -86,6 +87,8 @@ int nvjpegDecodeBatchedPreAllocate(int *handle, int *state, int batch, int width
 {
     (void)handle, (void)state;
     fake_allocated++;
+    fake_sides[0] = width;
+    fake_sides[1] = height;
     return batch > 0 && width > 0 && height > 0 && !sampling && format == YUV ? SUCCESS : INVALID_PARAMETER;
 }
 int nvjpegDecodeBatched(int *handle, int *state, const unsigned char *const *data, const size_t *length,

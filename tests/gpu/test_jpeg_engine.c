@@ -313,6 +313,42 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
        "everything was given back, and the context left as it was");
 }
 
+/* The library is asked for memory when larger images come than ever before, and only then. */
+static void larger_images(const int *allocated_times, const int *sides)
+{
+    static const struct {
+        int32_t width, height;
+        int times, sides[2];
+        const char *what;
+    } step[] = {{WIDTH, HEIGHT, 1, {1024, 1024}, "at first for images of the usual size"},
+                {1500, 700, 2, {2048, 1024}, "then for a wider one"},
+                {1024, 1024, 2, {2048, 1024}, "not again for a smaller one"},
+                {900, 1800, 3, {2048, 2048}, "then for a higher one, as wide as the widest so far"},
+                {16384, 300, 3, {2048, 2048}, "not for one that would take too much"},
+                {4000, 4000, 3, {2048, 2048}, "nor without memory to spare"},
+                {4000, 4000, 3, {2048, 2048}, "which is not tried again"}};
+    struct stoker_error err = {0};
+    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_pinned files = {.bytes = 1 << 20};
+    const int before = *allocated_times;
+    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, 1, &files, &err), "the engines open"))
+        return;
+    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * PLANE);
+    struct st_jpeg_engine_image image = image_of(0, memory);
+    for (size_t k = 0; k < sizeof step / sizeof *step; k++) {
+        image.plane[0].width = step[k].width;
+        image.plane[0].height = step[k].height;
+        st_jpeg_engine_nvjpeg.start(engine, &image, 1, 0);
+        st_jpeg_engine_nvjpeg.finish(engine, &image, 1);
+        ok(*allocated_times - before == step[k].times && sides[0] == step[k].sides[0] &&
+               sides[1] == step[k].sides[1] && image.there,
+           "%s", step[k].what);
+    }
+    st_jpeg_engine_nvjpeg.give(&device.base, memory);
+    st_jpeg_engine_nvjpeg.close(engine);
+    free((void *)(uintptr_t)image.bytes.data);
+}
+
 static void absent(int *no_engines, int *no_hardware)
 {
     struct stoker_error err = {0};
@@ -352,6 +388,7 @@ int main(int argc, char **argv)
     decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
     staging(fake);
     files_in_place(fake);
+    larger_images(dlsym(fake, "fake_allocated"), dlsym(fake, "fake_sides"));
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");
