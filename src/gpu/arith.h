@@ -25,6 +25,83 @@ ST_BOTH uint32_t st_byte(uint32_t px, int32_t c)
 #endif
 }
 
+/* Bytes of two words: digit k of `select`, in base 16, says which of the eight is byte k of the
+ * result. */
+ST_BOTH uint32_t st_bytes_of(uint32_t low, uint32_t high, uint32_t select)
+{
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(low, high, select);
+#else
+    const uint64_t both = (uint64_t)high << 32 | low;
+    uint32_t bytes = 0;
+    for (uint32_t k = 0; k < 4; k++)
+        bytes |= (uint32_t)(both >> (8 * (select >> (4 * k) & 7)) & 255) << (8 * k);
+    return bytes;
+#endif
+}
+
+ST_BOTH int32_t st_signed_byte(uint32_t word, int32_t k)
+{
+#if defined(__CUDA_ARCH__)
+    int32_t value; /* digits above 7 repeat the sign */
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(value) : "r"(word), "r"(0x8880 + 0x1111 * k));
+    return value;
+#else
+    return (int8_t)(word >> (8 * k));
+#endif
+}
+
+ST_BOTH uint32_t st_clamped(int32_t value)
+{
+    return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+/* The values, clamped to bytes. */
+ST_BOTH uint32_t st_clamped_four(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t high, all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+    return all;
+#else
+    return st_clamped(a) | st_clamped(b) << 8 | st_clamped(c) << 16 | st_clamped(d) << 24;
+#endif
+}
+
+/* Stores two values, clamped to bytes; `to` is even. */
+ST_BOTH void st_store_two(uint8_t *to, int32_t a, int32_t b)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t both;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(both) : "r"(b), "r"(a));
+    *(uint16_t *)(void *)to = (uint16_t)both;
+#else
+    to[0] = (uint8_t)st_clamped(a);
+    to[1] = (uint8_t)st_clamped(b);
+#endif
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+/* Sixteen lines of 32 pixels times eight outputs' weights, added to `sum`; each lane has its part of
+ * these, as the instruction defines it. */
+#define ST_MMA(weights)                                                                                 \
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8." weights ".s32 {%0, %1, %2, %3}, "                   \
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                                 \
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])                                        \
+        : "r"(pixels[0]), "r"(pixels[1]), "r"(pixels[2]), "r"(pixels[3]), "r"(low), "r"(high))
+
+ST_BOTH void st_mma_unsigned(uint32_t *sum, const uint32_t *pixels, uint32_t low, uint32_t high)
+{
+    ST_MMA("u8");
+}
+
+ST_BOTH void st_mma_signed(uint32_t *sum, const uint32_t *pixels, uint32_t low, uint32_t high)
+{
+    ST_MMA("s8");
+}
+#endif
+
 /* ---- weighted sums ----------------------------------------------------------------------------- */
 
 /* They may wrap, so they are unsigned. */
@@ -48,8 +125,7 @@ ST_BOTH void st_sums_add(struct st_sums *sums, uint32_t px, uint32_t weight)
 
 ST_BOTH uint32_t st_settle(uint32_t sum)
 {
-    const int32_t value = (int32_t)sum >> ST_WEIGHT_BITS;
-    return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    return st_clamped((int32_t)sum >> ST_WEIGHT_BITS);
 }
 
 ST_BOTH uint32_t st_sums_pixel(const struct st_sums *sums)

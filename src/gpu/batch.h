@@ -11,18 +11,20 @@
  * memory, one word per pixel, already mirrored, alternating between two planes per row.
  *
  * A JPEG that the device has decoded itself arrives as samples. Its pixels are made from them in shared
- * memory, one input row per warp, just before the horizontal pass needs them: nothing between the
- * samples and the output is ever in the device's memory.
+ * memory, just before the horizontal pass needs them: nothing between the samples and the output is ever
+ * in the device's memory.
  *
- * Between the two passes of a resize, a tile's pixels stay in shared memory. A tile that needs too many
- * for that (a reduction by more than about 5) is done in strips; if even a single output row does (by
- * more than about 80), they are recomputed for each output pixel.
+ * Between the two passes of a resize, a tile's pixels stay in shared memory. The passes are products of
+ * matrices (products.h) where a tile, or a strip of it, has room for that: for reductions by up to about
+ * 4. Otherwise they are sums (resample.h), also in strips; if there is no room even for a single output
+ * row (beyond about 80), sums are recomputed for each output pixel.
  *
  * Speed: a batch of 256 regions of 400 x 300 pixels, resized to 224 x 224 in bf16, reads 92 MB and
- * writes 77 MB, which takes 35 us on an H200 with 4.8 TB/s. The rest is arithmetic: about 115
- * instructions for each of 18 million pixels between the passes, 60 in the second pass and 50 for
- * finishing each of 13 million; that is 110 million warp instructions, of which 132 multiprocessors at
- * 1.7 GHz execute 900,000 per microsecond: 120 us. tests/gpu/test_kernels measures this.
+ * writes 77 MB, which takes 35 us on an H200 with 4.8 TB/s. The rest is arithmetic, about 9,000 warp
+ * instructions for each of 12,544 tiles, of which 132 multiprocessors at 1.9 GHz execute 1,000,000 per
+ * microsecond at best (110 us), but half as many of most kinds. It takes 0.23 ms from pixels in the heap
+ * or samples without subsampling, 0.28 ms with it. Two fifths of a tile's time are spent on input rows
+ * and weights, a third on the products, and a fifth waiting for the job and the taps to arrive.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +38,7 @@ enum {
     ST_TILE = 32,             /* pixels per side: one warp per row */
     ST_TILE_MID = 160 * 32,   /* words between two passes */
     ST_TILE_TAPS = 40,        /* weights of a column that are kept in shared memory */
-    ST_TILE_LINE = 256,       /* input columns of a tile that are made from samples at once */
+    ST_TILE_POOL = 33 << 10,  /* bytes for products.h */
 };
 
 struct st_gpu_batch {
@@ -68,17 +70,62 @@ struct st_tile_plan {
     float level;              /* of the contrast that this stage starts with */
 };
 
+/* The planes of a job, prepared for the loops. */
+struct st_planes {
+    const uint8_t *luma, *blue, *red;
+    uint32_t stride, chroma_stride;
+    int32_t x, y;           /* of the region */
+    int32_t last_x, last_y; /* of chroma */
+    uint32_t half_x, half_y; /* chroma has half the columns, half the rows */
+    uint32_t repeated;
+};
+
+/* One axis of a job, with addresses. */
+struct st_axis {
+    const int32_t *first, *weight;
+    int32_t taps, window; /* struct st_job_side's */
+};
+
+/* A job, prepared for the loops. */
+struct st_region_in {
+    const uint8_t *pixels;
+    uint32_t stride;
+    int32_t channels;
+    struct st_axis x, y;
+    uint32_t in_planes; /* the pixels are still samples, in `planes` */
+    struct st_planes planes;
+};
+
+/* An axis of a tile: the inputs that `count` outputs from `from` on need, and how they are kept. */
+struct st_reach {
+    int32_t from, count;
+    int32_t first, inputs; /* the first input that is kept, and how many are */
+    int32_t steps;         /* ST_PRODUCT_TAPS inputs each, per window */
+    int32_t pitch;         /* bytes from line to line of inputs */
+};
+
+/* Where everything is in the pool, for `y.count` rows of a tile. */
+struct st_products {
+    struct st_reach x, y;
+    int32_t weights_y, columns, rows; /* offsets; x's weights are at 0 */
+    int32_t chunk;                    /* rows that are kept at once; 0: there is too little room */
+};
+
 /* A block's shared memory. */
 struct st_tile {
     union {
-        uint32_t mid[ST_TILE_MID];
+        uint8_t pool[ST_TILE_POOL];
+        struct {
+            uint32_t mid[ST_TILE_MID];
+            uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, grouped by tap position */
+        };
         float blurred[ST_TILE_MID]; /* vertically, not yet horizontally */
     };
-    uint32_t weights[ST_TILE_TAPS * ST_TILE]; /* horizontal taps, grouped by tap position */
-    uint32_t line[ST_GPU_WARPS * ST_TILE_LINE]; /* input rows made from samples */
     uint32_t out[ST_TILE * ST_TILE];          /* pixels, in output order */
     uint32_t lut[3 * 256];
     struct st_tile_plan plan;
+    struct st_region_in in;
+    struct st_products products;
 };
 
 /* A block's position in the batch and in its image. */
@@ -89,5 +136,13 @@ struct st_spot {
     uint32_t mirror, flip;
     int32_t out_x, out_y;        /* and after */
 };
+
+/* Where pixel `x`, `y` of the tile is kept in tile->out, which is in output order. */
+ST_BOTH uint32_t *st_out_at(struct st_tile *tile, const struct st_spot *spot, int32_t x, int32_t y)
+{
+    x = spot->mirror ? spot->width - 1 - x : x;
+    y = spot->flip ? spot->height - 1 - y : y;
+    return tile->out + y * ST_TILE + x;
+}
 
 #endif

@@ -7,14 +7,6 @@
 
 #include "gpu/stage.h"
 
-/* Where pixel `x`, `y` of the tile is kept in tile->out, which is in output order. */
-ST_BOTH uint32_t *st_out_at(struct st_tile *tile, const struct st_spot *spot, int32_t x, int32_t y)
-{
-    x = spot->mirror ? spot->width - 1 - x : x;
-    y = spot->flip ? spot->height - 1 - y : y;
-    return tile->out + y * ST_TILE + x;
-}
-
 ST_BOTH void st_make_strip(struct st_tile *tile, const struct st_spot *spot,
                            const struct st_region_in *in, const struct st_strip *strip, uint32_t thread)
 {
@@ -74,6 +66,36 @@ ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, cons
     }
 }
 
+/* Makes rows of a tile by products of matrices, as planned. Returns how many. */
+ST_BOTH int32_t st_make_products(struct st_tile *tile, const struct st_spot *spot)
+{
+    const int32_t made = tile->products.y.count, inputs = tile->products.y.inputs,
+                  chunk = tile->products.chunk;
+    ST_ROLLED
+    for (int32_t first = 0; first < inputs; first += chunk) {
+        const int32_t count = inputs - first < chunk ? inputs - first : chunk;
+        ST_PHASE(if (!first) st_put_weights(tile, thread); st_make_rows(tile, first, count, thread));
+        ST_PHASE(st_multiply_rows(tile, first, count, thread));
+    }
+    ST_PHASE(st_multiply_columns(tile, spot, thread));
+    return made;
+}
+
+/* The same, sum by sum: for one pass or none, for one channel, and where products have no room or the
+ * GPU has none. */
+ST_RARE int32_t st_make_sums(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block,
+                             int32_t y)
+{
+    const struct st_spot spot = st_spot_of(batch, block);
+    const struct st_region_in in = st_region_of(batch, spot.job);
+    const struct st_strip strip = st_strip_at(&spot, &in, y);
+    ST_PHASE(st_load_weights(tile, &spot, &in, thread));
+    if (strip.kept)
+        ST_PHASE(st_first_pass(tile, &spot, &in, &strip, thread));
+    ST_PHASE(st_make_strip(tile, &spot, &in, &strip, thread));
+    return strip.rows;
+}
+
 ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
 {
     const struct st_spot spot = st_spot_of(batch, block);
@@ -81,23 +103,12 @@ ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *til
         ST_PHASE(st_blank_tile(batch, &spot, thread));
         return;
     }
-    const struct st_region_in in = st_region_of(batch, spot.job);
-    ST_PHASE(st_begin(batch, tile, &spot, thread); st_load_weights(tile, &spot, &in, thread));
+    ST_PHASE(st_begin(batch, tile, &spot, thread));
     ST_ROLLED
     for (int32_t y = spot.y; y < spot.y + spot.height;) {
-        const struct st_strip strip = st_strip_at(&spot, &in, y);
-        const struct st_tile_lines lines = st_tile_lines_of(&spot, &in, &strip);
-        if (lines.kept) {
-            ST_ROLLED
-            for (int32_t r = 0; r < strip.extent; r += ST_GPU_WARPS) {
-                ST_PHASE(st_make_lines(tile, &in, &strip, &lines, r, thread));
-                ST_PHASE(st_tile_lines_across(tile, &spot, &in, &strip, &lines, r, thread));
-            }
-        } else if (strip.kept) {
-            ST_PHASE(st_first_pass(tile, &spot, &in, &strip, thread));
-        }
-        ST_PHASE(st_make_strip(tile, &spot, &in, &strip, thread));
-        y += strip.rows;
+        if (y > spot.y)
+            ST_PHASE(if (thread == 0) st_plan_products(batch, tile, &spot, y));
+        y += tile->products.chunk ? st_make_products(tile, &spot) : st_make_sums(batch, tile, block, y);
     }
     st_end(batch, tile, &spot);
 }

@@ -13,9 +13,9 @@
 
 enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / ST_GPU_WARP };
 
-/* ST_UNROLL, ST_ROLLED, ST_BY_FOUR: how the following loop is unrolled; by default nvcc unrolls most
- * loops 16 times. ST_RARE: not inlined, because that would cost the common code registers and
- * instruction cache. */
+/* ST_UNROLL, ST_ROLLED, ST_BY_TWO, ST_BY_FOUR: how the following loop is unrolled; by default nvcc
+ * unrolls most loops 16 times. ST_RARE: not inlined, because that would cost the common code
+ * registers and instruction cache. */
 #if defined(__CUDACC__)
 #define ST_BOTH static __host__ __device__ __forceinline__
 #define ST_RARE static __host__ __device__ __noinline__
@@ -24,9 +24,17 @@ enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / S
 #define ST_RARE static inline
 #endif
 
+/* Whether the hardware multiplies matrices of bytes. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+enum { ST_HAS_PRODUCTS = 0 };
+#else
+enum { ST_HAS_PRODUCTS = 1 };
+#endif
+
 #if defined(__CUDA_ARCH__)
 #define ST_UNROLL _Pragma("unroll")
 #define ST_ROLLED _Pragma("unroll 1")
+#define ST_BY_TWO _Pragma("unroll 2")
 #define ST_BY_FOUR _Pragma("unroll 4")
 #define ST_PHASE(call)                                                                                  \
     do {                                                                                                \
@@ -37,6 +45,7 @@ enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / S
 #else
 #define ST_UNROLL
 #define ST_ROLLED
+#define ST_BY_TWO
 #define ST_BY_FOUR
 #define ST_PHASE(call)                                                                                  \
     for (uint32_t thread = 0; thread < ST_GPU_THREADS; thread++) {                                      \
@@ -82,6 +91,9 @@ ST_BOTH uint32_t st_straddle(uint32_t low, uint32_t high, uint32_t shift)
     return (uint32_t)(((uint64_t)high << 32 | low) >> shift);
 #endif
 }
+
+/* A word of shared memory; `at` is aligned. */
+ST_BOTH uint32_t st_word(const uint8_t *at) { return *(const uint32_t *)(const void *)at; }
 
 /* Atomic *sum += value, within the block or globally. */
 ST_BOTH void st_add_shared(uint32_t *sum, uint32_t value)

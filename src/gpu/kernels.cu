@@ -4,15 +4,18 @@
  */
 #include "gpu/blocks.h"
 
-extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
-    st_gpu_rows(const struct st_gpu_batch batch)
+/* Blocks per multiprocessor: the oldest GPUs have too few threads for five. */
+enum { ROWS_BLOCKS = ST_HAS_PRODUCTS ? 5 : 4 };
+
+extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, ROWS_BLOCKS)
+    st_gpu_rows(const __grid_constant__ struct st_gpu_batch batch)
 {
     __shared__ struct st_tile tile;
     st_rows_block(&batch, &tile, blockIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
-    st_gpu_pending(const struct st_gpu_batch batch)
+    st_gpu_pending(const __grid_constant__ struct st_gpu_batch batch)
 {
     __shared__ struct st_tile tile;
     st_pending_block(&batch, &tile, blockIdx.x);

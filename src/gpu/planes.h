@@ -8,20 +8,10 @@
 #ifndef ST_GPU_PLANES_H
 #define ST_GPU_PLANES_H
 
-#include "gpu/both.h"
-#include "pipe/device.h"
+#include "gpu/arith.h"
+#include "gpu/batch.h"
 
 enum { ST_CHROMA_WIDE_ENOUGH = 3 }; /* narrower components are repeated, not interpolated */
-
-/* The planes of a job, prepared for the loops. */
-struct st_planes {
-    const uint8_t *luma, *blue, *red;
-    uint32_t stride, chroma_stride;
-    int32_t x, y;           /* of the region */
-    int32_t last_x, last_y; /* of chroma */
-    uint32_t half_x, half_y; /* chroma has half the columns, half the rows */
-    uint32_t repeated;
-};
 
 ST_BOTH struct st_planes st_planes_of(const struct st_job *job)
 {
@@ -42,18 +32,31 @@ ST_BOTH struct st_planes st_planes_of(const struct st_job *job)
     return planes;
 }
 
-ST_BOTH uint32_t st_ycc_clamped(int32_t value)
+#define ST_YCC_CENTRES 0x80808080u /* of chroma, four times */
+
+/* A pixel's channels, not clamped. */
+struct st_ycc {
+    int32_t r, g, b;
+};
+
+/* Byte `k` of luma, with 16 fractional bits and rounded up by half. */
+ST_BOTH int32_t st_ycc_light(uint32_t luma, int32_t k)
 {
-    return (uint32_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    return (int32_t)st_bytes_of(luma, 0x8000, 0x6054 + 0x100 * (uint32_t)k);
 }
 
-/* libjpeg's factors with 16 fractional bits. */
-ST_BOTH uint32_t st_ycc_pixel(int32_t light, int32_t blue, int32_t red)
+/* libjpeg's factors with 16 fractional bits; chroma less 128. */
+ST_BOTH struct st_ycc st_ycc_of(int32_t light, int32_t blue, int32_t red)
 {
-    const int32_t half = 1 << 15, b = blue - 128, r = red - 128;
-    return st_ycc_clamped(light + ((91881 * r + half) >> 16)) |
-           st_ycc_clamped(light + ((-22554 * b - 46802 * r + half) >> 16)) << 8 |
-           st_ycc_clamped(light + ((116130 * b + half) >> 16)) << 16;
+    const struct st_ycc ycc = {(light + 91881 * red) >> 16, (light - 22554 * blue - 46802 * red) >> 16,
+                               (light + 116130 * blue) >> 16};
+    return ycc;
+}
+
+ST_BOTH uint32_t st_ycc_pixel(uint32_t light, int32_t blue, int32_t red)
+{
+    const struct st_ycc ycc = st_ycc_of(st_ycc_light(light, 0), blue - 128, red - 128);
+    return st_clamped_four(ycc.r, ycc.g, ycc.b, 0);
 }
 
 /* The sample of a pixel's neighbour: the next one for odd positions, else the one before; at the edges
@@ -111,7 +114,7 @@ ST_BOTH uint32_t st_planes_pixel(const struct st_planes *planes, int32_t x, int3
     x += planes->x;
     y += planes->y;
     const struct st_chroma at = st_chroma_at(planes, x, y);
-    return st_ycc_pixel((int32_t)st_load_byte(planes->luma + (uint64_t)(uint32_t)y * planes->stride +
+    return st_ycc_pixel(st_load_byte(planes->luma + (uint64_t)(uint32_t)y * planes->stride +
                                               (uint32_t)x),
                         st_chroma_value(planes, planes->blue, &at),
                         st_chroma_value(planes, planes->red, &at));

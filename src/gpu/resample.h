@@ -9,26 +9,11 @@
 #include "gpu/batch.h"
 #include "gpu/planes.h"
 
-/* One axis of a job, with addresses. */
-struct st_axis {
-    const int32_t *first, *weight;
-    int32_t taps; /* struct st_job_side's width */
-};
-
-/* A job, prepared for the loops. */
-struct st_region_in {
-    const uint8_t *pixels;
-    uint32_t stride;
-    int32_t channels;
-    struct st_axis x, y;
-    uint32_t in_planes; /* the pixels are still samples, in `planes` */
-    struct st_planes planes;
-};
-
 ST_BOTH struct st_axis st_axis_of(const uint8_t *raw, const struct st_job_side *side, int32_t count)
 {
     struct st_axis axis;
     axis.taps = side->width;
+    axis.window = side->window;
     axis.first = (const int32_t *)(const void *)(raw + side->at);
     axis.weight = axis.first + count;
     return axis;
@@ -288,58 +273,6 @@ ST_BOTH void st_first_pass(struct st_tile *tile, const struct st_spot *spot,
         st_first_across(tile, in, strip, column.first, lane, warp, 3);
     else
         st_first_across(tile, in, strip, column.first, lane, warp, 1);
-}
-
-/* ---- the first pass from samples ----------------------------------------------------------------- */
-
-/* The input columns of a tile, made to pixels once for all output columns that use them. */
-struct st_tile_lines {
-    int32_t first, count;
-    uint32_t kept; /* there is room for them */
-};
-
-ST_BOTH struct st_tile_lines st_tile_lines_of(const struct st_spot *spot, const struct st_region_in *in,
-                                              const struct st_strip *strip)
-{
-    struct st_tile_lines lines;
-    lines.kept = 0;
-    if (!in->in_planes || !strip->kept || strip->down_first)
-        return lines;
-    lines.first = st_axis_first(&in->x, spot->x);
-    lines.count = st_axis_extent(&in->x, spot->x, spot->width);
-    lines.kept = lines.count <= ST_TILE_LINE && in->x.taps <= ST_TILE_TAPS;
-    return lines;
-}
-
-/* One input row per warp, from row `r` of the strip on. */
-ST_BOTH void st_make_lines(struct st_tile *tile, const struct st_region_in *in,
-                           const struct st_strip *strip, const struct st_tile_lines *lines, int32_t r,
-                           uint32_t thread)
-{
-    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
-    if (r + warp >= strip->extent)
-        return;
-    uint32_t *line = tile->line + warp * ST_TILE_LINE;
-    ST_ROLLED
-    for (int32_t i = lane; i < lines->count; i += ST_GPU_WARP)
-        line[i] = st_planes_pixel(&in->planes, lines->first + i, strip->first + r + warp);
-}
-
-/* The horizontal pass of those rows. */
-ST_BOTH void st_tile_lines_across(struct st_tile *tile, const struct st_spot *spot,
-                                  const struct st_region_in *in, const struct st_strip *strip,
-                                  const struct st_tile_lines *lines, int32_t r, uint32_t thread)
-{
-    const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
-    if (r + warp >= strip->extent || lane >= spot->width)
-        return;
-    const uint32_t *from =
-        tile->line + warp * ST_TILE_LINE + st_axis_first(&in->x, spot->x + lane) - lines->first;
-    struct st_sums sums = st_sums_none();
-    ST_BY_FOUR
-    for (int32_t t = 0; t < in->x.taps; t++)
-        st_sums_add(&sums, from[t], tile->weights[t * ST_TILE + lane]);
-    tile->mid[(r + warp) * ST_TILE + lane] = st_sums_pixel(&sums);
 }
 
 /* ---- the second pass ----------------------------------------------------------------------------- */

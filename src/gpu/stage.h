@@ -6,7 +6,7 @@
 #ifndef ST_GPU_STAGE_H
 #define ST_GPU_STAGE_H
 
-#include "gpu/resample.h"
+#include "gpu/products.h"
 
 ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *batch,
                                                    const struct st_job *job)
@@ -63,7 +63,9 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, co
 {
     if (thread == 0)
         st_plan(batch, &tile->plan, spot);
-    ST_ROLLED
+    if (thread == ST_GPU_WARP && !batch->stage) /* of another warp, at the same time */
+        st_plan_products(batch, tile, spot, spot->y);
+    ST_BY_FOUR
     for (uint32_t i = thread; i < (uint32_t)batch->channels * 256; i += ST_GPU_THREADS)
         tile->lut[i] = st_load(batch->lut + i);
 }
@@ -266,22 +268,17 @@ ST_RARE uint32_t st_blur_lone(const struct st_blur blur, int32_t x, int32_t y)
 
 /* ---- output ------------------------------------------------------------------------------------ */
 
-/* A part of the output that is contiguous in memory and in the tile: one row, of one channel or all. */
+/* A part of the output that is contiguous in memory and in the tile: one row of one channel. */
 struct st_run {
     uint8_t *to;
     const uint32_t *pixels;
     const uint32_t *lut;
-    int32_t count;    /* values */
-    int32_t channels; /* that take turns in it */
+    int32_t count, channel;
 };
 
-ST_BOTH uint32_t st_run_bits(const struct st_run *run, int32_t channel, int32_t i)
+ST_BOTH uint32_t st_run_bits(const struct st_run *run, int32_t i)
 {
-    /* With three interleaved channels, value i is byte i % 3 of word i / 3; with one, byte `channel` of
-     * word i. */
-    const int32_t pixel = run->channels == 3 ? (int32_t)((uint32_t)i / 3) : i;
-    const int32_t c = run->channels == 3 ? i - 3 * pixel : channel;
-    return run->lut[c * 256 + ((const uint8_t *)run->pixels)[4 * pixel + c]];
+    return run->lut[run->channel * 256 + ((const uint8_t *)run->pixels)[4 * i + run->channel]];
 }
 
 ST_BOTH void st_put(uint8_t *to, uint32_t element, uint32_t bits)
@@ -295,7 +292,7 @@ ST_BOTH void st_put(uint8_t *to, uint32_t element, uint32_t bits)
 }
 
 /* Writes words, one per lane, where the run is aligned to them; else values. `element` is a constant. */
-ST_BOTH void st_run_put(const struct st_run *run, int32_t channel, int32_t element, int32_t lane)
+ST_BOTH void st_run_put(const struct st_run *run, int32_t element, int32_t lane)
 {
     const int32_t each = 4 / element;
     const uint32_t aligned = ((uintptr_t)run->to & 3) == 0;
@@ -306,13 +303,13 @@ ST_BOTH void st_run_put(const struct st_run *run, int32_t channel, int32_t eleme
             uint32_t word = 0;
             ST_UNROLL
             for (int32_t k = 0; k < each; k++)
-                word |= st_run_bits(run, channel, i + k) << (8 * element * k);
+                word |= st_run_bits(run, i + k) << (8 * element * k);
             *(uint32_t *)(void *)to = word;
             continue;
         }
         ST_ROLLED
         for (int32_t k = 0; k < each && i + k < run->count; k++)
-            st_put(to + k * element, (uint32_t)element, st_run_bits(run, channel, i + k));
+            st_put(to + k * element, (uint32_t)element, st_run_bits(run, i + k));
     }
 }
 
@@ -327,25 +324,75 @@ ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int
     return batch->images + (row * channels * plane + at) * batch->element;
 }
 
-ST_BOTH void st_finish_tile(const struct st_gpu_batch *batch, const struct st_tile *tile,
-                            const struct st_spot *spot, uint32_t thread)
+ST_BOTH void st_finish_planes(const struct st_gpu_batch *batch, const struct st_tile *tile,
+                              const struct st_spot *spot, uint32_t thread)
 {
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
-    const int32_t runs = batch->planar ? batch->channels : 1, each = batch->planar ? 1 : batch->channels;
     ST_ROLLED
     for (int32_t y = warp; y < spot->height; y += ST_GPU_WARPS)
         ST_ROLLED
-        for (int32_t c = 0; c < runs; c++) {
+        for (int32_t c = 0; c < batch->channels; c++) {
             const struct st_run run = {
                 st_place_of(batch, spot->row, c, spot->out_y + y, spot->out_x), tile->out + y * ST_TILE,
-                tile->lut, spot->width * each, each};
+                tile->lut, spot->width, c};
             if (batch->element == 2)
-                st_run_put(&run, c, 2, lane);
+                st_run_put(&run, 2, lane);
             else if (batch->element == 4)
-                st_run_put(&run, c, 4, lane);
+                st_run_put(&run, 4, lane);
             else
-                st_run_put(&run, c, 1, lane);
+                st_run_put(&run, 1, lane);
         }
+}
+
+/* The bits of value `i` of the pixels; both are constants but for their content. */
+ST_BOTH uint32_t st_rgb_bits(const struct st_tile *tile, const uint32_t *px, int32_t i)
+{
+    return tile->lut[i % ST_RGB * 256 + (int32_t)st_byte(px[i / ST_RGB], i % ST_RGB)];
+}
+
+/* Three channels that take turns: as many pixels at once as fill three words. `element` is a
+ * constant. */
+ST_BOTH void st_finish_rgb(const struct st_gpu_batch *batch, const struct st_tile *tile,
+                           const struct st_spot *spot, int32_t element, uint32_t thread)
+{
+    const int32_t each = 4 / element, across = ST_TILE / each;
+    ST_ROLLED
+    for (int32_t i = (int32_t)thread; i < spot->height * across; i += ST_GPU_THREADS) {
+        const int32_t y = i / across, x = i % across * each;
+        uint8_t *to = st_place_of(batch, spot->row, 0, spot->out_y + y, spot->out_x + x);
+        uint32_t px[4];
+        ST_UNROLL
+        for (int32_t k = 0; k < each; k++)
+            px[k] = tile->out[y * ST_TILE + x + k];
+        if (((uintptr_t)to & 3) == 0 && x + each <= spot->width) {
+            ST_UNROLL
+            for (int32_t w = 0; w < ST_RGB; w++) {
+                uint32_t word = 0;
+                ST_UNROLL
+                for (int32_t k = 0; k < each; k++)
+                    word |= st_rgb_bits(tile, px, w * each + k) << (8 * element * k);
+                ((uint32_t *)(void *)to)[w] = word;
+            }
+            continue;
+        }
+        ST_UNROLL
+        for (int32_t k = 0; k < ST_RGB * each; k++)
+            if (x + k / ST_RGB < spot->width)
+                st_put(to + k * element, (uint32_t)element, st_rgb_bits(tile, px, k));
+    }
+}
+
+ST_BOTH void st_finish_tile(const struct st_gpu_batch *batch, const struct st_tile *tile,
+                            const struct st_spot *spot, uint32_t thread)
+{
+    if (batch->planar || batch->channels != ST_RGB)
+        st_finish_planes(batch, tile, spot, thread);
+    else if (batch->element == 2)
+        st_finish_rgb(batch, tile, spot, 2, thread);
+    else if (batch->element == 4)
+        st_finish_rgb(batch, tile, spot, 4, thread);
+    else
+        st_finish_rgb(batch, tile, spot, 1, thread);
 }
 
 ST_BOTH uint32_t st_erase_bits(const struct st_gpu_batch *batch, const struct st_job_erase *box,

@@ -33,8 +33,23 @@
  * pixel of each output pixel. */
 struct st_job_side {
     uint64_t at;
-    int32_t width, unused;
+    int32_t width;
+    int32_t window; /* st_job_window */
 };
+
+enum { ST_JOB_GROUP = 8 };
+
+/* The most inputs that ST_JOB_GROUP outputs from a multiple of that on need. Not for nearest. */
+static inline int32_t st_job_window(const int32_t *first, int32_t count, int32_t width)
+{
+    int32_t most = 0;
+    for (int32_t o = 0; o < count; o += ST_JOB_GROUP) {
+        const int32_t last = o + ST_JOB_GROUP < count ? o + ST_JOB_GROUP - 1 : count - 1;
+        const int32_t needed = first[last] - first[o] + width;
+        most = needed > most ? needed : most;
+    }
+    return most;
+}
 
 enum st_job_from {
     ST_JOB_BLANK,  /* a bad sample: zeros */

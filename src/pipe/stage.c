@@ -117,9 +117,12 @@ static struct st_job_side put_side(uint8_t *piece, uint64_t base, uint64_t at,
         return (struct st_job_side){0};
     const size_t firsts = (size_t)taps->count * sizeof *taps->first;
     memcpy(piece + at, taps->first, firsts);
-    if (!nearest)
-        memcpy(piece + at + firsts, taps->weight, firsts * (size_t)taps->width);
-    return (struct st_job_side){.at = base + at, .width = nearest ? -1 : taps->width};
+    if (nearest)
+        return (struct st_job_side){.at = base + at, .width = -1};
+    memcpy(piece + at + firsts, taps->weight, firsts * (size_t)taps->width);
+    return (struct st_job_side){.at = base + at,
+                                .width = taps->width,
+                                .window = st_job_window(taps->first, taps->count, taps->width)};
 }
 
 static void put_pending(uint8_t *piece, uint64_t base, const struct parts *p)

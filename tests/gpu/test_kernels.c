@@ -215,6 +215,7 @@ static void timed_batch(struct random_batch *b, uint32_t rows, bool full, bool s
                                            13},
                                 .mirror = chance(&b->seed) & 1,
                                 .device = samples,
+                                .aligned = true,
                                 .pending = pending};
         if (full) {
             wish.pending_count = usual_pending(b, pending);

@@ -80,7 +80,8 @@ static struct st_job_side put_side(struct random_batch *b, const struct st_side 
         struct st_taps taps;
         if (!st_side_taps(side, false, &b->arena, &taps))
             abort();
-        out = (struct st_job_side){take(b, list * (1 + (uint64_t)taps.width)), taps.width, 0};
+        out = (struct st_job_side){take(b, list * (1 + (uint64_t)taps.width)), taps.width,
+                                   st_job_window(taps.first, taps.count, taps.width)};
         memcpy(b->host + out.at, taps.first, list);
         memcpy(b->host + out.at + list, taps.weight, list * (uint64_t)taps.width);
     }
@@ -117,17 +118,24 @@ static uint64_t put_pending(struct random_batch *b, const struct row_wish *wish)
 
 /* ---- the two sides of a row -------------------------------------------------------------------- */
 
-/* A plane of samples: any, or only the extremes. */
+static uint32_t any_stride(struct random_batch *b, uint32_t least, bool aligned)
+{
+    const uint32_t stride = least + (uint32_t)between(&b->seed, 0, 5);
+    return aligned ? (uint32_t)st_align(stride, 4) : stride;
+}
+
+/* A plane of samples: any, or only the extremes. With aligned rows, it is aligned itself. */
 static uint64_t put_plane(struct random_batch *b, uint32_t stride, int32_t height, bool extremes)
 {
-    const uint64_t at = take(b, (uint64_t)stride * (uint64_t)height + 3) + chance(&b->seed) % 4;
+    const uint64_t over = stride % 4 ? chance(&b->seed) % 4 : 0;
+    const uint64_t at = take(b, (uint64_t)stride * (uint64_t)height + over) + over;
     for (uint64_t i = 0; i < (uint64_t)stride * (uint64_t)height; i++)
         b->host[at + i] = extremes ? (chance(&b->seed) & 1 ? 255 : 0) : (uint8_t)chance(&b->seed);
     return at;
 }
 
 /* A JPEG's planes, somewhat larger than the region. `view` becomes what they look like. */
-static void put_planes(struct random_batch *b, struct st_view *view, struct st_job *job)
+static void put_planes(struct random_batch *b, struct st_view *view, struct st_job *job, bool aligned)
 {
     const uint32_t bits = chance(&b->seed);
     struct st_job_planes *p = &job->planes;
@@ -138,8 +146,8 @@ static void put_planes(struct random_batch *b, struct st_view *view, struct st_j
     const int32_t height = p->y + view->height + (bits & 32 ? between(&b->seed, 0, 20) : 0);
     p->width = (width + (int32_t)p->h - 1) / (int32_t)p->h;
     p->height = (height + (int32_t)p->v - 1) / (int32_t)p->v;
-    p->stride = (uint32_t)(p->width + between(&b->seed, 0, 5));
-    job->stride = (uint32_t)(width + between(&b->seed, 0, 5));
+    p->stride = any_stride(b, (uint32_t)p->width, aligned);
+    job->stride = any_stride(b, (uint32_t)width, aligned);
     job->from = ST_JOB_PLANES;
     job->pixels = put_plane(b, job->stride, height, bits & 64);
     for (int c = 0; c < 2; c++)
@@ -163,14 +171,14 @@ static struct st_view put_pixels(struct random_batch *b, const struct row_wish *
     job->in_height = view.height;
     job->channels = channels;
     if (wish->device && channels == 3 && !b->fill) {
-        put_planes(b, &view, job);
+        put_planes(b, &view, job, wish->aligned);
         return view;
     }
     if (b->fill)
         b->fill(view.data);
     for (size_t i = 0; !b->fill && i < (size_t)view.height * (size_t)view.stride; i++)
         view.data[i] = kind == 0 ? (chance(&b->seed) & 1 ? 255 : 0) : (uint8_t)chance(&b->seed);
-    job->stride = (uint32_t)view.stride + (uint32_t)between(&b->seed, 0, 5);
+    job->stride = any_stride(b, (uint32_t)view.stride, wish->aligned);
     const uint64_t last = (uint64_t)job->stride * (uint64_t)(view.height - 1) + (uint64_t)view.stride;
     job->pixels = take(b, last);
     job->from = ST_JOB_HEAP;
@@ -297,6 +305,7 @@ static void any_row(struct random_batch *b, uint32_t row, bool with_pending)
     wish.mirror = bits & 32;
     wish.flip = bits & 64;
     wish.device = bits & 128;
+    wish.aligned = chance(&b->seed) & 1;
     wish.random_values = bits & 256;
     wish.erase_count = bits & 512 ? 0 : bits >> 10 & 3;
     if (with_pending && bits & 4096)

@@ -43,6 +43,7 @@ void batch_begin(struct random_batch *b, const struct st_device_want *want,
 struct row_wish {
     struct st_resize resize; /* its window is as large as the output */
     bool mirror, flip, device;
+    bool aligned; /* input rows start at words, as the loader's do */
     const struct st_pending *pending;
     uint32_t pending_count, erase_count;
     bool random_values; /* in erased boxes */

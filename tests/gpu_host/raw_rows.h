@@ -73,7 +73,9 @@ static inline struct st_job_side raw_side(struct raw_rows *raw, const struct st_
     memcpy(host + at, taps.first, firsts);
     memcpy(host + at + firsts, taps.weight, firsts * (uint64_t)taps.width);
     *used = st_align(at + firsts * (1 + (uint64_t)taps.width), 64);
-    return (struct st_job_side){.at = at, .width = taps.width};
+    return (struct st_job_side){.at = at,
+                                .width = taps.width,
+                                .window = st_job_window(taps.first, taps.count, taps.width)};
 }
 
 /* Batch `number` into the host half, and the finished images into `expected`. Returns the bytes used. */
