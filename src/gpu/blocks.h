@@ -67,7 +67,7 @@ ST_BOTH void st_end(const struct st_gpu_batch *batch, struct st_tile *tile, cons
 }
 
 /* Makes rows of a tile by products of matrices, as planned. Returns how many. */
-ST_BOTH int32_t st_make_products(struct st_tile *tile, const struct st_spot *spot)
+ST_BOTH int32_t st_make_products(struct st_tile *tile)
 {
     const int32_t made = tile->products.y.count, inputs = tile->products.y.inputs,
                   chunk = tile->products.chunk;
@@ -77,7 +77,7 @@ ST_BOTH int32_t st_make_products(struct st_tile *tile, const struct st_spot *spo
         ST_PHASE(if (!first) st_put_weights(tile, thread); st_make_rows(tile, first, count, thread));
         ST_PHASE(st_multiply_rows(tile, first, count, thread));
     }
-    ST_PHASE(st_multiply_columns(tile, spot, thread));
+    ST_PHASE(st_multiply_columns(tile, thread));
     return made;
 }
 
@@ -98,25 +98,25 @@ ST_RARE int32_t st_make_sums(const struct st_gpu_batch *batch, struct st_tile *t
 
 ST_BOTH void st_rows_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
 {
-    const struct st_spot spot = st_spot_of(batch, block);
-    if (spot.job->from == ST_JOB_BLANK) {
-        ST_PHASE(st_blank_tile(batch, &spot, thread));
+    const struct st_spot *spot = &tile->spot;
+    ST_PHASE(st_begin(batch, tile, block, thread));
+    if (spot->job->from == ST_JOB_BLANK) {
+        ST_PHASE(st_blank_tile(batch, spot, thread));
         return;
     }
-    ST_PHASE(st_begin(batch, tile, &spot, thread));
     ST_ROLLED
-    for (int32_t y = spot.y; y < spot.y + spot.height;) {
-        if (y > spot.y)
-            ST_PHASE(if (thread == 0) st_plan_products(batch, tile, &spot, y));
-        y += tile->products.chunk ? st_make_products(tile, &spot) : st_make_sums(batch, tile, block, y);
+    for (int32_t y = spot->y; y < spot->y + spot->height;) {
+        if (y > spot->y)
+            ST_PHASE(if (thread == 0) st_plan_products(batch, tile, y));
+        y += tile->products.chunk ? st_make_products(tile) : st_make_sums(batch, tile, block, y);
     }
-    st_end(batch, tile, &spot);
+    st_end(batch, tile, spot);
 }
 
 ST_BOTH void st_pending_block(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block)
 {
     const struct st_spot spot = st_spot_of(batch, block);
-    ST_PHASE(st_begin(batch, tile, &spot, thread));
+    ST_PHASE(st_begin(batch, tile, block, thread));
     if (tile->plan.idle)
         return;
     const struct st_job_pending *op = st_pending_of(batch, spot.job) + tile->plan.from;

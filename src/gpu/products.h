@@ -86,9 +86,9 @@ ST_BOTH struct st_products st_products_for(const struct st_spot *spot, const str
 
 /* Plans as many of the tile's rows from `y` on as there is room for; a chunk of 0: they are not made
  * here. One thread does this for its block. */
-ST_BOTH void st_plan_products(const struct st_gpu_batch *batch, struct st_tile *tile,
-                              const struct st_spot *spot, int32_t y)
+ST_BOTH void st_plan_products(const struct st_gpu_batch *batch, struct st_tile *tile, int32_t y)
 {
+    const struct st_spot *spot = &tile->spot;
     const struct st_region_in in = st_region_of(batch, spot->job);
     int32_t rows = spot->y + spot->height - y;
     tile->in = in;
@@ -181,7 +181,7 @@ ST_BOTH void st_put_four(uint8_t *to, int32_t channel, struct st_four four)
 }
 
 /* Input rows `first` to `first + count`, counted from the first that is needed. Several groups of
- * columns are fetched before the first is used. */
+ * columns are fetched before the first is used; at the end, some of row 0 that nobody needs. */
 ST_BOTH void st_make_heap_rows(struct st_tile *tile, int32_t first, int32_t count, uint32_t thread)
 {
     enum { AT_ONCE = 2 };
@@ -197,13 +197,10 @@ ST_BOTH void st_make_heap_rows(struct st_tile *tile, int32_t first, int32_t coun
         int32_t at[AT_ONCE];
         ST_UNROLL
         for (int32_t k = 0; k < AT_ONCE; k++) {
-            at[k] = groups.row * pitch + 4 * groups.group;
-            if (groups.row < count)
-                words[k] = st_heap_fetch(
-                    from + ((uint32_t)groups.row * stride + 12 * (uint32_t)groups.group),
-                    inputs - 4 * groups.group);
-            else
-                at[k] = -1;
+            const int32_t row = groups.row < count ? groups.row : 0;
+            at[k] = groups.row < count ? row * pitch + 4 * groups.group : -1;
+            words[k] = st_heap_fetch(from + ((uint32_t)row * stride + 12 * (uint32_t)groups.group),
+                                     inputs - 4 * groups.group);
             st_groups_next(&groups);
         }
         ST_UNROLL
@@ -230,12 +227,10 @@ ST_BOTH void st_make_sample_rows(struct st_tile *tile, int32_t first, int32_t co
         int32_t at[AT_ONCE], y[AT_ONCE];
         ST_UNROLL
         for (int32_t k = 0; k < AT_ONCE; k++) {
-            at[k] = groups.row * pitch + 4 * groups.group;
-            y[k] = top + groups.row;
-            if (groups.row < count)
-                words[k] = st_samples_fetch(&planes, left + 4 * groups.group, y[k], halved);
-            else
-                at[k] = -1;
+            const int32_t row = groups.row < count ? groups.row : 0;
+            at[k] = groups.row < count ? row * pitch + 4 * groups.group : -1;
+            y[k] = top + row;
+            words[k] = st_samples_fetch(&planes, left + 4 * groups.group, y[k], halved);
             st_groups_next(&groups);
         }
         ST_UNROLL
@@ -366,8 +361,9 @@ ST_BOTH void st_multiply_rows(struct st_tile *tile, int32_t first, int32_t count
     }
 }
 
-ST_BOTH void st_multiply_columns(struct st_tile *tile, const struct st_spot *spot, uint32_t thread)
+ST_BOTH void st_multiply_columns(struct st_tile *tile, uint32_t thread)
 {
+    const struct st_spot spot = tile->spot;
     enum { ACROSS = ST_TILE / ST_PRODUCT_LINES, DOWN = ST_GPU_WARPS / ACROSS };
     const struct st_products *p = &tile->products;
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
@@ -383,7 +379,7 @@ ST_BOTH void st_multiply_columns(struct st_tile *tile, const struct st_spot *spo
     for (int32_t i = 0; i < 4; i++) {
         const int32_t px = x + made.line + i / 2, py = y + made.output + i % 2;
         if (px < p->x.count && py < p->y.count)
-            *st_out_at(tile, spot, px, p->y.from - spot->y + py) =
+            *st_out_at(tile, &spot, px, p->y.from - spot.y + py) =
                 st_clamped_four(made.value[0][i % 2][i / 2], made.value[1][i % 2][i / 2],
                                 made.value[2][i % 2][i / 2], 0);
     }

@@ -34,11 +34,11 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
 
 /* ---- the beginning of a block ------------------------------------------------------------------ */
 
-ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan,
-                     const struct st_spot *spot)
+ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan, uint32_t row)
 {
-    const struct st_job_pending *pending = st_pending_of(batch, spot->job);
-    const uint32_t count = spot->job->from == ST_JOB_BLANK ? 0 : spot->job->pending_count;
+    const struct st_job *job = (const struct st_job *)(const void *)batch->raw + row;
+    const struct st_job_pending *pending = st_pending_of(batch, job);
+    const uint32_t count = job->from == ST_JOB_BLANK ? 0 : job->pending_count;
     uint32_t stage = 0, from = 0;
     while (stage < batch->stage && from < count)
         if (st_pending_begins(pending[from++].kind))
@@ -54,17 +54,20 @@ ST_BOTH void st_plan(const struct st_gpu_batch *batch, struct st_tile_plan *plan
     plan->last = plan->to == count;
     plan->summed = !plan->last && pending[plan->to].kind == ST_PENDING_CONTRAST;
     if (batch->stage && pending[plan->from].kind == ST_PENDING_CONTRAST)
-        plan->level = st_mean_level(batch->sums[spot->row * ST_PENDING_MAX + batch->stage - 1],
+        plan->level = st_mean_level(batch->sums[row * ST_PENDING_MAX + batch->stage - 1],
                                     batch->width, batch->height);
 }
 
-ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, const struct st_spot *spot,
+ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, uint32_t block,
                       uint32_t thread)
 {
     if (thread == 0)
-        st_plan(batch, &tile->plan, spot);
-    if (thread == ST_GPU_WARP && !batch->stage) /* of another warp, at the same time */
-        st_plan_products(batch, tile, spot, spot->y);
+        st_plan(batch, &tile->plan, block / (uint32_t)batch->tiles);
+    if (thread == ST_GPU_WARP) { /* of another warp, at the same time */
+        tile->spot = st_spot_of(batch, block);
+        if (!batch->stage && tile->spot.job->from != ST_JOB_BLANK)
+            st_plan_products(batch, tile, tile->spot.y);
+    }
     ST_BY_FOUR
     for (uint32_t i = thread; i < (uint32_t)batch->channels * 256; i += ST_GPU_THREADS)
         tile->lut[i] = st_load(batch->lut + i);
