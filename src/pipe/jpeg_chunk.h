@@ -41,6 +41,7 @@ struct st_jpeg_engine_worker {
     uint32_t given;                /* to the engines, of the whole chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */
+    bool started;                  /* it has made a chunk */
     bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
     uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */
 };

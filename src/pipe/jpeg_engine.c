@@ -32,6 +32,7 @@
 
 enum {
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
+    CHUNK_BRIEF = 14,     /* the engines take so many at once: handing over more means waiting */
     ROW_ROOM = 640 << 10, /* device memory per row of a batch: ImageNet's files take 538 KB on average */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
     MEMORY_PART = 32,      /* fraction of max_memory that a thread may pin, */
@@ -78,7 +79,7 @@ static uint32_t chunk_size(const struct st_jpeg_engine_worker *self, uint32_t le
 {
     const struct stoker_loader *loader = self->worker.loader;
     const double cpus = worker_rate(loader) * st_tuning_active(loader), mine = own_rate(self);
-    uint32_t most = left < ST_JPEG_CHUNK_MOST ? left : ST_JPEG_CHUNK_MOST;
+    uint32_t most = st_jpeg_engines_brief(loader) ? CHUNK_BRIEF : ST_JPEG_CHUNK_MOST;
     if (cpus > 0 && mine > 0) {
         const double share = rows_ahead(loader) / 2 * mine / (mine * loader->engines.ready + cpus);
         if (share < most)
@@ -103,10 +104,14 @@ static bool too_slow(struct st_jpeg_engine_worker *self, uint32_t left)
     return true;
 }
 
-/* Tells how the chunk went, for these estimates. */
+/* Tells how the chunk went, for these estimates. The first one says little: the engines' library still
+ * allocates memory and loads code. */
 static void note_rate(struct st_jpeg_engine_worker *self)
 {
     self->tries = false;
+    if (!self->started)
+        self->busy_ns = self->busy_rows = 0;
+    self->started = true;
     if (self->busy_rows > RECENT_ROWS) {
         self->busy_rows /= 2;
         self->busy_ns /= 2;

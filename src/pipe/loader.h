@@ -201,6 +201,8 @@ void st_jpeg_engines_wake(struct stoker_loader *loader);
 bool st_jpeg_engines_pass(const struct stoker_loader *loader);
 /* Whether enough batches are ready for this engine thread to rest. */
 bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread);
+/* Whether an engine thread should take only a few tickets at a time. */
+bool st_jpeg_engines_brief(const struct stoker_loader *loader);
 /* Begins or ends a time in which the engines work and some workers rest. */
 void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged);
 

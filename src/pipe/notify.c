@@ -27,15 +27,28 @@ bool st_jpeg_engines_pass(const struct stoker_loader *loader)
            (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns);
 }
 
+static uint32_t batches_ready(const struct stoker_loader *loader)
+{
+    uint32_t ready = 0;
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        ready += slot->state == ST_SLOT_READY;
+    return ready;
+}
+
 /* One thread keeps half of the prefetched batches ready. The second helps if that is not enough: where
  * CPUs are few, two threads would only disturb the consumer more often. */
 bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
 {
     const bool helper = thread && loader->engines.ready > 1;
-    uint32_t ready = 0;
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        ready += slot->state == ST_SLOT_READY;
+    const uint32_t ready = batches_ready(loader);
     return ready && (helper || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
+}
+
+/* An engine thread that works on the CPU of the consumer, which has a batch, should not keep it from
+ * launching kernels for long. */
+bool st_jpeg_engines_brief(const struct stoker_loader *loader)
+{
+    return (uint32_t)loader->tuning.cpus <= loader->engines.ready && batches_ready(loader);
 }
 
 void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged)

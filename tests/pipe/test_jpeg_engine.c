@@ -210,10 +210,14 @@ static void resting_engines(void)
         loader.engines.ready = 2;
         wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
         wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 1);
+        loader.tuning.cpus = 3;
+        wrong += st_jpeg_engines_brief(&loader);
+        loader.tuning.cpus = 2.5;
+        wrong += st_jpeg_engines_brief(&loader) != (ready >= 1);
         loader.engines.ready = 1; /* the first one has given up */
         wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 2);
     }
-    ok(wrong == 0, "engine threads rest while batches are ready");
+    ok(wrong == 0, "engine threads rest while batches are ready, and are brief where they have the consumer's CPU");
     st_jpeg_engines_engage(&loader, true);
     st_jpeg_engines_wake(&loader);
     const bool still = loader.engines.engaged;
