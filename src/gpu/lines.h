@@ -26,8 +26,7 @@ ST_BOTH uint32_t st_lines_aligned(const struct st_region_in *in)
     return ((in->in_planes ? samples : (uintptr_t)in->pixels | in->stride) & 3) == 0;
 }
 
-/* ---- from interleaved bytes
- * ------------------------------------------------------------------------ */
+/* ---- from interleaved bytes ---------------------------------------------------------------------- */
 
 struct st_heap_words {
     uint32_t word[3];
@@ -52,8 +51,7 @@ ST_BOTH struct st_four st_heap_four(const struct st_heap_words *heap)
     return four;
 }
 
-/* ---- from a JPEG's samples
- * ------------------------------------------------------------------------- */
+/* ---- from a JPEG's samples ----------------------------------------------------------------------- */
 
 /* Samples for four columns. Chroma with half the columns: the first column's sample is byte 1, after its
  * neighbour, and the last column's neighbour is byte 3. */

@@ -31,8 +31,7 @@ enum {
     ST_RGB = 3,
 };
 
-/* ---- the plan
- * -------------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------------ */
 
 /* Where the window of output `o` (counted from the reach's first) starts, counted from the first
  * input. */
@@ -93,8 +92,9 @@ ST_BOTH void st_plan_products(const struct st_gpu_batch *batch, struct st_tile *
     int32_t rows = spot->y + spot->height - y;
     tile->in = in;
     tile->products.chunk = 0;
+    /* After sums, rows may not start at a group of outputs, for which windows are known to suffice. */
     if (!ST_HAS_PRODUCTS || in.channels != ST_RGB || in.x.window <= 0 || in.y.window <= 0 ||
-        spot->job->vertical_first || !st_lines_aligned(&in))
+        spot->job->vertical_first || !st_lines_aligned(&in) || y % ST_PRODUCT_OUTPUTS)
         return;
     ST_ROLLED
     for (;; rows = rows > ST_TILE / 2 ? ST_TILE / 2 : ST_PRODUCT_OUTPUTS) {
@@ -104,8 +104,7 @@ ST_BOTH void st_plan_products(const struct st_gpu_batch *batch, struct st_tile *
     }
 }
 
-/* ---- weights
- * --------------------------------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------------------------------- */
 
 /* Weights `from` to `from + 4` of an output, which has `taps` of them. */
 ST_BOTH void st_put_four_weights(uint8_t *to, int32_t part, const int32_t *weights, int32_t taps,
@@ -142,8 +141,7 @@ ST_BOTH void st_put_weights(struct st_tile *tile, uint32_t thread)
         st_put_four_weights(to + k, ST_TILE * pitch, weights, taps, k - before);
 }
 
-/* ---- rows
- * ------------------------------------------------------------------------------------------ */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 /* A thread's groups of four columns of some rows: the current one, and the way to the next. */
 struct st_groups {
@@ -250,8 +248,7 @@ ST_BOTH void st_make_rows(struct st_tile *tile, int32_t first, int32_t count, ui
         st_make_sample_rows(tile, first, count, 0, thread);
 }
 
-/* ---- products
- * -------------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------------------------------ */
 
 /* Eight outputs of sixteen lines, of three channels; of these a lane has two outputs, `output` and the
  * next one, of two lines, `line` and the next one. */

@@ -1,7 +1,7 @@
 /* The GPU's kernels, compiled for the CPU, give the bytes of op/ for any job. */
 #include "codec/jpeg/kernels.h"
 #include "gpu/arith.h"
-#include "gpu/planes.h"
+#include "gpu/stage.h"
 #include "gpu_host/host_kernels.h"
 #include "gpu_host/random_batch.h"
 #include "op/colour.h"
@@ -153,6 +153,44 @@ static void test_extremes(void)
         &(struct row_wish){.resize = resize_to(900, 2, 900, 2), .pending = &blur, .pending_count = 1});
 }
 
+/* How many input rows a tile in the middle of the output keeps at once for products; 0: it is made by sums. */
+static int32_t rows_kept(const struct row_wish *wish)
+{
+    const struct st_device_want want = {.rows = 1, .width = 224, .height = 224, .channels = 3};
+    struct random_batch b = {.seed = 3};
+    struct st_tile *tile = calloc(1, sizeof *tile);
+    batch_begin(&b, &want, &(struct st_finish_spec){.dtype = STOKER_DTYPE_U8}, STOKER_DTYPE_U8, STOKER_LAYOUT_NHWC);
+    batch_row(&b, 0, wish);
+    random_batch_place(&b, (uint64_t)(uintptr_t)b.host);
+    const struct st_gpu_batch batch = {
+        .raw = b.host, .rows = 1, .width = 224, .height = 224, .channels = 3, .tiles_across = 7, .tiles = 49};
+    tile->spot = st_spot_of(&batch, 24);
+    st_plan_products(&batch, tile, tile->spot.y);
+    const int32_t kept = tile->products.chunk;
+    free(tile);
+    random_batch_free(&b);
+    return kept;
+}
+
+/* The usual cases are made by products; the results would be the same otherwise. */
+static void test_products(void)
+{
+    static const struct {
+        int32_t width, height;
+        bool products;
+    } from[] = {{100, 75, true}, {500, 375, true}, {800, 600, true}, {900, 900, true}, {4000, 3000, false}};
+    uint32_t differ = 0;
+    for (size_t k = 0; k < sizeof from / sizeof *from; k++) {
+        struct row_wish wish = {.resize = resize_to(from[k].width, from[k].height, 224, 224), .aligned = true};
+        differ += (rows_kept(&wish) > 0) != from[k].products;
+        wish.device = true;
+        differ += (rows_kept(&wish) > 0) != from[k].products;
+    }
+    ok(differ == 0, "images of the usual sizes are resized by products (%u are not as expected)", differ);
+    struct row_wish wish = {.resize = resize_to(501, 375, 224, 224)};
+    ok(rows_kept(&wish) == 0, "rows that are not aligned are resized by sums");
+}
+
 /* Pending ops without scratch memory are refused instead of being run in memory that does not exist. */
 static void test_refused(void)
 {
@@ -187,6 +225,7 @@ int main(int argc, char **argv)
     test_colours();
     test_samples();
     test_extremes();
+    test_products();
     test_refused();
     return done_testing();
 }
