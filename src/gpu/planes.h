@@ -39,7 +39,7 @@ struct st_ycc {
     int32_t r, g, b;
 };
 
-/* Byte `k` of luma, with 16 fractional bits and rounded up by half. */
+/* Byte `k` of luma with 16 fractional bits, plus the half that rounds the sum. */
 ST_BOTH int32_t st_ycc_light(uint32_t luma, int32_t k)
 {
     return (int32_t)st_bytes_of(luma, 0x8000, 0x6054 + 0x100 * (uint32_t)k);
@@ -114,9 +114,8 @@ ST_BOTH uint32_t st_planes_pixel(const struct st_planes *planes, int32_t x, int3
     x += planes->x;
     y += planes->y;
     const struct st_chroma at = st_chroma_at(planes, x, y);
-    return st_ycc_pixel(st_load_byte(planes->luma + (uint64_t)(uint32_t)y * planes->stride +
-                                              (uint32_t)x),
-                        st_chroma_value(planes, planes->blue, &at),
+    const uint8_t *light = planes->luma + (uint64_t)(uint32_t)y * planes->stride + (uint32_t)x;
+    return st_ycc_pixel(st_load_byte(light), st_chroma_value(planes, planes->blue, &at),
                         st_chroma_value(planes, planes->red, &at));
 }
 

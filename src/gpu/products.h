@@ -360,8 +360,8 @@ ST_BOTH void st_multiply_rows(struct st_tile *tile, int32_t first, int32_t count
 
 ST_BOTH void st_multiply_columns(struct st_tile *tile, uint32_t thread)
 {
+    enum { ACROSS = ST_TILE / ST_PRODUCT_LINES }; /* each warp makes one product */
     const struct st_spot spot = tile->spot;
-    enum { ACROSS = ST_TILE / ST_PRODUCT_LINES, DOWN = ST_GPU_WARPS / ACROSS };
     const struct st_products *p = &tile->products;
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
     const int32_t x = warp % ACROSS * ST_PRODUCT_LINES, y = warp / ACROSS * ST_PRODUCT_OUTPUTS;

@@ -347,7 +347,7 @@ ST_BOTH void st_finish_planes(const struct st_gpu_batch *batch, const struct st_
         }
 }
 
-/* The bits of value `i` of the pixels; both are constants but for their content. */
+/* The bits of value `i` of some pixels, counted over their channels; `i` is a constant. */
 ST_BOTH uint32_t st_rgb_bits(const struct st_tile *tile, const uint32_t *px, int32_t i)
 {
     return tile->lut[i % ST_RGB * 256 + (int32_t)st_byte(px[i / ST_RGB], i % ST_RGB)];

@@ -343,15 +343,16 @@ static void falls_back(void)
     test_items_free(items, COUNT);
 }
 
-/* Returns when two workers wait for memory, or all for slots: whether the former. */
+/* Returns when two workers wait for memory, or nobody does anything else: whether the former. */
 static bool wait_for_memory(struct stoker_loader *loader)
 {
     bool waits = false, stuck = false;
     while (!waits && !stuck) {
         usleep(1000);
-        waits = atomic_load(&loader->gate.waiting) > 1;
+        const uint32_t waiting = atomic_load(&loader->gate.waiting);
+        waits = waiting > 1;
         pthread_mutex_lock(&loader->lock);
-        stuck = loader->next_ticket && !loader->busy;
+        stuck = loader->next_ticket && loader->busy <= waiting;
         pthread_mutex_unlock(&loader->lock);
     }
     return waits;
