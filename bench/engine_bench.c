@@ -51,8 +51,9 @@ static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, 
 {
     struct st_jpeg_frame frame;
     st_jpeg_headers(file, &frame);
-    *image = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v, .at = at};
-    for (int c = 0; c < 3; c++) {
+    *image = (struct st_jpeg_engine_image){.bytes = file, .components = frame.components,
+                                            .h = frame.h, .v = frame.v, .at = at};
+    for (uint32_t c = 0; c < frame.components; c++) {
         const uint64_t stride = st_align((uint64_t)frame.mcus_across * frame.component[c].h * 8, 64);
         image->plane[c] = (struct st_jpeg_engine_plane){at, (uint32_t)stride, (int32_t)frame.component[c].width,
                                                         (int32_t)frame.component[c].height};
@@ -156,7 +157,7 @@ int main(int argc, char **argv)
             file_count++;
     }
     if (!file_count) {
-        fprintf(stderr, "usage: engine_bench [-t SECONDS] FILE...   (baseline JPEGs in colour)\n");
+        fprintf(stderr, "usage: engine_bench [-t SECONDS] FILE...   (baseline JPEGs)\n");
         return 2;
     }
     if (!open_device(&err)) {

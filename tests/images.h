@@ -41,7 +41,9 @@ static inline struct stoker_item test_ppm(uint32_t seed, int width, int height)
     return (struct stoker_item){data, (size_t)head_size + size, seed % 10};
 }
 
-static inline struct stoker_item test_jpeg_kind(uint32_t seed, int width, int height, int progressive)
+enum test_jpeg_kinds { TEST_JPEG_USUAL, TEST_JPEG_PROGRESSIVE, TEST_JPEG_GREY };
+
+static inline struct stoker_item test_jpeg_kind(uint32_t seed, int width, int height, enum test_jpeg_kinds kind)
 {
     struct jpeg_compress_struct c;
     struct jpeg_error_mgr errors;
@@ -57,7 +59,9 @@ static inline struct stoker_item test_jpeg_kind(uint32_t seed, int width, int he
     c.input_components = 3;
     c.in_color_space = JCS_RGB;
     jpeg_set_defaults(&c);
-    if (progressive)
+    if (kind == TEST_JPEG_GREY)
+        jpeg_set_colorspace(&c, JCS_GRAYSCALE);
+    if (kind == TEST_JPEG_PROGRESSIVE)
         jpeg_simple_progression(&c);
     jpeg_start_compress(&c, TRUE);
     while (c.next_scanline < c.image_height) {
@@ -72,12 +76,12 @@ static inline struct stoker_item test_jpeg_kind(uint32_t seed, int width, int he
 
 static inline struct stoker_item test_jpeg(uint32_t seed, int width, int height)
 {
-    return test_jpeg_kind(seed, width, height, 0);
+    return test_jpeg_kind(seed, width, height, TEST_JPEG_USUAL);
 }
 
 static inline struct stoker_item test_jpeg_progressive(uint32_t seed, int width, int height)
 {
-    return test_jpeg_kind(seed, width, height, 1);
+    return test_jpeg_kind(seed, width, height, TEST_JPEG_PROGRESSIVE);
 }
 
 /* `count` images of differing sizes: mostly JPEG, every fifth a PPM. */

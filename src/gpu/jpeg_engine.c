@@ -202,12 +202,12 @@ static bool has_baseline_symbols(const struct st_jpeg_code *dc, const struct st_
     return all;
 }
 
-/* Measured on an H200: 4:4:4, 4:2:2, 4:4:0 and 4:2:0 are decoded correctly; RGB components and
- * quantisation tables of more than 8 bits are silently decoded wrong; sides beyond 16384 are refused.
- * Whatever else baseline does not have is left to the CPU. */
+/* Measured on an H200: grey, 4:4:4, 4:2:2, 4:4:0 and 4:2:0 are decoded correctly; RGB components, grey
+ * with sampling factors other than 1 and quantisation tables of more than 8 bits are silently decoded
+ * wrong; sides beyond 16384 are refused. Whatever else baseline does not have is left to the CPU. */
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
-    if (frame->rgb || frame->extended || frame->components != 3 || frame->width > SIDE_MOST ||
+    if (frame->rgb || frame->extended || frame->idle_factors || frame->width > SIDE_MOST ||
         frame->height > SIDE_MOST)
         return false;
     for (uint32_t c = 0; c < frame->components; c++) {
@@ -272,7 +272,8 @@ static void stage_image(struct st_jpeg_engine *engine, uint32_t k,
 {
     const bool fits = image->size <= engine->pinned.bytes - *used;
     engine->staged[k] = fits ? engine->pinned.memory + *used : NULL;
-    for (int c = 0; c < 3; c++) {
+    engine->to[k] = (struct st_nvjpeg_image){0};
+    for (uint32_t c = 0; c < image->components; c++) {
         const uint64_t at = image->plane[c].at;
         engine->to[k].channel[c] =
             fits ? engine->staged[k] + (at - image->at) : (unsigned char *)(uintptr_t)at;

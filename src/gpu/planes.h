@@ -13,13 +13,14 @@
 
 enum { ST_CHROMA_WIDE_ENOUGH = 3 }; /* narrower components are repeated, not interpolated */
 
-ST_BOTH struct st_planes st_planes_of(const struct st_job *job)
+ST_BOTH struct st_planes st_planes_of(const uint8_t *raw, const struct st_job *job)
 {
     const struct st_job_planes *from = &job->planes;
+    const uintptr_t chroma = from->stride ? 0 : (uintptr_t)raw; /* grey: in the heap */
     struct st_planes planes;
     planes.luma = (const uint8_t *)(uintptr_t)job->pixels;
-    planes.blue = (const uint8_t *)(uintptr_t)from->chroma[0];
-    planes.red = (const uint8_t *)(uintptr_t)from->chroma[1];
+    planes.blue = (const uint8_t *)(chroma + (uintptr_t)from->chroma[0]);
+    planes.red = (const uint8_t *)(chroma + (uintptr_t)from->chroma[1]);
     planes.stride = job->stride;
     planes.chroma_stride = from->stride;
     planes.x = from->x;

@@ -23,7 +23,7 @@ ST_BOTH struct st_region_in st_region_of(const struct st_gpu_batch *batch, const
 {
     struct st_region_in in;
     in.in_planes = job->from == ST_JOB_PLANES;
-    in.planes = st_planes_of(job);
+    in.planes = st_planes_of(batch->raw, job);
     in.pixels = batch->raw + (in.in_planes ? 0 : job->pixels);
     in.stride = job->stride;
     in.channels = job->channels;

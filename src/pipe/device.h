@@ -57,11 +57,14 @@ enum st_job_from {
     ST_JOB_PLANES, /* a JPEG's samples, decoded by the device itself; addresses are the device's */
 };
 
+enum { ST_CHROMA_NONE = 128 }; /* the chroma of grey */
+
 /* The chroma of a whole image whose luma is at st_job.pixels, and where the row's region lies in it. The
- * device interpolates chroma and converts to RGB as codec/jpeg/pixels.c does. */
+ * device interpolates chroma and converts to RGB as codec/jpeg/pixels.c does. A grey image has no chroma
+ * on the device: the heap has a row of ST_CHROMA_NONE for it, which is used for all rows. */
 struct st_job_planes {
-    uint64_t chroma[2];       /* Cb, Cr */
-    uint32_t stride;          /* of both */
+    uint64_t chroma[2];       /* Cb, Cr; of a grey image, in the heap */
+    uint32_t stride;          /* of both; 0: the image is grey */
     int32_t width, height;    /* of both, in samples */
     uint32_t h, v;            /* pixels per sample across and down: 1 or 2 */
     int32_t x, y;             /* of the region, in pixels */
@@ -175,11 +178,13 @@ struct st_jpeg_engine_plane {
     int32_t width, height; /* in samples, without the padding of the last MCUs */
 };
 
-/* A whole image, decoded from its file to Y, Cb and Cr on the device: the same samples as libjpeg's. */
+/* A whole image, decoded from its file to Y, Cb and Cr on the device: the same samples as libjpeg's. A
+ * grey image only has Y; its other planes are {0}. */
 struct st_jpeg_engine_image {
     struct st_bytes bytes;
-    uint32_t h, v;     /* pixels per chroma sample across and down */
-    uint64_t at, size; /* its device memory, with the planes in it: all of it may be overwritten */
+    uint32_t components; /* 3, or 1: grey */
+    uint32_t h, v;       /* pixels per chroma sample across and down */
+    uint64_t at, size;   /* its device memory, with the planes in it: all of it may be overwritten */
     struct st_jpeg_engine_plane plane[3];
     bool there; /* out: whether it was decoded */
 };

@@ -28,7 +28,7 @@ enum {
 /* Arranges the planes of an image, with room for whole MCUs. Addresses are relative to the image's. */
 static void arrange(const struct st_jpeg_frame *frame, struct st_jpeg_engine_image *image)
 {
-    for (int c = 0; c < 3; c++) {
+    for (uint32_t c = 0; c < frame->components; c++) {
         const struct st_jpeg_component *component = &frame->component[c];
         const uint64_t stride =
             st_align((uint64_t)frame->mcus_across * component->h * BLOCK, STRIDE_ALIGN);
@@ -61,7 +61,8 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;
-    *decoded = (struct st_jpeg_engine_image){.bytes = file, .h = frame.h, .v = frame.v};
+    *decoded = (struct st_jpeg_engine_image){
+        .bytes = file, .components = frame.components, .h = frame.h, .v = frame.v};
     arrange(&frame, decoded);
     if (decoded->size > IMAGE_MOST)
         return false;
@@ -104,7 +105,7 @@ static void place_items(struct st_jpeg_engine_worker *self, struct st_slot *slot
     for (uint32_t k = 0; k < self->count; k++) {
         struct st_jpeg_engine_image *image = &self->decoded[k];
         image->at = at;
-        for (int c = 0; c < 3; c++)
+        for (uint32_t c = 0; c < image->components; c++)
             image->plane[c].at += at;
         at += image->size;
     }

@@ -24,6 +24,7 @@ struct parts {
     uint64_t pixels_at;
     const struct st_jpeg_engine_image *decoded; /* by the device: it has the samples; NULL: not */
     struct st_region window;                    /* of it */
+    uint64_t chroma_at;                         /* of grey samples */
     uint32_t stride;
     bool nearest, vertical_first;
     struct st_taps x, y; /* width 0: this axis is not resized; nearest: `first` only */
@@ -57,6 +58,12 @@ static uint64_t weights_bytes(const struct st_pending *op)
                                       : 0;
 }
 
+/* A row for grey samples, which is read in words. */
+static uint64_t chroma_bytes(const struct st_jpeg_engine_image *decoded)
+{
+    return decoded && decoded->components == 1 ? st_align((uint64_t)decoded->plane[0].width, 4) : 0;
+}
+
 static void measure(struct parts *p)
 {
     uint64_t weights = 0, values = 0;
@@ -75,6 +82,7 @@ static void measure(struct parts *p)
     p->erases_at = add_part(&p->bytes, p->erases.count * sizeof(struct st_job_erase));
     p->values_at = add_part(&p->bytes, values);
     p->pixels_at = add_part(&p->bytes, p->decoded ? 0 : p->stride * (uint64_t)p->pixels.height);
+    p->chroma_at = add_part(&p->bytes, chroma_bytes(p->decoded));
 }
 
 bool st_stage_reserve(const struct st_slot_shape *shape, uint32_t erases, uint64_t values, uint64_t *out)
@@ -169,16 +177,20 @@ static void put_pixels(uint8_t *to, const struct parts *p)
         memcpy(to, st_row(&p->pixels, y), row);
 }
 
-static struct st_job_planes planes_of(const struct parts *p)
+static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const struct parts *p)
 {
     const struct st_jpeg_engine_image *image = p->decoded;
     if (!image)
         return (struct st_job_planes){0};
+    const bool grey = image->components == 1;
+    const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
+    memset(piece + p->chroma_at, ST_CHROMA_NONE, (size_t)chroma_bytes(image));
     return (struct st_job_planes){
-        .chroma = {image->plane[1].at, image->plane[2].at},
-        .stride = image->plane[1].stride,
-        .width = image->plane[1].width,
-        .height = image->plane[1].height,
+        .chroma = {grey ? base + p->chroma_at : image->plane[1].at,
+                   grey ? base + p->chroma_at : image->plane[2].at},
+        .stride = grey ? 0 : chroma->stride,
+        .width = chroma->width,
+        .height = chroma->height,
         .h = image->h,
         .v = image->v,
         .x = (int32_t)p->window.x,
@@ -216,7 +228,7 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
         .erases = base + p->erases_at,
         .pending_count = p->pending_count,
         .erase_count = p->erases.count,
-        .planes = planes_of(p),
+        .planes = put_planes(piece, base, p),
     };
     return true;
 }

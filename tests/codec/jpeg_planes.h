@@ -28,7 +28,7 @@ static inline void planes_message(j_common_ptr c, int level) { (void)c, (void)le
 static inline void planes_copy(const struct jpeg_decompress_struct *d, JSAMPARRAY *rows, JDIMENSION mcu_row,
                                uint8_t *const to[3], const size_t pitch[3])
 {
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < d->num_components; c++) {
         const jpeg_component_info *part = &d->comp_info[c];
         const JDIMENSION each = (JDIMENSION)part->v_samp_factor * DCTSIZE, from = mcu_row * each;
         for (JDIMENSION k = 0; k < each && from + k < part->downsampled_height; k++)

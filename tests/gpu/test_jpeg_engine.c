@@ -44,7 +44,8 @@ static void kinds_of_file(void)
     ok(takes(file((struct jpeg_kind){.components = 3, .h = {2}, .v = {2}, .restart = 3})),
        "4:2:0 with restarts is taken");
     ok(!takes(file((struct jpeg_kind){.components = 3, .h = {4}})), "4:1:1 is not");
-    ok(!takes(file((struct jpeg_kind){.components = 1})), "grey is not");
+    ok(takes(file((struct jpeg_kind){.components = 1})), "grey is taken");
+    ok(!takes(file((struct jpeg_kind){.components = 1, .h = {2}, .v = {2}})), "grey with factors is not");
     ok(!takes(file((struct jpeg_kind){.components = 4})), "CMYK is not");
     ok(!takes(file((struct jpeg_kind){.components = 3, .progressive = true})), "progressive is not");
     ok(!takes(file((struct jpeg_kind){.components = 3, .separate = true})), "nor are three scans");
@@ -101,12 +102,17 @@ static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *ima
     struct st_view view;
     uint8_t rgb[3 * WIDTH * HEIGHT];
     const struct st_view made = {rgb, 3 * WIDTH, WIDTH, HEIGHT, 3};
+    uint8_t none[WIDTH];
+    memset(none, ST_CHROMA_NONE, sizeof none);
+    const bool grey = image->components == 1;
+    const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
+    const uint64_t at = (uint64_t)(uintptr_t)none;
     const struct st_job job = {.pixels = image->plane[0].at,
                                .stride = image->plane[0].stride,
-                               .planes = {.chroma = {image->plane[1].at, image->plane[2].at},
-                                          .stride = image->plane[1].stride,
-                                          .width = image->plane[1].width,
-                                          .height = image->plane[1].height,
+                               .planes = {.chroma = {grey ? at : chroma[0].at, grey ? at : chroma[1].at},
+                                          .stride = grey ? 0 : chroma->stride,
+                                          .width = chroma->width,
+                                          .height = chroma->height,
                                           .h = image->h,
                                           .v = image->v}};
     planes_rgb(&job, &made);
@@ -118,17 +124,18 @@ static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *ima
     return same;
 }
 
-/* File `k`, and where its planes go: all the samplings. */
+/* File `k`, and where its planes go: all the samplings, and grey. */
 static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
 {
-    const int h = 1 + k % 2, v = 1 + k / 2 % 2;
+    const int components = k == 4 ? 1 : 3, h = 1 + k % 2, v = 1 + k / 2 % 2;
     struct st_jpeg_engine_image image = {
-        .bytes = file((struct jpeg_kind){.components = 3, .h = {h}, .v = {v}, .quality = 60 + k}),
+        .bytes = file((struct jpeg_kind){.components = components, .h = {h}, .v = {v}, .quality = 60 + k}),
+        .components = (uint32_t)components,
         .h = (uint32_t)h,
         .v = (uint32_t)v,
         .at = memory + (uint64_t)(3 * k) * PLANE,
         .size = 3 * PLANE};
-    for (int c = 0; c < 3; c++)
+    for (int c = 0; c < components; c++)
         image.plane[c] = (struct st_jpeg_engine_plane){memory + (uint64_t)(3 * k + c) * PLANE, STRIDE,
                                                        c ? (WIDTH + h - 1) / h : WIDTH,
                                                        c ? (HEIGHT + v - 1) / v : HEIGHT};
@@ -164,7 +171,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
         image[k] = image_of(k, (uint64_t)(uintptr_t)memory);
     for (int k = apart + 1; k < COUNT; k++) {
         image[k].at += PLACE;
-        for (int c = 0; c < 3; c++)
+        for (uint32_t c = 0; c < image[k].components; c++)
             image[k].plane[c].at += PLACE;
     }
     st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);

@@ -61,8 +61,8 @@ void random_batch_place(struct random_batch *b, uint64_t raw)
         if (job->from != ST_JOB_PLANES)
             continue;
         job->pixels += raw;
-        job->planes.chroma[0] += raw;
-        job->planes.chroma[1] += raw;
+        for (int c = 0; c < 2 && job->planes.stride; c++)
+            job->planes.chroma[c] += raw;
     }
 }
 
@@ -152,6 +152,11 @@ static void put_planes(struct random_batch *b, struct st_view *view, struct st_j
     job->pixels = put_plane(b, job->stride, height, bits & 64);
     for (int c = 0; c < 2; c++)
         p->chroma[c] = put_plane(b, p->stride, p->height, bits & 128);
+    if (p->h == 1 && p->v == 1 && bits & 256) { /* grey */
+        p->chroma[0] = p->chroma[1] = put_plane(b, (uint32_t)st_align((uint64_t)width, 4), 1, false);
+        memset(b->host + p->chroma[0], ST_CHROMA_NONE, (size_t)width);
+        p->stride = 0;
+    }
     struct st_job here = *job; /* with addresses */
     here.pixels += (uint64_t)(uintptr_t)b->host;
     for (int c = 0; c < 2; c++)

@@ -19,7 +19,7 @@ static struct {
     /* The first call for at least `hold` images (0: no call) lasts until the epoch is being stopped, and fails. */
     struct stoker_loader *_Atomic watched;
     _Atomic uint32_t hold, held; /* held: images of that call */
-    _Atomic uint32_t open, images, wrong, memory, largest;
+    _Atomic uint32_t open, images, grey, wrong, memory, largest;
     _Atomic uint64_t offered; /* bytes that it may pin */
     bool pins_nothing;
     uint64_t pins; /* how much it pins; 0: all that is offered */
@@ -60,7 +60,7 @@ static void engine_close(struct st_jpeg_engine *self)
 
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
-    return !engine.takes_nothing && frame->components == 3;
+    return !engine.takes_nothing && !frame->idle_factors;
 }
 
 static bool engine_held(uint32_t count)
@@ -94,12 +94,13 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
         memset(self->pinned.memory + used, HOST_SPOILT, rest < IMAGES ? rest : IMAGES);
     engine.wrong += self->under_way || !count || image[0].there;
     self->under_way = true;
-    for (uint32_t k = 0; k < 3 * count; k++) {
-        const struct st_jpeg_engine_plane *plane = &image[k / 3].plane[k % 3];
-        memset((void *)(uintptr_t)plane->at, HOST_SPOILT, (size_t)plane->stride * (size_t)plane->height);
-    }
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < count; k++) {
+        for (uint32_t c = 0; c < image[k].components; c++) {
+            const struct st_jpeg_engine_plane *plane = &image[k].plane[c];
+            memset((void *)(uintptr_t)plane->at, HOST_SPOILT, (size_t)plane->stride * (size_t)plane->height);
+        }
+        engine.grey += image[k].components == 1;
         bytes += image[k].size + image[k].bytes.size;
         engine_look(&self->pinned, image[k].bytes, used);
         engine.wrong += !image[k].at || (k && image[k].at != image[k - 1].at + image[k - 1].size);
@@ -113,9 +114,9 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
 
 static bool engine_decode(const struct st_jpeg_engine_image *image)
 {
-    uint8_t *to[3];
-    size_t pitch[3];
-    for (int c = 0; c < 3; c++) {
+    uint8_t *to[3] = {0};
+    size_t pitch[3] = {0};
+    for (uint32_t c = 0; c < image->components; c++) {
         const struct st_jpeg_engine_plane *plane = &image->plane[c];
         to[c] = (uint8_t *)(uintptr_t)plane->at;
         pitch[c] = plane->stride;

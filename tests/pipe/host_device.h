@@ -217,7 +217,11 @@ static void host_job(const struct host_device *device, const struct st_job *job,
     struct st_view v = {malloc(row * (size_t)job->in_height), (ptrdiff_t)row, job->in_width, job->in_height,
                         job->channels};
     if (job->from == ST_JOB_PLANES) {
-        planes_rgb(job, &v);
+        struct st_job here = *job; /* with addresses */
+        for (int c = 0; c < 2 && !job->planes.stride; c++)
+            here.planes.chroma[c] =
+                (uint64_t)(uintptr_t)host_at(&run, job->planes.chroma[c], (uint64_t)job->planes.width);
+        planes_rgb(&here, &v);
     } else {
         const uint8_t *pixels =
             host_at(&run, job->pixels, (uint64_t)job->stride * (uint64_t)job->in_height);

@@ -15,6 +15,7 @@ static void pipelines(void)
            "%llu of %d rows by engines: %s", (unsigned long long)stats.engine_rows, COUNT, texts[k]);
     }
     ok(engine.largest > 1, "engines are given several images at once (%u)", engine.largest);
+    ok(engine.grey > 0, "grey ones among them (%u)", engine.grey);
     ok(same("pad(padding=2); random_resized_crop(size=24)", &opt, false) && stats.engine_rows == 0,
        "what needs pixels before the end is the CPU's");
     ok(same("random_resized_crop(size=24); grayscale", &opt, false) && stats.engine_rows == 0,
@@ -354,6 +355,10 @@ static void fields(void)
 int main(void)
 {
     items = test_items(COUNT);
+    for (uint32_t k = 1; k < COUNT; k += 10) {
+        free((void *)(uintptr_t)items[k].data);
+        items[k] = test_jpeg_kind(k, 45 + (int)k, 52, TEST_JPEG_GREY);
+    }
     pipelines();
     decoded_once("pad(padding=2); random_resized_crop(size=24)");
     decoded_once("random_apply(p=0.5){color_jitter(contrast=0.9)}; random_resized_crop(size=24)");
