@@ -209,7 +209,7 @@ class TorchvisionCuda(_Torch):
 
 
 CEILING = "resident data (the ceiling)"
-STOKER, STOKER_CPU = "Stoker", "Stoker, engines off"
+STOKER, STOKER_ALL, STOKER_CPU = "Stoker", 'Stoker, engines="all"', 'Stoker, engines="off"'
 
 
 def makers(setting, torch_workers):
@@ -221,6 +221,8 @@ def makers(setting, torch_workers):
         most = max(torch_workers, default=8)
         found[f"torchvision v2, CUDA decode, {most} workers"] = lambda: TorchvisionCuda(setting, most)
     found[STOKER] = lambda: Stoker(setting)
+    if setting.device != "cpu":
+        found[STOKER_ALL] = lambda: Stoker(setting, "all")
     found[STOKER_CPU] = lambda: Stoker(setting, "off")
     return found
 
