@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "op/taps_kept.h"
 #include "pipe/audio.h"
 #include "pipe/jpeg_engine.h"
 
@@ -20,6 +21,8 @@ enum {
     DEPTH_MOST = 2048,         /* but not beyond this */
     TINY_SAMPLES = 256,        /* datasets this small are tested for whether threads pay off */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
+    TAPS_MOST = 4 << 20,       /* bytes of taps that are kept: of 800 sizes, resized to 224 pixels, */
+    TAPS_PART = 256,           /* but at most this fraction of max_memory */
 };
 
 /* ---- closing ------------------------------------------------------------------------------------- */
@@ -80,6 +83,7 @@ void st_loader_close(struct stoker_loader *loader)
     for (uint32_t k = 0; loader->worker && (k < loader->worker_count || k == 0); k++)
         st_worker_free(&loader->worker[k]);
     free(loader->worker);
+    st_taps_kept_free(loader->taps);
     free(loader->ledger);
     free(loader->epoch.sizes);
     st_order_close(loader->order);
@@ -166,6 +170,17 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
     return rc;
 }
 
+/* Without them, the taps are made for every row. */
+static void open_taps(struct stoker_loader *loader)
+{
+    const uint64_t part = loader->opt.max_memory / TAPS_PART;
+    if (!loader->shape.raw)
+        return;
+    loader->taps_memory =
+        (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_SCRATCH};
+    loader->taps = st_taps_kept_new(part < TAPS_MOST ? part : TAPS_MOST, &loader->taps_memory);
+}
+
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 {
     /* The training thread sleeps most of the time, and workers yield to it: it needs no CPU reserved for
@@ -177,6 +192,7 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
         return st_fail(err, STOKER_ENOMEM, "no memory for %u workers", count);
     loader->worker_count = count;
     st_gate_open(loader);
+    open_taps(loader);
     for (uint32_t k = 0; k < count || k == 0; k++)
         st_worker_equip(&loader->worker[k], loader);
     const int rc = st_model_learn(loader, err);

@@ -9,7 +9,7 @@
  */
 #include "pipe/stage.h"
 
-#include "op/resize_taps.h"
+#include "op/taps_kept.h"
 
 #include <string.h>
 
@@ -235,26 +235,26 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
 
 /* ---- one row ------------------------------------------------------------------------------------- */
 
-static bool side_taps(const struct st_side *side, struct st_arena *arena, struct st_taps *taps)
+static bool side_taps(const struct st_side *side, struct st_work *work, struct st_taps *taps)
 {
     int32_t *first;
     if (st_side_stays(side))
         return true;
     if (side->filter != ST_FILTER_NEAREST)
-        return st_side_taps(side, false, arena, taps);
-    if (!st_side_nearest(side, false, arena, &first))
+        return st_taps_kept_find(work->taps, side, &work->arena, taps);
+    if (!st_side_nearest(side, false, &work->arena, &first))
         return false;
     *taps = (struct st_taps){.count = side->count, .width = -1, .first = first};
     return true;
 }
 
 /* Computes the taps of a resize that the device is to do; false when out of memory. */
-static bool plan_resize(const struct st_resize *resize, struct st_arena *arena, struct parts *p)
+static bool plan_resize(const struct st_resize *resize, struct st_work *work, struct parts *p)
 {
     const struct st_side x = st_resize_side_x(resize), y = st_resize_side_y(resize);
     p->nearest = resize->filter == ST_FILTER_NEAREST;
     p->vertical_first = st_resize_vertical_first(resize);
-    return side_taps(&x, arena, &p->x) && side_taps(&y, arena, &p->y);
+    return side_taps(&x, work, &p->x) && side_taps(&y, work, &p->y);
 }
 
 static int no_memory(const struct st_slot *slot, struct stoker_error *err)
@@ -295,7 +295,7 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
     const uint64_t region =
         (uint64_t)p.pixels.width * (uint64_t)p.pixels.height * (uint64_t)p.pixels.channels;
     if (!resizes || region <= REGION_MAX) {
-        if (resizes && !plan_resize(&resize, &work->arena, &p))
+        if (resizes && !plan_resize(&resize, work, &p))
             return no_memory(slot, err);
         if (put(slot, row, image, &p))
             return 0;
@@ -323,5 +323,5 @@ bool st_stage_decoded(struct st_slot *slot, uint32_t row, const struct st_image 
         return false;
     p.pixels = (struct st_view){
         .width = (int32_t)p.window.width, .height = (int32_t)p.window.height, .channels = 3};
-    return (!resizes || plan_resize(&resize, &image->work->arena, &p)) && put(slot, row, image, &p);
+    return (!resizes || plan_resize(&resize, image->work, &p)) && put(slot, row, image, &p);
 }

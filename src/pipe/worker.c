@@ -160,6 +160,7 @@ void st_worker_equip(struct st_worker *worker, struct stoker_loader *loader)
     worker->loader = loader;
     st_work_equip(&worker->work);
     worker->work.pillow = loader->opt.pillow;
+    worker->work.taps = loader->taps;
     worker->work.fast = loader->opt.fidelity == STOKER_FIDELITY_FAST && !loader->shape.raw;
     worker->work.decoder.pixel_limit = loader->opt.pixel_limit;
     st_gate_equip(worker);
