@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the GPU wait? Training with batches from several loaders, in one run on the same files.
 
-    bench/train_gpu.py                                   everything; about 6 minutes on one GPU and 16 cores
+    bench/train_gpu.py                                   everything; several minutes on one GPU and 16 cores
     bench/train_gpu.py --parts loader,copies,latency     these alone: train, loader, copies, latency, flat_out
     bench/train_gpu.py --models resnet18 --rounds 1 --seconds 2 --no-peers
     bench/train_gpu.py --cpus 2,4,8,16 --parts loader    once for each number of CPUs, torch's loaders included

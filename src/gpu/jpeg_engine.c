@@ -207,7 +207,7 @@ static bool has_baseline_symbols(const struct st_jpeg_code *dc, const struct st_
  * wrong; sides beyond 16384 are refused. Whatever else baseline does not have is left to the CPU. */
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
-    if (frame->rgb || frame->extended || frame->idle_factors || frame->width > SIDE_MOST ||
+    if (frame->rgb || frame->extended || frame->ignored_factors || frame->width > SIDE_MOST ||
         frame->height > SIDE_MOST)
         return false;
     for (uint32_t c = 0; c < frame->components; c++) {

@@ -19,17 +19,17 @@ struct entry {
 };
 
 struct st_taps_kept {
-    struct st_account *memory;
+    struct st_account memory;
     uint64_t most;
     _Atomic uint64_t bytes; /* of entries, also of those about to be added */
     struct entry *_Atomic place[PLACES];
 };
 
-struct st_taps_kept *st_taps_kept_new(uint64_t most, struct st_account *memory)
+struct st_taps_kept *st_taps_kept_new(uint64_t most, struct st_budget *budget)
 {
     struct st_taps_kept *kept = st_calloc(1, sizeof *kept);
     if (kept) {
-        kept->memory = memory;
+        kept->memory = (struct st_account){.budget = budget, .kind = ST_MEMORY_SCRATCH};
         kept->most = most;
     }
     return kept;
@@ -41,7 +41,7 @@ void st_taps_kept_free(struct st_taps_kept *kept)
         return;
     for (uint32_t k = 0; k < PLACES; k++)
         free(atomic_load(&kept->place[k]));
-    st_account_sub(kept->memory, atomic_load(&kept->bytes));
+    st_account_sub(&kept->memory, atomic_load(&kept->bytes));
     free(kept);
 }
 
@@ -84,7 +84,7 @@ static void add(struct st_taps_kept *kept, struct entry *_Atomic *place, const s
     const bool fits = atomic_fetch_add(&kept->bytes, bytes) <= kept->most - bytes;
     struct entry *entry = fits ? entry_of(side, taps, bytes) : NULL;
     if (entry && atomic_compare_exchange_strong(place, &none, entry)) {
-        st_account_add(kept->memory, bytes);
+        st_account_add(&kept->memory, bytes);
         return;
     }
     free(entry); /* another thread was faster */

@@ -15,8 +15,8 @@
 
 struct st_taps_kept;
 
-/* At most `most` bytes of taps, charged to `memory`, which outlives it. NULL when out of memory. */
-struct st_taps_kept *st_taps_kept_new(uint64_t most, struct st_account *memory);
+/* At most `most` bytes of taps, counted in `budget`, which outlives it. NULL when out of memory. */
+struct st_taps_kept *st_taps_kept_new(uint64_t most, struct st_budget *budget);
 void st_taps_kept_free(struct st_taps_kept *kept); /* NULL is fine */
 
 /* What st_side_taps makes of this side, not mirrored: kept, or made in the arena. `kept` may be NULL.

@@ -21,7 +21,7 @@ enum {
     DEPTH_MOST = 2048,         /* but not beyond this */
     TINY_SAMPLES = 256,        /* datasets this small are tested for whether threads pay off */
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
-    TAPS_MOST = 4 << 20,       /* bytes of taps that are kept: of 800 sizes, resized to 224 pixels, */
+    TAPS_MOST = 4 << 20,       /* bytes of taps that are kept: about 800 sizes, resized to 224, */
     TAPS_PART = 256,           /* but at most this fraction of max_memory */
 };
 
@@ -176,9 +176,7 @@ static void open_taps(struct stoker_loader *loader)
     const uint64_t part = loader->opt.max_memory / TAPS_PART;
     if (!loader->shape.raw)
         return;
-    loader->taps_memory =
-        (struct st_account){.budget = &loader->gate.budget, .kind = ST_MEMORY_SCRATCH};
-    loader->taps = st_taps_kept_new(part < TAPS_MOST ? part : TAPS_MOST, &loader->taps_memory);
+    loader->taps = st_taps_kept_new(part < TAPS_MOST ? part : TAPS_MOST, &loader->gate.budget);
 }
 
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)

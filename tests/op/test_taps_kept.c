@@ -89,31 +89,31 @@ static uint32_t count_kept(void)
 int main(void)
 {
     struct st_budget budget = {.limit = 1 << 30};
-    struct st_account memory = {.budget = &budget, .kind = ST_MEMORY_SCRATCH};
+    _Atomic uint64_t *counted = &budget.by[ST_MEMORY_SCRATCH];
     draw_sides();
 
-    kept = st_taps_kept_new(8 << 20, &memory);
+    kept = st_taps_kept_new(8 << 20, &budget);
     use_by_all();
     ok(different == 0, "%d threads find what is made anew", THREADS);
     const uint32_t all = count_kept();
     ok(all >= SIDES - SIDES / 20, "%u of %d sides are kept", all, SIDES);
-    const uint64_t bytes = atomic_load(&memory.bytes);
-    ok(bytes > 100000 && bytes < 8 << 20 && atomic_load(&budget.by[ST_MEMORY_SCRATCH]) == bytes,
-       "and charged: %llu bytes", (unsigned long long)bytes);
+    const uint64_t bytes = atomic_load(counted);
+    ok(bytes > 100000 && bytes < 8 << 20 && atomic_load(&budget.held) == bytes, "and counted: %llu bytes",
+       (unsigned long long)bytes);
     st_taps_kept_free(kept);
-    ok(atomic_load(&memory.bytes) == 0, "until they are freed");
+    ok(atomic_load(counted) == 0, "until they are freed");
 
-    kept = st_taps_kept_new(100000, &memory);
+    kept = st_taps_kept_new(100000, &budget);
     use_by_all();
     const uint32_t some = count_kept();
-    ok(different == 0 && some > 5 && some < all && atomic_load(&memory.bytes) <= 100000,
+    ok(different == 0 && some > 5 && some < all && atomic_load(counted) <= 100000,
        "%u of them in 100,000 bytes", some);
     st_taps_kept_free(kept);
 
-    kept = st_taps_kept_new(10, &memory);
+    kept = st_taps_kept_new(10, &budget);
     different = 0;
     use(&(uint32_t){0});
-    ok(different == 0 && count_kept() == 0 && atomic_load(&memory.bytes) == 0, "none in 10");
+    ok(different == 0 && count_kept() == 0 && atomic_load(counted) == 0, "none in 10");
     st_taps_kept_free(kept);
 
     kept = NULL;

@@ -60,7 +60,7 @@ static void engine_close(struct st_jpeg_engine *self)
 
 static bool engine_takes(const struct st_jpeg_frame *frame)
 {
-    return !engine.takes_nothing && !frame->idle_factors;
+    return !engine.takes_nothing && !frame->ignored_factors;
 }
 
 static bool engine_held(uint32_t count)

@@ -15,6 +15,8 @@ static void pipelines(void)
            "%llu of %d rows by engines: %s", (unsigned long long)stats.engine_rows, COUNT, texts[k]);
     }
     ok(engine.largest > 1, "engines are given several images at once (%u)", engine.largest);
+    for (int k = 0; k < 20 && !engine.grey; k++) /* which tickets they take is a matter of timing */
+        same(texts[0], &opt, true);
     ok(engine.grey > 0, "grey ones among them (%u)", engine.grey);
     ok(same("pad(padding=2); random_resized_crop(size=24)", &opt, false) && stats.engine_rows == 0,
        "what needs pixels before the end is the CPU's");
@@ -355,7 +357,9 @@ static void fields(void)
 int main(void)
 {
     items = test_items(COUNT);
-    for (uint32_t k = 1; k < COUNT; k += 10) {
+    for (uint32_t k = 1; k < COUNT; k += 3) {
+        if (k % 5 == 4)
+            continue; /* not a JPEG */
         free((void *)(uintptr_t)items[k].data);
         items[k] = test_jpeg_kind(k, 45 + (int)k, 52, TEST_JPEG_GREY);
     }

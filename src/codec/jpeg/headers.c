@@ -92,7 +92,7 @@ static bool sampling_is_ours(struct st_jpeg_frame *frame)
     struct st_jpeg_component *c = frame->component;
     if (frame->components == 1) {
         const bool valid = c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4;
-        frame->idle_factors = c[0].h > 1 || c[0].v > 1;
+        frame->ignored_factors = c[0].h > 1 || c[0].v > 1;
         c[0].h = c[0].v = 1;
         return valid;
     }

@@ -30,7 +30,7 @@ struct st_jpeg_frame {
     uint32_t mcus_across, mcus_down, mcu_blocks;
     uint32_t restart_interval;              /* in MCUs; 0: none */
     bool rgb;                               /* the components are red, green and blue */
-    bool idle_factors; /* one component, whose sampling factors are not 1 and have no effect */
+    bool ignored_factors;                   /* a single component with sampling factors other than 1 */
     bool extended;                          /* SOF1, or 16-bit quantisation: beyond baseline */
     uint16_t steps[ST_JPEG_TABLES_MAX][64]; /* quantisation, in zigzag order */
     bool has_steps[ST_JPEG_TABLES_MAX];
