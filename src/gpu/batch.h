@@ -110,6 +110,7 @@ struct st_products {
     struct st_reach x, y;
     int32_t weights_y, columns, rows; /* offsets; x's weights are at 0 */
     int32_t chunk;                    /* rows that are kept at once; 0: there is too little room */
+    int32_t across, inverse;          /* groups of four columns per row; st_quotient's, of that */
 };
 
 /* A block's position in the batch and in its image. */
@@ -119,6 +120,7 @@ struct st_spot {
     int32_t x, y, width, height; /* of the tile, before mirroring and flipping */
     uint32_t mirror, flip;
     int32_t out_x, out_y;        /* and after */
+    uint64_t at;                 /* offset of its first pixel in the output */
 };
 
 /* A block's shared memory. */

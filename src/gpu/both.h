@@ -13,7 +13,7 @@
 
 enum { ST_GPU_THREADS = 256, ST_GPU_WARP = 32, ST_GPU_WARPS = ST_GPU_THREADS / ST_GPU_WARP };
 
-/* ST_UNROLL, ST_ROLLED, ST_BY_TWO, ST_BY_FOUR: how the following loop is unrolled; by default nvcc
+/* ST_UNROLL, ST_ROLLED, ST_BY_FOUR: how the following loop is unrolled; by default nvcc
  * unrolls most loops 16 times. ST_RARE: not inlined, because that would cost the common code
  * registers and instruction cache. */
 #if defined(__CUDACC__)
@@ -34,7 +34,6 @@ enum { ST_HAS_PRODUCTS = 1 };
 #if defined(__CUDA_ARCH__)
 #define ST_UNROLL _Pragma("unroll")
 #define ST_ROLLED _Pragma("unroll 1")
-#define ST_BY_TWO _Pragma("unroll 2")
 #define ST_BY_FOUR _Pragma("unroll 4")
 #define ST_PHASE(call)                                                                                  \
     do {                                                                                                \
@@ -45,7 +44,6 @@ enum { ST_HAS_PRODUCTS = 1 };
 #else
 #define ST_UNROLL
 #define ST_ROLLED
-#define ST_BY_TWO
 #define ST_BY_FOUR
 #define ST_PHASE(call)                                                                                  \
     for (uint32_t thread = 0; thread < ST_GPU_THREADS; thread++) {                                      \

@@ -61,15 +61,6 @@ struct st_sample_words {
     uint32_t far_blue, far_red; /* of the neighbouring row, with half the rows */
 };
 
-/* Four bytes of a row from byte `at` on; the row has `there` bytes from there. */
-ST_BOTH uint32_t st_load_four(const uint8_t *row, int32_t at, int32_t there)
-{
-    const int32_t over = at & 3;
-    const uint32_t low = st_load(row + at - over);
-    const uint32_t high = over && there > 4 - over ? st_load(row + at - over + 4) : 0;
-    return st_straddle(low, high, (uint32_t)over * 8);
-}
-
 /* Which of the bytes from max(before, 0) on are samples `before` to `before + 4`: at the edges the
  * outermost is repeated. */
 ST_BOTH uint32_t st_edge_select(int32_t before, int32_t last)
@@ -82,28 +73,61 @@ ST_BOTH uint32_t st_edge_select(int32_t before, int32_t last)
                        : 0;
 }
 
-/* `x` and `y` are of the image. `halved`, a constant: chroma has half the columns or half the rows. */
-ST_BOTH struct st_sample_words st_samples_fetch(const struct st_planes *planes, int32_t x, int32_t y,
+/* What is the same in all rows of four columns. */
+struct st_sample_columns {
+    uint32_t light;     /* where they are in a row of luma */
+    uint32_t chroma;    /* and of chroma: an aligned word, */
+    uint32_t straddles; /* the next one, */
+    uint32_t select;    /* and which bytes of the two */
+};
+
+/* `x` is of the image. `halved`, a constant: chroma has half the columns or half the rows. */
+ST_BOTH struct st_sample_columns st_sample_columns_of(const struct st_planes *planes, int32_t x,
+                                                      uint32_t halved)
+{
+    struct st_sample_columns columns;
+    columns.light = columns.chroma = (uint32_t)x;
+    columns.straddles = columns.select = 0;
+    if (!halved)
+        return columns;
+    const int32_t before = (x >> planes->half_x) - 1;
+    const int32_t first = !planes->half_x ? x : before < 0 ? 0 : before, over = first & 3;
+    columns.chroma = (uint32_t)(first - over);
+    columns.straddles = over && planes->last_x + 1 - first > 4 - over;
+    columns.select =
+        (planes->half_x ? st_edge_select(before, planes->last_x) : 0x3210) + 0x1111 * (uint32_t)over;
+    return columns;
+}
+
+ST_BOTH uint32_t st_load_chroma(const uint8_t *at, const struct st_sample_columns *columns)
+{
+    const uint32_t low = st_load(at), high = columns->straddles ? st_load(at + 4) : 0;
+    return st_bytes_of(low, high, columns->select);
+}
+
+/* `y` is of the image. */
+ST_BOTH struct st_sample_words st_samples_fetch(const struct st_planes *planes,
+                                                const struct st_sample_columns *columns, int32_t y,
                                                 uint32_t halved)
 {
     struct st_sample_words words;
-    words.light = st_load(planes->luma + ((uint32_t)y * planes->stride + (uint32_t)x));
+    words.light = st_load(planes->luma + ((uint32_t)y * planes->stride + columns->light));
     words.far_blue = words.far_red = 0;
     if (!halved) {
-        const uint32_t at = (uint32_t)y * planes->chroma_stride + (uint32_t)x;
+        const uint32_t at = (uint32_t)y * planes->chroma_stride + columns->chroma;
         words.blue = st_load(planes->blue + at);
         words.red = st_load(planes->red + at);
         return words;
     }
-    const struct st_chroma at = st_chroma_at(planes, x, y);
-    const int32_t before = at.x - 1, first = !planes->half_x ? x : before < 0 ? 0 : before;
-    const int32_t there = planes->last_x + 1 - first;
-    const uint32_t select = planes->half_x ? st_edge_select(before, planes->last_x) : 0x3210;
-    words.blue = st_bytes_of(st_load_four(planes->blue + at.near, first, there), 0, select);
-    words.red = st_bytes_of(st_load_four(planes->red + at.near, first, there), 0, select);
+    const int32_t row = y >> planes->half_y;
+    const uint32_t near = (uint32_t)row * planes->chroma_stride + columns->chroma;
+    words.blue = st_load_chroma(planes->blue + near, columns);
+    words.red = st_load_chroma(planes->red + near, columns);
     if (planes->half_y) {
-        words.far_blue = st_bytes_of(st_load_four(planes->blue + at.far, first, there), 0, select);
-        words.far_red = st_bytes_of(st_load_four(planes->red + at.far, first, there), 0, select);
+        const uint32_t other = (uint32_t)st_chroma_far(row, y & 1, planes->last_y);
+        const uint32_t far = other * planes->chroma_stride + columns->chroma;
+        words.far_blue = st_load_chroma(planes->blue + far, columns);
+        words.far_red = st_load_chroma(planes->red + far, columns);
     }
     return words;
 }

@@ -29,9 +29,16 @@ enum {
     ST_PRODUCT_TAPS = 32,
     ST_WEIGHT_PARTS = 3,
     ST_RGB = 3,
+    ST_INVERSE_OF_ONE = 1 << 16,
 };
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
+
+/* n / d, for n up to 256 and d up to 255; `inverse` is d's, rounded up. */
+ST_BOTH int32_t st_quotient(uint32_t n, int32_t inverse)
+{
+    return (int32_t)(n * (uint32_t)inverse / ST_INVERSE_OF_ONE);
+}
 
 /* Where the window of output `o` (counted from the reach's first) starts, counted from the first
  * input. */
@@ -80,6 +87,8 @@ ST_BOTH struct st_products st_products_for(const struct st_spot *spot, const str
     p.rows = p.columns + ST_RGB * ST_TILE * p.y.pitch;
     p.chunk = (ST_TILE_POOL - p.rows) / (ST_RGB * p.x.pitch) & ~(ST_PRODUCT_LINES - 1);
     p.chunk = p.rows >= ST_TILE_POOL ? 0 : p.chunk < lines ? p.chunk : lines;
+    p.across = (p.x.inputs + 3) / 4;
+    p.inverse = ST_INVERSE_OF_ONE / p.across + 1;
     return p;
 }
 
@@ -106,14 +115,14 @@ ST_BOTH void st_plan_products(const struct st_gpu_batch *batch, struct st_tile *
 
 /* ---- weights ------------------------------------------------------------------------------------- */
 
-/* Weights `from` to `from + 4` of an output, which has `taps` of them. */
-ST_BOTH void st_put_four_weights(uint8_t *to, int32_t part, const int32_t *weights, int32_t taps,
-                                 int32_t from)
+/* Four weights of an output, which has `taps` of them. The first is number `k`, at `from`. Those that it
+ * does not have are 0, and not read. */
+ST_BOTH void st_put_four_weights(uint8_t *to, int32_t part, const int32_t *from, int32_t taps, int32_t k)
 {
     uint32_t weight[4];
     ST_UNROLL
-    for (int32_t k = 0; k < 4; k++)
-        weight[k] = from + k >= 0 && from + k < taps ? st_load(weights + from + k) : 0;
+    for (int32_t i = 0; i < 4; i++)
+        weight[i] = (uint32_t)(k + i) < (uint32_t)taps ? st_load(from + i) : 0;
     const uint32_t first = st_bytes_of(weight[0], weight[1], 0x5140),
                    second = st_bytes_of(weight[2], weight[3], 0x5140);
     *(uint32_t *)(void *)to = st_bytes_of(first, second, 0x5410);
@@ -123,52 +132,58 @@ ST_BOTH void st_put_four_weights(uint8_t *to, int32_t part, const int32_t *weigh
                     st_bytes_of(weight[2], weight[3], 0x0062), 0x5410);
 }
 
-/* The weights of one axis, by half of the threads: four per output. */
+enum { ST_AXIS_THREADS = ST_GPU_THREADS / 2 };
+
+/* The weights of an axis, by four threads per output. */
+ST_BOTH void st_put_axis_weights(uint8_t *to, const struct st_axis *axis, const struct st_reach *reach,
+                                 int32_t thread)
+{
+    enum { EACH = ST_AXIS_THREADS / ST_TILE, AT_ONCE = 4 * EACH };
+    const int32_t o = thread / EACH, output = reach->from + (o < reach->count ? o : 0);
+    const int32_t taps = o < reach->count ? axis->taps : 0, pitch = st_weights_pitch(reach);
+    const int32_t skipped = /* inputs of the window before the first that this output needs */
+        st_axis_first(axis, output) - reach->first - st_window_start(axis, reach, output - reach->from);
+    int32_t k = thread % EACH * 4 - skipped;
+    const int32_t *from = axis->weight + (output * axis->taps + k);
+    to += o * pitch + thread % EACH * 4;
+    ST_ROLLED
+    for (int32_t step = 0; step < reach->steps; step++) {
+        ST_UNROLL
+        for (int32_t i = 0; i < ST_PRODUCT_TAPS; i += AT_ONCE)
+            st_put_four_weights(to + i, ST_TILE * pitch, from + i, taps, k + i);
+        k += ST_PRODUCT_TAPS;
+        from += ST_PRODUCT_TAPS;
+        to += ST_PRODUCT_TAPS;
+    }
+}
+
 ST_BOTH void st_put_weights(struct st_tile *tile, uint32_t thread)
 {
-    enum { AXIS_THREADS = ST_GPU_THREADS / 2, EACH = AXIS_THREADS / ST_TILE };
-    const uint32_t down = thread / AXIS_THREADS;
-    const struct st_axis axis = down ? tile->in.y : tile->in.x;
-    const struct st_reach reach = down ? tile->products.y : tile->products.x;
-    const int32_t o = (int32_t)(thread % AXIS_THREADS) / EACH, pitch = st_weights_pitch(&reach);
-    const int32_t taps = o < reach.count ? axis.taps : 0, output = o < reach.count ? reach.from + o : 0;
-    const int32_t *weights = axis.weight + (int64_t)output * taps;
-    const int32_t before = /* inputs of the window before the first that this output needs */
-        taps ? st_axis_first(&axis, output) - reach.first - st_window_start(&axis, &reach, o) : 0;
-    uint8_t *to = tile->pool + (down ? tile->products.weights_y : 0) + o * pitch;
-    ST_BY_TWO
-    for (int32_t k = (int32_t)thread % EACH * 4; k < reach.steps * ST_PRODUCT_TAPS; k += EACH * 4)
-        st_put_four_weights(to + k, ST_TILE * pitch, weights, taps, k - before);
+    const struct st_products *p = &tile->products;
+    if (thread < ST_AXIS_THREADS)
+        st_put_axis_weights(tile->pool, &tile->in.x, &p->x, (int32_t)thread);
+    else
+        st_put_axis_weights(tile->pool + p->weights_y, &tile->in.y, &p->y,
+                            (int32_t)thread - ST_AXIS_THREADS);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-/* A thread's groups of four columns of some rows: the current one, and the way to the next. */
-struct st_groups {
-    int32_t across; /* groups per row */
-    int32_t row, group;
-    int32_t more_rows, more;
+/* A thread's share of the input rows: four columns, the same ones of every few rows. What depends on the
+ * columns is then computed once. (The pool has no room for rows of more groups than threads.) */
+struct st_share {
+    int32_t column; /* the first of the four, counted from the first input */
+    int32_t row, every; /* the first of its rows, and how many rows further the next one is */
 };
 
-ST_BOTH struct st_groups st_groups_of(const struct st_reach *x, uint32_t thread)
+ST_BOTH struct st_share st_share_of(const struct st_products *p, uint32_t thread)
 {
-    struct st_groups groups;
-    groups.across = (x->inputs + 3) / 4;
-    groups.row = (int32_t)thread / groups.across;
-    groups.group = (int32_t)thread - groups.row * groups.across;
-    groups.more_rows = ST_GPU_THREADS / groups.across;
-    groups.more = ST_GPU_THREADS - groups.more_rows * groups.across;
-    return groups;
-}
-
-ST_BOTH void st_groups_next(struct st_groups *groups)
-{
-    groups->row += groups->more_rows;
-    groups->group += groups->more;
-    if (groups->group >= groups->across) {
-        groups->group -= groups->across;
-        groups->row++;
-    }
+    struct st_share share;
+    const int32_t row = st_quotient(thread, p->inverse);
+    share.every = st_quotient(ST_GPU_THREADS, p->inverse);
+    share.column = 4 * ((int32_t)thread - row * p->across);
+    share.row = row < share.every ? row : ST_TILE_POOL; /* the last few threads have none */
+    return share;
 }
 
 ST_BOTH void st_put_four(uint8_t *to, int32_t channel, struct st_four four)
@@ -178,33 +193,29 @@ ST_BOTH void st_put_four(uint8_t *to, int32_t channel, struct st_four four)
     *(uint32_t *)(void *)(to + 2 * channel) = four.b;
 }
 
-/* Input rows `first` to `first + count`, counted from the first that is needed. Several groups of
- * columns are fetched before the first is used; at the end, some of row 0 that nobody needs. */
+/* Input rows `first` to `first + count`, counted from the first that is needed. Several are fetched
+ * before the first is used. */
 ST_BOTH void st_make_heap_rows(struct st_tile *tile, int32_t first, int32_t count, uint32_t thread)
 {
-    enum { AT_ONCE = 2 };
+    enum { AT_ONCE = 3 };
     const struct st_products *p = &tile->products;
-    const int32_t pitch = p->x.pitch, channel = p->chunk * pitch, inputs = p->x.inputs;
-    const uint32_t stride = tile->in.stride;
-    const uint8_t *from = st_pixel_at(&tile->in, p->x.first, p->y.first + first);
-    uint8_t *to = tile->pool + p->rows;
-    struct st_groups groups = st_groups_of(&p->x, thread);
+    const struct st_share share = st_share_of(p, thread);
+    const int32_t pitch = p->x.pitch, channel = p->chunk * pitch, step = share.every * pitch;
+    const int32_t left = p->x.inputs - share.column;
+    const uint32_t stride = tile->in.stride, skip = (uint32_t)share.every * stride;
+    uint32_t at = (uint32_t)share.row * stride;
+    const uint8_t *from = st_pixel_at(&tile->in, p->x.first + share.column, p->y.first + first);
+    uint8_t *to = tile->pool + p->rows + share.column + share.row * pitch;
     ST_ROLLED
-    while (groups.row < count) {
+    for (int32_t row = share.row; row < count; row += AT_ONCE * share.every) {
         struct st_heap_words words[AT_ONCE];
-        int32_t at[AT_ONCE];
         ST_UNROLL
-        for (int32_t k = 0; k < AT_ONCE; k++) {
-            const int32_t row = groups.row < count ? groups.row : 0;
-            at[k] = groups.row < count ? row * pitch + 4 * groups.group : -1;
-            words[k] = st_heap_fetch(from + ((uint32_t)row * stride + 12 * (uint32_t)groups.group),
-                                     inputs - 4 * groups.group);
-            st_groups_next(&groups);
-        }
+        for (int32_t k = 0; k < AT_ONCE; k++, at += skip)
+            words[k] = st_heap_fetch(from + at, row + k * share.every < count ? left : 0);
         ST_UNROLL
-        for (int32_t k = 0; k < AT_ONCE; k++)
-            if (at[k] >= 0)
-                st_put_four(to + at[k], channel, st_heap_four(&words[k]));
+        for (int32_t k = 0; k < AT_ONCE; k++, to += step)
+            if (row + k * share.every < count)
+                st_put_four(to, channel, st_heap_four(&words[k]));
     }
 }
 
@@ -214,27 +225,27 @@ ST_BOTH void st_make_sample_rows(struct st_tile *tile, int32_t first, int32_t co
 {
     enum { AT_ONCE = 2 };
     const struct st_products *p = &tile->products;
+    const struct st_share share = st_share_of(p, thread);
     const struct st_planes planes = tile->in.planes;
-    const int32_t left = planes.x + p->x.first, top = planes.y + p->y.first + first;
-    const int32_t pitch = p->x.pitch, channel = p->chunk * pitch;
-    uint8_t *to = tile->pool + p->rows;
-    struct st_groups groups = st_groups_of(&p->x, thread);
+    const struct st_sample_columns columns =
+        st_sample_columns_of(&planes, planes.x + p->x.first + share.column, halved);
+    const int32_t top = planes.y + p->y.first + first;
+    const int32_t pitch = p->x.pitch, channel = p->chunk * pitch, step = share.every * pitch;
+    uint8_t *to = tile->pool + p->rows + share.column + share.row * pitch;
     ST_ROLLED
-    while (groups.row < count) {
+    for (int32_t row = share.row; row < count; row += AT_ONCE * share.every) {
         struct st_sample_words words[AT_ONCE];
-        int32_t at[AT_ONCE], y[AT_ONCE];
         ST_UNROLL
         for (int32_t k = 0; k < AT_ONCE; k++) {
-            const int32_t row = groups.row < count ? groups.row : 0;
-            at[k] = groups.row < count ? row * pitch + 4 * groups.group : -1;
-            y[k] = top + row;
-            words[k] = st_samples_fetch(&planes, left + 4 * groups.group, y[k], halved);
-            st_groups_next(&groups);
+            const int32_t next = row + k * share.every;
+            words[k] = st_samples_fetch(&planes, &columns, top + (next < count ? next : row), halved);
         }
         ST_UNROLL
-        for (int32_t k = 0; k < AT_ONCE; k++)
-            if (at[k] >= 0)
-                st_put_four(to + at[k], channel, st_samples_four(&planes, &words[k], y[k], halved));
+        for (int32_t k = 0; k < AT_ONCE; k++, to += step) {
+            const int32_t next = row + k * share.every;
+            if (next < count)
+                st_put_four(to, channel, st_samples_four(&planes, &words[k], top + next, halved));
+        }
     }
 }
 
@@ -267,11 +278,12 @@ struct st_factors {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 /* Adds (high << 16) + (mid << 8) + low to the sums, from the highest on: one after the other, they need
- * the fewest registers. */
+ * the fewest registers. `begins`, a constant: the sums begin here, with the half that rounds them. */
 ST_BOTH void st_add_products(const struct st_factors *f, const uint8_t *line, const uint8_t *weight,
-                             uint32_t sum[ST_RGB][4])
+                             uint32_t sum[ST_RGB][4], uint32_t begins)
 {
     const int32_t part = ST_TILE * f->weights_pitch;
+    const uint32_t half = begins ? 1u << (ST_WEIGHT_BITS - 1) : 0;
     uint32_t pixels[ST_RGB][4], high[ST_RGB][4];
     ST_UNROLL
     for (int32_t c = 0; c < ST_RGB; c++) {
@@ -286,14 +298,14 @@ ST_BOTH void st_add_products(const struct st_factors *f, const uint8_t *line, co
         st_mma_signed(high[c], pixels[c], st_word(weight + 2 * part), st_word(weight + 2 * part + 16));
         ST_UNROLL
         for (int32_t i = 0; i < 4; i++)
-            high[c][i] <<= 8;
+            high[c][i] = (high[c][i] << 8) + (half >> 8);
     }
     ST_UNROLL
     for (int32_t c = 0; c < ST_RGB; c++) {
         st_mma_unsigned(high[c], pixels[c], st_word(weight + part), st_word(weight + part + 16));
         ST_UNROLL
         for (int32_t i = 0; i < 4; i++)
-            sum[c][i] += high[c][i] << 8;
+            sum[c][i] = (begins ? 0 : sum[c][i]) + (high[c][i] << 8);
     }
     ST_UNROLL
     for (int32_t c = 0; c < ST_RGB; c++)
@@ -303,24 +315,23 @@ ST_BOTH void st_add_products(const struct st_factors *f, const uint8_t *line, co
 
 ST_BOTH struct st_product st_multiply(const struct st_factors *f, int32_t lane)
 {
-    const uint32_t half = 1u << (ST_WEIGHT_BITS - 1);
     struct st_product product;
     uint32_t sum[ST_RGB][4];
     product.line = lane / 4 * 2;
     product.output = lane % 4 * 2;
-    ST_UNROLL
-    for (int32_t i = 0; i < ST_RGB * 4; i++)
-        sum[i / 4][i % 4] = half;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const uint8_t *line = f->lines + product.line * f->pitch + lane % 4 * 4;
+    const uint8_t *weight = f->weights + lane / 4 * f->weights_pitch + lane % 4 * 4;
+    st_add_products(f, line, weight, sum, 1);
     ST_ROLLED
-    for (int32_t at = 0; at < f->steps * ST_PRODUCT_TAPS; at += ST_PRODUCT_TAPS)
-        st_add_products(f, f->lines + product.line * f->pitch + lane % 4 * 4 + at,
-                        f->weights + lane / 4 * f->weights_pitch + lane % 4 * 4 + at, sum);
+    for (int32_t at = ST_PRODUCT_TAPS; at < f->steps * ST_PRODUCT_TAPS; at += ST_PRODUCT_TAPS)
+        st_add_products(f, line + at, weight + at, sum, 0);
 #else
     const int32_t part = ST_TILE * f->weights_pitch;
     for (int32_t i = 0; i < ST_RGB * 4; i++) {
         const uint8_t *line = f->lines + i / 4 * f->channel + (product.line + i % 4 / 2) * f->pitch;
         const uint8_t *weight = f->weights + (product.output + i % 2) * f->weights_pitch;
+        sum[i / 4][i % 4] = 1u << (ST_WEIGHT_BITS - 1);
         for (int32_t k = 0; k < f->steps * ST_PRODUCT_TAPS; k++)
             sum[i / 4][i % 4] += line[k] * (weight[k] | (uint32_t)weight[k + part] << 8 |
                                             (uint32_t)(int8_t)weight[k + 2 * part] << 16);
@@ -332,54 +343,58 @@ ST_BOTH struct st_product st_multiply(const struct st_factors *f, int32_t lane)
     return product;
 }
 
-/* The first pass of `count` rows that are kept, which are rows `first` and on. */
+/* The first pass of `count` rows that are kept, which are rows `first` and on. What is shared is read
+ * before anything is stored there: the compiler cannot know that it does not change. */
 ST_BOTH void st_multiply_rows(struct st_tile *tile, int32_t first, int32_t count, uint32_t thread)
 {
     enum { ACROSS = ST_TILE / ST_PRODUCT_OUTPUTS, DOWN = ST_GPU_WARPS / ACROSS };
     const struct st_products *p = &tile->products;
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
-    const int32_t x = warp % ACROSS * ST_PRODUCT_OUTPUTS, weights_pitch = st_weights_pitch(&p->x);
+    const int32_t x = warp % ACROSS * ST_PRODUCT_OUTPUTS, from = warp / ACROSS * ST_PRODUCT_LINES;
+    const int32_t pitch = p->x.pitch, column = p->y.pitch, weights_pitch = st_weights_pitch(&p->x);
     if (x >= p->x.count)
         return;
-    const uint8_t *from = tile->pool + p->rows + st_window_start(&tile->in.x, &p->x, x);
+    struct st_factors factors = {
+        tile->pool + p->rows + st_window_start(&tile->in.x, &p->x, x) + from * pitch, pitch,
+        p->chunk * pitch, tile->pool + x * weights_pitch, weights_pitch, p->x.steps};
+    uint8_t *to = tile->pool + p->columns + x * column + first + from;
     ST_ROLLED
-    for (int32_t r = warp / ACROSS * ST_PRODUCT_LINES; r < count; r += DOWN * ST_PRODUCT_LINES) {
-        const struct st_factors factors = {
-            from + r * p->x.pitch, p->x.pitch, p->chunk * p->x.pitch, tile->pool + x * weights_pitch,
-            weights_pitch, p->x.steps};
+    for (int32_t r = from; r < count; r += DOWN * ST_PRODUCT_LINES) {
         const struct st_product made = st_multiply(&factors, lane);
-        uint8_t *to =
-            tile->pool + p->columns + (x + made.output) * p->y.pitch + first + r + made.line;
+        uint8_t *at = to + made.output * column + made.line;
         ST_UNROLL
         for (int32_t c = 0; c < ST_RGB; c++) {
-            st_store_two(to + c * ST_TILE * p->y.pitch, made.value[c][0][0], made.value[c][0][1]);
-            st_store_two(to + (c * ST_TILE + 1) * p->y.pitch, made.value[c][1][0], made.value[c][1][1]);
+            st_store_two(at + c * ST_TILE * column, made.value[c][0][0], made.value[c][0][1]);
+            st_store_two(at + (c * ST_TILE + 1) * column, made.value[c][1][0], made.value[c][1][1]);
         }
+        factors.lines += DOWN * ST_PRODUCT_LINES * pitch;
+        to += DOWN * ST_PRODUCT_LINES;
     }
 }
 
 ST_BOTH void st_multiply_columns(struct st_tile *tile, uint32_t thread)
 {
     enum { ACROSS = ST_TILE / ST_PRODUCT_LINES }; /* each warp makes one product */
-    const struct st_spot spot = tile->spot;
+    const struct st_spot *spot = &tile->spot;
     const struct st_products *p = &tile->products;
     const int32_t lane = (int32_t)(thread % ST_GPU_WARP), warp = (int32_t)(thread / ST_GPU_WARP);
     const int32_t x = warp % ACROSS * ST_PRODUCT_LINES, y = warp / ACROSS * ST_PRODUCT_OUTPUTS;
-    const int32_t weights_pitch = st_weights_pitch(&p->y);
-    if (x >= p->x.count || y >= p->y.count)
+    const int32_t width = p->x.count, height = p->y.count, weights_pitch = st_weights_pitch(&p->y);
+    if (x >= width || y >= height)
         return;
     const struct st_factors factors = {
         tile->pool + p->columns + x * p->y.pitch + st_window_start(&tile->in.y, &p->y, y), p->y.pitch,
         ST_TILE * p->y.pitch, tile->pool + p->weights_y + y * weights_pitch, weights_pitch, p->y.steps};
     const struct st_product made = st_multiply(&factors, lane);
+    const int32_t px = x + made.line, py = y + made.output;
+    const int32_t right = spot->mirror ? -1 : 1, down = spot->flip ? -ST_TILE : ST_TILE;
+    uint32_t *to = st_out_at(tile, spot, px, p->y.from - spot->y + py);
     ST_UNROLL
-    for (int32_t i = 0; i < 4; i++) {
-        const int32_t px = x + made.line + i / 2, py = y + made.output + i % 2;
-        if (px < p->x.count && py < p->y.count)
-            *st_out_at(tile, &spot, px, p->y.from - spot.y + py) =
+    for (int32_t i = 0; i < 4; i++)
+        if (px + i / 2 < width && py + i % 2 < height)
+            to[i / 2 * right + i % 2 * down] =
                 st_clamped_four(made.value[0][i % 2][i / 2], made.value[1][i % 2][i / 2],
                                 made.value[2][i % 2][i / 2], 0);
-    }
 }
 
 #endif

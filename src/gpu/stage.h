@@ -14,6 +14,23 @@ ST_BOTH const struct st_job_pending *st_pending_of(const struct st_gpu_batch *ba
     return (const struct st_job_pending *)(const void *)(batch->raw + job->pending);
 }
 
+/* The offset of a value of the batch. */
+ST_BOTH uint64_t st_offset_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
+                              int32_t x)
+{
+    const uint64_t plane = (uint64_t)batch->width * (uint64_t)batch->height;
+    const uint64_t pixel = (uint64_t)y * (uint64_t)batch->width + (uint64_t)x;
+    const uint64_t channels = (uint64_t)batch->channels;
+    const uint64_t at = batch->planar ? (uint64_t)c * plane + pixel : pixel * channels + (uint64_t)c;
+    return (row * channels * plane + at) * batch->element;
+}
+
+ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
+                             int32_t x)
+{
+    return batch->images + st_offset_of(batch, row, c, y, x);
+}
+
 ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t block)
 {
     struct st_spot spot;
@@ -29,6 +46,7 @@ ST_BOTH struct st_spot st_spot_of(const struct st_gpu_batch *batch, uint32_t blo
     spot.flip = batch->stage == 0 && spot.job->flip;
     spot.out_x = spot.mirror ? batch->width - spot.x - spot.width : spot.x;
     spot.out_y = spot.flip ? batch->height - spot.y - spot.height : spot.y;
+    spot.at = st_offset_of(batch, spot.row, 0, spot.out_y, spot.out_x);
     return spot;
 }
 
@@ -68,9 +86,13 @@ ST_BOTH void st_begin(const struct st_gpu_batch *batch, struct st_tile *tile, ui
         if (!batch->stage && tile->spot.job->from != ST_JOB_BLANK)
             st_plan_products(batch, tile, tile->spot.y);
     }
-    ST_BY_FOUR
-    for (uint32_t i = thread; i < (uint32_t)batch->channels * 256; i += ST_GPU_THREADS)
-        tile->lut[i] = st_load(batch->lut + i);
+    uint32_t bits[ST_RGB]; /* fetched before the first is stored */
+    ST_UNROLL
+    for (int32_t c = 0; c < ST_RGB; c++)
+        bits[c] = c < batch->channels ? st_load(batch->lut + c * ST_GPU_THREADS + thread) : 0;
+    ST_UNROLL
+    for (int32_t c = 0; c < ST_RGB; c++)
+        tile->lut[(uint32_t)c * ST_GPU_THREADS + thread] = bits[c];
 }
 
 /* ---- ops on one pixel -------------------------------------------------------------------------- */
@@ -316,17 +338,6 @@ ST_BOTH void st_run_put(const struct st_run *run, int32_t element, int32_t lane)
     }
 }
 
-/* The address of a value of the batch. */
-ST_BOTH uint8_t *st_place_of(const struct st_gpu_batch *batch, uint32_t row, int32_t c, int32_t y,
-                             int32_t x)
-{
-    const uint64_t plane = (uint64_t)batch->width * (uint64_t)batch->height;
-    const uint64_t pixel = (uint64_t)y * (uint64_t)batch->width + (uint64_t)x;
-    const uint64_t channels = (uint64_t)batch->channels;
-    const uint64_t at = batch->planar ? (uint64_t)c * plane + pixel : pixel * channels + (uint64_t)c;
-    return batch->images + (row * channels * plane + at) * batch->element;
-}
-
 ST_BOTH void st_finish_planes(const struct st_gpu_batch *batch, const struct st_tile *tile,
                               const struct st_spot *spot, uint32_t thread)
 {
@@ -353,34 +364,47 @@ ST_BOTH uint32_t st_rgb_bits(const struct st_tile *tile, const uint32_t *px, int
     return tile->lut[i % ST_RGB * 256 + (int32_t)st_byte(px[i / ST_RGB], i % ST_RGB)];
 }
 
+/* The bits of as many values as fill a word. `element` is a constant. */
+ST_BOTH uint32_t st_joined(const uint32_t *bits, int32_t element)
+{
+    return element == 4   ? bits[0]
+           : element == 2 ? st_bytes_of(bits[0], bits[1], 0x5410)
+                          : st_bytes_of(st_bytes_of(bits[0], bits[1], 0x0040),
+                                        st_bytes_of(bits[2], bits[3], 0x0040), 0x5410);
+}
+
 /* Three channels that take turns: as many pixels at once as fill three words. `element` is a
  * constant. */
 ST_BOTH void st_finish_rgb(const struct st_gpu_batch *batch, const struct st_tile *tile,
                            const struct st_spot *spot, int32_t element, uint32_t thread)
 {
-    const int32_t each = 4 / element, across = ST_TILE / each;
+    const int32_t each = 4 / element, across = ST_TILE / each, every = ST_GPU_THREADS / across;
+    const int32_t x = (int32_t)thread % across * each, width = spot->width, height = spot->height;
+    const uint32_t pitch = (uint32_t)(batch->width * ST_RGB * element);
+    uint8_t *const first = batch->images + (spot->at + (uint32_t)(x * ST_RGB * element));
     ST_ROLLED
-    for (int32_t i = (int32_t)thread; i < spot->height * across; i += ST_GPU_THREADS) {
-        const int32_t y = i / across, x = i % across * each;
-        uint8_t *to = st_place_of(batch, spot->row, 0, spot->out_y + y, spot->out_x + x);
-        uint32_t px[4];
+    for (int32_t y = (int32_t)thread / across; y < height; y += every) {
+        uint8_t *to = first + (uint32_t)y * pitch;
+        uint32_t px[4], bits[4], words[ST_RGB];
         ST_UNROLL
         for (int32_t k = 0; k < each; k++)
             px[k] = tile->out[y * ST_TILE + x + k];
-        if (((uintptr_t)to & 3) == 0 && x + each <= spot->width) {
+        if (((uintptr_t)to & 3) == 0 && x + each <= width) {
             ST_UNROLL
             for (int32_t w = 0; w < ST_RGB; w++) {
-                uint32_t word = 0;
                 ST_UNROLL
                 for (int32_t k = 0; k < each; k++)
-                    word |= st_rgb_bits(tile, px, w * each + k) << (8 * element * k);
-                ((uint32_t *)(void *)to)[w] = word;
+                    bits[k] = st_rgb_bits(tile, px, w * each + k);
+                words[w] = st_joined(bits, element);
             }
+            ST_UNROLL
+            for (int32_t w = 0; w < ST_RGB; w++)
+                ((uint32_t *)(void *)to)[w] = words[w];
             continue;
         }
         ST_UNROLL
         for (int32_t k = 0; k < ST_RGB * each; k++)
-            if (x + k / ST_RGB < spot->width)
+            if (x + k / ST_RGB < width)
                 st_put(to + k * element, (uint32_t)element, st_rgb_bits(tile, px, k));
     }
 }
