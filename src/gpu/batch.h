@@ -21,11 +21,10 @@
  *
  * Speed: a batch of 256 regions of 400 x 300 pixels, resized to 224 x 224 in bf16, reads 92 MB and
  * writes 77 MB, which takes 35 us on an H200 with 4.8 TB/s. The rest is arithmetic: by a count in the
- * compiled code about 9,000 warp instructions for each of 12,544 tiles, of which 132 multiprocessors at
- * 1.9 GHz execute 1,000,000 per microsecond at best (110 us), but half as many of most kinds. It takes
- * 0.22 ms from pixels in the heap, 0.23 ms from samples, and 0.28 ms from samples with subsampling. A
- * third of a tile's time is spent on input rows and weights, a third on the products, and a quarter
- * waiting for the job and the taps.
+ * compiled code about 6,700 warp instructions for each of 12,544 tiles, of which 132 multiprocessors at
+ * 1.9 GHz execute 1,000,000 per microsecond at best (84 us), but half as many of most kinds. It takes
+ * 0.23 ms from pixels in the heap, and 0.29 ms from samples with and without subsampling; it was 0.27
+ * and 0.34 ms with 9,000 instructions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,6 +48,7 @@ struct st_gpu_batch {
     uint64_t *sums;               /* [rows][ST_PENDING_MAX]: of grey, before the stage's contrast */
     const uint32_t *lut;          /* [channels][256]: bits of the output */
     uint32_t rows;
+    uint32_t first;               /* number of the launch's first block */
     uint32_t stage;               /* 0: st_gpu_rows; else the number of the run of st_gpu_pending */
     int32_t width, height, channels;
     int32_t tiles_across, tiles;  /* per row of the batch */

@@ -11,12 +11,12 @@ extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, ROWS_BLOCKS)
     st_gpu_rows(const __grid_constant__ struct st_gpu_batch batch)
 {
     __shared__ struct st_tile tile;
-    st_rows_block(&batch, &tile, blockIdx.x);
+    st_rows_block(&batch, &tile, batch.first + blockIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(ST_GPU_THREADS, 4)
     st_gpu_pending(const __grid_constant__ struct st_gpu_batch batch)
 {
     __shared__ struct st_tile tile;
-    st_pending_block(&batch, &tile, blockIdx.x);
+    st_pending_block(&batch, &tile, batch.first + blockIdx.x);
 }

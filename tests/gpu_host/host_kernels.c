@@ -23,7 +23,7 @@ static void all_blocks(block_body *body, const void *batch, unsigned blocks)
         abort();
     for (uint32_t block = 0; block < blocks; block++) {
         memset(tile, 0xa5, sizeof *tile); /* shared memory holds whatever was there */
-        body(batch, tile, block);
+        body(batch, tile, ((const struct st_gpu_batch *)batch)->first + block);
     }
     free(tile);
 }
@@ -37,6 +37,8 @@ struct CUfunc_st {
     const char *name;
     void (*run)(const void *batch, unsigned blocks);
 };
+
+unsigned st_gpu_host_launches;
 
 static struct CUfunc_st functions[] = {{"st_gpu_rows", st_gpu_host_rows},
                                        {"st_gpu_pending", st_gpu_host_pending}};
@@ -106,6 +108,7 @@ static int launch_kernel(struct CUfunc_st *function, unsigned grid_x, unsigned g
     if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != ST_GPU_THREADS || block_y != 1 ||
         block_z != 1 || shared || extra)
         return ST_CU_INVALID_VALUE;
+    st_gpu_host_launches++;
     function->run(arguments[0], grid_x);
     return ST_CU_SUCCESS;
 }

@@ -16,6 +16,7 @@ extern const size_t st_gpu_host_argument;
 /* A driver of which only what kernels.c asks for is there. Device memory is host memory, streams are
  * done at once. */
 const struct st_cuda *st_gpu_host_cuda(void);
+extern unsigned st_gpu_host_launches; /* by that driver, so far */
 
 /* All of st_gpu_kernels_open, _run and _close by that driver, scratch included: launch->scratch and
  * launch->stream are not looked at. */

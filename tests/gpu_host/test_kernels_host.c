@@ -191,6 +191,31 @@ static void test_products(void)
     ok(rows_kept(&wish) == 0, "rows that are not aligned are resized by sums");
 }
 
+/* A batch with many blocks is made in several launches, each of about the same size. */
+static void test_launches(void)
+{
+    const struct batch_limits limits = {.rows = 800, .width = 40, .height = 40, .channels = 3};
+    struct random_batch b;
+    random_batch_make(&b, 7, &limits);
+    const unsigned before = st_gpu_host_launches;
+    const char *why = wrong(&b);
+    if (why)
+        note("%s", why);
+    ok(!why && st_gpu_host_launches - before == 3, "3,200 blocks in %u launches make all rows",
+       st_gpu_host_launches - before);
+    random_batch_free(&b);
+}
+
+/* Quotients without a division, for all that they are used for. */
+static void test_quotients(void)
+{
+    uint32_t differ = 0;
+    for (int32_t d = 1; d <= 255; d++)
+        for (uint32_t n = 0; n <= 256; n++)
+            differ += st_quotient(n, ST_INVERSE_OF_ONE / d + 1) != (int32_t)n / d;
+    ok(differ == 0, "quotients of up to 256 by up to 255 are exact (%u are not)", differ);
+}
+
 /* Pending ops without scratch memory are refused instead of being run in memory that does not exist. */
 static void test_refused(void)
 {
@@ -226,6 +251,8 @@ int main(int argc, char **argv)
     test_samples();
     test_extremes();
     test_products();
+    test_launches();
+    test_quotients();
     test_refused();
     return done_testing();
 }

@@ -71,7 +71,7 @@ static void batches(struct raw_rows *raw)
     st_device_cuda.close(device);
     fake_cuda.delay_us = 0;
     const struct fake_cuda_counts now = fake_cuda_count();
-    ok(now.launches == BATCHES, "one launch a batch");
+    ok(now.launches == BATCHES, "one launch per small batch");
     ok(!now.allocations && !now.pinned && !now.events && !now.illegal, "nothing is left behind");
     cuStreamDestroy_v2(stream);
     cuCtxPopCurrent_v2(&context);
