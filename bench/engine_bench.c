@@ -8,22 +8,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "base/clock.h"
-#include "codec/jpeg/headers.h"
-#include "gpu/gpu.h"
-#include "gpu/slots.h"
+#include "engines.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-enum { FILES_MAX = 4096, CHUNK_MAX = 64, THREADS_MAX = 4, ROOM = 16 << 20, FILE_ROOM = 256 << 10, IMAGE_ROOM = 640 << 10 };
+enum { CHUNK_MAX = 64, THREADS_MAX = 4, ROOM = 16 << 20, FILE_ROOM = 256 << 10, IMAGE_ROOM = 640 << 10 };
 
-static struct st_bytes files[FILES_MAX];
-static uint32_t file_count;
-static struct st_gpu_device device = {.base = {.ordinal = 0}};
 static double seconds = 0.5;
 
 struct turn {
@@ -32,19 +22,6 @@ struct turn {
     uint64_t images, failed, start_ns, wait_ns, took_ns, cpu_ns;
     char problem[sizeof(((struct stoker_error *)0)->message)];
 };
-
-static bool read_file(const char *path, struct st_bytes *out)
-{
-    FILE *file = fopen(path, "rb");
-    bool good = file && !fseek(file, 0, SEEK_END);
-    const long size = good ? ftell(file) : -1;
-    uint8_t *data = size > 0 ? malloc((size_t)size) : NULL;
-    good = data && !fseek(file, 0, SEEK_SET) && fread(data, 1, (size_t)size, file) == (size_t)size;
-    if (file)
-        fclose(file);
-    *out = (struct st_bytes){data, good ? (size_t)size : 0};
-    return good;
-}
 
 /* Planes one behind the other; the address of what follows them. */
 static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, uint64_t at)
@@ -61,12 +38,6 @@ static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, 
     }
     image->size = at - image->at;
     return at;
-}
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void *run(void *argument)
@@ -134,27 +105,15 @@ static bool measure(uint32_t threads, uint32_t size, uint32_t other)
     return true;
 }
 
-static bool open_device(struct stoker_error *err)
-{
-    if (st_cuda_get(&device.cuda, err))
-        return false;
-    int result = device.cuda->DeviceGet(&device.device, 0);
-    if (!result)
-        result = device.cuda->DevicePrimaryCtxRetain(&device.context, device.device);
-    return !result || st_cuda_fail(device.cuda, 0, result, err, "opening the device") == STOKER_OK;
-}
-
 int main(int argc, char **argv)
 {
     static const uint32_t sizes[][2] = {{64, 64}, {32, 32}, {16, 16}, {8, 8}, {64, 41}, {48, 16}};
     struct stoker_error err = {0};
-    struct st_jpeg_frame frame;
-    for (int k = 1; k < argc && file_count < FILES_MAX; k++) {
+    for (int k = 1; k < argc; k++) {
         if (!strcmp(argv[k], "-t") && k + 1 < argc)
             seconds = atof(argv[++k]);
-        else if (read_file(argv[k], &files[file_count]) &&
-                 st_jpeg_headers(files[file_count], &frame) == ST_JPEG_OURS && st_jpeg_engine_nvjpeg.takes(&frame))
-            file_count++;
+        else
+            add_file(argv[k]);
     }
     if (!file_count) {
         fprintf(stderr, "usage: engine_bench [-t SECONDS] FILE...   (baseline JPEGs)\n");
