@@ -62,8 +62,11 @@ st_crc32c_run *st_crc32c_best(void)
     if (getauxval(AT_HWCAP) & HWCAP_CRC32)
         return st_crc32c_run_arm;
 #elif defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2"))
-        return st_crc32c_run_x86;
+    if (!__builtin_cpu_supports("sse4.2"))
+        return st_crc32c_run_c;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq")
+               ? st_crc32c_run_avx512
+               : st_crc32c_run_x86;
 #endif
     return st_crc32c_run_c;
 }

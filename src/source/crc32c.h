@@ -10,7 +10,8 @@
 
 #define ST_CRC32C_POLYNOMIAL 0x82f63b78u /* reflected: bit 31 is x^0, and x^32 is left out */
 
-/* Uses the CPU's CRC instruction if it has one. */
+/* Uses the CPU's instructions for checksums, or for the products that they consist of, if it has
+ * any. */
 uint32_t st_crc32c(const void *data, size_t size);
 /* Continues from the checksum of the preceding bytes; st_crc32c starts from 0. */
 uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size);
@@ -19,6 +20,7 @@ uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size);
 typedef uint32_t st_crc32c_run(uint32_t inverted, const uint8_t *at, size_t size);
 st_crc32c_run st_crc32c_run_c;
 st_crc32c_run st_crc32c_run_x86; /* x86-64 with SSE 4.2 */
+st_crc32c_run st_crc32c_run_avx512; /* with SSE 4.2, AVX-512 and VPCLMULQDQ */
 st_crc32c_run st_crc32c_run_arm; /* aarch64 with the CRC extension */
 /* The fastest one that this CPU supports. */
 st_crc32c_run *st_crc32c_best(void);
