@@ -4,8 +4,8 @@
  *
  * Needs a GPU with JPEG engines; elsewhere it says why not. A chain of kernels that take about 20 us each, as many of a
  * training step's do, runs alone and then beside nvJPEG, which decodes the files at the rate given (12,000 images/s), 64 per
- * call, with two states in turn. "later": by how much a kernel of the chain is delayed. Each way's samples are compared with those
- * of the first, which is the loader's.
+ * call, with two states in turn. The number in brackets says by how much that delays a kernel of the chain. Each way's samples are
+ * compared with those of the first, which is the loader's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,6 +40,14 @@ static struct {
                            const unsigned char *const *data, const size_t *length,
                            struct st_nvjpeg_image *to, void **params, struct CUstream_st *stream);
 } more;
+
+static void find_more(const struct st_nvjpeg *loaded)
+{
+    *(void **)&more.ParamsCreate = dlsym(loaded->library, "nvjpegDecodeParamsCreate");
+    *(void **)&more.ParamsSetOutputFormat = dlsym(loaded->library, "nvjpegDecodeParamsSetOutputFormat");
+    *(void **)&more.ParamsSetROI = dlsym(loaded->library, "nvjpegDecodeParamsSetROI");
+    *(void **)&more.DecodeBatchedEx = dlsym(loaded->library, "nvjpegDecodeBatchedEx");
+}
 
 static struct st_nvjpeg nvjpeg;
 static double seconds = 1, rate = 12000;
@@ -104,7 +112,7 @@ static bool open_decoder(struct decoder *d, const struct way *way)
     const struct st_cuda *cuda = device.cuda;
     void *memory;
     *d = (struct decoder){.way = way};
-    if ((way->region && !more.DecodeBatchedEx) ||
+    if ((way->region && !(more.DecodeBatchedEx && more.ParamsCreate && more.ParamsSetOutputFormat && more.ParamsSetROI)) ||
         (d->status = nvjpeg.CreateEx(way->backend, NULL, NULL, 0, &d->handle)))
         return false;
     for (int k = 0; k < STATES; k++) {
@@ -286,7 +294,7 @@ static void measure(const struct way *way, struct decoder *loader, uint64_t memo
         const double beside = chain(memory);
         atomic_store(&d.stop, true);
         pthread_join(thread, NULL);
-        printf("%-22s %6.0f img/s, CPU %5.1f us per image; a kernel takes %5.2f us, %+5.2f us later; %llu of %llu samples differ\n",
+        printf("%-22s %6.0f img/s, CPU %5.1f us per image; a kernel takes %5.2f us (%+.2f); %llu of %llu samples differ\n",
                way->name, (double)d.images / (double)d.took_ns * 1e9, (double)d.cpu_ns / 1e3 / (double)d.images,
                1e6 / beside, 1e6 / beside - 1e6 / alone, (unsigned long long)differ, (unsigned long long)all);
     }
@@ -346,10 +354,7 @@ int main(int argc, char **argv)
         return 0;
     }
     must_cuda(device.cuda->CtxPushCurrent(device.context), "the context");
-    *(void **)&more.ParamsCreate = dlsym(nvjpeg.library, "nvjpegDecodeParamsCreate");
-    *(void **)&more.ParamsSetOutputFormat = dlsym(nvjpeg.library, "nvjpegDecodeParamsSetOutputFormat");
-    *(void **)&more.ParamsSetROI = dlsym(nvjpeg.library, "nvjpegDecodeParamsSetROI");
-    *(void **)&more.DecodeBatchedEx = dlsym(nvjpeg.library, "nvjpegDecodeBatchedEx");
+    find_more(&nvjpeg);
     pin_files();
     must_cuda(device.cuda->MemAlloc(&memory, CHAIN_BYTES), "memory for the chain");
     if (!open_decoder(&loader, &ways[0])) {

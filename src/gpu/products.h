@@ -23,6 +23,8 @@
 
 #include "gpu/lines.h"
 
+#include <assert.h>
+
 enum {
     ST_PRODUCT_LINES = 16,
     ST_PRODUCT_OUTPUTS = ST_JOB_GROUP,
@@ -170,7 +172,9 @@ ST_BOTH void st_put_weights(struct st_tile *tile, uint32_t thread)
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 /* A thread's share of the input rows: four columns, the same ones of every few rows. What depends on the
- * columns is then computed once. (The pool has no room for rows of more groups than threads.) */
+ * columns is then computed once. */
+static_assert(ST_TILE_POOL / (ST_RGB * ST_PRODUCT_LINES) / 4 <= 255,
+              "the pool may hold rows with more groups of columns than st_quotient divides by");
 struct st_share {
     int32_t column; /* the first of the four, counted from the first input */
     int32_t row, every; /* the first of its rows, and how many rows further the next one is */

@@ -10,8 +10,7 @@
 
 #define ST_CRC32C_POLYNOMIAL 0x82f63b78u /* reflected: bit 31 is x^0, and x^32 is left out */
 
-/* Uses the CPU's instructions for checksums, or for the products that they consist of, if it has
- * any. */
+/* Uses the CPU's instructions for CRCs or carry-less products, if it has them. */
 uint32_t st_crc32c(const void *data, size_t size);
 /* Continues from the checksum of the preceding bytes; st_crc32c starts from 0. */
 uint32_t st_crc32c_more(uint32_t crc, const void *data, size_t size);

@@ -1,10 +1,9 @@
 /* crc32c_avx512.c - CRC-32C by carry-less products, three times as fast as the CPU's CRC instruction
  *
- * Of a long run only a remainder modulo the polynomial is wanted, so its first bits can be replaced by
- * others, farther behind, that are congruent: 128 bits B at the start become B * x^D mod P, to be added
- * D bits later. A product of 64 by 32 bits does that for each half. Sixteen blocks of 128 bits are
- * folded at once, each onto the one 256 bytes later; at the end they are folded onto the last, whose
- * checksum is that of the whole run.
+ * A CRC is a remainder modulo a polynomial P, so the data may be replaced by any that is congruent to
+ * it. A block B of 128 bits is folded onto data D bits later: it is removed, and B * x^D mod P is added
+ * there, by a product of 64 by 32 bits for each half. Sixteen blocks are folded at once, each onto the
+ * one 256 bytes later; at the end all are folded onto the last, whose CRC is that of the whole run.
  *
  * A block is a reflected polynomial: its first bit is x^127. The product of two reflected halves, as the
  * instruction gives it, is x times too large, which the powers of x here make up for.
@@ -15,7 +14,7 @@
 
 #include <immintrin.h>
 
-enum { STEP = 256, LEAST = 2 * STEP }; /* bytes; shorter runs are left to the other instruction */
+enum { STEP = 256, LEAST = 2 * STEP }; /* bytes; shorter runs are left to the CRC instruction */
 
 /* To fold by D bits: x^(D+63) mod P for the first half of a block, x^(D-1) mod P for the second. */
 #define FOLD(first, second) (long long)((uint64_t)(second) << 32), (long long)((uint64_t)(first) << 32)
@@ -39,7 +38,7 @@ static inline __m512i folded(__m512i blocks, __m512i powers, __m512i onto)
 
 static inline __m512i at_once(const uint8_t *at) { return _mm512_loadu_si512((const void *)at); }
 
-/* The checksum of four blocks, from 0 on. */
+/* The CRC of four blocks, starting from 0. */
 static inline uint32_t of_blocks(__m512i blocks)
 {
     const __m512i powers = _mm512_set_epi64(0, 0, BY_128, BY_256, BY_384);
