@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import statistics
 import subprocess
@@ -253,13 +254,15 @@ def test_memory_stays_flat(folder, engines):
     if engines != "off":
         wait_for_engines(loader)
     free, warm = [], 6  # epochs until every slot has been used, by the CPUs at least
-    for epoch in range(40):
+    for epoch in range(100):
         for images, labels in loader:
             del images, labels
         torch.cuda.synchronize()
         free.append(torch.cuda.mem_get_info()[0])
-    # The engines get memory of a slot (5 MB here) when they first meet it, for at most twice the slots in use.
-    assert free[-1] >= free[warm] - ((8 if engines == "off" else 72) << 20)
+    fell = [before - after for before, after in itertools.pairwise(free[warm:]) if after < before]
+    # The engines get memory of a slot when they first meet it, for at most twice the slots in use, and nvJPEG has some allocated
+    # for images of a new size. Both come late where the CPUs are quick, but not again and again.
+    assert len(fell) <= (1 if engines == "off" else 20), fell
     del loader
     for _ in range(4):
         list(load(folder, batch_size=8, engines=engines))
