@@ -28,12 +28,13 @@ static uint64_t place(struct st_jpeg_engine_image *image, struct st_bytes file, 
 {
     struct st_jpeg_frame frame;
     st_jpeg_headers(file, &frame);
-    *image = (struct st_jpeg_engine_image){.bytes = file, .components = frame.components,
-                                            .h = frame.h, .v = frame.v, .at = at};
+    *image = (struct st_jpeg_engine_image){.bytes = file, .region = {0, 0, frame.width, frame.height},
+                                            .components = frame.components, .h = frame.h, .v = frame.v, .at = at};
     for (uint32_t c = 0; c < frame.components; c++) {
         const uint64_t stride = st_align((uint64_t)frame.mcus_across * frame.component[c].h * 8, 64);
-        image->plane[c] = (struct st_jpeg_engine_plane){at, (uint32_t)stride, (int32_t)frame.component[c].width,
-                                                        (int32_t)frame.component[c].height};
+        image->plane[c] = (struct st_jpeg_engine_plane){.at = at, .stride = (uint32_t)stride,
+                                                        .width = (int32_t)frame.component[c].width,
+                                                        .height = (int32_t)frame.component[c].height};
         at = st_align(at + stride * frame.mcus_down * frame.component[c].v * 8, 512);
     }
     image->size = at - image->at;

@@ -132,6 +132,8 @@ static void engine_close(struct st_jpeg_engine *engine)
     free(engine);
 }
 
+static bool engine_regions(const struct st_jpeg_engine *engine) { return engine; }
+
 static bool engine_takes(const struct st_jpeg_frame *frame) { return !frame->rgb && !frame->extended; }
 
 static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
@@ -156,8 +158,8 @@ static uint64_t engine_take(struct st_device *device, uint64_t bytes)
 static void engine_give(struct st_device *device, uint64_t memory) { (void)device, (void)memory; }
 
 static const struct st_jpeg_engine_kind engines = {
-    .name = "nothing", .open = engine_open, .close = engine_close, .takes = engine_takes, .start = engine_start,
-    .finish = engine_finish, .take = engine_take, .give = engine_give};
+    .name = "nothing", .open = engine_open, .close = engine_close, .regions = engine_regions, .takes = engine_takes,
+    .start = engine_start, .finish = engine_finish, .take = engine_take, .give = engine_give};
 
 /* ---- measuring ------------------------------------------------------------------------------------ */
 

@@ -5,14 +5,13 @@
  * Needs a GPU with JPEG engines; elsewhere it says why not. A chain of kernels that take about 20 us each, as many of a
  * training step's do, runs alone and then beside nvJPEG, which decodes the files at the rate given (12,000 images/s), 64 per
  * call, with two states in turn. The number in brackets says by how much that delays a kernel of the chain. Each way's samples are
- * compared with those of the first, which is the loader's.
+ * compared with those of the first. A loader decodes regions, from files in pinned memory: "half of each side".
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "engines.h"
 #include "gpu/nvjpeg.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -23,31 +22,13 @@ static const struct way {
     int backend, format;
     bool files_there, planes_there, region;
 } ways[] = {
-    {"as a loader does", ST_NVJPEG_BACKEND_HARDWARE, ST_NVJPEG_OUTPUT_YUV, false, false, false},
+    {"whole images", ST_NVJPEG_BACKEND_HARDWARE, ST_NVJPEG_OUTPUT_YUV, false, false, false},
     {"luma alone", ST_NVJPEG_BACKEND_HARDWARE, LUMA, false, false, false},
     {"half of each side", ST_NVJPEG_BACKEND_HARDWARE, ST_NVJPEG_OUTPUT_YUV, false, false, true},
     {"files on the device", ON_DEVICE, ST_NVJPEG_OUTPUT_YUV, true, false, false},
     {"both", ON_DEVICE, ST_NVJPEG_OUTPUT_YUV, true, false, true},
     {"planes on the device", ST_NVJPEG_BACKEND_HARDWARE, ST_NVJPEG_OUTPUT_YUV, false, true, false},
 };
-
-/* What the library itself does not use. All return a status. */
-static struct {
-    int (*ParamsCreate)(struct nvjpegHandle *handle, void **params);
-    int (*ParamsSetOutputFormat)(void *params, int format);
-    int (*ParamsSetROI)(void *params, int x, int y, int width, int height);
-    int (*DecodeBatchedEx)(struct nvjpegHandle *handle, struct nvjpegJpegState *state,
-                           const unsigned char *const *data, const size_t *length,
-                           struct st_nvjpeg_image *to, void **params, struct CUstream_st *stream);
-} more;
-
-static void find_more(const struct st_nvjpeg *loaded)
-{
-    *(void **)&more.ParamsCreate = dlsym(loaded->library, "nvjpegDecodeParamsCreate");
-    *(void **)&more.ParamsSetOutputFormat = dlsym(loaded->library, "nvjpegDecodeParamsSetOutputFormat");
-    *(void **)&more.ParamsSetROI = dlsym(loaded->library, "nvjpegDecodeParamsSetROI");
-    *(void **)&more.DecodeBatchedEx = dlsym(loaded->library, "nvjpegDecodeBatchedEx");
-}
 
 static struct st_nvjpeg nvjpeg;
 static double seconds = 1, rate = 12000;
@@ -88,7 +69,7 @@ struct decoder {
         struct CUevent_st *done;
         uint8_t *planes;               /* pinned, */
         uint64_t planes_there, files_there; /* and on the device */
-        void *params[CALL];
+        struct nvjpegDecodeParams *params[CALL];
         bool busy;
     } turn[STATES];
     atomic_bool stop;
@@ -106,14 +87,19 @@ static void must_cuda(int result, const char *what)
     exit(1);
 }
 
+static bool has_regions(void)
+{
+    return nvjpeg.DecodeBatchedEx && nvjpeg.DecodeParamsCreate && nvjpeg.DecodeParamsDestroy &&
+           nvjpeg.DecodeParamsSetOutputFormat && nvjpeg.DecodeParamsSetROI;
+}
+
 /* False: this way does not exist here. */
 static bool open_decoder(struct decoder *d, const struct way *way)
 {
     const struct st_cuda *cuda = device.cuda;
     void *memory;
     *d = (struct decoder){.way = way};
-    if ((way->region && !(more.DecodeBatchedEx && more.ParamsCreate && more.ParamsSetOutputFormat && more.ParamsSetROI)) ||
-        (d->status = nvjpeg.CreateEx(way->backend, NULL, NULL, 0, &d->handle)))
+    if ((way->region && !has_regions()) || (d->status = nvjpeg.CreateEx(way->backend, NULL, NULL, 0, &d->handle)))
         return false;
     for (int k = 0; k < STATES; k++) {
         struct turn *turn = &d->turn[k];
@@ -129,8 +115,8 @@ static bool open_decoder(struct decoder *d, const struct way *way)
         must_cuda(cuda->MemAlloc(&turn->files_there, file_at[file_count]), "memory for files");
         turn->planes = memory;
         for (int i = 0; way->region && i < CALL; i++)
-            if ((d->status = more.ParamsCreate(d->handle, &turn->params[i])) ||
-                (d->status = more.ParamsSetOutputFormat(turn->params[i], way->format)))
+            if ((d->status = nvjpeg.DecodeParamsCreate(d->handle, &turn->params[i])) ||
+                (d->status = nvjpeg.DecodeParamsSetOutputFormat(turn->params[i], way->format)))
                 return false;
     }
     return true;
@@ -142,6 +128,9 @@ static void close_decoder(struct decoder *d)
     cuda->CtxSynchronize();
     for (int k = 0; k < STATES; k++) {
         struct turn *turn = &d->turn[k];
+        for (int i = 0; i < CALL; i++)
+            if (turn->params[i])
+                nvjpeg.DecodeParamsDestroy(turn->params[i]);
         if (turn->state)
             nvjpeg.JpegStateDestroy(turn->state);
         if (turn->planes) {
@@ -176,14 +165,14 @@ static int call(struct decoder *d, struct turn *turn, uint32_t first)
             to[i].pitch[c] = part[c].pitch;
         }
         if (way->region)
-            more.ParamsSetROI(turn->params[i], part[0].x, part[0].y, part[0].width, part[0].height);
+            nvjpeg.DecodeParamsSetROI(turn->params[i], part[0].x, part[0].y, part[0].width, part[0].height);
     }
     const uint64_t bytes = file_at[first + CALL] - file_at[first];
     if (way->files_there)
         must_cuda(device.cuda->MemcpyHtoDAsync(turn->files_there + file_at[first], pinned_files + file_at[first],
                                                bytes, turn->stream), "copying files");
     const int status =
-        way->region ? more.DecodeBatchedEx(d->handle, turn->state, data, length, to, turn->params, turn->stream)
+        way->region ? nvjpeg.DecodeBatchedEx(d->handle, turn->state, data, length, to, turn->params, turn->stream)
                     : nvjpeg.DecodeBatched(d->handle, turn->state, data, length, to, turn->stream);
     must_cuda(device.cuda->EventRecord(turn->done, turn->stream), "an event");
     turn->busy = true;
@@ -247,15 +236,15 @@ static double chain(uint64_t memory)
     return (double)(groups * GROUP) / took;
 }
 
-/* How many samples of the first call's images differ from the loader's, and of how many. */
-static uint64_t compare(struct decoder *d, struct decoder *loader, uint64_t *all)
+/* How many samples of the first call's images differ from those of whole images, and of how many. */
+static uint64_t compare(struct decoder *d, struct decoder *whole, uint64_t *all)
 {
     uint64_t differ = 0;
     *all = 0;
-    if ((d->status = call(d, &d->turn[0], 0)) || (d->status = call(loader, &loader->turn[0], 0)))
+    if ((d->status = call(d, &d->turn[0], 0)) || (d->status = call(whole, &whole->turn[0], 0)))
         return 0;
     wait_for(&d->turn[0]);
-    wait_for(&loader->turn[0]);
+    wait_for(&whole->turn[0]);
     if (d->way->planes_there)
         must_cuda(device.cuda->MemcpyDtoHAsync(d->turn[0].planes, d->turn[0].planes_there, image_room * CALL,
                                                d->turn[0].stream), "copying images");
@@ -268,7 +257,7 @@ static uint64_t compare(struct decoder *d, struct decoder *loader, uint64_t *all
         for (uint32_t c = 0; c < (d->way->format == LUMA ? 1 : components); c++)
             for (int32_t y = 0; y < mine[c].height; y++) {
                 const uint8_t *a = d->turn[0].planes + i * image_room + mine[c].at + (size_t)y * mine[c].pitch;
-                const uint8_t *b = loader->turn[0].planes + i * image_room + theirs[c].at +
+                const uint8_t *b = whole->turn[0].planes + i * image_room + theirs[c].at +
                                    (size_t)(mine[c].y + y) * theirs[c].pitch + (size_t)mine[c].x;
                 for (int32_t x = 0; x < mine[c].width; x++)
                     differ += a[x] != b[x];
@@ -278,7 +267,7 @@ static uint64_t compare(struct decoder *d, struct decoder *loader, uint64_t *all
     return differ;
 }
 
-static void measure(const struct way *way, struct decoder *loader, uint64_t memory, double alone)
+static void measure(const struct way *way, struct decoder *whole, uint64_t memory, double alone)
 {
     struct decoder d;
     pthread_t thread;
@@ -288,7 +277,7 @@ static void measure(const struct way *way, struct decoder *loader, uint64_t memo
         close_decoder(&d);
         return;
     }
-    const uint64_t differ = compare(&d, loader, &all);
+    const uint64_t differ = compare(&d, whole, &all);
     if (!d.status && !pthread_create(&thread, NULL, decode, &d)) {
         nanosleep(&(struct timespec){0, 200000000}, NULL);
         const double beside = chain(memory);
@@ -331,7 +320,7 @@ static bool is_small(struct st_bytes file)
 int main(int argc, char **argv)
 {
     struct stoker_error err = {0};
-    struct decoder loader;
+    struct decoder whole;
     uint64_t memory;
     for (int k = 1; k < argc; k++) {
         if (!strcmp(argv[k], "-t") && k + 1 < argc)
@@ -354,18 +343,17 @@ int main(int argc, char **argv)
         return 0;
     }
     must_cuda(device.cuda->CtxPushCurrent(device.context), "the context");
-    find_more(&nvjpeg);
     pin_files();
     must_cuda(device.cuda->MemAlloc(&memory, CHAIN_BYTES), "memory for the chain");
-    if (!open_decoder(&loader, &ways[0])) {
-        printf("SKIP: this GPU has no usable JPEG engines: %s\n", st_nvjpeg_status(loader.status));
+    if (!open_decoder(&whole, &ways[0])) {
+        printf("SKIP: this GPU has no usable JPEG engines: %s\n", st_nvjpeg_status(whole.status));
         return 0;
     }
     chain(memory);
     const double alone = chain(memory);
     printf("%u files; the chain alone: a kernel takes %.2f us\n", file_count, 1e6 / alone);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-        measure(&ways[k], &loader, memory, alone);
-    close_decoder(&loader);
+        measure(&ways[k], &whole, memory, alone);
+    close_decoder(&whole);
     return 0;
 }

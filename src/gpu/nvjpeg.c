@@ -88,10 +88,12 @@ int st_nvjpeg_load(struct st_nvjpeg *out, const char *path, struct stoker_error 
                        tried.text);
 #define X(name, symbol, arguments)                                                                      \
     out->name = (int(*) arguments)(uintptr_t)dlsym(out->library, #symbol);                              \
-    if (!out->name && strcmp(#name, "GetHardwareDecoderInfo") &&                                        \
-        strcmp(#name, "DecodeBatchedPreAllocate"))                                                      \
-        absent = #symbol;
+    absent = out->name ? absent : #symbol;
     ST_NVJPEG_MAP(X)
+#undef X
+#define X(name, symbol, arguments)                                                                      \
+    out->name = (int(*) arguments)(uintptr_t)dlsym(out->library, #symbol);
+    ST_NVJPEG_MORE(X)
 #undef X
     if (absent) {
         st_nvjpeg_unload(out);

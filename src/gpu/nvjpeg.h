@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct CUstream_st;
+struct nvjpegDecodeParams;
 struct nvjpegHandle;
 struct nvjpegJpegState;
 
@@ -27,28 +28,41 @@ struct st_nvjpeg_image {
     size_t pitch[4];
 };
 
-/* X(name, symbol, arguments): all return a status. GetHardwareDecoderInfo and DecodeBatchedPreAllocate
- * may be missing. */
+/* X(name, symbol, arguments): all return a status. */
 #define ST_NVJPEG_MAP(X)                                                                                \
     X(GetProperty, nvjpegGetProperty, (int which, int *value))                                          \
     X(CreateEx, nvjpegCreateEx,                                                                         \
       (int backend, void *device_memory, void *pinned_memory, unsigned flags,                           \
        struct nvjpegHandle **handle))                                                                   \
     X(Destroy, nvjpegDestroy, (struct nvjpegHandle * handle))                                           \
-    X(GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo,                                             \
-      (struct nvjpegHandle * handle, unsigned *engines, unsigned *cores))                               \
     X(JpegStateCreate, nvjpegJpegStateCreate,                                                           \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * *state))                                  \
     X(JpegStateDestroy, nvjpegJpegStateDestroy, (struct nvjpegJpegState * state))                       \
     X(DecodeBatchedInitialize, nvjpegDecodeBatchedInitialize,                                           \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int cpu_threads,        \
        int format))                                                                                     \
-    X(DecodeBatchedPreAllocate, nvjpegDecodeBatchedPreAllocate,                                         \
-      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int width, int height,  \
-       int subsampling, int format))                                                                    \
     X(DecodeBatched, nvjpegDecodeBatched,                                                               \
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
        const size_t *length, struct st_nvjpeg_image *to, struct CUstream_st *stream))
+
+/* Those that may be missing, and are NULL then. */
+#define ST_NVJPEG_MORE(X)                                                                               \
+    X(GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo,                                             \
+      (struct nvjpegHandle * handle, unsigned *engines, unsigned *cores))                               \
+    X(DecodeBatchedPreAllocate, nvjpegDecodeBatchedPreAllocate,                                         \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, int batch, int width, int height,  \
+       int subsampling, int format))                                                                    \
+    X(DecodeParamsCreate, nvjpegDecodeParamsCreate,                                                     \
+      (struct nvjpegHandle * handle, struct nvjpegDecodeParams * *params))                              \
+    X(DecodeParamsDestroy, nvjpegDecodeParamsDestroy, (struct nvjpegDecodeParams * params))             \
+    X(DecodeParamsSetOutputFormat, nvjpegDecodeParamsSetOutputFormat,                                   \
+      (struct nvjpegDecodeParams * params, int format))                                                 \
+    X(DecodeParamsSetROI, nvjpegDecodeParamsSetROI,                                                     \
+      (struct nvjpegDecodeParams * params, int x, int y, int width, int height))                        \
+    X(DecodeBatchedEx, nvjpegDecodeBatchedEx,                                                           \
+      (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
+       const size_t *length, struct st_nvjpeg_image *to, struct nvjpegDecodeParams **params,            \
+       struct CUstream_st *stream))
 
 /* The library's functions by name, without prefix: nvjpeg->DecodeBatched(...). */
 struct st_nvjpeg {
@@ -56,6 +70,7 @@ struct st_nvjpeg {
     int version[3];
 #define X(name, symbol, arguments) int(*name) arguments;
     ST_NVJPEG_MAP(X)
+    ST_NVJPEG_MORE(X)
 #undef X
 };
 

@@ -59,9 +59,11 @@ enum st_job_from {
 
 enum { ST_CHROMA_NONE = 128 }; /* the chroma of grey */
 
-/* The chroma of a whole image whose luma is at st_job.pixels, and where the row's region lies in it. The
- * device interpolates chroma and converts to RGB as codec/jpeg/pixels.c does. A grey image has no chroma
- * on the device: the heap has a row of ST_CHROMA_NONE for it, which is used for all rows. */
+/* The chroma of an image whose luma is at st_job.pixels, and where the row's region lies in it.
+ * Addresses are those that the image's first samples would have: only the region and its surroundings
+ * need to be there. The device interpolates chroma and converts to RGB as codec/jpeg/pixels.c does. A
+ * grey image has no chroma on the device: the heap has a row of ST_CHROMA_NONE for it, which is used for
+ * all rows. */
 struct st_job_planes {
     uint64_t chroma[2];       /* Cb, Cr; of a grey image, in the heap */
     uint32_t stride;          /* of both; 0: the image is grey */
@@ -74,7 +76,7 @@ struct st_job_planes {
 /* The remaining work for one row. */
 struct st_job {
     uint64_t pixels;          /* where they start; rows `stride` bytes apart, interleaved channels. With
-                                 ST_JOB_PLANES: the luma of the whole image */
+                                 ST_JOB_PLANES: the image's luma */
     uint32_t from;            /* enum st_job_from */
     uint32_t stride;
     int32_t in_width, in_height;
@@ -171,22 +173,24 @@ struct st_device_kind {
 
 struct st_jpeg_frame;
 
-/* One component of an image, in the device's memory. There is room for whole MCUs. */
+/* A region of one component, in the device's memory. There is room for whole MCUs. */
 struct st_jpeg_engine_plane {
-    uint64_t at;
+    uint64_t at;           /* of the region's first sample, */
+    int32_t x, y;          /* which has this place in the component */
     uint32_t stride;
-    int32_t width, height; /* in samples, without the padding of the last MCUs */
+    int32_t width, height; /* of the whole component, in samples, without the padding of the last MCUs */
 };
 
-/* A whole image, decoded from its file to Y, Cb and Cr on the device: the same samples as libjpeg's. A
- * grey image only has Y; its other planes are {0}. */
+/* A region of an image, decoded from its file to Y, Cb and Cr on the device: the same samples as
+ * libjpeg's. A grey image only has Y; its other planes are {0}. */
 struct st_jpeg_engine_image {
     struct st_bytes bytes;
-    uint32_t components; /* 3, or 1: grey */
-    uint32_t h, v;       /* pixels per chroma sample across and down */
-    uint64_t at, size;   /* its device memory, with the planes in it: all of it may be overwritten */
+    struct st_region region; /* in pixels: whole MCUs, as far as the image has them */
+    uint32_t components;     /* 3, or 1: grey */
+    uint32_t h, v;           /* pixels per chroma sample across and down */
+    uint64_t at, size;       /* its device memory, with the planes in it: all may be overwritten */
     struct st_jpeg_engine_plane plane[3];
-    bool there; /* out: whether it was decoded */
+    bool there;              /* out: whether it was decoded */
 };
 
 struct st_jpeg_engine; /* private to the device */
@@ -206,6 +210,8 @@ struct st_jpeg_engine_kind {
     int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
                 struct st_jpeg_pinned *pinned, struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);
+    /* Whether it decodes regions; if not, every region has to be the whole image. */
+    bool (*regions)(const struct st_jpeg_engine *engine);
     /* Whether the engines can decode files of this kind. Any thread may call it. */
     bool (*takes)(const struct st_jpeg_frame *frame);
     /* Starts decoding these images; `finish` waits for them and sets `there` of each. The destination

@@ -14,8 +14,11 @@
 enum {
     STRIDE_ALIGN = 64,
     PLANE_ALIGN = 512,
-    IMAGE_MOST = 16 << 20, /* bytes of a decoded image; the CPU decodes (the region of) larger ones */
+    IMAGE_MOST = 16 << 20, /* samples of an image; larger ones, or their regions, the CPU decodes */
     BLOCK = 8,
+    /* Pixels around a region that are decoded with it: chroma is interpolated from the samples next to
+     * it, and devices read words of four samples. */
+    MARGIN = 8,
     SLOTS_TIMES = 2, /* at most this many times the slots in regular use have device memory */
     FILE_LEAST = 64 << 10, /* room for a file in pinned memory: with less, it is not tried; */
     FILE_MOST = 1 << 20,   /* it gets no more */
@@ -25,18 +28,50 @@ enum {
 
 /* ---- one image ------------------------------------------------------------------------------------ */
 
-/* Arranges the planes of an image, with room for whole MCUs. Addresses are relative to the image's. */
+/* Widens one side of a region by the margin, to MCUs of `mcu` pixels. */
+static void widen(uint32_t *first, uint32_t *count, uint32_t all, uint32_t mcu)
+{
+    const uint32_t from = *first > MARGIN ? (*first - MARGIN) / mcu * mcu : 0;
+    const uint64_t to = st_align((uint64_t)*first + *count + MARGIN, mcu);
+    *first = from;
+    *count = (to < all ? (uint32_t)to : all) - from;
+}
+
+/* What the engine has to decode for the window. */
+static struct st_region decoded_region(const struct st_jpeg_engine_worker *self,
+                                       const struct st_jpeg_frame *frame, struct st_region window)
+{
+    if (!self->worker.loader->engines.kind->regions(self->engine))
+        return (struct st_region){0, 0, frame->width, frame->height};
+    widen(&window.x, &window.width, frame->width, frame->h * BLOCK);
+    widen(&window.y, &window.height, frame->height, frame->v * BLOCK);
+    return window;
+}
+
+static uint64_t image_bytes(const struct st_jpeg_frame *frame)
+{
+    return (uint64_t)frame->mcus_across * frame->mcus_down * frame->mcu_blocks * BLOCK * BLOCK;
+}
+
+/* Arranges the planes of an image's region, with room for whole MCUs. Addresses are relative to the
+ * image's. */
 static void arrange(const struct st_jpeg_frame *frame, struct st_jpeg_engine_image *image)
 {
+    const struct st_region *region = &image->region;
+    const uint32_t mcu_width = frame->h * BLOCK, mcu_height = frame->v * BLOCK;
+    const uint64_t across = (region->width + mcu_width - 1) / mcu_width,
+                   down = (region->height + mcu_height - 1) / mcu_height;
     for (uint32_t c = 0; c < frame->components; c++) {
         const struct st_jpeg_component *component = &frame->component[c];
-        const uint64_t stride =
-            st_align((uint64_t)frame->mcus_across * component->h * BLOCK, STRIDE_ALIGN);
+        const uint32_t width = component->h * BLOCK, height = component->v * BLOCK; /* of an MCU */
+        const uint64_t stride = st_align(across * width, STRIDE_ALIGN);
         image->plane[c] = (struct st_jpeg_engine_plane){.at = image->size,
+                                                        .x = (int32_t)(region->x / mcu_width * width),
+                                                        .y = (int32_t)(region->y / mcu_height * height),
                                                         .stride = (uint32_t)stride,
                                                         .width = (int32_t)component->width,
                                                         .height = (int32_t)component->height};
-        image->size += st_align(stride * frame->mcus_down * component->v * BLOCK, PLANE_ALIGN);
+        image->size += st_align(stride * down * height, PLANE_ALIGN);
     }
 }
 
@@ -56,16 +91,17 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
     item->bytes = bytes;
     /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
     if (!st_run_find(&self->worker, bytes, slot, row, &file) ||
-        !st_jpeg_engines_take(self->worker.loader, file, &frame) ||
+        !st_jpeg_engines_take(self->worker.loader, file, &frame) || image_bytes(&frame) > IMAGE_MOST ||
         !st_jpeg_engines_trust(self->worker.loader, slot->samples[row], file) ||
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
         return false;
-    *decoded = (struct st_jpeg_engine_image){
-        .bytes = file, .components = frame.components, .h = frame.h, .v = frame.v};
+    *decoded = (struct st_jpeg_engine_image){.bytes = file,
+                                             .region = decoded_region(self, &frame, window),
+                                             .components = frame.components,
+                                             .h = frame.h,
+                                             .v = frame.v};
     arrange(&frame, decoded);
-    if (decoded->size > IMAGE_MOST)
-        return false;
     self->count++;
     return true;
 }

@@ -177,6 +177,12 @@ static void put_pixels(uint8_t *to, const struct parts *p)
         memcpy(to, st_row(&p->pixels, y), row);
 }
 
+/* Where the component's first sample would be: the device counts from there, wherever the region is. */
+static uint64_t component_at(const struct st_jpeg_engine_plane *plane)
+{
+    return plane->at - ((uint64_t)plane->y * plane->stride + (uint64_t)plane->x);
+}
+
 static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const struct parts *p)
 {
     const struct st_jpeg_engine_image *image = p->decoded;
@@ -186,8 +192,8 @@ static struct st_job_planes put_planes(uint8_t *piece, uint64_t base, const stru
     const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
     memset(piece + p->chroma_at, ST_CHROMA_NONE, (size_t)chroma_bytes(image));
     return (struct st_job_planes){
-        .chroma = {grey ? base + p->chroma_at : image->plane[1].at,
-                   grey ? base + p->chroma_at : image->plane[2].at},
+        .chroma = {grey ? base + p->chroma_at : component_at(&image->plane[1]),
+                   grey ? base + p->chroma_at : component_at(&image->plane[2])},
         .stride = grey ? 0 : chroma->stride,
         .width = chroma->width,
         .height = chroma->height,
@@ -211,7 +217,7 @@ static bool put(struct st_slot *slot, uint32_t row, const struct st_image *image
     put_pending(piece, base, p);
     put_erases(piece, base, p);
     *st_slot_job(slot, row) = (struct st_job){
-        .pixels = p->decoded ? p->decoded->plane[0].at : base + p->pixels_at,
+        .pixels = p->decoded ? component_at(&p->decoded->plane[0]) : base + p->pixels_at,
         .from = p->decoded ? ST_JOB_PLANES : ST_JOB_HEAP,
         .stride = p->stride,
         .in_width = p->pixels.width,

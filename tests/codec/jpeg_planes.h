@@ -24,20 +24,38 @@ struct planes_failure {
 static inline void planes_error(j_common_ptr c) { longjmp(((struct planes_failure *)c->err)->jump, 1); }
 static inline void planes_message(j_common_ptr c, int level) { (void)c, (void)level; }
 
-/* One row of MCUs, copied to the planes without the padding. */
+/* In pixels; it has to start with an MCU. */
+struct planes_region {
+    uint32_t x, y, width, height;
+};
+
+/* Of one side of a component, `factor` of `most`: the samples of pixels `first` to `first + count`. */
+static inline void planes_side(JDIMENSION *first, JDIMENSION *count, int factor, int most)
+{
+    const JDIMENSION f = (JDIMENSION)factor, m = (JDIMENSION)most;
+    *first = *first * f / m;
+    *count = (*count * f + m - 1) / m;
+}
+
+/* One row of MCUs, copied to the planes without the padding, and without what is not of the region. */
 static inline void planes_copy(const struct jpeg_decompress_struct *d, JSAMPARRAY *rows, JDIMENSION mcu_row,
-                               uint8_t *const to[3], const size_t pitch[3])
+                               const struct planes_region *region, uint8_t *const to[3], const size_t pitch[3])
 {
     for (int c = 0; c < d->num_components; c++) {
         const jpeg_component_info *part = &d->comp_info[c];
         const JDIMENSION each = (JDIMENSION)part->v_samp_factor * DCTSIZE, from = mcu_row * each;
-        for (JDIMENSION k = 0; k < each && from + k < part->downsampled_height; k++)
-            memcpy(to[c] + (from + k) * pitch[c], rows[c][k], part->downsampled_width);
+        JDIMENSION x = region->x, y = region->y, width = region->width, height = region->height;
+        planes_side(&x, &width, part->h_samp_factor, d->max_h_samp_factor);
+        planes_side(&y, &height, part->v_samp_factor, d->max_v_samp_factor);
+        for (JDIMENSION k = 0; k < each; k++)
+            if (from + k >= y && from + k < y + height)
+                memcpy(to[c] + (from + k - y) * pitch[c], rows[c][k] + x, width);
     }
 }
 
-/* False: libjpeg refuses the file. */
-static inline bool jpeg_planes(const uint8_t *data, size_t size, uint8_t *const to[3], const size_t pitch[3])
+/* The samples of a region, NULL: of the whole image. False: libjpeg refuses the file. */
+static inline bool jpeg_planes(const uint8_t *data, size_t size, const struct planes_region *region,
+                               uint8_t *const to[3], const size_t pitch[3])
 {
     struct jpeg_decompress_struct d;
     struct planes_failure failure;
@@ -58,6 +76,7 @@ static inline bool jpeg_planes(const uint8_t *data, size_t size, uint8_t *const 
     d.raw_data_out = TRUE;
     d.out_color_space = d.jpeg_color_space;
     jpeg_start_decompress(&d);
+    const struct planes_region whole = {0, 0, d.output_width, d.output_height};
     const size_t wide = (size_t)d.output_width + 8 * DCTSIZE;
     memory = malloc(wide * PLANES_ROWS_MAX * 3);
     for (int c = 0; c < 3; c++)
@@ -66,7 +85,7 @@ static inline bool jpeg_planes(const uint8_t *data, size_t size, uint8_t *const 
     const JDIMENSION each = (JDIMENSION)d.max_v_samp_factor * DCTSIZE;
     for (JDIMENSION k = 0; d.output_scanline < d.output_height; k++) {
         jpeg_read_raw_data(&d, rows, each);
-        planes_copy(&d, rows, k, to, pitch);
+        planes_copy(&d, rows, k, region ? region : &whole, to, pitch);
     }
     jpeg_finish_decompress(&d);
     jpeg_destroy_decompress(&d);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "gpu/cuda.h"
 #include "gpu/gpu.h"
+#include "gpu/nvjpeg.h"
 #include "gpu_host/raw_rows.h"
 #include "tap.h"
 
@@ -355,6 +356,28 @@ static void raw_batches(void)
     st_arena_free(&raw.arena);
 }
 
+/* ---- JPEG engines ---- */
+
+static void regions(void)
+{
+    struct stoker_error err = {0};
+    struct st_nvjpeg nvjpeg;
+    struct loader l;
+    struct st_jpeg_engine *engine = NULL;
+    struct st_jpeg_pinned pinned = {.bytes = 1 << 20};
+    open_loader(&l, 1, 32);
+    if (st_nvjpeg_load(&nvjpeg, NULL, &err) || st_jpeg_engine_nvjpeg.open(&engine, l.device, 1, &pinned, &err))
+        skip("JPEG engines decode regions", err.message);
+    else if (!nvjpeg.DecodeBatchedEx)
+        skip("JPEG engines decode regions", "this nvJPEG has no function for it");
+    else
+        ok(st_jpeg_engine_nvjpeg.regions(engine), "JPEG engines decode regions");
+    if (engine)
+        st_jpeg_engine_nvjpeg.close(engine);
+    st_nvjpeg_unload(&nvjpeg);
+    close_loader(&l);
+}
+
 int main(void)
 {
     struct stoker_error err;
@@ -380,6 +403,7 @@ int main(void)
     costs(large);
     captured();
     pinned();
+    regions();
     raw_batches();
     must(cuda->CtxGetCurrent(&now), "the context");
     ok(now == context, "the caller's context is as it was");

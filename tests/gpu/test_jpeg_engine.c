@@ -96,32 +96,47 @@ static void beyond_baseline(void)
 
 /* ---- decoding ------------------------------------------------------------------------------------- */
 
-static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image)
+/* Where the component's first sample would be. */
+static uint64_t component_at(const struct st_jpeg_engine_plane *plane)
+{
+    return plane->at - ((uint64_t)plane->y * plane->stride + (uint64_t)plane->x);
+}
+
+/* Whether all pixels of the window, in the image's region, are those of our own decoder. */
+static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image, struct st_region window)
 {
     struct st_arena arena = {0};
     struct st_view view;
     uint8_t rgb[3 * WIDTH * HEIGHT];
-    const struct st_view made = {rgb, 3 * WIDTH, WIDTH, HEIGHT, 3};
+    const int32_t width = (int32_t)window.width, height = (int32_t)window.height;
+    const struct st_view made = {rgb, 3 * width, width, height, 3};
     uint8_t none[WIDTH];
     memset(none, ST_CHROMA_NONE, sizeof none);
     const bool grey = image->components == 1;
     const struct st_jpeg_engine_plane *chroma = &image->plane[grey ? 0 : 1];
     const uint64_t at = (uint64_t)(uintptr_t)none;
-    const struct st_job job = {.pixels = image->plane[0].at,
+    const struct st_job job = {.pixels = component_at(&image->plane[0]),
                                .stride = image->plane[0].stride,
-                               .planes = {.chroma = {grey ? at : chroma[0].at, grey ? at : chroma[1].at},
+                               .planes = {.chroma = {grey ? at : component_at(&chroma[0]),
+                                                     grey ? at : component_at(&chroma[1])},
                                           .stride = grey ? 0 : chroma->stride,
                                           .width = chroma->width,
                                           .height = chroma->height,
                                           .h = image->h,
-                                          .v = image->v}};
+                                          .v = image->v,
+                                          .x = (int32_t)window.x,
+                                          .y = (int32_t)window.y}};
     planes_rgb(&job, &made);
-    bool same = st_jpeg_decode(own, image->bytes, (struct st_region){0, 0, WIDTH, HEIGHT}, NULL, &arena,
-                               &view) == ST_JPEG_OURS;
-    for (int y = 0; same && y < HEIGHT; y++)
-        same = !memcmp(st_row(&made, y), st_row(&view, y), 3 * WIDTH);
+    bool same = st_jpeg_decode(own, image->bytes, window, NULL, &arena, &view) == ST_JPEG_OURS;
+    for (int y = 0; same && y < height; y++)
+        same = !memcmp(st_row(&made, y), st_row(&view, y), 3 * (size_t)width);
     st_arena_free(&arena);
     return same;
+}
+
+static bool is_right(struct st_jpeg *own, const struct st_jpeg_engine_image *image)
+{
+    return window_is_right(own, image, (struct st_region){0, 0, WIDTH, HEIGHT});
 }
 
 /* File `k`, and where its planes go: all the samplings, and grey. */
@@ -130,21 +145,24 @@ static struct st_jpeg_engine_image image_of(int k, uint64_t memory)
     const int components = k == 4 ? 1 : 3, h = 1 + k % 2, v = 1 + k / 2 % 2;
     struct st_jpeg_engine_image image = {
         .bytes = file((struct jpeg_kind){.components = components, .h = {h}, .v = {v}, .quality = 60 + k}),
+        .region = {0, 0, WIDTH, HEIGHT},
         .components = (uint32_t)components,
         .h = (uint32_t)h,
         .v = (uint32_t)v,
         .at = memory + (uint64_t)(3 * k) * PLANE,
         .size = 3 * PLANE};
     for (int c = 0; c < components; c++)
-        image.plane[c] = (struct st_jpeg_engine_plane){memory + (uint64_t)(3 * k + c) * PLANE, STRIDE,
-                                                       c ? (WIDTH + h - 1) / h : WIDTH,
-                                                       c ? (HEIGHT + v - 1) / v : HEIGHT};
+        image.plane[c] = (struct st_jpeg_engine_plane){.at = memory + (uint64_t)(3 * k + c) * PLANE,
+                                                       .stride = STRIDE,
+                                                       .width = c ? (WIDTH + h - 1) / h : WIDTH,
+                                                       .height = c ? (HEIGHT + v - 1) / v : HEIGHT};
     return image;
 }
 
 /* What the library was given in one call: how much of it in pinned memory. */
 struct staged {
     int files, images, copies; /* copies: to the device */
+    int waits;
     int right;                 /* images; -1: it could not be tried */
 };
 
@@ -166,6 +184,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
     copies = 0;
     if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, &err) || may.bytes != expected_room)
         return out;
+    out.waits = -syncs;
     memset(memory, OTHER, (COUNT + 1) * PLACE);
     for (int k = 0; k < COUNT; k++)
         image[k] = image_of(k, (uint64_t)(uintptr_t)memory);
@@ -186,6 +205,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
     for (int k = 0; k < PLACE; k++)
         left_inside += memory[(size_t)(apart + 1) * PLACE + (size_t)k] != OTHER;
     out.copies = copies;
+    out.waits += syncs;
     st_jpeg_engine_nvjpeg.close(engine);
     st_jpeg_free(own);
     free(memory);
@@ -215,8 +235,8 @@ static void staging(void *library)
     ok(got.files == 0 && got.images == 0 && got.copies == 0 && got.right == COUNT, "nor if none can be");
     no_pinned = 0;
     copy_fails = ST_CU_OUT_OF_MEMORY;
-    const int before = syncs;
-    ok(staged(1 << 20, 1 << 20, LAST, library).right == 0 && syncs == before + 1,
+    got = staged(1 << 20, 1 << 20, LAST, library);
+    ok(got.right == 0 && got.waits == 1,
        "a copy that fails is waited for, and its images are not used");
     copy_fails = 0;
     ok(allocated == 0 && left_inside == 0, "the memory was given back, and nothing else overwritten");
@@ -266,6 +286,7 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
+    const int first = *calls;
     const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
     for (int k = 0; k < COUNT; k++)
         image[k] = image_of(k, memory);
@@ -274,7 +295,7 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     int right = 0;
     for (int k = 0; k < COUNT; k++)
         right += image[k].there && is_right(own, &image[k]);
-    ok(right == COUNT && *calls == 1, "%d of %d images are right, in one call", right, COUNT);
+    ok(right == COUNT && *calls == first + 1, "%d of %d images are right, in one call", right, COUNT);
 
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
@@ -318,6 +339,67 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     st_jpeg_free(own);
     ok(*open == 0 && events == 0 && streams == 0 && allocated == 0 && entered == 0 && left_inside == 0,
        "everything was given back, and the context left as it was");
+}
+
+/* Image `k`, of which all but the first MCUs is to be decoded, and not the last ones either. */
+static struct st_jpeg_engine_image region_of(int k, uint64_t memory)
+{
+    struct st_jpeg_engine_image image = image_of(k, memory);
+    image.region = (struct st_region){16, 16, 32, 16};
+    for (uint32_t c = 0; c < image.components; c++) {
+        image.plane[c].x = c ? 16 / (int32_t)image.h : 16;
+        image.plane[c].y = c ? 16 / (int32_t)image.v : 16;
+    }
+    return image;
+}
+
+/* How many images are right in a call for regions, or for whole images if there are no regions. */
+static int regions_right(struct st_jpeg_engine *engine, uint64_t memory)
+{
+    struct st_jpeg_engine_image image[COUNT];
+    struct st_jpeg *own = st_jpeg_new();
+    const bool regions = st_jpeg_engine_nvjpeg.regions(engine);
+    int right = 0;
+    memset((void *)(uintptr_t)memory, 0x5A, 3 * COUNT * PLANE);
+    for (int k = 0; k < COUNT; k++)
+        image[k] = regions ? region_of(k, memory) : image_of(k, memory);
+    st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
+    st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    for (int k = 0; k < COUNT; k++) {
+        /* Chroma at the region's edges needs the samples beside them. */
+        right += image[k].there && (regions ? window_is_right(own, &image[k], (struct st_region){18, 18, 28, 12})
+                                            : is_right(own, &image[k]));
+        free((void *)(uintptr_t)image[k].bytes.data);
+    }
+    st_jpeg_free(own);
+    return right;
+}
+
+/* Regions are decoded, and whole images where the library cannot do that. */
+static void regions(int *no_regions, const int *decoded)
+{
+    static const char *const what[] = {"regions are decoded",
+                                       "whole images, if no parameters can be made",
+                                       "if they are refused",
+                                       "if images with them are refused",
+                                       "if they are ignored",
+                                       "if another region is decoded"};
+    const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * COUNT * PLANE);
+    for (int k = 0; k < 6; k++) {
+        struct stoker_error err = {0};
+        struct st_jpeg_engine *engine = NULL;
+        struct st_jpeg_pinned files = {.bytes = 1 << 20};
+        *no_regions = k;
+        if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err), "the engines open"))
+            return;
+        const int before = *decoded;
+        ok(regions_right(engine, memory) == COUNT && *decoded == before + (k ? 0 : COUNT) &&
+               st_jpeg_engine_nvjpeg.regions(engine) == !k,
+           "%s", what[k]);
+        st_jpeg_engine_nvjpeg.close(engine);
+    }
+    *no_regions = 0;
+    st_jpeg_engine_nvjpeg.give(&device.base, memory);
 }
 
 /* The library is asked for memory when larger images come than ever before, and only then. */
@@ -395,6 +477,7 @@ int main(int argc, char **argv)
     decoding(open, dlsym(fake, "fake_calls"), dlsym(fake, "fake_allocated"));
     staging(fake);
     files_in_place(fake);
+    regions(dlsym(fake, "fake_no_regions"), dlsym(fake, "fake_regions"));
     larger_images(dlsym(fake, "fake_allocated"), dlsym(fake, "fake_sides"));
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,

@@ -26,6 +26,8 @@ static struct {
     _Atomic uint64_t held_most; /* the most that images of one call, and their files, would have taken there */
     _Atomic uint32_t in_place;  /* files that were already there */
     uint32_t delay_us; /* of each image */
+    bool whole_images; /* it cannot decode regions */
+    _Atomic uint32_t parts; /* images of which it decoded a part */
 } engine;
 
 struct st_jpeg_engine {
@@ -56,6 +58,12 @@ static void engine_close(struct st_jpeg_engine *self)
     free(self->pinned.memory);
     free(self);
     engine.open--;
+}
+
+static bool engine_regions(const struct st_jpeg_engine *self)
+{
+    engine.wrong += self->under_way;
+    return !engine.whole_images;
 }
 
 static bool engine_takes(const struct st_jpeg_frame *frame)
@@ -98,8 +106,9 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
     for (uint32_t k = 0; k < count; k++) {
         for (uint32_t c = 0; c < image[k].components; c++) {
             const struct st_jpeg_engine_plane *plane = &image[k].plane[c];
-            memset((void *)(uintptr_t)plane->at, HOST_SPOILT, (size_t)plane->stride * (size_t)plane->height);
+            engine.wrong += plane->at < image[k].at || plane->at >= image[k].at + image[k].size;
         }
+        memset((void *)(uintptr_t)image[k].at, HOST_SPOILT, image[k].size);
         engine.grey += image[k].components == 1;
         bytes += image[k].size + image[k].bytes.size;
         engine_look(&self->pinned, image[k].bytes, used);
@@ -114,15 +123,23 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
 
 static bool engine_decode(const struct st_jpeg_engine_image *image)
 {
+    const struct st_region *region = &image->region;
+    const struct planes_region part = {region->x, region->y, region->width, region->height};
+    const bool whole = region->width == (uint32_t)image->plane[0].width &&
+                       region->height == (uint32_t)image->plane[0].height;
     uint8_t *to[3] = {0};
     size_t pitch[3] = {0};
+    engine.parts += !whole;
+    engine.wrong += engine.whole_images && !whole;
     for (uint32_t c = 0; c < image->components; c++) {
         const struct st_jpeg_engine_plane *plane = &image->plane[c];
         to[c] = (uint8_t *)(uintptr_t)plane->at;
         pitch[c] = plane->stride;
-        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (uint32_t)plane->width;
+        const uint32_t h = c ? image->h : 1, v = c ? image->v : 1;
+        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < region->width / h ||
+                        (uint32_t)plane->x * h != region->x || (uint32_t)plane->y * v != region->y;
     }
-    return jpeg_planes(image->bytes.data, image->bytes.size, to, pitch);
+    return jpeg_planes(image->bytes.data, image->bytes.size, &part, to, pitch);
 }
 
 static void engine_finish(struct st_jpeg_engine *self, struct st_jpeg_engine_image *image, uint32_t count)
@@ -154,9 +171,15 @@ static void engine_give(struct st_device *device, uint64_t memory)
     free((void *)(uintptr_t)memory);
 }
 
-static const struct st_jpeg_engine_kind engine_kind = {"test",       engine_open,  engine_close,
-                                                  engine_takes, engine_start, engine_finish,
-                                                  engine_take,  engine_give};
+static const struct st_jpeg_engine_kind engine_kind = {.name = "test",
+                                                       .open = engine_open,
+                                                       .close = engine_close,
+                                                       .regions = engine_regions,
+                                                       .takes = engine_takes,
+                                                       .start = engine_start,
+                                                       .finish = engine_finish,
+                                                       .take = engine_take,
+                                                       .give = engine_give};
 static const struct st_devices engine_devices = {.kind = &host_kind, .engine = &engine_kind};
 
 static struct stoker_item *items;

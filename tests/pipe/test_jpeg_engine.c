@@ -18,6 +18,10 @@ static void pipelines(void)
     for (int k = 0; k < 20 && !engine.grey; k++) /* which tickets they take is a matter of timing */
         same(texts[0], &opt, true);
     ok(engine.grey > 0, "grey ones among them (%u)", engine.grey);
+    ok(engine.parts > 0, "only parts of some are decoded (%u of %u)", engine.parts, engine.images);
+    engine.whole_images = true;
+    ok(same(texts[0], &opt, true) && stats.engine_rows > 0, "whole images, if engines cannot decode parts");
+    engine.whole_images = false;
     ok(same("pad(padding=2); random_resized_crop(size=24)", &opt, false) && stats.engine_rows == 0,
        "what needs pixels before the end is the CPU's");
     ok(same("random_resized_crop(size=24); grayscale", &opt, false) && stats.engine_rows == 0,
