@@ -311,6 +311,24 @@ static bool hand_over(struct st_jpeg_engine *engine, uint32_t from, uint32_t cou
                                          engine->length + from, engine->to + from, engine->stream));
 }
 
+/* Passes on as many of the images as the library accepts. One that it refuses fails the call for those
+ * after it, and the status does not say which it was: then they are passed on in halves. */
+static void pass_on(struct st_jpeg_engine *engine, uint32_t from, uint32_t count)
+{
+    const struct st_cuda *cuda = engine->device->cuda;
+    const bool all = hand_over(engine, from, count);
+    const uint32_t half = count / 2;
+    for (uint32_t k = from; k < from + count; k++)
+        engine->begun[k] = all;
+    if (all || !half)
+        return;
+    /* The state cannot be used again before those that were begun are done. */
+    if (!cuda->StreamSynchronize(engine->stream))
+        pass_on(engine, from, half);
+    if (!cuda->StreamSynchronize(engine->stream))
+        pass_on(engine, from + half, count - half);
+}
+
 static bool set_regions(struct st_jpeg_engine *engine, const struct st_jpeg_engine_image *image,
                         uint32_t count)
 {
@@ -396,11 +414,9 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
         return;
     pthread_mutex_lock(&engine->device->engine_turn);
     expect(engine, image, count);
-    const bool set = set_regions(engine, image, count), all = set && hand_over(engine, 0, count);
+    if (set_regions(engine, image, count))
+        pass_on(engine, 0, count);
     pthread_mutex_unlock(&engine->device->engine_turn);
-    /* An image that the library refuses fails the call for those after it: then pass them one by one. */
-    for (uint32_t k = 0; set && k < count; k++)
-        engine->begun[k] = all || (!cuda->StreamSynchronize(engine->stream) && hand_over(engine, k, 1));
     /* Without the event, nobody could tell when the engines have stopped writing. */
     if (!bring_staged(engine, image, count) || cuda->EventRecord(engine->done, engine->stream)) {
         cuda->StreamSynchronize(engine->stream);

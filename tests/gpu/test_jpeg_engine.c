@@ -15,7 +15,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-enum { COUNT = 6, WIDTH = 61, HEIGHT = 47, STRIDE = 64, PLANE = STRIDE * 48 };
+enum { COUNT = 8, WIDTH = 61, HEIGHT = 47, STRIDE = 64, PLANE = STRIDE * 48 };
 
 /* ---- files ---------------------------------------------------------------------------------------- */
 
@@ -300,14 +300,16 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     uint8_t *refused = (uint8_t *)(uintptr_t)image[2].bytes.data;
     refused[0] = 0;
+    const int second = *calls;
     st_jpeg_engine_nvjpeg.start(engine, image, COUNT, 0);
     st_jpeg_engine_nvjpeg.finish(engine, image, COUNT);
+    const int tries = *calls - second;
     refused[0] = 0xFF;
     right = 0;
     for (int k = 0; k < COUNT; k++)
         right += image[k].there && is_right(own, &image[k]);
-    ok(right == COUNT - 1 && !image[2].there, "one that the library refuses costs no other (%d right)",
-       right);
+    ok(right == COUNT - 1 && !image[2].there && tries <= 7,
+       "one that the library refuses costs no other (%d right, %d calls)", right, tries);
 
     memset((void *)(uintptr_t)memory, 0, 3 * COUNT * PLANE);
     st_jpeg_engine_nvjpeg.start(engine, image + 1, 3, 0);
