@@ -14,7 +14,6 @@
 enum {
     STRIDE_ALIGN = 64,
     PLANE_ALIGN = 512,
-    IMAGE_MOST = 16 << 20, /* samples of an image; larger ones, or their regions, the CPU decodes */
     BLOCK = 8,
     /* Pixels around a region that are decoded with it: chroma is interpolated from the samples next to
      * it, and devices read words of four samples. */
@@ -91,7 +90,8 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
     item->bytes = bytes;
     /* Whatever fails here is left to the CPU, which fails in the same way and reports it. */
     if (!st_run_find(&self->worker, bytes, slot, row, &file) ||
-        !st_jpeg_engines_take(self->worker.loader, file, &frame) || image_bytes(&frame) > IMAGE_MOST ||
+        !st_jpeg_engines_take(self->worker.loader, file, &frame) ||
+        image_bytes(&frame) > ST_JPEG_IMAGE_MOST ||
         !st_jpeg_engines_trust(self->worker.loader, slot->samples[row], file) ||
         st_run_lazily(&self->worker, file, slot, row, &item->image, NULL) ||
         !st_image_window(&item->image, &window, &resized, &resize))
@@ -104,6 +104,79 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
     arrange(&frame, decoded);
     self->count++;
     return true;
+}
+
+/* ---- device memory ------------------------------------------------------------------------------- */
+
+static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
+{
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->engines.note.code)
+        st_fail(&loader->engines.note, STOKER_ENOMEM,
+                "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the "
+                "images of a batch could not be allocated, or would leave too little to the training "
+                "program",
+                (double)bytes / 1e6);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* Whether another slot may have device memory. A consumer may keep any number of batches, and the
+ * engines' memory must not grow with them. */
+static bool may_have_memory(struct stoker_loader *loader)
+{
+    uint32_t have = 0;
+    pthread_mutex_lock(&loader->lock);
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        have += slot->engine_memory.block[0] != 0;
+    pthread_mutex_unlock(&loader->lock);
+    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
+}
+
+/* Allocates the block, if it is not there. If that fails, it is tried again later, because a training
+ * step may need much memory only at its start. Memory lock held. */
+static bool has_block(struct stoker_loader *loader, struct st_slot *slot, uint32_t block)
+{
+    struct st_engine_memory *memory = &slot->engine_memory;
+    const uint64_t now = st_now_ns();
+    if (memory->block[block])
+        return true;
+    if ((memory->refused_ns && now - memory->refused_ns < RETRY_NS) ||
+        (!block && !may_have_memory(loader)))
+        return false;
+    memory->block[block] = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
+    memory->refused_ns = memory->block[block] ? 0 : now;
+    if (!memory->block[block])
+        note_no_memory(loader, slot->shape.engine_bytes);
+    return memory->block[block];
+}
+
+/* Whether the engines can write to the slot: it has memory, and its previous batch is done. */
+static bool is_usable(struct st_jpeg_engine_worker *self, struct st_slot *slot)
+{
+    struct stoker_loader *loader = self->worker.loader;
+    pthread_mutex_lock(&loader->engines.memory);
+    const bool has = has_block(loader, slot, 0);
+    pthread_mutex_unlock(&loader->engines.memory);
+    if (!has || !loader->device->kind->sync(loader->device, slot->on_device, NULL))
+        return has;
+    self->lost++;
+    return false;
+}
+
+/* An address in the slot's memory; 0: there is no room. Memory lock held. */
+static uint64_t take_memory(struct stoker_loader *loader, struct st_slot *slot, uint64_t bytes)
+{
+    struct st_engine_memory *memory = &slot->engine_memory;
+    const uint64_t all = slot->shape.engine_bytes;
+    if (bytes > all - memory->used) {
+        if (bytes > all || memory->now + 1 == ST_ENGINE_BLOCKS ||
+            !has_block(loader, slot, memory->now + 1))
+            return 0;
+        memory->now++;
+        memory->used = 0;
+    }
+    memory->used += bytes;
+    return memory->block[memory->now] + memory->used - bytes;
 }
 
 /* ---- a chunk ------------------------------------------------------------------------------------- */
@@ -122,28 +195,30 @@ static void leave(struct st_jpeg_engine_worker *self, uint64_t ticket, uint32_t 
     self->left[self->left_count++] = (struct st_jpeg_left){ticket, row, bytes};
 }
 
-/* Allocates a part of the slot's device memory for the items, one behind the other, so that they can be
- * copied there at once. Those that do not fit are left to this thread. */
+static void place(struct st_jpeg_engine_image *image, uint64_t at)
+{
+    image->at = at;
+    for (uint32_t c = 0; c < image->components; c++)
+        image->plane[c].at += at;
+}
+
+/* Gives the items parts of the slot's device memory, mostly one behind the other, so that they can be
+ * copied there at once. Those for which there is no room are left to this thread. */
 static void place_items(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
-    uint64_t at = atomic_load_explicit(&slot->engine_used, memory_order_relaxed), bytes = 0;
-    for (uint32_t k = 0; k < self->count; k++)
-        bytes += self->decoded[k].size;
-    do
-        while (bytes > slot->shape.engine_bytes - at) {
-            const struct st_jpeg_item *last = &self->item[--self->count];
-            bytes -= self->decoded[self->count].size;
-            leave(self, last->ticket, last->row, last->bytes);
-        }
-    while (!atomic_compare_exchange_weak_explicit(&slot->engine_used, &at, at + bytes,
-                                                  memory_order_relaxed, memory_order_relaxed));
-    at += slot->engine_memory;
-    for (uint32_t k = 0; k < self->count; k++) {
-        struct st_jpeg_engine_image *image = &self->decoded[k];
-        image->at = at;
-        for (uint32_t c = 0; c < image->components; c++)
-            image->plane[c].at += at;
-        at += image->size;
+    struct stoker_loader *loader = self->worker.loader;
+    uint32_t placed = 0;
+    pthread_mutex_lock(&loader->engines.memory);
+    while (placed < self->count) {
+        const uint64_t at = take_memory(loader, slot, self->decoded[placed].size);
+        if (!at)
+            break;
+        place(&self->decoded[placed++], at);
+    }
+    pthread_mutex_unlock(&loader->engines.memory);
+    while (self->count > placed) {
+        const struct st_jpeg_item *last = &self->item[--self->count];
+        leave(self, last->ticket, last->row, last->bytes);
     }
 }
 
@@ -260,52 +335,6 @@ static void finish_items(struct st_jpeg_engine_worker *self, struct st_slot *slo
         self->lost = there ? 0 : self->lost + 1;
 }
 
-static void note_no_memory(struct stoker_loader *loader, uint64_t bytes)
-{
-    pthread_mutex_lock(&loader->lock);
-    if (!loader->engines.note.code)
-        st_fail(&loader->engines.note, STOKER_ENOMEM,
-                "the JPEG engines decode fewer images than they could: %.0f MB of device memory for the "
-                "images of a batch could not be allocated, or would leave too little to the training "
-                "program",
-                (double)bytes / 1e6);
-    pthread_mutex_unlock(&loader->lock);
-}
-
-/* Whether another slot may have device memory. A consumer may keep any number of batches, and the
- * engines' memory must not grow with them. */
-static bool may_have_memory(struct stoker_loader *loader)
-{
-    uint32_t have = 0;
-    pthread_mutex_lock(&loader->lock);
-    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
-        have += slot->engine_memory != 0;
-    pthread_mutex_unlock(&loader->lock);
-    return have < SLOTS_TIMES * st_loader_slots_wanted(loader);
-}
-
-/* Makes sure that the slot has device memory and that it is idle. Allocated when the slot is first used;
- * if that fails, tried again later, because a training step may need much memory only at its start. */
-static bool has_memory(struct st_jpeg_engine_worker *self, struct st_slot *slot)
-{
-    struct stoker_loader *loader = self->worker.loader;
-    const uint64_t now = st_now_ns();
-    pthread_mutex_lock(&loader->engines.memory);
-    const bool due = !slot->engine_refused_ns || now - slot->engine_refused_ns >= RETRY_NS;
-    if (!slot->engine_memory && due && may_have_memory(loader)) {
-        slot->engine_memory = loader->engines.kind->take(loader->device, slot->shape.engine_bytes);
-        slot->engine_refused_ns = slot->engine_memory ? 0 : now;
-        if (!slot->engine_memory)
-            note_no_memory(loader, slot->shape.engine_bytes);
-    }
-    const bool has = slot->engine_memory != 0;
-    pthread_mutex_unlock(&loader->engines.memory);
-    if (!has || !loader->device->kind->sync(loader->device, slot->on_device, NULL))
-        return has;
-    self->lost++;
-    return false;
-}
-
 /* False if cancelled. */
 static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *rest, bool usable)
 {
@@ -328,7 +357,7 @@ static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
 
 void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
 {
-    const bool usable = has_memory(self, chunk->slot);
+    const bool usable = is_usable(self, chunk->slot);
     const uint64_t began = st_now_ns();
     struct st_tickets rest = *chunk;
 

@@ -10,6 +10,8 @@
 enum {
     ST_JPEG_CHUNK_MOST = 64, /* tickets */
     ST_JPEG_FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
+    /* bytes of an image that is decoded; larger ones, or their regions, the CPU decodes: */
+    ST_JPEG_IMAGE_MOST = 16 << 20,
 };
 
 /* A ticket whose file the engines decode. */

@@ -68,7 +68,7 @@ struct st_jpeg_engines {
     const struct st_jpeg_engine_kind *kind; /* NULL: engines are not used */
     struct st_jpeg_engine_worker *worker;
     uint32_t count, threads; /* threads: number actually started */
-    pthread_mutex_t memory;  /* held while device memory is allocated for a slot */
+    pthread_mutex_t memory;  /* guards the slots' device memory for engines */
     pthread_cond_t work[ST_JPEG_THREADS]; /* each thread waits here, with the loader's lock */
     struct st_known *known;  /* the files that they may decode; NULL: all that they can */
     _Atomic uint32_t ready;  /* threads whose engine is open */

@@ -47,8 +47,19 @@ struct st_slot_shape {
     bool raw;                            /* the device gets raw rows */
     uint64_t reserve, share;             /* raw: heap bytes reserved per row, and shared by all rows */
     const struct st_jpeg_engine_kind *engine; /* the device's JPEG engines; NULL: none */
-    uint64_t engine_bytes;               /* device memory for the images that they decode */
+    uint64_t engine_bytes;               /* of a block of device memory for what they decode */
     struct st_budget *budget;            /* NULL: memory is not counted */
+};
+
+enum { ST_ENGINE_BLOCKS = 4 };
+
+/* Device memory that engines decode to: as many blocks as a batch needs, filled one after the other.
+ * Guarded by st_jpeg_engines.memory. */
+struct st_engine_memory {
+    uint64_t block[ST_ENGINE_BLOCKS]; /* 0: not allocated yet */
+    uint32_t now;                     /* the one that is being filled */
+    uint64_t used;                    /* of its bytes */
+    uint64_t refused_ns;              /* when one could not be allocated; 0: the last one could */
 };
 
 struct st_slot {
@@ -76,9 +87,7 @@ struct st_slot {
     void *mark; /* if `marked`: the point at which the pinned memory was released */
     bool marked;
     _Atomic uint64_t heap_used, heap_share; /* raw: bytes used so far; left in the common share */
-    uint64_t engine_memory;     /* where the engines decode to; 0: not allocated yet */
-    uint64_t engine_refused_ns; /* when it could not be allocated; 0: never tried */
-    _Atomic uint64_t engine_used;
+    struct st_engine_memory engine_memory;
     /* samples of varying size: */
     struct st_buffer *item;
     struct stoker_tensor *tensor;

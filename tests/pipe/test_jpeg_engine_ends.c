@@ -282,6 +282,63 @@ static void kept_batches(void)
     st_loader_close(loader);
 }
 
+static void set_block(struct stoker_loader *loader, uint64_t bytes)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->shape.engine_bytes = bytes;
+    for (struct st_slot *slot = loader->slots; slot; slot = slot->next)
+        slot->shape.engine_bytes = bytes;
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* How many blocks of device memory the slot with the most has. */
+static uint32_t most_blocks(struct stoker_loader *loader)
+{
+    uint32_t most = 0;
+    pthread_mutex_lock(&loader->engines.memory);
+    pthread_mutex_lock(&loader->lock);
+    for (const struct st_slot *slot = loader->slots; slot; slot = slot->next) {
+        uint32_t has = 0;
+        while (has < ST_ENGINE_BLOCKS && slot->engine_memory.block[has])
+            has++;
+        most = has > most ? has : most;
+    }
+    pthread_mutex_unlock(&loader->lock);
+    pthread_mutex_unlock(&loader->engines.memory);
+    return most;
+}
+
+/* A batch that does not fit into a block gets more of them, up to a limit; the rest is the CPU's. */
+static void blocks(uint64_t bytes, uint32_t least, uint32_t most, bool all_fit)
+{
+    enum { EPOCHS = 60 };
+    const struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    uint64_t cpu[BATCHES + 1], device[BATCHES + 1];
+    struct stoker_loader *plain = harness_open_on(NULL, items, COUNT, texts[0], &opt, &err);
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    uint32_t has = 0;
+    bool good = true;
+    set_block(loader, bytes);
+    wait_for_engines(loader);
+    for (int k = 0; good && k < EPOCHS && (has < least || k < 4); k++) {
+        st_loader_start(plain, NULL, 0, NULL);
+        st_loader_start(loader, NULL, 0, NULL);
+        good = harness_take(plain, cpu, BATCHES + 1, NULL) == BATCHES &&
+               harness_take(loader, device, BATCHES + 1, NULL) == BATCHES &&
+               !memcmp(cpu, device, BATCHES * sizeof *cpu);
+        has = most_blocks(loader);
+    }
+    stats = (struct stoker_stats){.size = sizeof stats};
+    st_loader_stats(loader, &stats);
+    ok(good && has >= least && has <= most && (!all_fit || !stats.engine_note),
+       "with blocks of %llu KB, batches have up to %u, and %llu rows are the engines': %s",
+       (unsigned long long)bytes >> 10, has, (unsigned long long)stats.engine_rows,
+       stats.engine_note ? stats.engine_note : "");
+    st_loader_close(loader);
+    st_loader_close(plain);
+}
+
 /* Engines that are much slower than the workers get few of the samples, also over many short epochs. */
 static void slow_engines(void)
 {
@@ -343,6 +400,9 @@ int main(void)
     large_files();
     large_batches();
     kept_batches();
+    blocks(16 << 20, 1, 1, true);
+    blocks(64 << 10, 2, ST_ENGINE_BLOCKS, true);
+    blocks(12 << 10, 1, ST_ENGINE_BLOCKS, false);
     slow_engines();
     memory_comes_back();
     test_items_free(items, COUNT);
