@@ -4,7 +4,7 @@
  *
  * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
  * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the engine threads per image that
- * the engines "decoded". With "known", the first epochs make files known.
+ * the engines "decoded", and how many bytes of samples they would have written. With "known", the first epochs make files known.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -113,6 +113,7 @@ static const struct st_device_kind kind = {
 struct st_jpeg_engine {
     void *pinned;
 };
+static _Atomic uint64_t written; /* bytes, by all engines */
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
                        struct st_jpeg_pinned *pinned, struct stoker_error *err)
@@ -139,7 +140,9 @@ static bool engine_takes(const struct st_jpeg_frame *frame) { return !frame->rgb
 static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count,
                          uint64_t used)
 {
-    (void)engine, (void)image, (void)count, (void)used;
+    (void)engine, (void)used;
+    for (uint32_t k = 0; k < count; k++)
+        written += image[k].size;
 }
 
 static void engine_finish(struct st_jpeg_engine *engine, struct st_jpeg_engine_image *image, uint32_t count)
@@ -182,7 +185,7 @@ static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_er
     const struct stoker_epoch which = {.size = sizeof which, .epoch = number};
     st_loader_stats(loader, &before);
     const double cpu = engine_cpu(loader);
-    const uint64_t began = st_now_ns();
+    const uint64_t began = st_now_ns(), written_before = written;
     int rc = st_loader_start(loader, &which, 0, err);
     while (!rc && !(rc = st_loader_next(loader, &batch, err)))
         st_batch_release(batch, NULL);
@@ -191,9 +194,10 @@ static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_er
     const double seconds = (double)(st_now_ns() - began) / 1e9, used = engine_cpu(loader) - cpu;
     st_loader_stats(loader, &after);
     const double rows = (double)(after.engine_rows - before.engine_rows);
-    printf("epoch %llu: %.0f img/s, %.0f %% by engines, their threads %.1f us of CPU time per image\n",
+    printf("epoch %llu: %.0f img/s, %.0f %% by engines, their threads %.1f us of CPU time, %.0f KB of samples per image\n",
            (unsigned long long)number, (double)(after.samples - before.samples) / seconds,
-           100 * rows / (double)(after.samples - before.samples), rows > 0 ? used / rows * 1e6 : 0);
+           100 * rows / (double)(after.samples - before.samples), rows > 0 ? used / rows * 1e6 : 0,
+           rows > 0 ? (double)(written - written_before) / rows / 1e3 : 0);
     fflush(stdout);
     return STOKER_OK;
 }

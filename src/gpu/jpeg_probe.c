@@ -66,8 +66,8 @@ static bool decode(const struct st_jpeg_probe *probe, uint8_t *to, bool region)
     return !probe->cuda->StreamSynchronize(probe->stream) && status == ST_NVJPEG_SUCCESS;
 }
 
-/* Rows of the region are the image's, and those behind them were left alone. Columns behind them are
- * nobody's. */
+/* The region's rows are those of the image, and the rows after them are untouched. What is to the right
+ * of the region does not matter. */
 static bool is_part(const uint8_t *region, const uint8_t *whole, uint32_t halved)
 {
     const uint32_t from = FROM >> halved, count = COUNT >> halved;

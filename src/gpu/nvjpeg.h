@@ -45,7 +45,7 @@ struct st_nvjpeg_image {
       (struct nvjpegHandle * handle, struct nvjpegJpegState * state, const unsigned char *const *data,  \
        const size_t *length, struct st_nvjpeg_image *to, struct CUstream_st *stream))
 
-/* Those that may be missing, and are NULL then. */
+/* Functions that older versions lack; NULL if missing. */
 #define ST_NVJPEG_MORE(X)                                                                               \
     X(GetHardwareDecoderInfo, nvjpegGetHardwareDecoderInfo,                                             \
       (struct nvjpegHandle * handle, unsigned *engines, unsigned *cores))                               \

@@ -102,6 +102,8 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
                                              .h = frame.h,
                                              .v = frame.v};
     arrange(&frame, decoded);
+    if (decoded->size > ST_JPEG_IMAGE_MOST) /* by its padding: every item has to fit into a block */
+        return false;
     self->count++;
     return true;
 }

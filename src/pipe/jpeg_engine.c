@@ -33,8 +33,8 @@
 enum {
     CHUNK_LEAST = 16,     /* smaller chunks leave engines idle */
     CHUNK_BRIEF = 14,     /* the engines take so many at once: handing over more means waiting */
-    IMAGE_ROOM = 640 << 10, /* pinned memory per image: ImageNet's take 539 KB on average, */
-    ROW_ROOM = 320 << 10,   /* but 272 KB what is needed of them for random crops */
+    IMAGE_ROOM = 640 << 10, /* pinned memory per image: ImageNet's take 543 KB on average, */
+    ROW_ROOM = 320 << 10,   /* but 270 KB of them are needed for random crops */
     FILE_ROOM = 256 << 10, /* pinned memory per file of a chunk; most files are smaller */
     MEMORY_PART = 32,      /* fraction of max_memory that a thread may pin, */
     PINNED_PART = 8,       /* and of pinned_limit, which batches need more */
@@ -278,7 +278,7 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
     loader->shape.engine = kind;
     loader->shape.engine_bytes = loader->shape.rows * (uint64_t)ROW_ROOM;
     if (loader->shape.engine_bytes < ST_JPEG_IMAGE_MOST)
-        loader->shape.engine_bytes = ST_JPEG_IMAGE_MOST; /* there is room for any image */
+        loader->shape.engine_bytes = ST_JPEG_IMAGE_MOST; /* any image fits into a block */
     return STOKER_OK;
 }
 

@@ -1,7 +1,7 @@
 /* jpeg_engine.h - a device's JPEG engines as another kind of worker
  *
  * An engine thread takes tickets like any worker, but several at once: it makes each image's random
- * draws, has the engines decode whole files into device memory, and writes jobs that start from there.
+ * draws, has the engines decode what is needed of the files, and writes jobs that start from there.
  * Files that the engines do not support, or fail to decode, are processed by the thread as by any
  * worker.
  *

@@ -28,6 +28,7 @@ static struct {
     uint32_t delay_us; /* of each image */
     bool whole_images; /* it cannot decode regions */
     _Atomic uint32_t parts; /* images of which it decoded a part */
+    _Atomic uint32_t apart; /* images that do not lie right behind the one before */
 } engine;
 
 struct st_jpeg_engine {
@@ -112,7 +113,8 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
         engine.grey += image[k].components == 1;
         bytes += image[k].size + image[k].bytes.size;
         engine_look(&self->pinned, image[k].bytes, used);
-        engine.wrong += !image[k].at || (k && image[k].at != image[k - 1].at + image[k - 1].size);
+        engine.wrong += !image[k].at;
+        engine.apart += k && image[k].at != image[k - 1].at + image[k - 1].size;
     }
     if (bytes > engine.held_most)
         engine.held_most = bytes;
@@ -136,7 +138,7 @@ static bool engine_decode(const struct st_jpeg_engine_image *image)
         to[c] = (uint8_t *)(uintptr_t)plane->at;
         pitch[c] = plane->stride;
         const uint32_t h = c ? image->h : 1, v = c ? image->v : 1;
-        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < region->width / h ||
+        engine.wrong += !plane->at || plane->width < 1 || plane->height < 1 || plane->stride < (region->width + h - 1) / h ||
                         (uint32_t)plane->x * h != region->x || (uint32_t)plane->y * v != region->y;
     }
     return jpeg_planes(image->bytes.data, image->bytes.size, &part, to, pitch);
