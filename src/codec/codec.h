@@ -15,6 +15,8 @@
 
 #include <stdatomic.h>
 
+struct st_jpeg_marks;
+
 struct st_header {
     uint32_t width, height;
     uint32_t orientation; /* EXIF: 1 (upright) to 8; 1 if the file does not say */
@@ -35,6 +37,7 @@ struct st_decode {
     uint32_t *path;          /* out: the path that the file took through the codec; set by the decoder */
     bool *clean; /* NULL, or out: whether all of the file, not just the region, was decoded by our own
                     decoder, and nothing unusual was found; only JPEG sets it */
+    struct st_jpeg_marks *marks; /* NULL, or of this file: only for JPEG (codec/jpeg/marks.h) */
 };
 
 struct st_codec {

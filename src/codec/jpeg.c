@@ -330,8 +330,8 @@ static bool decode_own(const struct job *job, int *rc)
         return false;
     }
     const enum st_jpeg_reason reason =
-        state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->how->clean, job->arena,
-                                    job->out)
+        state->own ? st_jpeg_decode(state->own, job->in, job->how->region, job->how->clean,
+                                    job->how->marks, job->arena, job->out)
                    : ST_JPEG_MEMORY;
     note_path(job, reason);
     *rc = reason == ST_JPEG_MEMORY ? st_fail(job->err, STOKER_ENOMEM, "JPEG: out of memory") : STOKER_OK;

@@ -195,6 +195,7 @@ static int decode(const struct st_image *image, struct st_region part, struct st
     how.region.x += stored.x;
     how.region.y += stored.y;
     how.clean = work->clean;
+    how.marks = work->marks;
     int rc =
         work->reserve ? work->reserve(work, image, decode_bytes(image, &how.region), err) : STOKER_OK;
     if (rc < 0)

@@ -20,6 +20,7 @@
 
 struct st_image;
 struct st_jpeg_kernels;
+struct st_jpeg_marks;
 
 /* Resources of one worker; not shared. */
 struct st_work {
@@ -32,6 +33,7 @@ struct st_work {
     uint32_t pillow; /* 12 or 13 */
     bool fast;       /* fidelity: may decode at a reduced scale */
     bool *clean;     /* NULL, or out, for each decode: see struct st_decode */
+    struct st_jpeg_marks *marks; /* NULL, or in and out, likewise: of the one file that is decoded */
     uint64_t decode_ns;
     /* NULL, or called before decoding an image that will take about `bytes` of scratch memory; any
      * result but 0 fails the sample. */

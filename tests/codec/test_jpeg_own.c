@@ -27,7 +27,8 @@ static bool check_box(struct st_bytes file, const struct own_reference *ref, str
     struct st_view view;
     bool clean = true;
     st_arena_reset(&arena);
-    const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, compared % 4 ? NULL : &clean, &arena, &view);
+    const enum st_jpeg_reason reason =
+        st_jpeg_decode(decoder, file, box, compared % 4 ? NULL : &clean, NULL, &arena, &view);
     refused[reason]++;
     compared++;
     if (reason == ST_JPEG_OURS)

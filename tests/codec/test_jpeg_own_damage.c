@@ -90,14 +90,16 @@ static bool check(struct st_bytes file)
     const bool huge = (uint64_t)ref.width * ref.height > OWN_PIXELS_MAX; /* then there is no reference */
     bool good = !sound || huge || (ref.rgb && size[0] == width && size[1] == height); /* what is called so never fails */
     enum st_jpeg_reason of_all = ST_JPEG_OURS;
-    for (int k = 0; good && k < 4; k++) {
+    struct st_jpeg_marks marks = {0};
+    for (int k = 0; good && k < 6; k++) {
         const bool whole = k == 3; /* whatever the box, as if all of it were needed */
         const struct st_region box =
             k ? own_box(width, height) : (struct st_region){0, 0, width, height};
         struct st_view view;
         bool clean = false;
         st_arena_reset(&arena);
-        const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, whole ? &clean : NULL, &arena, &view);
+        const enum st_jpeg_reason reason = st_jpeg_decode(decoder, file, box, whole ? &clean : NULL,
+                                                          k && !whole ? &marks : NULL, &arena, &view);
         of_all = k ? of_all : reason;
         good = !whole || (reason == ST_JPEG_OURS) == (of_all == ST_JPEG_OURS);
         outcome[reason]++;

@@ -31,13 +31,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st_jpeg_is_regular(in, &sides[0], &sides[1], &components) && !huge &&
         (!ref.rgb || sides[0] != ref.width || sides[1] != ref.height))
         abort();
-    for (int k = 0; k < 3; k++) {
-        const struct st_region box =
-            k ? box_of(in, width, height) : (struct st_region){0, 0, width, height};
+    struct st_jpeg_marks marks = {0};
+    for (int k = 0; k < 4; k++) {
+        const struct st_region box = k == 0   ? (struct st_region){0, 0, width, height}
+                                     : k == 3 ? own_box(width, height)
+                                              : box_of(in, width, height);
         struct st_view view;
         bool clean = false;
         st_arena_reset(&arena);
-        if (st_jpeg_decode(decoder, in, box, k == 2 ? &clean : NULL, &arena, &view) != ST_JPEG_OURS || huge)
+        if (st_jpeg_decode(decoder, in, box, k == 2 ? &clean : NULL, k == 1 || k == 3 ? &marks : NULL,
+                           &arena, &view) != ST_JPEG_OURS ||
+            huge)
             continue;
         if (!ref.rgb || !own_equal(&ref, box, &view) || (clean && ref.warnings))
             abort();

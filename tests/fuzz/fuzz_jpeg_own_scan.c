@@ -61,13 +61,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     random_state = 1;
     const struct st_bytes file = build(data, size);
     const struct own_reference ref = own_reference(file);
-    for (int k = 0; k < 4 && ref.rgb; k++) {
+    struct st_jpeg_marks marks = {0};
+    for (int k = 0; k < 6 && ref.rgb; k++) {
         const struct st_region box =
             k ? own_box(ref.width, ref.height) : (struct st_region){0, 0, ref.width, ref.height};
         struct st_view view;
         bool clean = false;
         st_arena_reset(&arena);
-        if (st_jpeg_decode(decoder, file, box, k == 3 ? &clean : NULL, &arena, &view) == ST_JPEG_OURS &&
+        if (st_jpeg_decode(decoder, file, box, k == 3 ? &clean : NULL, k < 3 ? NULL : &marks, &arena,
+                           &view) == ST_JPEG_OURS &&
             (!own_equal(&ref, box, &view) || (clean && ref.warnings)))
             abort();
     }

@@ -127,7 +127,7 @@ static bool window_is_right(struct st_jpeg *own, const struct st_jpeg_engine_ima
                                           .x = (int32_t)window.x,
                                           .y = (int32_t)window.y}};
     planes_rgb(&job, &made);
-    bool same = st_jpeg_decode(own, image->bytes, window, NULL, &arena, &view) == ST_JPEG_OURS;
+    bool same = st_jpeg_decode(own, image->bytes, window, NULL, NULL, &arena, &view) == ST_JPEG_OURS;
     for (int y = 0; same && y < height; y++)
         same = !memcmp(st_row(&made, y), st_row(&view, y), 3 * (size_t)width);
     st_arena_free(&arena);

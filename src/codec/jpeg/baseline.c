@@ -13,7 +13,11 @@
 
 #include <stdlib.h>
 
-enum { BLOCK = 8, BAND_BYTES = 4 << 20 /* of coefficients: a core's share of the cache */ };
+enum {
+    BLOCK = 8,
+    BAND_BYTES = 4 << 20, /* of coefficients: a core's share of the cache */
+    ALONE_PART = 4, /* marks are not used if one decoder would be alone for more than this part */
+};
 
 struct st_jpeg {
     struct st_jpeg_tables tables;
@@ -105,6 +109,38 @@ static void set_scan(struct st_jpeg_scan *scan, const struct st_jpeg_frame *fram
     memset(scan->stream, 0, sizeof scan->stream);
 }
 
+static bool are_in_order(const struct st_jpeg_marks *marks, uint32_t data_end)
+{
+    uint32_t before = 0;
+    bool in_order = marks->count <= ST_JPEG_MARKS_MAX;
+    for (uint32_t k = 0; in_order && k < marks->count; k++) {
+        const uint32_t position = st_jpeg_mark_position(marks->mark[k]);
+        in_order = position > before && position <= data_end * 8;
+        before = position;
+    }
+    return in_order;
+}
+
+/* Sets where decoders start, and which marks are noted. */
+static void use_marks(struct st_jpeg_scan *scan, struct st_jpeg_marks *marks, bool from_start)
+{
+    const uint32_t rows = st_jpeg_mark_rows(scan->frame->mcus_down);
+    scan->intervals = scan->data.intervals;
+    scan->marks = scan->frame->restart_interval ? NULL : marks;
+    scan->mark_every = rows * scan->frame->mcus_across;
+    if (!scan->marks)
+        return;
+    if (!are_in_order(marks, scan->data.start[1]))
+        marks->count = 0;
+    /* Rows that one decoder would have to decode alone, because there is no mark behind them. */
+    const uint32_t last = marks->count * rows, start = scan->top < last ? scan->top / rows * rows : last;
+    const uint32_t alone = scan->bottom > last + rows ? scan->bottom - last - rows : 0;
+    if (from_start || !marks->count || alone > (scan->bottom - start) / ALONE_PART)
+        return;
+    scan->interval = scan->mark_every;
+    scan->intervals = marks->count + 1;
+}
+
 static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *arena)
 {
     struct st_jpeg_scan *scan = &state->scan;
@@ -115,7 +151,7 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
     const uint32_t band = fit >= rows ? rows : fit > 1 ? (uint32_t)fit : 1;
     /* The second decoder keeps everything it reads, needed or not. */
     const uint64_t all = (uint64_t)frame->mcus_across * scan->bottom * block_bytes;
-    const bool speculate = band == rows && scan->data.intervals == 1 && all <= BAND_BYTES;
+    const bool speculate = band == rows && scan->intervals == 1 && all <= BAND_BYTES;
     enum st_jpeg_reason reason = st_jpeg_scan_reserve(scan, band, arena);
     for (uint32_t top = scan->top; top < scan->bottom && reason == ST_JPEG_OURS; top += band) {
         scan->band_top = top;
@@ -127,8 +163,36 @@ static enum st_jpeg_reason decode_bands(struct st_jpeg *state, struct st_arena *
     return reason;
 }
 
+/* Decoding starts at marks, if there are enough of them. */
+static enum st_jpeg_reason attempt(struct st_jpeg *state, struct st_region region, bool *clean,
+                                   struct st_jpeg_marks *marks, struct st_arena *arena,
+                                   struct st_view *out)
+{
+    struct st_jpeg_scan *scan = &state->scan;
+    const struct st_region all = {0, 0, state->frame.width, state->frame.height};
+    scan->kernels = state->kernels;
+    set_scan(scan, &state->frame, clean ? &all : &region);
+    enum st_jpeg_reason reason = set_phases(state);
+    if (reason == ST_JPEG_OURS)
+        reason = st_jpeg_unstuff(state->kernels, &state->frame, arena, &scan->data);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    use_marks(scan, marks, clean != NULL);
+    state->pixels = (struct st_jpeg_pixels){.kernels = state->kernels, .scan = scan, .region = region};
+    reason = st_jpeg_pixels_begin(&state->pixels, arena);
+    if (reason == ST_JPEG_OURS)
+        reason = decode_bands(state, arena);
+    if (reason != ST_JPEG_OURS)
+        return reason;
+    *out = state->pixels.out;
+    if (clean)
+        *clean = !scan->surplus;
+    return ST_JPEG_OURS;
+}
+
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
-                                   bool *clean, struct st_arena *arena, struct st_view *out)
+                                   bool *clean, struct st_jpeg_marks *marks, struct st_arena *arena,
+                                   struct st_view *out)
 {
     enum st_jpeg_reason reason = st_jpeg_headers(in, &state->frame);
     if (clean)
@@ -137,23 +201,13 @@ enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, st
         return reason;
     if (!is_inside(&region, &state->frame))
         return ST_JPEG_REGION;
-    state->scan.kernels = state->kernels;
-    const struct st_region all = {0, 0, state->frame.width, state->frame.height};
-    set_scan(&state->scan, &state->frame, clean ? &all : &region);
-    reason = set_phases(state);
-    if (reason == ST_JPEG_OURS)
-        reason = st_jpeg_unstuff(state->kernels, &state->frame, arena, &state->scan.data);
-    if (reason != ST_JPEG_OURS)
+    const uint32_t count = marks ? marks->count : 0;
+    reason = attempt(state, region, clean, marks, arena, out);
+    if (reason == ST_JPEG_OURS || !marks)
         return reason;
-    state->pixels =
-        (struct st_jpeg_pixels){.kernels = state->kernels, .scan = &state->scan, .region = region};
-    reason = st_jpeg_pixels_begin(&state->pixels, arena);
-    if (reason == ST_JPEG_OURS)
-        reason = decode_bands(state, arena);
-    if (reason == ST_JPEG_OURS) {
-        *out = state->pixels.out;
-        if (clean)
-            *clean = !state->scan.surplus;
-    }
-    return reason;
+    marks->count = 0;
+    if (!count)
+        return reason;
+    /* What is wrong may be the marks. */
+    return attempt(state, region, clean, NULL, arena, out);
 }

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/pixels.h"
+#include "codec/jpeg/marks.h"
 
 /* Why a file is not ours: one list for the enum and the names. */
 #define ST_JPEG_REASONS(X)                                                                              \
@@ -49,11 +50,13 @@ struct st_jpeg;
 struct st_jpeg *st_jpeg_new(void); /* NULL: no memory */
 void st_jpeg_free(struct st_jpeg *state);
 
-/* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. If `clean` is not
+/* RGB pixels of the region, allocated from the arena: 0, or the reason for failure. `marks` is NULL, or
+ * what earlier decodes of these same bytes have noted there; this one adds to it. If `clean` is not
  * NULL, all of the image's data are decoded, an irregularity anywhere is a reason, and *clean says
  * whether there was nothing unusual at all, not even bytes that no MCU needs. What this says is kept on
  * disk: if it becomes stricter, ST_KNOWN_RULES of source/known.h is to be raised. */
 enum st_jpeg_reason st_jpeg_decode(struct st_jpeg *state, struct st_bytes in, struct st_region region,
-                                   bool *clean, struct st_arena *arena, struct st_view *out);
+                                   bool *clean, struct st_jpeg_marks *marks, struct st_arena *arena,
+                                   struct st_view *out);
 
 #endif

@@ -18,17 +18,11 @@ enum {
         512, /* bytes that the second stays away from the end, since its place in the image is unknown */
 };
 
-/* The start of an MCU as seen by the second decoder. */
-struct meeting_point {
-    uint32_t position; /* in bits */
-    int32_t predicted[ST_JPEG_COMPONENTS_MAX];
-};
-
 struct guess {
     struct st_jpeg_stream *stream;
     int16_t *coefs; /* of its first recorded MCU */
     uint8_t *ends;
-    struct meeting_point point[RECORDED];
+    struct st_jpeg_point *point; /* [RECORDED]; for marks, of all its MCUs */
 };
 
 /* Decodes one MCU, from between any two blocks. */
@@ -90,9 +84,24 @@ static int32_t meet(struct st_jpeg_scan *scan, struct st_jpeg_stream *first, con
     return -1;
 }
 
+/* Notes the marks between `mcu`, where both have met at `point`, and the last needed MCU. */
+static void note_marks(struct st_jpeg_scan *scan, const struct st_jpeg_point *point,
+                       const int32_t *predicted, uint32_t mcu, uint32_t mcu_end)
+{
+    for (uint32_t at = mcu / scan->mark_every * scan->mark_every; at < mcu_end; at += scan->mark_every) {
+        if (at < mcu)
+            continue;
+        struct st_jpeg_point there = point[at - mcu];
+        for (uint32_t c = 0; c < ST_JPEG_COMPONENTS_MAX; c++)
+            there.predicted[c] = (int32_t)((uint32_t)there.predicted[c] + (uint32_t)predicted[c] -
+                                           (uint32_t)point->predicted[c]);
+        st_jpeg_note_mark(scan, at, &there);
+    }
+}
+
 /* Takes the needed MCUs from `mcu` on from the second decoder, and adds the DC that it did not know. */
 static void hand_over(struct st_jpeg_scan *scan, const struct guess *guess,
-                      const struct meeting_point *point, const int32_t *predicted, uint32_t mcu)
+                      const struct st_jpeg_point *point, const int32_t *predicted, uint32_t mcu)
 {
     const uint32_t across = scan->frame->mcus_across, columns = scan->right - scan->left;
     const uint32_t blocks = scan->frame->mcu_blocks;
@@ -120,10 +129,12 @@ static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t 
 {
     struct st_jpeg_stream *s = guess->stream;
     const uint32_t blocks = (mcu_end + RECORDED) * scan->frame->mcu_blocks;
+    const uint64_t points = scan->marks ? RECORDED + (uint64_t)mcu_end : RECORDED;
     st_jpeg_stream_begin(scan, s, 0);
+    guess->point = st_arena_take(arena, points * sizeof *guess->point);
     guess->coefs = st_arena_take(arena, ((uint64_t)blocks * 64 + ST_JPEG_SLACK) * sizeof *guess->coefs);
     guess->ends = st_arena_take(arena, blocks);
-    if (!guess->coefs || !guess->ends)
+    if (!guess->point || !guess->coefs || !guess->ends)
         return false;
     s->mcu = s->mcu_end;
     s->lane.bits.next += at;
@@ -143,6 +154,14 @@ static enum st_jpeg_reason finished(struct st_jpeg_scan *scan, const struct st_j
     return s->lane.blocks > 0 || st_jpeg_stream_overran(scan, s) ? ST_JPEG_DATA : ST_JPEG_OURS;
 }
 
+/* From now on the second decoder notes where its MCUs start. */
+static void note_points(struct st_jpeg_scan *scan, const struct guess *guess, uint32_t mcu_end)
+{
+    guess->stream->points = guess->point + RECORDED;
+    guess->stream->unplaced = mcu_end;
+    st_jpeg_stream_run(scan, guess->stream);
+}
+
 /* The second decoder's share, once its position in the image is known. */
 static enum st_jpeg_reason finish_second(struct st_jpeg_scan *scan, struct st_jpeg_stream *s,
                                          uint32_t done, uint32_t needed)
@@ -151,7 +170,10 @@ static enum st_jpeg_reason finish_second(struct st_jpeg_scan *scan, struct st_jp
         scan->surplus = true; /* it stops well before the end, so there is more than needed */
         return ST_JPEG_OURS;
     }
-    s->lane.blocks = needed - done;
+    if (s->points) /* the current MCU is counted in lane.blocks */
+        s->unplaced = (needed - done - s->lane.blocks) / scan->frame->mcu_blocks;
+    else
+        s->lane.blocks = needed - done;
     s->lane.stop = scan->data.bytes + s->data_end + ST_JPEG_PAST_THE_END;
     scan->kernels->run_one(scan, s);
     return finished(scan, s);
@@ -195,6 +217,8 @@ enum st_jpeg_reason st_jpeg_scan_speculate(struct st_jpeg_scan *scan, struct st_
     if (!warm_up(scan, &guess))
         return finish_alone(scan, first);
 
+    if (scan->marks)
+        note_points(scan, &guess, mcu_end);
     const uint32_t second_stop = share + share / 64 < size - MARGIN ? share + share / 64 : size - MARGIN;
     first->lane.stop = scan->data.bytes + middle;
     guess.stream->lane.stop = scan->data.bytes + second_stop;
@@ -210,5 +234,7 @@ enum st_jpeg_reason st_jpeg_scan_speculate(struct st_jpeg_scan *scan, struct st_
     const enum st_jpeg_reason reason = finish_second(scan, guess.stream, done, needed);
     if (reason == ST_JPEG_OURS)
         hand_over(scan, &guess, &guess.point[met], first->predicted, mcu);
+    if (reason == ST_JPEG_OURS && scan->marks)
+        note_marks(scan, &guess.point[met], first->predicted, mcu, mcu_end);
     return reason;
 }

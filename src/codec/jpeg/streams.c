@@ -28,6 +28,9 @@ ST_INLINE bool next_block(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, s
     l->phase = l->phase->next;
     l->sum = 0;
     if (ST_UNLIKELY(--l->blocks == 0)) {
+        s->lane.bits = l->bits;
+        s->lane.coefs = l->coefs;
+        s->lane.end = l->end;
         if (!st_jpeg_stream_run(scan, s))
             return false;
         l->coefs = s->lane.coefs;
@@ -209,13 +212,49 @@ static void keep_run(struct st_jpeg_scan *scan, struct st_jpeg_lane *l, uint32_t
     scan->coefs_free += ST_JPEG_SLACK;
 }
 
+static struct st_jpeg_point point_of(const struct st_jpeg_scan *scan, const struct st_jpeg_stream *s)
+{
+    return (struct st_jpeg_point){st_jpeg_position(&s->lane.bits, scan->data.bytes),
+                                  {s->predicted[0], s->predicted[1], s->predicted[2]}};
+}
+
+void st_jpeg_note_mark(struct st_jpeg_scan *scan, uint32_t mcu, const struct st_jpeg_point *point)
+{
+    struct st_jpeg_marks *marks = scan->marks;
+    if (!marks || mcu != (marks->count + 1) * scan->mark_every || marks->count == ST_JPEG_MARKS_MAX)
+        return;
+    /* One that does not fit is the end of the marks: the next ones would not be in their place. */
+    const uint64_t mark = st_jpeg_mark(point->position, point->predicted);
+    if (mark)
+        marks->mark[marks->count++] = mark;
+}
+
+/* Somewhere in the image, every MCU is a run, and its start is noted. */
+static bool run_unplaced(const struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
+{
+    if (s->unplaced == 0)
+        return false;
+    s->unplaced--;
+    *s->points++ = point_of(scan, s);
+    s->lane.blocks = scan->frame->mcu_blocks;
+    return true;
+}
+
 bool st_jpeg_stream_run(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
 {
     struct st_jpeg_lane *l = &s->lane;
+    if (s->points)
+        return run_unplaced(scan, s);
     const uint32_t target = wanted(scan, s->mcu);
     if (target >= s->mcu_end)
         return false;
     uint32_t end = target;
+    if (scan->marks) {
+        const uint32_t next_mark = (s->mcu / scan->mark_every + 1) * scan->mark_every;
+        const struct st_jpeg_point here = point_of(scan, s);
+        st_jpeg_note_mark(scan, s->mcu, &here);
+        end = end < next_mark ? end : next_mark;
+    }
     if (target == s->mcu) {
         const uint32_t across = scan->frame->mcus_across,
                        row_end = target / across * across + scan->right;
@@ -233,14 +272,28 @@ bool st_jpeg_stream_run(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
 
 /* ---- intervals --------------------------------------------------------------------------------- */
 
+static void go_to_mark(const struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint64_t mark)
+{
+    st_jpeg_seek(&s->lane.bits, scan->data.bytes, st_jpeg_mark_position(mark));
+    for (int c = 0; c < ST_JPEG_COMPONENTS_MAX; c++)
+        s->predicted[c] = st_jpeg_mark_predicted(mark, c);
+}
+
 void st_jpeg_stream_begin(struct st_jpeg_scan *scan, struct st_jpeg_stream *s, uint32_t interval)
 {
     const uint32_t all = scan->frame->mcus_across * scan->frame->mcus_down;
     const struct st_jpeg_data *data = &scan->data;
     *s = (struct st_jpeg_stream){.mcu = interval * scan->interval};
-    s->mcu_end = all - s->mcu < scan->interval ? all : s->mcu + scan->interval;
-    s->data_end = data->start[interval + 1];
-    s->lane.bits.next = data->bytes + data->start[interval];
+    s->mcu_end = interval + 1 == scan->intervals ? all : s->mcu + scan->interval;
+    if (scan->intervals == data->intervals) {
+        s->data_end = data->start[interval + 1];
+        s->lane.bits.next = data->bytes + data->start[interval];
+    } else { /* they start at marks */
+        s->data_end = data->start[1];
+        s->lane.bits.next = data->bytes;
+        if (interval > 0)
+            go_to_mark(scan, s, scan->marks->mark[interval - 1]);
+    }
     s->lane.stop = data->bytes + s->data_end + ST_JPEG_PAST_THE_END;
     s->lane.phase = scan->phase;
 }
@@ -261,13 +314,14 @@ static bool find_work(struct st_jpeg_scan *scan, struct st_jpeg_stream *s)
 {
     if (s->lane.blocks > 0 || st_jpeg_stream_run(scan, s))
         return true;
-    if (scan->next_interval >= scan->data.intervals)
+    if (scan->next_interval >= scan->intervals)
         return false;
     const uint32_t mcu = wanted(scan, scan->next_interval * scan->interval);
     if (mcu == NONE)
         return false;
-    st_jpeg_stream_begin(scan, s, mcu / scan->interval);
-    scan->next_interval = mcu / scan->interval + 1;
+    const uint32_t interval = mcu / scan->interval, last = scan->intervals - 1;
+    scan->next_interval = (interval < last ? interval : last) + 1;
+    st_jpeg_stream_begin(scan, s, scan->next_interval - 1);
     return st_jpeg_stream_run(scan, s);
 }
 
