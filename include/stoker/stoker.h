@@ -459,7 +459,8 @@ struct stoker_loader_options {
     bool exif_rotate;              /* apply the EXIF orientation (default false) */
     uint64_t pixel_limit;          /* refuse larger images; default 178956970, where Pillow raises an error */
     uint64_t max_memory;           /* bytes that the loader may hold: batches (up to half of it, whether ready, in
-                                      progress or lent out), samples read ahead and the workers' scratch memory.
+                                      progress or lent out), samples read ahead, the workers' scratch memory, and what
+                                      speeds up later epochs (up to 1/32).
                                       If it is short, fewer workers decode at a time and fewer batches are kept
                                       ready; the batches are the same. A sample that alone takes too much is an
                                       error whatever on_error is, before it is read if its size says so.
@@ -673,7 +674,7 @@ struct stoker_stats {
     const char *source_note;             /* stoker_dataset_note of the dataset */
     uint64_t memory_allowed;             /* max_memory, or its automatic value */
     uint64_t memory_held, memory_peak;   /* of it, now and at most: slot_bytes, scratch_bytes and these two: */
-    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset */
+    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset and of its files */
     uint64_t memory_wait_ns;             /* workers waited for memory, summed over them */
     const char *reader_note;             /* why `reader` is not io_uring; NULL: it is, or nothing is read ahead. Valid
                                             as long as the loader */

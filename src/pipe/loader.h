@@ -111,6 +111,7 @@ struct stoker_loader {
     struct st_reader *reader;
     struct st_finish finish;
     struct st_taps_kept *taps; /* of rows that a device resizes; NULL: none are kept */
+    struct st_marks_kept *marks; /* of JPEG files; NULL: none are kept */
     struct st_slot_shape shape;
     struct st_device *device; /* NULL: none */
     struct st_columns_plan columns;

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "op/taps_kept.h"
+#include "pipe/marks_kept.h"
 #include "pipe/audio.h"
 #include "pipe/jpeg_engine.h"
 
@@ -23,6 +24,7 @@ enum {
     TINY_EPOCH_NS = 5000000,   /* an epoch this short is over before threads could help */
     TAPS_MOST = 4 << 20,       /* bytes of taps that are kept: about 800 sizes, resized to 224, */
     TAPS_PART = 256,           /* but at most this fraction of max_memory */
+    MARKS_PART = 32,           /* fraction of max_memory for marks: some 300 bytes per JPEG file */
 };
 
 /* ---- closing ------------------------------------------------------------------------------------- */
@@ -84,6 +86,7 @@ void st_loader_close(struct stoker_loader *loader)
         st_worker_free(&loader->worker[k]);
     free(loader->worker);
     st_taps_kept_free(loader->taps);
+    st_marks_kept_free(loader->marks);
     free(loader->ledger);
     free(loader->epoch.sizes);
     st_order_close(loader->order);
@@ -179,6 +182,14 @@ static void open_taps(struct stoker_loader *loader)
     loader->taps = st_taps_kept_new(part < TAPS_MOST ? part : TAPS_MOST, &loader->gate.budget);
 }
 
+/* Without them, every JPEG is decoded from its start. */
+static void open_marks(struct stoker_loader *loader)
+{
+    if (!loader->pipe->sounds && !loader->shape.imageless)
+        loader->marks = st_marks_kept_new(loader->dataset_count, loader->opt.max_memory / MARKS_PART,
+                                          &loader->gate.budget);
+}
+
 static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
 {
     /* The training thread sleeps most of the time, and workers yield to it: it needs no CPU reserved for
@@ -191,6 +202,7 @@ static int open_workers(struct stoker_loader *loader, struct stoker_error *err)
     loader->worker_count = count;
     st_gate_open(loader);
     open_taps(loader);
+    open_marks(loader);
     for (uint32_t k = 0; k < count || k == 0; k++)
         st_worker_equip(&loader->worker[k], loader);
     const int rc = st_model_learn(loader, err);

@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/clock.h"
+#include "codec/jpeg_markers.h"
 #include "pipe/audio.h"
+#include "pipe/marks_kept.h"
 #include "pipe/pictures.h"
 #include "pipe/stage.h"
 #include "pipe/steps.h"
@@ -11,6 +13,8 @@
 
 #include <stddef.h>
 #include <string.h>
+
+enum { MARKED_LEAST = 8192 }; /* bytes: smaller files are decoded at once */
 
 /* st_work.reserve: memory for the image, and for its row if that is not allocated yet. */
 static int reserve(struct st_work *work, const struct st_image *image, uint64_t bytes,
@@ -115,25 +119,15 @@ static int open_image(struct st_worker *worker, const struct st_piece *piece, st
                         piece->ndim == 3 ? piece->shape[2] : 1, err);
 }
 
-static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
-                const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
-                struct stoker_error *err)
+static int make_image(struct st_worker *worker, const struct st_piece *piece, uint64_t sample,
+                      const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
+                      struct stoker_error *err)
 {
     const struct stoker_loader *loader = worker->loader;
-    struct st_piece piece = {.bytes = bytes};
     struct st_image image;
     struct st_erases erases;
     bool clean = false;
-
-    int rc = loader->columns.fields ? split(worker, bytes, sample, slot, row, &piece, err) : 0;
-    if (rc || slot->shape.imageless)
-        return rc;
-    if (loader->pipe->sounds) {
-        if (!loader->columns.fields)
-            slot->labels[row] = st_dataset_label(loader->data, sample);
-        return st_audio_make(worker, piece.bytes, rng_key->key, slot, row, err);
-    }
-    rc = open_image(worker, &piece, &image, err);
+    int rc = open_image(worker, piece, &image, err);
     if (!rc)
         rc = run_to_size(loader, rng_key, &image, err);
     if (!rc)
@@ -144,13 +138,49 @@ static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample
         slot->labels[row] = st_dataset_label(loader->data, sample);
     if (!slot->shape.raw)
         return finish(worker, &image, erases, slot, row, err);
-    if (image.encoded && st_jpeg_engines_want_check(loader, sample, piece.bytes))
+    if (image.encoded && st_jpeg_engines_want_check(loader, sample, piece->bytes))
         worker->work.clean = &clean;
     rc = stage(worker, &image, erases, slot, row, err);
     worker->work.clean = NULL;
     if (!rc && clean)
-        st_known_learn(loader->engines.known, sample, st_known_sum(piece.bytes));
+        st_known_learn(loader->engines.known, sample, st_known_sum(piece->bytes));
     return rc;
+}
+
+/* With the marks of earlier epochs, if it is a JPEG. */
+static int make_marked(struct st_worker *worker, const struct st_piece *piece, uint64_t sample,
+                       const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
+                       struct stoker_error *err)
+{
+    struct st_marks_kept *kept = worker->loader->marks;
+    struct st_jpeg_marks marks;
+    if (!kept || piece->ndim || piece->bytes.size < MARKED_LEAST ||
+        !st_jpeg_probe(piece->bytes.data, piece->bytes.size))
+        return make_image(worker, piece, sample, rng_key, slot, row, err);
+    st_marks_kept_get(kept, sample, piece->bytes, &marks);
+    const uint32_t before = marks.count;
+    worker->work.marks = &marks;
+    const int rc = make_image(worker, piece, sample, rng_key, slot, row, err);
+    worker->work.marks = NULL;
+    if (marks.count > before)
+        st_marks_kept_put(kept, sample, piece->bytes, &marks);
+    return rc;
+}
+
+static int make(struct st_worker *worker, struct st_bytes bytes, uint64_t sample,
+                const struct st_rng_key *rng_key, struct st_slot *slot, uint32_t row,
+                struct stoker_error *err)
+{
+    const struct stoker_loader *loader = worker->loader;
+    struct st_piece piece = {.bytes = bytes};
+    const int rc = loader->columns.fields ? split(worker, bytes, sample, slot, row, &piece, err) : 0;
+    if (rc || slot->shape.imageless)
+        return rc;
+    if (!loader->pipe->sounds)
+        return make_marked(worker, &piece, sample, rng_key, slot, row, err);
+    if (!loader->columns.fields)
+        slot->labels[row] = st_dataset_label(loader->data, sample);
+    return st_audio_make(worker, piece.bytes, rng_key->key, slot, row, err);
 }
 
 static struct st_rng_key rng_key_of(const struct stoker_loader *loader, const struct st_slot *slot,
