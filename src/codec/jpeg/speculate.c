@@ -20,7 +20,8 @@ enum {
 
 struct guess {
     struct st_jpeg_stream *stream;
-    int16_t *coefs; /* of its first recorded MCU */
+    uint32_t blocks; /* for which there is memory: */
+    int16_t *coefs;  /* of its first recorded MCU */
     uint8_t *ends;
     struct st_jpeg_point *point; /* [RECORDED]; for marks, of all its MCUs */
 };
@@ -56,6 +57,7 @@ static bool warm_up(struct st_jpeg_scan *scan, struct guess *guess)
             s->lane.phase = scan->phase;
             s->lane.coefs = guess->coefs;
             s->lane.end = guess->ends;
+            s->lane.blocks = guess->blocks;
             st_jpeg_drop(&s->lane.bits, 1);
             k = 0;
         }
@@ -128,12 +130,13 @@ static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t 
                        struct st_arena *arena)
 {
     struct st_jpeg_stream *s = guess->stream;
-    const uint32_t blocks = (mcu_end + RECORDED) * scan->frame->mcu_blocks;
     const uint64_t points = scan->marks ? RECORDED + (uint64_t)mcu_end : RECORDED;
     st_jpeg_stream_begin(scan, s, 0);
+    guess->blocks = (mcu_end + RECORDED) * scan->frame->mcu_blocks;
     guess->point = st_arena_take(arena, points * sizeof *guess->point);
-    guess->coefs = st_arena_take(arena, ((uint64_t)blocks * 64 + ST_JPEG_SLACK) * sizeof *guess->coefs);
-    guess->ends = st_arena_take(arena, blocks);
+    guess->coefs =
+        st_arena_take(arena, ((uint64_t)guess->blocks * 64 + ST_JPEG_SLACK) * sizeof *guess->coefs);
+    guess->ends = st_arena_take(arena, guess->blocks);
     if (!guess->point || !guess->coefs || !guess->ends)
         return false;
     s->mcu = s->mcu_end;
@@ -141,7 +144,7 @@ static bool make_guess(struct st_jpeg_scan *scan, struct guess *guess, uint32_t 
     s->lane.coefs = guess->coefs;
     s->lane.end = guess->ends;
     s->lane.keep = 64;
-    s->lane.blocks = blocks;
+    s->lane.blocks = guess->blocks;
     return true;
 }
 
