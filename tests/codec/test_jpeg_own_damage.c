@@ -176,18 +176,40 @@ static void put_bits(struct bit_writer *w, const char *bits, uint32_t times)
         }
 }
 
-/* The second decoder starts in the middle, where it finds invalid codes, and after more blocks than the
- * image has, blocks that it can read: many more of them while the first decodes long ones. */
-static void small_blocks(void)
+/* A file's headers; its scan follows. */
+static struct bit_writer begin_scan(const struct own_kind *kind, size_t room)
 {
-    const struct own_kind kind = {.width = 64, .height = 64, .sampling = OWN_GREY, .quality = 50};
-    const struct st_bytes sound = own_make(&kind);
-    struct bit_writer w = {.file = malloc(sound.size + 32768)};
+    const struct st_bytes sound = own_make(kind);
+    struct bit_writer w = {.file = malloc(sound.size + room)};
     size_t at = 2;
     while (sound.data[at + 1] != 0xDA)
         at += 2 + ((size_t)sound.data[at + 2] << 8 | sound.data[at + 3]);
     at += 2 + ((size_t)sound.data[at + 2] << 8 | sound.data[at + 3]);
     memcpy(w.file, sound.data, w.size = at);
+    free((void *)(uintptr_t)sound.data);
+    return w;
+}
+
+/* Ends the scan, and checks the file. */
+static bool check_scan(struct bit_writer *w)
+{
+    put_bits(w, "1", (8 - w->bits) % 8);
+    w->file[w->size++] = 0xFF;
+    w->file[w->size++] = 0xD9;
+    uint8_t *exact = malloc(w->size);
+    memcpy(exact, w->file, w->size);
+    const bool good = check((struct st_bytes){exact, w->size});
+    free(exact);
+    free(w->file);
+    return good;
+}
+
+/* The second decoder starts in the middle, where it finds invalid codes, and after more blocks than the
+ * image has, blocks that it can read: many more of them while the first decodes long ones. */
+static void small_blocks(void)
+{
+    const struct own_kind kind = {.width = 64, .height = 64, .sampling = OWN_GREY, .quality = 50};
+    struct bit_writer w = begin_scan(&kind, 32768);
     for (int block = 0; block < 64; block++) {
         put_bits(&w, "00", 1);
         put_bits(&w, "1101010101", 63); /* a value of 5 bits */
@@ -197,15 +219,49 @@ static void small_blocks(void)
         put_bits(&w, "1", 20);
     }
     put_bits(&w, "001010", 6300);
-    put_bits(&w, "1", (8 - w.bits) % 8);
-    w.file[w.size++] = 0xFF;
-    w.file[w.size++] = 0xD9;
-    uint8_t *exact = malloc(w.size);
-    memcpy(exact, w.file, w.size);
-    ok(check((struct st_bytes){exact, w.size}), "a second decoder stays within its memory");
-    free(exact);
-    free(w.file);
-    free((void *)(uintptr_t)sound.data);
+    ok(check_scan(&w), "a second decoder stays within its memory");
+}
+
+/* Some of: long blocks, empty ones, groups of empty ones between invalid codes, and nonsense. */
+static void put_something(struct bit_writer *w)
+{
+    static const char *const pieces[] = {"00", "1010", "1101010101", "0", "1", "0111", "100", "11111111001"};
+    const uint32_t kind = below(4), times = 1 + below(kind == 1 ? 3000 : 70);
+    if (kind == 1)
+        put_bits(w, "001010", times);
+    for (uint32_t k = 0; kind != 1 && k < times; k++) {
+        if (kind == 0) {
+            put_bits(w, "00", 1);
+            put_bits(w, "1101010101", 63);
+        } else if (kind == 2) {
+            put_bits(w, "001010", 1 + below(20));
+            put_bits(w, "1", 20);
+        } else {
+            put_bits(w, pieces[below(sizeof pieces / sizeof pieces[0])], 1 + below(4));
+        }
+    }
+}
+
+/* Scans of any length, mostly of images that are small for them. */
+static void any_scans(uint32_t count)
+{
+    bool good = true;
+    for (uint32_t k = 0; good && k < count; k++) {
+        const uint64_t seed = random_state;
+        const struct own_kind kind = {.width = 1 + below(120),
+                                      .height = 1 + below(120),
+                                      .sampling = below(2) ? OWN_GREY : (enum own_sampling)below(OWN_SAMPLINGS),
+                                      .quality = 50,
+                                      .restart = below(6) ? 0 : 1 + below(20)};
+        const size_t most = 2000 + below(20000);
+        struct bit_writer w = begin_scan(&kind, most + 16384);
+        while (w.size < most)
+            put_something(&w);
+        good = check_scan(&w);
+        if (!good)
+            note("seed %llu", (unsigned long long)seed);
+    }
+    ok(good, "%u scans of long blocks, empty ones, invalid codes and nonsense", count);
 }
 
 /* Twice, because codes get their second table only when they recur. */
@@ -245,6 +301,7 @@ int main(int argc, char **argv)
     small_blocks();
     found(17243722121112993977u, remove_bytes);
     random_state = 362436069362436069u + many;
+    any_scans((uint32_t)(many / 10 + 1));
     for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++)
         ok(damage_and_check(ways[k].damage, (uint32_t)(many / 48 + 1)),
            "%s: refused, or as libjpeg-turbo", ways[k].name);
