@@ -9,7 +9,6 @@
 
 enum {
     SIZE = 1 << ST_JPEG_LOOK_BITS,
-    MASK = SIZE - 1,
     SMALL_BITS = 7,
     SKIP_SIZE = 1 << ST_JPEG_SKIP_BITS,
     SKIP_AFTER = 4, /* uses of a code; one file uses it twice, for two chroma components */
@@ -33,25 +32,21 @@ static int32_t extend(uint32_t bits, uint32_t size)
     return bits < 1u << (size - 1) ? (int32_t)bits - (1 << size) + 1 : (int32_t)bits;
 }
 
-/* The symbols of `first` followed by those of `second`; `first` alone if they do not fit into one
- * entry. */
-static uint64_t join(uint64_t first, uint64_t second)
+/* The symbols of `first`, which does not end the block, followed by those of `second`, which may have
+ * none; 0 if they do not fit into one entry. Together they have no more bits than an index. `zeros`: the
+ * first has no values. Without branches, since nobody could predict them. */
+static inline uint64_t join(uint64_t first, uint64_t second, const bool zeros)
 {
-    const uint32_t bits = entry_bits(first) + entry_bits(second);
-    const uint32_t advance = entry_advance(first) + entry_advance(second);
-    if (entry_bits(second) == 0 || bits > ST_JPEG_LOOK_BITS || entry_advance(first) >= ST_JPEG_EOB ||
-        (advance & (ST_JPEG_EOB - 1)) > 63)
-        return first;
-    if (entry_values(second) == 0)
-        return entry(bits, advance, entry_run(first), entry_values(first));
+    const uint64_t values = second & ~0xFFFFFFull;
+    const uint64_t both = first + (second & 0xFFFF); /* bits and positions */
     const uint32_t start = entry_advance(first) + entry_run(second); /* of the second's values */
-    if (entry_values(first) == 0)
-        return start <= 15 ? entry(bits, advance, start, entry_values(second)) : first;
+    const bool inside = (both >> 8 & (ST_JPEG_EOB - 1)) <= 63;
+    if (zeros)
+        return inside & (start <= 15 || !values) ? both | values | (values ? start << 16 : 0) : 0;
     const uint32_t behind = start - entry_run(first);
-    if (behind >= ST_JPEG_VALUES || entry_values(second) >> 8 * (ST_JPEG_VALUES - behind) != 0)
-        return first;
-    return entry(bits, advance, entry_run(first),
-                 entry_values(first) | entry_values(second) << 8 * behind);
+    const uint32_t shift = 8 * (behind < ST_JPEG_VALUES ? behind : ST_JPEG_VALUES);
+    const uint64_t moved = values << shift; /* nothing is left if that is too far */
+    return inside & (moved >> shift == values) ? both | moved : 0;
 }
 
 /* ---- building ---------------------------------------------------------------------------------- */
@@ -100,12 +95,64 @@ static uint32_t fill_symbol(uint64_t *look, uint32_t at, uint32_t length, uint8_
     return end;
 }
 
-/* First single symbols, then each joined with what follows it, twice: so up to four symbols per entry.
- * After the symbol's own bits, index i continues as index i << bits does. */
+/* Entries of `first` and what follows it, in all strings of `left` more bits: all of it, or the next
+ * symbol, or nothing. */
+static inline void append(uint64_t *to, uint64_t first, const uint64_t *single, const uint64_t *shorter,
+                          uint32_t left, const bool zeros)
+{
+    const uint64_t *rest = shorter + (1u << left);
+    for (uint32_t k = 0; k < 1u << left; k++) {
+        to[k] = join(first, rest[k], zeros);
+        if (to[k] == 0) {
+            const uint64_t two = join(first, single[k << (ST_JPEG_LOOK_BITS - left)], zeros);
+            to[k] = two ? two : first;
+        }
+    }
+}
+
+/* Entries of as many symbols as there are in all strings of `bits` bits, given those of fewer bits, at
+ * [1 << bits | string]. Strings without a whole symbol get 0 or, if they are indices, what `single`
+ * has. */
+static void make_chains(uint64_t *to, const uint64_t *single, const uint64_t *shorter, uint32_t bits)
+{
+    const uint32_t spare = ST_JPEG_LOOK_BITS - bits;
+    for (uint32_t at = 0; at < 1u << bits;) {
+        const uint64_t first = single[at << spare];
+        const uint32_t used = entry_bits(first);
+        if (used == 0 || used > bits) {
+            to[at++] = spare ? 0 : first;
+            continue;
+        }
+        const uint32_t left = bits - used, count = 1u << left;
+        if (entry_advance(first) >= ST_JPEG_EOB)
+            for (uint32_t k = 0; k < count; k++)
+                to[at + k] = first;
+        else if (entry_values(first))
+            append(to + at, first, single, shorter, left, false);
+        else
+            append(to + at, first, single, shorter, left, true);
+        at += count;
+    }
+}
+
+/* The fewest bits of a symbol that does not end the block. */
+static uint32_t fewest_bits(const struct st_jpeg_code *code)
+{
+    uint32_t fewest = ST_JPEG_LOOK_BITS, symbol = 0;
+    for (uint32_t length = 1; length < ST_JPEG_LOOK_BITS; length++)
+        for (uint32_t k = 0; k < code->counts[length - 1]; k++, symbol++) {
+            const uint32_t run = code->symbols[symbol] >> 4, size = code->symbols[symbol] & 15;
+            if ((size || run == 15) && length + size < fewest)
+                fewest = length + size;
+        }
+    return fewest;
+}
+
+/* First single symbols, then chains of them, for strings of ever more bits. */
 static bool make_ac(void *memory, const struct st_jpeg_code *code)
 {
     struct st_jpeg_ac *table = memory;
-    uint64_t single[SIZE], pair[SIZE];
+    uint64_t single[SIZE], shorter[SIZE];
     uint32_t at = 0, symbol = 0;
     if (!make_canon(&table->canon, code))
         return false;
@@ -116,15 +163,10 @@ static bool make_ac(void *memory, const struct st_jpeg_code *code)
             at = fill_symbol(single, at, length, code->symbols[symbol++]);
     while (at < SIZE)
         single[at++] = entry(0, ST_JPEG_LONG, 0, 0);
-    for (uint32_t i = 0; i < SIZE; i++) {
-        const uint32_t bits = entry_bits(single[i]);
-        pair[i] = bits ? join(single[i], single[i << bits & MASK]) : single[i];
-    }
-    for (uint32_t i = 0; i < SIZE; i++) {
-        const uint32_t bits = entry_bits(pair[i]), rest = i << bits & MASK;
-        const uint64_t four = bits ? join(pair[i], pair[rest]) : pair[i];
-        table->look[i] = four == pair[i] && bits ? join(pair[i], single[rest]) : four;
-    }
+    const uint32_t most = ST_JPEG_LOOK_BITS - fewest_bits(code); /* that can follow a symbol */
+    for (uint32_t bits = 0; bits <= most; bits++)
+        make_chains(shorter + (1u << bits), single, shorter, bits);
+    make_chains(table->look, single, shorter, ST_JPEG_LOOK_BITS);
     return true;
 }
 
