@@ -674,7 +674,7 @@ struct stoker_stats {
     const char *source_note;             /* stoker_dataset_note of the dataset */
     uint64_t memory_allowed;             /* max_memory, or its automatic value */
     uint64_t memory_held, memory_peak;   /* of it, now and at most: slot_bytes, scratch_bytes and these two: */
-    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset and of its files */
+    uint64_t read_bytes, data_bytes;     /* samples read ahead; kept by the dataset, or about its files */
     uint64_t memory_wait_ns;             /* workers waited for memory, summed over them */
     const char *reader_note;             /* why `reader` is not io_uring; NULL: it is, or nothing is read ahead. Valid
                                             as long as the loader */

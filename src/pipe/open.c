@@ -6,9 +6,9 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "op/taps_kept.h"
-#include "pipe/marks_kept.h"
 #include "pipe/audio.h"
 #include "pipe/jpeg_engine.h"
+#include "pipe/marks_kept.h"
 
 #include <stdlib.h>
 #include <string.h>

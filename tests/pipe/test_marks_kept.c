@@ -57,7 +57,7 @@ static void table(void)
     ok(has(3, changed, 1) && has(3, file, 0), "and so do those of other bytes");
     put(SAMPLES, file, 5);
     put(UINT64_MAX, file, 5);
-    ok(has(SAMPLES, file, 0) && has(UINT64_MAX, file, 0), "samples that there are not have none");
+    ok(has(SAMPLES, file, 0) && has(UINT64_MAX, file, 0), "samples out of range have none");
     st_marks_kept_free(kept);
     ok(atomic_load(&budget.allocated) == 0, "all is given back");
     ok(!st_marks_kept_new(SAMPLES, SAMPLES, &budget) && !st_marks_kept_new(UINT64_MAX, UINT64_MAX, &budget) &&
@@ -122,7 +122,7 @@ static void by_threads(void)
 
 static struct stoker_item items[COUNT];
 
-/* Photographs' size, with restart markers or progressive now and then, and other formats. */
+/* Mostly of the size of photographs; also a PPM, a progressive file, a tiny one and a large one. */
 static void make_items(void)
 {
     for (uint32_t k = 0; k < COUNT; k++)
