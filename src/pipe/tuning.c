@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     PREFETCH_MOST = 8,
@@ -103,14 +102,6 @@ void st_tuning_late(struct stoker_loader *loader)
     st_tuning_hurry(loader);
 }
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)
-               ? 0
-               : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t counted(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
@@ -127,7 +118,7 @@ static void begin_window(struct stoker_loader *loader, uint64_t now)
         tuning->window.read_ns += counted(&worker->stage_ns[STOKER_STAGE_READ]);
         tuning->window.memory_ns += counted(&worker->memory_wait_ns);
     }
-    tuning->window.cpu_ns = cpu_ns();
+    tuning->window.cpu_ns = st_process_cpu_ns();
     tuning->window.began_ns = now;
 }
 
