@@ -4,7 +4,8 @@
  *
  * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
  * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the engine threads per image that
- * the engines "decoded", and how many bytes of samples they would have written. With "known", the first epochs make files known.
+ * the engines "decoded", without that for files which the threads decoded themselves, and how many bytes of samples they
+ * would have written. With "known", the first epochs make files known.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -170,10 +171,12 @@ static double engine_cpu(const struct stoker_loader *loader)
 {
     double seconds = 0;
     for (uint32_t k = 0; k < loader->engines.threads; k++) {
+        const struct st_worker *worker = &loader->engines.worker[k].worker;
         clockid_t clock;
         struct timespec t;
-        if (!pthread_getcpuclockid(loader->engines.worker[k].worker.thread, &clock) && !clock_gettime(clock, &t))
+        if (!pthread_getcpuclockid(worker->thread, &clock) && !clock_gettime(clock, &t))
             seconds += (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+        seconds -= (double)(worker->stage_ns[STOKER_STAGE_DECODE] + worker->stage_ns[STOKER_STAGE_AUGMENT]) / 1e9;
     }
     return seconds;
 }

@@ -104,6 +104,7 @@ static bool plan_row(struct st_jpeg_engine_worker *self, struct st_slot *slot, u
     arrange(&frame, decoded);
     if (decoded->size > ST_JPEG_IMAGE_MOST) /* by its padding: every item has to fit into a block */
         return false;
+    item->cost = st_jpeg_cpu_cost(&frame, file, window);
     self->count++;
     return true;
 }
@@ -195,6 +196,23 @@ static void leave(struct st_jpeg_engine_worker *self, uint64_t ticket, uint32_t 
                   struct st_bytes bytes)
 {
     self->left[self->left_count++] = (struct st_jpeg_left){ticket, row, bytes};
+}
+
+static void leave_share(struct st_jpeg_engine_worker *self)
+{
+    bool mine[ST_JPEG_CHUNK_MOST];
+    uint32_t kept = 0;
+    if (!st_jpeg_share_pick(self, mine))
+        return;
+    for (uint32_t k = 0; k < self->count; k++) {
+        if (mine[k]) {
+            leave(self, self->item[k].ticket, self->item[k].row, self->item[k].bytes);
+            continue;
+        }
+        self->item[kept] = self->item[k];
+        self->decoded[kept++] = self->decoded[k];
+    }
+    self->count = kept;
 }
 
 static void place(struct st_jpeg_engine_image *image, uint64_t at)
@@ -293,6 +311,7 @@ static bool plan_part(struct st_jpeg_engine_worker *self, struct part *part, str
             part->staged += self->decoded[self->count - 1].size + bytes.size;
         }
     }
+    leave_share(self);
     place_items(self, rest->slot);
     return true;
 }
@@ -308,8 +327,11 @@ static void make_here(struct st_jpeg_engine_worker *self, struct st_slot *slot, 
 
 static void make_left(struct st_jpeg_engine_worker *self, struct st_slot *slot)
 {
+    const uint64_t began = st_now_ns(), cpu = st_thread_cpu_ns();
     for (uint32_t k = 0; k < self->left_count; k++)
         make_here(self, slot, self->left[k].row, self->left[k].ticket, self->left[k].bytes);
+    self->times.here += st_now_ns() - began;
+    self->times.here_cpu += st_thread_cpu_ns() - cpu;
 }
 
 /* Writes jobs for the decoded images; the others are made as if the engines had never seen them. */
@@ -360,12 +382,15 @@ static bool make_part(struct st_jpeg_engine_worker *self, struct st_tickets *res
 void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk)
 {
     const bool usable = is_usable(self, chunk->slot);
-    const uint64_t began = st_now_ns();
+    const uint64_t began = st_now_ns(), cpu = st_thread_cpu_ns();
     struct st_tickets rest = *chunk;
 
     self->given = 0;
+    self->times = (struct st_jpeg_times){0};
     while (rest.count && make_part(self, &rest, usable))
         ;
-    self->busy_ns += st_now_ns() - began;
+    self->times.all = st_now_ns() - began;
+    self->times.all_cpu = st_thread_cpu_ns() - cpu;
+    self->busy_ns += self->times.all;
     self->busy_rows += chunk->count - rest.count;
 }

@@ -12,6 +12,7 @@ enum {
     ST_JPEG_FILES_PART = 64, /* fraction of max_memory for the files that a thread holds at once */
     /* bytes of an image that is decoded; larger ones, or their regions, the CPU decodes: */
     ST_JPEG_IMAGE_MOST = 16 << 20,
+    ST_JPEG_SHARES = 64, /* unit of a thread's own share of the files */
 };
 
 /* A ticket whose file the engines decode. */
@@ -20,6 +21,7 @@ struct st_jpeg_item {
     uint32_t row;
     struct st_bytes bytes; /* of the sample; they contain the file */
     struct st_image image; /* with its pending ops */
+    uint64_t cost;         /* for a CPU: st_jpeg_cpu_cost */
 };
 
 /* A ticket that this thread processes itself. */
@@ -27,6 +29,12 @@ struct st_jpeg_left {
     uint64_t ticket;
     uint32_t row;
     struct st_bytes bytes;
+};
+
+/* Nanoseconds that a chunk took: elapsed, and of the thread's CPU time. */
+struct st_jpeg_times {
+    uint64_t all, all_cpu;
+    uint64_t here, here_cpu; /* for the samples that the thread made itself */
 };
 
 struct st_jpeg_engine_worker {
@@ -41,6 +49,8 @@ struct st_jpeg_engine_worker {
     uint32_t left_count;
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
     uint32_t given;                /* to the engines, of the whole chunk */
+    uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
+    struct st_jpeg_times times;    /* of the last chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */
     bool started;                  /* it has made a chunk */
@@ -51,5 +61,19 @@ struct st_jpeg_engine_worker {
 /* Makes the chunk's samples, and counts in `self` what the engines decoded. If the epoch is being
  * stopped, rows may stay unmade. */
 void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tickets *chunk);
+
+/* Which of the files for the engines a thread decodes itself. (jpeg_share.c) */
+/* What it costs a CPU to decode the window, as a number of bytes to parse: all of its rows have to be
+ * parsed, and its pixels made. */
+uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes file,
+                          struct st_region window);
+/* Picks the thread's share of the items, the cheapest ones, and returns how many these are. If there are
+ * none, `mine` is not written. */
+uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
+/* Adapts the share after a chunk to the time that the thread has. It grows while the thread waits for
+ * the engines, or `rested` before the chunk; it shrinks while batches are not ready in time, or while
+ * the CPU is not the thread's alone. */
+void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool rested, uint32_t ready,
+                         uint32_t prefetch);
 
 #endif

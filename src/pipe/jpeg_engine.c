@@ -17,7 +17,8 @@
  * The GPU should not decode what nobody is waiting for: engines rest while half of the prefetched
  * batches are ready, so that a training run that the CPUs can feed alone has the whole GPU. In short
  * rests the workers that made room for them do not take over: they would need eight times the CPU time,
- * which the consumer may lack.
+ * which the consumer may lack. What time an engine thread has left, it spends on decoding files itself
+ * (jpeg_share.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -215,6 +216,7 @@ static void *engine_main(void *argument)
     struct st_jpeg_engine_worker *self = argument;
     struct stoker_loader *loader = self->worker.loader;
     struct st_tickets chunk;
+    bool rested = false;
 
     if (!open_engine(self))
         return NULL;
@@ -223,6 +225,7 @@ static void *engine_main(void *argument)
     for (share_known(loader); !loader->closing; share_known(loader)) {
         const uint32_t left = tickets_for(self);
         if (!left) {
+            rested = true;
             pthread_cond_wait(&loader->engines.work[self - loader->engines.worker], &loader->lock);
             continue;
         }
@@ -237,6 +240,9 @@ static void *engine_main(void *argument)
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
         note_rate(self);
+        st_jpeg_share_adapt(self, rested, st_loader_batches_ready(loader),
+                            st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
+        rested = false;
         if (self->lost >= GIVE_UP) {
             give_up(loader);
             break;

@@ -14,7 +14,6 @@ enum {
     SLOTS_MORE = 3,     /* beyond the batches kept ready: in progress, lent, about to be lent */
     BATCHES_PART = 4,   /* fraction of max_memory for batches beyond the initial ones */
     WINDOW_BATCHES = 8, /* minimum */
-    CONSUMERS = 1,      /* threads of the training program at a time; they launch kernels */
 };
 #define WINDOW_SECONDS 0.5
 #define PAUSE_SECONDS  1.0 /* the consumer paused if it took this long and */
@@ -62,7 +61,7 @@ uint32_t st_tuning_active(const struct stoker_loader *loader)
 {
     const struct st_tuning *tuning = &loader->tuning;
     const uint32_t active = tuning->hurry ? loader->worker_count : st_tuned(tuning, ST_TUNE_WORKERS);
-    const uint32_t others = loader->engines.ready + CONSUMERS, cpus = (uint32_t)tuning->cpus;
+    const uint32_t others = loader->engines.ready + ST_CONSUMERS, cpus = (uint32_t)tuning->cpus;
     if (!loader->engines.engaged)
         return active;
     const uint32_t most = cpus > others ? cpus - others : 0;

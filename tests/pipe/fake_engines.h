@@ -20,6 +20,7 @@ static struct {
     struct stoker_loader *_Atomic watched;
     _Atomic uint32_t hold, held; /* held: images of that call */
     _Atomic uint32_t open, images, grey, wrong, memory, largest;
+    _Atomic uint64_t bytes;   /* of the files */
     _Atomic uint64_t offered; /* bytes that it may pin */
     bool pins_nothing;
     uint64_t pins; /* how much it pins; 0: all that is offered */
@@ -111,6 +112,7 @@ static void engine_start(struct st_jpeg_engine *self, struct st_jpeg_engine_imag
         }
         memset((void *)(uintptr_t)image[k].at, HOST_SPOILT, image[k].size);
         engine.grey += image[k].components == 1;
+        engine.bytes += image[k].bytes.size;
         bytes += image[k].size + image[k].bytes.size;
         engine_look(&self->pinned, image[k].bytes, used);
         engine.wrong += !image[k].at;

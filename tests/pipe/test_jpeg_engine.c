@@ -200,8 +200,8 @@ static void resting_workers(void)
     ok(wrong == 0, "workers rest while engines work, as CPUs are few");
 }
 
-/* The first engine thread rests while half of the batches are ready, the second while any is. Workers take over only
- * when the engines have rested for a while. */
+/* Engine threads rest while half of the batches are ready; where CPUs are few, the second one while any is. Workers take
+ * over only when the engines have rested for a while. */
 static void resting_engines(void)
 {
     struct st_slot slots[4] = {{.next = &slots[1]}, {.next = &slots[2]}, {.next = &slots[3]}};
@@ -215,9 +215,12 @@ static void resting_engines(void)
         for (uint32_t k = 0; k < 4; k++)
             slots[k].state = k < ready ? ST_SLOT_READY : ST_SLOT_FREE;
         loader.engines.ready = 2;
+        loader.tuning.cpus = 4;
+        wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
+        wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 2);
+        loader.tuning.cpus = 3.5;
         wrong += st_jpeg_engines_ahead(&loader, 0) != (ready >= 2);
         wrong += st_jpeg_engines_ahead(&loader, 1) != (ready >= 1);
-        loader.tuning.cpus = 3;
         wrong += st_jpeg_engines_brief(&loader);
         loader.tuning.cpus = 2.5;
         wrong += st_jpeg_engines_brief(&loader) != (ready >= 1);
