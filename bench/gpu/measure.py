@@ -103,7 +103,7 @@ def take(meter, feed, work, seconds, warm):
         "host_wait_ms": 1e3 * sum(waited for waited, *_ in done) / len(done),
         "cpu_per_1000": 1e3 * cpu / images, "cpus": cpu / wall,
         **{key: seen.get(key) for key in ("busy", "sm_active", "tensor_active", "dram_active", "jpeg_engines",
-                                          "pcie_in", "watts")},
+                                          "pcie_in", "watts", "clock")},
     }
 
 

@@ -75,7 +75,7 @@ def one_feed(meter, make, name, steps, args, runs, about):
         runs.setdefault(model, {}).setdefault(name, []).append(got)
         about.setdefault(model, {})[name] = {"before": before, "after": feed.about()}
         say(f"   {model:<9} {name:<40} {got['rate']:>8,.0f} img/s  stall {got['stall_ms']:6.2f} ms  "
-            f"work {got['work_ms']:6.2f} ms  {got['cpus']:.1f} CPUs")
+            f"work {got['work_ms']:6.2f} ms  {got['cpus']:.1f} CPUs  clock {tables.number(got['clock'], '.1f', 100)} %")
     feed.close()
 
 

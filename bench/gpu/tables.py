@@ -9,6 +9,7 @@ WORDS = """\
 - *img/s* and all times of a step are the GPU's own (events); the loop is never stopped while it is measured. *Of ceiling*:
   against the same loop on batches that are on the GPU already, in the same rounds.
 - *busy*: the share of the time in which any kernel ran (NVML). *SM*: the share of multiprocessors at work (GPM).
+  *clock*: of the multiprocessors at the end of a round, relative to the highest: rows at different clocks do not compare.
 - *stall*: from the end of one step's work to the moment at which the next has its batch, copies included (mean, a step).
   *work*: forward, backward and optimizer (median). *CPU s*: of the whole process and its workers, for 1,000 images; the
   ceiling's is what the training loop itself takes."""
@@ -19,14 +20,15 @@ def number(value, form, scale=1.0):
 
 
 def train_rows(results):
-    lines = ["| model | batches from | img/s | of ceiling | busy | SM | stall, ms | work, ms | CPU s |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| model | batches from | img/s | of ceiling | busy | SM | clock | stall, ms | work, ms | CPU s |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for model, of in results.items():
         ceiling = of.get(CEILING, {}).get("rate")
         for name, got in of.items():
             share = number(got["rate"] / ceiling if ceiling else None, ".1f", 100)
             lines.append(f"| {MODELS.get(model, model)} | {name} | {got['rate']:,.0f} | {share} % | "
                          f"{number(got['busy'], '.0f', 100)} % | {number(got['sm_active'], '.0f', 100)} % | "
+                         f"{number(got['clock'], '.1f', 100)} % | "
                          f"{got['stall_ms']:.2f} | {got['work_ms']:.2f} | {got['cpu_per_1000']:.2f} |")
     return lines
 
