@@ -4,8 +4,8 @@
  * image's size: about 10 us of the GPU. What a CPU takes does, from 60 us for a small crop of a small
  * file to more than 1000. And an engine thread often has nothing to do: it waits for the engines, or
  * rests because batches are ready. So it decodes a share of the files itself, those that are cheapest
- * for a CPU: with two CPUs or four, training gets back a third of what the engines cost it, and where
- * loading is the limit there are a tenth more images.
+ * for a CPU. With two CPUs or four, a training step then loses a third to a half less by the engines,
+ * and where loading is the limit there are up to a tenth more images (bench/RESULTS-GPU.md).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
