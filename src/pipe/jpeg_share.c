@@ -44,7 +44,8 @@ uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[
     return share;
 }
 
-/* Whether a quarter of the time in which the thread could have run others had its CPU, or the host. */
+/* Whether the thread was without a CPU for a quarter of the time in which it had something to decode:
+ * others had it, or the host of a virtual machine. */
 static bool is_crowded(const struct st_jpeg_times *times)
 {
     return times->here > MUCH_NS && times->here - times->here / 4 > times->here_cpu;
