@@ -212,12 +212,13 @@ def test_stop_and_continue(tmp_path):
     assert program.returncode == 0
 
 
+# They live longer than the pause between scans of /proc, which is up to two seconds where those are slow.
 TREE = """
 import os, sys, time
 if os.fork() == 0:
     if os.fork() == 0:                     # a grandchild
         open('/proc/self/comm', 'w').write('grandchild')
-        time.sleep(1.5)
+        time.sleep(3.5)
         os._exit(0)
     os.wait()
     os._exit(0)
@@ -225,9 +226,9 @@ if os.fork() == 0:                         # an orphan: its parent ends at once
     if os.fork() == 0:
         os.setsid()
         open('/proc/self/comm', 'w').write('orphan')
-        time.sleep(1.5)
+        time.sleep(3.5)
     os._exit(0)
-time.sleep(2)
+time.sleep(4)
 """
 
 
