@@ -60,7 +60,7 @@ static void *run(void *argument)
         const uint32_t count = turn->size[k % 2];
         uint64_t at = memory;
         if (k == 4) /* the first calls allocate */
-            began = st_now_ns(), turn->images = turn->start_ns = turn->wait_ns = 0, turn->cpu_ns = thread_cpu_ns();
+            began = st_now_ns(), turn->images = turn->start_ns = turn->wait_ns = 0, turn->cpu_ns = st_thread_cpu_ns();
         for (uint32_t i = 0; i < count; i++)
             at = place(&image[i], files[next++ % file_count], at);
         const uint64_t start = st_now_ns();
@@ -74,7 +74,7 @@ static void *run(void *argument)
             turn->failed += !image[i].there;
     }
     turn->took_ns = st_now_ns() - began;
-    turn->cpu_ns = thread_cpu_ns() - turn->cpu_ns;
+    turn->cpu_ns = st_thread_cpu_ns() - turn->cpu_ns;
     kind->close(engine);
     kind->give(&device.base, memory);
     return NULL;

@@ -193,7 +193,7 @@ static void *decode(void *argument)
     must_cuda(device.cuda->CtxPushCurrent(device.context), "the context");
     for (uint32_t k = 0; !atomic_load(&d->stop) && !d->status; k++) {
         if (k == 2 * STATES) /* the first calls allocate */
-            began = st_now_ns(), images = 0, d->cpu_ns = thread_cpu_ns();
+            began = st_now_ns(), images = 0, d->cpu_ns = st_thread_cpu_ns();
         struct turn *turn = &d->turn[k % STATES];
         wait_for(turn);
         d->status = call(d, turn, k * CALL % (file_count - CALL + 1));
@@ -203,7 +203,7 @@ static void *decode(void *argument)
             nanosleep(&(struct timespec){(time_t)((due - now) / 1000000000u), (long)((due - now) % 1000000000u)}, NULL);
     }
     d->took_ns = st_now_ns() - began;
-    d->cpu_ns = thread_cpu_ns() - d->cpu_ns;
+    d->cpu_ns = st_thread_cpu_ns() - d->cpu_ns;
     d->images = images;
     for (int k = 0; k < STATES; k++)
         wait_for(&d->turn[k]);

@@ -52,10 +52,4 @@ static bool open_device(struct stoker_error *err)
     return !result || st_cuda_fail(device.cuda, 0, result, err, "opening the device") == STOKER_OK;
 }
 
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 #endif

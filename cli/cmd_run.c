@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND       1e9
@@ -32,12 +31,7 @@ struct run_options {
 
 /* ---- the status line -------------------------------------------------------------------------- */
 
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
+static double cpu_seconds(void) { return (double)st_thread_cpu_ns() / 1e9; }
 
 static void add_cpus(char *line, size_t room, struct dr_recorder *recorder)
 {

@@ -89,9 +89,7 @@ static void sample(struct dr_recorder *recorder, int k, uint64_t now_ns)
 
 uint64_t dr_recorder_tick(struct dr_recorder *recorder)
 {
-    struct timespec cpu[2];
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[0]);
-    const uint64_t now = st_now_ns();
+    const uint64_t now = st_now_ns(), cpu = st_thread_cpu_ns();
     dr_tree_sample(recorder->tree, now);
     for (int k = 0; dr_probes[k] && k < PROBES_MOST; k++)
         if (recorder->state[k] &&
@@ -107,9 +105,7 @@ uint64_t dr_recorder_tick(struct dr_recorder *recorder)
     recorder->before_ns = now;
     if (now - recorder->flushed_ns >= UINT64_C(1000000000))
         flush(recorder, now);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu[1]);
-    const double cost =
-        (double)(cpu[1].tv_sec - cpu[0].tv_sec) + (double)(cpu[1].tv_nsec - cpu[0].tv_nsec) / 1e9;
+    const double cost = (double)(st_thread_cpu_ns() - cpu) / 1e9;
     recorder->cost += (cost - recorder->cost) / 16;
     const double wanted = recorder->cost * 1e9 * OWN_SHARE;
     uint64_t period = wanted > (double)PERIOD_MOST_NS ? PERIOD_MOST_NS : (uint64_t)wanted;

@@ -4,6 +4,7 @@
  */
 #include "cli/doctor/record/watched.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/doctor/probe/files.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define SECOND UINT64_C(1000000000)
 enum {
@@ -57,14 +57,6 @@ struct dr_tree {
     int8_t node_of[CPUS];
     double node_used[NODES];
 };
-
-/* CPU time of this thread: the cost of watching, independent of the load of the machine. */
-static uint64_t spent_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
 
 static void add_process(struct dr_tree *tree, int pid)
 {
@@ -171,7 +163,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
         !strcmp(newest, tree->newest))
         return;
     snprintf(tree->newest, sizeof tree->newest, "%s", newest ? newest : "");
-    const uint64_t began = spent_ns();
+    const uint64_t began = st_thread_cpu_ns();
     tree->now_count = tree->strangers = 0;
     rewinddir(tree->proc);
     for (const struct dirent *entry; (entry = readdir(tree->proc));) {
@@ -192,7 +184,7 @@ static void scan(struct dr_tree *tree, uint64_t now_ns)
     if (tree->known_count)
         qsort(tree->known, tree->known_count, sizeof *tree->known, compare);
     adopt(tree);
-    uint64_t pause = (spent_ns() - began) * SCAN_SHARE;
+    uint64_t pause = (st_thread_cpu_ns() - began) * SCAN_SHARE;
     if (pause > SCAN_MOST_SECONDS * SECOND)
         pause = SCAN_MOST_SECONDS * SECOND;
     tree->scan_after_ns = now_ns + pause;
@@ -243,10 +235,10 @@ static void count_private(struct dr_tree *tree, uint64_t now_ns)
         const uint32_t at = next_to_count(tree, now_ns);
         if (at == UINT32_MAX)
             return;
-        const uint64_t began = spent_ns();
+        const uint64_t began = st_thread_cpu_ns();
         dr_process_private(tree->inside[at], now_ns);
         tree->private_after_ns +=
-            (spent_ns() - began) * (tree->private_known ? PRIVATE_SHARE : PRIVATE_FIRST);
+            (st_thread_cpu_ns() - began) * (tree->private_known ? PRIVATE_SHARE : PRIVATE_FIRST);
         if (!tree->private_known && tree->inside[at]->private_count == DR_PRIVATE_ENOUGH) {
             tree->private_known = true;
             tree->private_after_ns = now_ns + SECOND;
