@@ -1,11 +1,17 @@
 /* engine_thread.c - what the threads that keep a GPU's JPEG engines busy do besides that
  *
- *     engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] URI
+ *     engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]
+ *                   [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-1 yes] URI
  *
  * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
  * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the engine threads per image that
  * the engines "decoded", without that for files which the threads decoded themselves, and how many bytes of samples they
  * would have written. With "known", the first epochs make files known.
+ *
+ * -r is a consumer that trains RATE images per second, and takes up to BATCHES before it has trained them (-a 1: one); it
+ * says how often training had to wait. -t is the CPU time that passing an image to the engines takes, by one thread at a
+ * time. -c makes the loader believe in so many CPUs, and -1 leaves it one engine thread: on 2 CPUs, `-c 3 -1 yes` has an
+ * engine thread and a worker, as a consumer that needs a CPU for itself would leave them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,8 +24,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { BATCH = 256 };
+enum { BATCH = 256, LAST_BATCHES = 64 };
+
+static struct {
+    const char *uri, *text;
+    int epochs;
+    double rate, cpus;
+    uint32_t before_trained, image_us;
+    bool one;
+} want = {.text = "random_resized_crop(size=224); random_horizontal_flip; to_tensor", .epochs = 8, .before_trained = 1};
 
 /* ---- a device that does nothing ------------------------------------------------------------------- */
 
@@ -115,11 +130,15 @@ struct st_jpeg_engine {
     void *pinned;
 };
 static _Atomic uint64_t written; /* bytes, by all engines */
+static _Atomic uint32_t opened;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
                        struct st_jpeg_pinned *pinned, struct stoker_error *err)
 {
     (void)device, (void)most;
+    if (opened++ && want.one)
+        return st_fail(err, STOKER_EUNSUPPORTED, "one engine thread is wanted");
     *out = calloc(1, sizeof **out);
     pinned->memory = calloc(1, pinned->bytes + 1);
     if (!*out || !pinned->memory)
@@ -142,6 +161,11 @@ static void engine_start(struct st_jpeg_engine *engine, struct st_jpeg_engine_im
                          uint64_t used)
 {
     (void)engine, (void)used;
+    pthread_mutex_lock(&turn);
+    const uint64_t until = st_thread_cpu_ns() + (uint64_t)count * want.image_us * 1000;
+    while (st_thread_cpu_ns() < until)
+        ;
+    pthread_mutex_unlock(&turn);
     for (uint32_t k = 0; k < count; k++)
         written += image[k].size;
 }
@@ -181,33 +205,101 @@ static double engine_cpu(const struct stoker_loader *loader)
     return seconds;
 }
 
-static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_error *err)
+/* ---- training ------------------------------------------------------------------------------------- */
+
+static struct {
+    uint64_t trained_ns[LAST_BATCHES]; /* when training with a batch ends */
+    uint64_t batches, waits, wait_ns;
+} training;
+
+/* Sleeps until the consumer asks for its next batch. */
+static void before_batch(void)
+{
+    const uint64_t now = st_now_ns(), taken = training.batches, most = want.before_trained;
+    const uint64_t until = want.rate > 0 && taken >= most ? training.trained_ns[(taken - most) % LAST_BATCHES] : 0;
+    if (until > now)
+        usleep((unsigned)((until - now) / 1000));
+}
+
+static void got_batch(void)
+{
+    const uint64_t now = st_now_ns(), step = want.rate > 0 ? (uint64_t)(BATCH / want.rate * 1e9) : 0;
+    const uint64_t last = training.batches ? training.trained_ns[(training.batches - 1) % LAST_BATCHES] : now;
+    training.waits += now > last + step / 50;
+    training.wait_ns += now > last ? now - last : 0;
+    training.trained_ns[training.batches++ % LAST_BATCHES] = (now > last ? now : last) + step;
+}
+
+/* ---- epochs --------------------------------------------------------------------------------------- */
+
+static int run_epoch(struct stoker_loader *loader, uint64_t number, struct stoker_error *err)
 {
     const struct stoker_batch *batch;
-    struct stoker_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     const struct stoker_epoch which = {.size = sizeof which, .epoch = number};
-    st_loader_stats(loader, &before);
-    const double cpu = engine_cpu(loader);
-    const uint64_t began = st_now_ns(), written_before = written;
     int rc = st_loader_start(loader, &which, 0, err);
-    while (!rc && !(rc = st_loader_next(loader, &batch, err)))
+    while (!rc) {
+        before_batch();
+        rc = st_loader_next(loader, &batch, err);
+        if (rc)
+            break;
+        got_batch();
         st_batch_release(batch, NULL);
-    if (rc != STOKER_END)
+    }
+    return rc == STOKER_END ? STOKER_OK : rc;
+}
+
+static int epoch(struct stoker_loader *loader, uint64_t number, struct stoker_error *err)
+{
+    struct stoker_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    st_loader_stats(loader, &before);
+    const double engine_before = engine_cpu(loader);
+    const uint64_t began = st_now_ns(), cpu = st_process_cpu_ns(), written_before = written, waits = training.waits,
+                   wait_ns = training.wait_ns;
+    const int rc = run_epoch(loader, number, err);
+    if (rc)
         return rc;
-    const double seconds = (double)(st_now_ns() - began) / 1e9, used = engine_cpu(loader) - cpu;
+    const double seconds = (double)(st_now_ns() - began) / 1e9, used = engine_cpu(loader) - engine_before;
     st_loader_stats(loader, &after);
-    const double rows = (double)(after.engine_rows - before.engine_rows);
-    printf("epoch %llu: %.0f img/s, %.0f %% by engines, their threads %.1f us of CPU time, %.0f KB of samples per image\n",
-           (unsigned long long)number, (double)(after.samples - before.samples) / seconds,
-           100 * rows / (double)(after.samples - before.samples), rows > 0 ? used / rows * 1e6 : 0,
+    const double samples = (double)(after.samples - before.samples), rows = (double)(after.engine_rows - before.engine_rows);
+    printf("epoch %llu: %.0f img/s, %.0f %% by engines, their threads %.1f us of CPU time, %.0f KB of samples per image",
+           (unsigned long long)number, samples / seconds, 100 * rows / samples, rows > 0 ? used / rows * 1e6 : 0,
            rows > 0 ? (double)(written - written_before) / rows / 1e3 : 0);
+    if (want.rate > 0)
+        printf("; %.2f CPUs, training waited %llu times, %.1f ms", (double)(st_process_cpu_ns() - cpu) / 1e9 / seconds,
+               (unsigned long long)(training.waits - waits), (double)(training.wait_ns - wait_ns) / 1e6);
+    printf("\n");
     fflush(stdout);
     return STOKER_OK;
 }
 
+/* An option that has a value. False: there is none of that name. */
+static bool option(char name, const char *value, struct stoker_loader_options *opt)
+{
+    switch (name) {
+    case 'e': opt->engines = strcmp(value, "all") ? STOKER_ENGINES_KNOWN : STOKER_ENGINES_ALL; break;
+    case 'w': opt->workers = atoi(value); break;
+    case 'b': opt->prefetch = (uint32_t)atoi(value); break;
+    case 'n': want.epochs = atoi(value); break;
+    case 'p': want.text = value; break;
+    case 'r': want.rate = atof(value); break;
+    case 'a': want.before_trained = (uint32_t)atoi(value); break;
+    case 't': want.image_us = (uint32_t)atoi(value); break;
+    case 'c': want.cpus = atof(value); break;
+    case '1': want.one = true; break;
+    default: return false;
+    }
+    return want.before_trained > 0 && want.before_trained <= LAST_BATCHES;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]\n"
+                    "                     [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-1 yes] URI\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    const char *uri = NULL, *text = "random_resized_crop(size=224); random_horizontal_flip; to_tensor";
     struct stoker_loader_options opt = {.size = sizeof opt, .batch_size = BATCH, .workers = 2, .prefetch = 4,
                                         .order = STOKER_ORDER_SHUFFLE, .dtype = STOKER_DTYPE_BF16, .pillow = 13,
                                         .layout = STOKER_LAYOUT_NHWC, .pixel_limit = 1 << 28};
@@ -215,31 +307,24 @@ int main(int argc, char **argv)
     struct stoker_pipeline *pipe = NULL;
     struct stoker_loader *loader = NULL;
     struct stoker_error err = {0};
-    int epochs = 8;
     for (int k = 1; k < argc; k++) {
-        const char *value = argv[k][0] == '-' && k + 1 < argc ? argv[k + 1] : NULL;
-        if (value && argv[k][1] == 'e')
-            opt.engines = strcmp(value, "all") ? STOKER_ENGINES_KNOWN : STOKER_ENGINES_ALL;
-        else if (value && argv[k][1] == 'w')
-            opt.workers = atoi(value);
-        else if (value && argv[k][1] == 'n')
-            epochs = atoi(value);
-        else if (value && argv[k][1] == 'p')
-            text = value;
+        if (argv[k][0] != '-')
+            want.uri = argv[k];
+        else if (k + 1 == argc || !option(argv[k][1], argv[k + 1], &opt))
+            return usage();
         else
-            uri = argv[k];
-        k += value != NULL;
+            k++;
     }
-    if (!uri) {
-        fprintf(stderr, "usage: engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] URI\n");
-        return 2;
-    }
-    int rc = st_dataset_open(&data, uri, NULL, &err);
+    if (!want.uri)
+        return usage();
+    int rc = st_dataset_open(&data, want.uri, NULL, &err);
     if (!rc)
-        rc = st_pipeline_open(&pipe, text, &err);
+        rc = st_pipeline_open(&pipe, want.text, &err);
     if (!rc)
         rc = st_loader_open(&loader, data, pipe, &opt, &(struct st_devices){.kind = &kind, .engine = &engines}, &err);
-    for (int k = 0; !rc && k < epochs; k++)
+    if (!rc && want.cpus > 0)
+        loader->tuning.cpus = want.cpus;
+    for (int k = 0; !rc && k < want.epochs; k++)
         rc = epoch(loader, (uint64_t)k, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.message);

@@ -50,6 +50,9 @@ struct st_jpeg_engine_worker {
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
     uint32_t given;                /* to the engines, of the whole chunk */
     uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
+    uint32_t share_in_need;        /* while the consumer waits */
+    uint32_t share_limit;          /* while others need the thread's CPU */
+    bool in_need;                  /* the consumer waited when the chunk was taken */
     struct st_jpeg_times times;    /* of the last chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */
@@ -70,10 +73,10 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
 /* Picks the thread's share of the items, the cheapest ones, and returns how many these are. If there are
  * none, `mine` is not written. */
 uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
-/* Adapts the share after a chunk to the time that the thread has. It grows while the thread waits for
- * the engines, or `rested` before the chunk; it shrinks while batches are not ready in time, or while
- * the CPU is not the thread's alone. */
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool rested, uint32_t ready,
-                         uint32_t prefetch);
+/* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
+ * batches that are to be ready; or by what is fastest, if the consumer waits. */
+void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool in_need);
+/* Learns from how the chunk went. */
+void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self);
 
 #endif

@@ -46,7 +46,8 @@ enum {
     PROBE_TIMES = 20,   /* slow engines rest this many times as long as they work, */
     PAUSE_SECONDS = 30, /* but at most so long */
 };
-#define SHARE_NS 3000000000u /* between exchanges of what is known with other processes */
+#define SHARE_NS   3000000000u /* between exchanges of what is known with other processes */
+#define AWAITED_NS 250000000u  /* a consumer that has waited long is given priority for so long */
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
 
@@ -73,6 +74,21 @@ static double own_rate(const struct st_jpeg_engine_worker *self)
 static double rows_ahead(const struct stoker_loader *loader)
 {
     return loader->opt.batch_size * (st_tuned(&loader->tuning, ST_TUNE_PREFETCH) + 1.0);
+}
+
+/* How far ahead of the consumer the tickets are, relative to the batches that are to be ready. */
+static double work_ahead(const struct stoker_loader *loader)
+{
+    const double batches = (double)(loader->next_batch - loader->delivered) +
+                           (double)loader->next_row / loader->opt.batch_size;
+    return batches / st_tuned(&loader->tuning, ST_TUNE_PREFETCH);
+}
+
+/* Whether the consumer waits, or lately spent most of its time on that. */
+static bool is_awaited(const struct stoker_loader *loader)
+{
+    return loader->tuning.late_ns ||
+           (loader->engines.awaited_ns && st_now_ns() - loader->engines.awaited_ns < AWAITED_NS);
 }
 
 /* This thread's share of the work in progress. Batches are delivered in order, so a chunk must not take
@@ -216,7 +232,6 @@ static void *engine_main(void *argument)
     struct st_jpeg_engine_worker *self = argument;
     struct stoker_loader *loader = self->worker.loader;
     struct st_tickets chunk;
-    bool rested = false;
 
     if (!open_engine(self))
         return NULL;
@@ -225,12 +240,12 @@ static void *engine_main(void *argument)
     for (share_known(loader); !loader->closing; share_known(loader)) {
         const uint32_t left = tickets_for(self);
         if (!left) {
-            rested = true;
             pthread_cond_wait(&loader->engines.work[self - loader->engines.worker], &loader->lock);
             continue;
         }
         const double mine = own_rate(self), theirs = worker_rate(loader);
         st_jpeg_engines_engage(loader, theirs > 0 && mine >= theirs);
+        st_jpeg_share_set(self, work_ahead(loader), is_awaited(loader));
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         if (self->tries) /* only this chunk says how fast they are now */
             self->busy_ns = self->busy_rows = 0;
@@ -240,9 +255,7 @@ static void *engine_main(void *argument)
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
         note_rate(self);
-        st_jpeg_share_adapt(self, rested, st_loader_batches_ready(loader),
-                            st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
-        rested = false;
+        st_jpeg_share_adapt(self);
         if (self->lost >= GIVE_UP) {
             give_up(loader);
             break;

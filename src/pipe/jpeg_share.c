@@ -4,8 +4,13 @@
  * image's size: about 10 us of the GPU. What a CPU takes does, from 60 us for a small crop of a small
  * file to more than 1000. And an engine thread often has nothing to do: it waits for the engines, or
  * rests because batches are ready. So it decodes a share of the files itself, those that are cheapest
- * for a CPU. With two CPUs or four, a training step then loses a third to a half less by the engines,
- * and where loading is the limit there are up to a tenth more images (bench/RESULTS-GPU.md).
+ * for a CPU.
+ *
+ * How many depends on how far ahead of the consumer the work is: none at a quarter of the batches that
+ * are to be ready, as many as possible at five eighths. So the engines are used for what the CPUs cannot
+ * do, and as soon as batches become scarce they do all they can. While the consumer waits in any case,
+ * the share is what makes the most of engines and thread: it grows while the thread waits for the
+ * engines, and shrinks while it does not. Where others need the thread's CPU, the share is limited.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +19,12 @@
 
 enum {
     SHARE_MOST = 48, /* the rest is for the engines: a thread without files for them would pause */
-    HURRY = 8,       /* the share is reduced by this fraction if it delays batches */
+    LESS = 8,        /* a share is reduced by this fraction, but grows by one at a time */
     BYTE_PIXELS = 2, /* making so many pixels takes as long as parsing one byte of a file */
 };
-#define MUCH_NS 100000u /* shorter times say nothing */
+#define NO_SHARE_AHEAD   0.25 /* relative to the batches that are to be ready */
+#define FULL_SHARE_AHEAD 0.625
+#define MUCH_NS          100000u /* shorter times say nothing */
 
 uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes file,
                           struct st_region window)
@@ -57,16 +64,29 @@ static bool waits(const struct st_jpeg_times *times)
     return times->all > MUCH_NS && times->all - times->all / 8 > times->all_cpu;
 }
 
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool rested, uint32_t ready,
-                         uint32_t prefetch)
+static uint32_t share_ahead(double ahead)
 {
-    const uint32_t share = self->share, less = share / HURRY + (share > 0);
-    if (is_crowded(&self->times))
-        self->share -= less;
-    else if (rested || waits(&self->times))
-        self->share += share < SHARE_MOST;
-    else if (!ready)
-        self->share -= less;
-    else if (2 * ready < prefetch)
-        self->share -= share > 0;
+    const double part = (ahead - NO_SHARE_AHEAD) / (FULL_SHARE_AHEAD - NO_SHARE_AHEAD);
+    return part <= 0 ? 0 : part >= 1 ? ST_JPEG_SHARES : (uint32_t)(part * ST_JPEG_SHARES);
+}
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool in_need)
+{
+    const uint32_t fastest = self->share_in_need, spare = in_need ? 0 : share_ahead(ahead);
+    self->in_need = in_need;
+    self->share = least(least(spare > fastest ? spare : fastest, self->share_limit), SHARE_MOST);
+}
+
+static uint32_t changed(uint32_t share, bool grows)
+{
+    return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
+}
+
+void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self)
+{
+    self->share_limit = changed(self->share_limit, !is_crowded(&self->times));
+    if (self->in_need)
+        self->share_in_need = changed(self->share_in_need, waits(&self->times));
 }

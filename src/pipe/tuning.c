@@ -152,6 +152,8 @@ uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
     if (!before || !loader->worker_count) /* the consumer always waits for the first batch of an epoch */
         return 0;
     const double took = (double)(now - before) / 1e9, own = took - waited;
+    if (waited > own)
+        loader->engines.awaited_ns = now;
     const bool long_one = own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0;
     const bool pause = long_one && !tuning->paused; /* two in a row are its new speed, not a pause */
     tuning->paused = pause;

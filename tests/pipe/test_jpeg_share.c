@@ -53,68 +53,101 @@ static void picks(void)
     ok(wrong == 0, "of any number, the cheapest are picked; of equal ones no more");
 }
 
+static uint32_t share_at(double ahead, bool in_need)
+{
+    st_jpeg_share_set(&worker, ahead, in_need);
+    return worker.share;
+}
+
+static void levels(void)
+{
+    worker.share_in_need = 5;
+    worker.share_limit = ST_JPEG_SHARES;
+    ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
+    ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
+    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
+    ok(share_at(0.5, true) == 5 && worker.in_need, "while the consumer waits: what is fastest");
+    worker.share_limit = 3;
+    ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
+    worker.share_limit = 0;
+    ok(share_at(2, false) == 0 && !worker.in_need, "none at all");
+}
+
 static void adapts(void)
 {
     enum { MS = 1000000 };
     static const struct {
         const char *text;
-        uint32_t share;
         struct st_jpeg_times times;
-        bool rested;
-        uint32_t ready, after;
+        bool in_need;
+        uint32_t in_need_after, limit_after;
     } cases[] = {
-        {"it rested: more", 10, {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 2, 11},
-        {"it waited for the engines: more", 10, {10 * MS, 8 * MS, 5 * MS, 5 * MS}, false, 0, 11},
-        {"not more than three quarters", 48, {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 4, 48},
-        {"no batch is ready: less", 16, {10 * MS, 10 * MS, 5 * MS, 5 * MS}, false, 0, 13},
-        {"down to none", 1, {10 * MS, 10 * MS, 5 * MS, 5 * MS}, false, 0, 0},
-        {"and not below", 0, {10 * MS, 10 * MS, 0, 0}, false, 0, 0},
-        {"too few are ready: a little less", 16, {10 * MS, 10 * MS, 5 * MS, 5 * MS}, false, 1, 15},
-        {"enough are ready: as it is", 16, {10 * MS, 10 * MS, 5 * MS, 5 * MS}, false, 2, 16},
-        {"others have its CPU: less, though it rested", 16, {10 * MS, 5 * MS, 8 * MS, 5 * MS}, true, 4, 13},
-        {"a moment says nothing", 16, {MS / 20, 0, MS / 20, 0}, false, 2, 16},
+        {"it waited for the engines", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
+        {"it did not", {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 13, 17},
+        {"nobody needed it", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, false, 16, 17},
+        {"others had its CPU", {10 * MS, 10 * MS, 8 * MS, 5 * MS}, false, 16, 13},
+        {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        worker.share = cases[k].share;
+        worker.share_in_need = worker.share_limit = 16;
         worker.times = cases[k].times;
-        st_jpeg_share_adapt(&worker, cases[k].rested, cases[k].ready, 4);
-        ok(worker.share == cases[k].after, "%s (%u)", cases[k].text, worker.share);
+        worker.in_need = cases[k].in_need;
+        st_jpeg_share_adapt(&worker);
+        ok(worker.share_in_need == cases[k].in_need_after && worker.share_limit == cases[k].limit_after,
+           "%s: %u in need, at most %u", cases[k].text, worker.share_in_need, worker.share_limit);
     }
+    worker.times = (struct st_jpeg_times){10 * MS, 10 * MS, 8 * MS, 5 * MS};
+    for (int k = 0; k < 50; k++)
+        st_jpeg_share_adapt(&worker);
+    ok(worker.share_limit == 0, "down to none");
+    worker.times = (struct st_jpeg_times){0};
+    for (int k = 0; k < 100; k++)
+        st_jpeg_share_adapt(&worker);
+    ok(worker.share_limit == 48, "and up to three quarters");
+}
+
+static double mean_size(void)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < COUNT; k++)
+        sum += (double)items[k].size;
+    return sum / COUNT;
+}
+
+/* Whether the engines have had much larger files than there are on average. */
+static bool have_large_files(void)
+{
+    return engine.images > 8 * COUNT && (double)engine.bytes > 1.03 * mean_size() * engine.images;
 }
 
 /* Engines for which their threads have to wait. */
 static void together(void)
 {
-    enum { EPOCHS = 400 };
+    enum { EPOCHS = 2000 };
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t cpu[BATCHES + 1], digests[BATCHES + 1];
-    uint32_t equal = 0, epochs = 0, share = 0;
-    double all = 0;
-    for (uint32_t k = 0; k < COUNT; k++)
-        all += (double)items[k].size / COUNT;
+    uint32_t equal = 0, epochs = 0;
     epoch_on(NULL, texts[2], &opt, cpu);
     struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
     wait_for_engines(loader);
     engine.delay_us = 100;
-    for (; epochs < EPOCHS && share < ST_JPEG_SHARES / 2; epochs++) {
+    for (; epochs < EPOCHS && equal == epochs && !have_large_files(); epochs++) {
         st_loader_start(loader, NULL, 0, NULL);
         equal += harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES && !memcmp(cpu, digests, BATCHES * sizeof *cpu);
-        st_loader_stop(loader); /* no thread is busy any more */
-        share = loader->engines.worker[0].share;
     }
     engine.delay_us = 0;
     st_loader_close(loader);
-    const double by_engines = engine.images ? (double)engine.bytes / engine.images : 0;
-    ok(equal == epochs, "%u epochs are equal, while a thread's share grows", epochs);
-    ok(share >= ST_JPEG_SHARES / 2, "to %u of %d", share, ST_JPEG_SHARES);
-    ok(by_engines > all, "the engines have the large files: %.0f bytes on average, of all %.0f", by_engines, all);
+    ok(equal == epochs, "%u epochs are equal, while a thread's share changes", epochs);
+    ok(have_large_files(), "the engines have the large files: %.0f bytes on average, of all %.0f",
+       (double)engine.bytes / engine.images, mean_size());
 }
 
 int main(void)
 {
     costs();
     picks();
+    levels();
     adapts();
     items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; items && k < COUNT; k++)
