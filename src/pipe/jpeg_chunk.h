@@ -52,7 +52,7 @@ struct st_jpeg_engine_worker {
     uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
     uint32_t share_in_need;        /* while the consumer waits */
     uint32_t share_limit;          /* while others need the thread's CPU */
-    bool in_need;                  /* the consumer waited when the chunk was taken */
+    bool in_need;                  /* the consumer waits, as of when the last chunk was taken */
     struct st_jpeg_times times;    /* of the last chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
     uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */

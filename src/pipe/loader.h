@@ -198,7 +198,6 @@ int st_loader_check_owner(const struct stoker_loader *loader, struct stoker_erro
 /* Changes of state that other threads have to learn about; all with the lock held. (notify.c) */
 /* Nothing more can be made in this epoch; the first error is kept. */
 void st_loader_break(struct stoker_loader *loader, const struct stoker_error *err);
-uint32_t st_loader_batches_ready(const struct stoker_loader *loader);
 /* The worker is no longer busy. */
 void st_worker_rests(struct stoker_loader *loader);
 /* There may be work for the JPEG engines: tickets, and too few batches ready for them to rest. */

@@ -27,7 +27,7 @@ bool st_jpeg_engines_pass(const struct stoker_loader *loader)
            (loader->engines.slow_until_ns && st_now_ns() < loader->engines.slow_until_ns);
 }
 
-uint32_t st_loader_batches_ready(const struct stoker_loader *loader)
+static uint32_t batches_ready(const struct stoker_loader *loader)
 {
     uint32_t ready = 0;
     for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
@@ -42,7 +42,7 @@ bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
 {
     const bool few = (uint32_t)loader->tuning.cpus <= loader->engines.ready + ST_CONSUMERS;
     const bool helper = few && thread && loader->engines.ready > 1;
-    const uint32_t ready = st_loader_batches_ready(loader);
+    const uint32_t ready = batches_ready(loader);
     return ready && (helper || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
 }
 
@@ -50,7 +50,7 @@ bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
  * launching kernels for long. */
 bool st_jpeg_engines_brief(const struct stoker_loader *loader)
 {
-    return (uint32_t)loader->tuning.cpus <= loader->engines.ready && st_loader_batches_ready(loader);
+    return (uint32_t)loader->tuning.cpus <= loader->engines.ready && batches_ready(loader);
 }
 
 void st_jpeg_engines_engage(struct stoker_loader *loader, bool engaged)
