@@ -391,6 +391,7 @@ void st_jpeg_chunk_make(struct st_jpeg_engine_worker *self, const struct st_tick
         ;
     self->times.all = st_now_ns() - began;
     self->times.all_cpu = st_thread_cpu_ns() - cpu;
-    self->busy_ns += self->times.all;
-    self->busy_rows += chunk->count - rest.count;
+    /* Without what the thread decoded itself: that says nothing about the engines. */
+    self->busy_ns += self->given ? self->times.all - self->times.here : 0;
+    self->busy_rows += self->given;
 }
