@@ -1,7 +1,7 @@
 /* engine_thread.c - what the threads that keep a GPU's JPEG engines busy do besides that
  *
  *     engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]
- *                   [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-1 yes] URI
+ *                   [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-i THREADS] URI
  *
  * A loader whose engines decode nothing, on a device that does nothing, so it runs anywhere: reading files, checksums,
  * random draws, the weights of resizes, and jobs. Prints, for each epoch, the CPU time of the engine threads per image that
@@ -10,8 +10,8 @@
  *
  * -r is a consumer that trains RATE images per second, and takes up to BATCHES before it has trained them (-a 1: one); it
  * says how often training had to wait. -t is the CPU time that passing an image to the engines takes, by one thread at a
- * time. -c makes the loader believe in so many CPUs, and -1 leaves it one engine thread: on 2 CPUs, `-c 3 -1 yes` has an
- * engine thread and a worker, as a consumer that needs a CPU for itself would leave them.
+ * time. -c makes the loader assume so many CPUs, and -i is the number of engine threads (1 or 2): on 2 CPUs, `-c 3 -i 1`
+ * has an engine thread and a worker, as if a consumer needed a third CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,9 +32,9 @@ static struct {
     const char *uri, *text;
     int epochs;
     double rate, cpus;
-    uint32_t before_trained, image_us;
-    bool one;
-} want = {.text = "random_resized_crop(size=224); random_horizontal_flip; to_tensor", .epochs = 8, .before_trained = 1};
+    uint32_t before_trained, image_us, threads;
+} want = {.text = "random_resized_crop(size=224); random_horizontal_flip; to_tensor", .epochs = 8, .before_trained = 1,
+          .threads = ST_JPEG_THREADS};
 
 /* ---- a device that does nothing ------------------------------------------------------------------- */
 
@@ -137,8 +137,8 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *device, ui
                        struct st_jpeg_pinned *pinned, struct stoker_error *err)
 {
     (void)device, (void)most;
-    if (opened++ && want.one)
-        return st_fail(err, STOKER_EUNSUPPORTED, "one engine thread is wanted");
+    if (opened++ >= want.threads)
+        return st_fail(err, STOKER_EUNSUPPORTED, "%u engine threads are wanted", want.threads);
     *out = calloc(1, sizeof **out);
     pinned->memory = calloc(1, pinned->bytes + 1);
     if (!*out || !pinned->memory)
@@ -197,9 +197,8 @@ static double engine_cpu(const struct stoker_loader *loader)
     for (uint32_t k = 0; k < loader->engines.threads; k++) {
         const struct st_worker *worker = &loader->engines.worker[k].worker;
         clockid_t clock;
-        struct timespec t;
-        if (!pthread_getcpuclockid(worker->thread, &clock) && !clock_gettime(clock, &t))
-            seconds += (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+        if (!pthread_getcpuclockid(worker->thread, &clock))
+            seconds += (double)st_clock_ns(clock) / 1e9;
         seconds -= (double)(worker->stage_ns[STOKER_STAGE_DECODE] + worker->stage_ns[STOKER_STAGE_AUGMENT]) / 1e9;
     }
     return seconds;
@@ -285,7 +284,7 @@ static bool option(char name, const char *value, struct stoker_loader_options *o
     case 'a': want.before_trained = (uint32_t)atoi(value); break;
     case 't': want.image_us = (uint32_t)atoi(value); break;
     case 'c': want.cpus = atof(value); break;
-    case '1': want.one = true; break;
+    case 'i': want.threads = (uint32_t)atoi(value); break;
     default: return false;
     }
     return want.before_trained > 0 && want.before_trained <= LAST_BATCHES;
@@ -294,7 +293,7 @@ static bool option(char name, const char *value, struct stoker_loader_options *o
 static int usage(void)
 {
     fprintf(stderr, "usage: engine_thread [-e known|all] [-w WORKERS] [-n EPOCHS] [-p PIPELINE] [-b PREFETCH]\n"
-                    "                     [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-1 yes] URI\n");
+                    "                     [-r RATE [-a BATCHES]] [-t US] [-c CPUS] [-i THREADS] URI\n");
     return 2;
 }
 

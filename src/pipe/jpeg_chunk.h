@@ -50,12 +50,11 @@ struct st_jpeg_engine_worker {
     struct st_jpeg_left left[ST_JPEG_CHUNK_MOST];
     uint32_t given;                /* to the engines, of the whole chunk */
     uint32_t share;                /* of ST_JPEG_SHARES files for the engines: decoded by this thread */
-    uint32_t share_in_need;        /* while the consumer waits */
-    uint32_t share_limit;          /* while others need the thread's CPU */
-    bool in_need;                  /* the consumer waits, as of when the last chunk was taken */
+    uint32_t share_fastest;        /* the share with which engines and thread make most */
+    uint32_t share_limit;          /* less than that while others need the thread's CPU */
     struct st_jpeg_times times;    /* of the last chunk */
     _Atomic uint64_t rows, failed; /* decoded by the engines; rejected by them */
-    uint64_t busy_ns, busy_rows;   /* of this thread lately, to compute its rate */
+    uint64_t busy_ns, busy_rows;   /* of the engines, and of this thread for them, lately: their rate */
     bool started;                  /* it has made a chunk */
     bool tries;                    /* it was too slow, and takes a chunk to see whether it still is */
     uint32_t lost;                 /* failed chunks in a row: nothing was decoded, or the device fails */
@@ -74,9 +73,9 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
  * none, `mine` is not written. */
 uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
 /* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
- * batches that are to be ready; or by what is fastest, if the consumer waits. */
-void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool in_need);
+ * batches that are to be ready; or by what is fastest, if the consumer waits (`awaited`). */
+void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
 /* Learns from how the chunk went. */
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self);
+void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);
 
 #endif

@@ -46,7 +46,7 @@ enum {
     PROBE_TIMES = 20,   /* slow engines rest this many times as long as they work, */
     PAUSE_SECONDS = 30, /* but at most so long */
 };
-#define SHARE_NS   3000000000u /* between exchanges of what is known with other processes */
+#define KNOWN_NS   3000000000u /* between exchanges of what is known with other processes */
 #define AWAITED_NS 250000000u  /* a consumer that has waited long is given priority for so long */
 
 /* ---- how many at once ---------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static double worker_rate(const struct stoker_loader *loader)
     return ns ? (double)samples / (double)ns * 1e9 : 0;
 }
 
-/* Rows per second of this thread lately; 0: not known yet. */
+/* Rows per second of the engines with this thread lately; 0: not known yet. */
 static double own_rate(const struct st_jpeg_engine_worker *self)
 {
     return self->busy_ns ? (double)self->busy_rows / (double)self->busy_ns * 1e9 : 0;
@@ -158,7 +158,7 @@ static void share_known(struct stoker_loader *loader)
 {
     struct st_jpeg_engines *engines = &loader->engines;
     const uint64_t now = st_now_ns();
-    if (!engines->known || engines->sharing || now - engines->shared_ns < SHARE_NS)
+    if (!engines->known || engines->sharing || now - engines->shared_ns < KNOWN_NS)
         return;
     engines->shared_ns = now;
     engines->sharing = true;
@@ -245,7 +245,8 @@ static void *engine_main(void *argument)
         }
         const double mine = own_rate(self), theirs = worker_rate(loader);
         st_jpeg_engines_engage(loader, theirs > 0 && mine >= theirs);
-        st_jpeg_share_set(self, work_ahead(loader), is_awaited(loader));
+        const bool awaited = is_awaited(loader);
+        st_jpeg_share_set(self, work_ahead(loader), awaited);
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         if (self->tries) /* only this chunk says how fast they are now */
             self->busy_ns = self->busy_rows = 0;
@@ -255,7 +256,7 @@ static void *engine_main(void *argument)
         pthread_mutex_lock(&loader->lock);
         st_tickets_done(loader, &chunk);
         note_rate(self);
-        st_jpeg_share_adapt(self);
+        st_jpeg_share_adapt(self, awaited);
         if (self->lost >= GIVE_UP) {
             give_up(loader);
             break;

@@ -72,10 +72,9 @@ static uint32_t share_ahead(double ahead)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool in_need)
+void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited)
 {
-    const uint32_t fastest = self->share_in_need, spare = in_need ? 0 : share_ahead(ahead);
-    self->in_need = in_need;
+    const uint32_t fastest = self->share_fastest, spare = awaited ? 0 : share_ahead(ahead);
     self->share = least(least(spare > fastest ? spare : fastest, self->share_limit), SHARE_MOST);
 }
 
@@ -84,9 +83,9 @@ static uint32_t changed(uint32_t share, bool grows)
     return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
 }
 
-void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self)
+void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited)
 {
     self->share_limit = changed(self->share_limit, !is_crowded(&self->times));
-    if (self->in_need)
-        self->share_in_need = changed(self->share_in_need, waits(&self->times));
+    if (awaited)
+        self->share_fastest = changed(self->share_fastest, waits(&self->times));
 }

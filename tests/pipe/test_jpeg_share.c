@@ -53,24 +53,24 @@ static void picks(void)
     ok(wrong == 0, "of any number, the cheapest are picked; of equal ones no more");
 }
 
-static uint32_t share_at(double ahead, bool in_need)
+static uint32_t share_at(double ahead, bool awaited)
 {
-    st_jpeg_share_set(&worker, ahead, in_need);
+    st_jpeg_share_set(&worker, ahead, awaited);
     return worker.share;
 }
 
 static void levels(void)
 {
-    worker.share_in_need = 5;
+    worker.share_fastest = 5;
     worker.share_limit = ST_JPEG_SHARES;
     ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
     ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
     ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
-    ok(share_at(0.5, true) == 5 && worker.in_need, "while the consumer waits: what is fastest");
+    ok(share_at(0.5, true) == 5, "while the consumer waits: what is fastest");
     worker.share_limit = 3;
     ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
     worker.share_limit = 0;
-    ok(share_at(2, false) == 0 && !worker.in_need, "none at all");
+    ok(share_at(2, false) == 0, "none at all");
 }
 
 static void adapts(void)
@@ -79,8 +79,8 @@ static void adapts(void)
     static const struct {
         const char *text;
         struct st_jpeg_times times;
-        bool in_need;
-        uint32_t in_need_after, limit_after;
+        bool awaited;
+        uint32_t fastest_after, limit_after;
     } cases[] = {
         {"it waited for the engines", {10 * MS, 8 * MS, 5 * MS, 5 * MS}, true, 17, 17},
         {"it did not", {10 * MS, 10 * MS, 5 * MS, 5 * MS}, true, 13, 17},
@@ -89,20 +89,19 @@ static void adapts(void)
         {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        worker.share_in_need = worker.share_limit = 16;
+        worker.share_fastest = worker.share_limit = 16;
         worker.times = cases[k].times;
-        worker.in_need = cases[k].in_need;
-        st_jpeg_share_adapt(&worker);
-        ok(worker.share_in_need == cases[k].in_need_after && worker.share_limit == cases[k].limit_after,
-           "%s: %u in need, at most %u", cases[k].text, worker.share_in_need, worker.share_limit);
+        st_jpeg_share_adapt(&worker, cases[k].awaited);
+        ok(worker.share_fastest == cases[k].fastest_after && worker.share_limit == cases[k].limit_after,
+           "%s: fastest with %u, at most %u", cases[k].text, worker.share_fastest, worker.share_limit);
     }
     worker.times = (struct st_jpeg_times){10 * MS, 10 * MS, 8 * MS, 5 * MS};
     for (int k = 0; k < 50; k++)
-        st_jpeg_share_adapt(&worker);
+        st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 0, "down to none");
     worker.times = (struct st_jpeg_times){0};
     for (int k = 0; k < 100; k++)
-        st_jpeg_share_adapt(&worker);
+        st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 48, "and up to three quarters");
 }
 
