@@ -36,6 +36,37 @@ static struct {
 } want = {.text = "random_resized_crop(size=224); random_horizontal_flip; to_tensor", .epochs = 8, .before_trained = 1,
           .threads = ST_JPEG_THREADS};
 
+/* ---- training ------------------------------------------------------------------------------------- */
+
+static struct {
+    uint64_t trained_ns[LAST_BATCHES]; /* when training with a batch ends */
+    uint64_t batches, waits, wait_ns;
+} training;
+
+/* Sleeps until the consumer asks for its next batch. */
+static void before_batch(void)
+{
+    const uint64_t now = st_now_ns(), taken = training.batches, most = want.before_trained;
+    const uint64_t until = want.rate > 0 && taken >= most ? training.trained_ns[(taken - most) % LAST_BATCHES] : 0;
+    if (until > now)
+        usleep((unsigned)((until - now) / 1000));
+}
+
+static void got_batch(void)
+{
+    const uint64_t now = st_now_ns(), step = want.rate > 0 ? (uint64_t)(BATCH / want.rate * 1e9) : 0;
+    const uint64_t last = training.batches ? training.trained_ns[(training.batches - 1) % LAST_BATCHES] : now;
+    training.waits += now > last + step / 50;
+    training.wait_ns += now > last ? now - last : 0;
+    training.trained_ns[training.batches++ % LAST_BATCHES] = (now > last ? now : last) + step;
+}
+
+/* Whether training has ended with the batch before the last: a consumer releases one when it has the next. */
+static bool is_trained(void)
+{
+    return training.batches < 2 || st_now_ns() >= training.trained_ns[(training.batches - 2) % LAST_BATCHES];
+}
+
 /* ---- a device that does nothing ------------------------------------------------------------------- */
 
 struct st_device_slot {
@@ -119,10 +150,16 @@ static int sync_slot(struct st_device *device, struct st_device_slot *slot, stru
 
 static void release(struct st_device *device, struct st_device_slot *slot) { (void)device, (void)slot; }
 
+static bool caught_up(struct st_device *device)
+{
+    (void)device;
+    return is_trained();
+}
+
 static const struct st_device_kind kind = {
     .name = "nothing", .type = 1, .open = device_open, .close = device_close, .slot_new = slot_new,
     .slot_free = slot_free, .submit = submit, .where = where, .idle = idle, .join = join, .sync = sync_slot,
-    .release = release};
+    .release = release, .caught_up = caught_up};
 
 /* ---- engines that decode nothing ------------------------------------------------------------------ */
 
@@ -202,31 +239,6 @@ static double engine_cpu(const struct stoker_loader *loader)
         seconds -= (double)(worker->stage_ns[STOKER_STAGE_DECODE] + worker->stage_ns[STOKER_STAGE_AUGMENT]) / 1e9;
     }
     return seconds;
-}
-
-/* ---- training ------------------------------------------------------------------------------------- */
-
-static struct {
-    uint64_t trained_ns[LAST_BATCHES]; /* when training with a batch ends */
-    uint64_t batches, waits, wait_ns;
-} training;
-
-/* Sleeps until the consumer asks for its next batch. */
-static void before_batch(void)
-{
-    const uint64_t now = st_now_ns(), taken = training.batches, most = want.before_trained;
-    const uint64_t until = want.rate > 0 && taken >= most ? training.trained_ns[(taken - most) % LAST_BATCHES] : 0;
-    if (until > now)
-        usleep((unsigned)((until - now) / 1000));
-}
-
-static void got_batch(void)
-{
-    const uint64_t now = st_now_ns(), step = want.rate > 0 ? (uint64_t)(BATCH / want.rate * 1e9) : 0;
-    const uint64_t last = training.batches ? training.trained_ns[(training.batches - 1) % LAST_BATCHES] : now;
-    training.waits += now > last + step / 50;
-    training.wait_ns += now > last ? now - last : 0;
-    training.trained_ns[training.batches++ % LAST_BATCHES] = (now > last ? now : last) + step;
 }
 
 /* ---- epochs --------------------------------------------------------------------------------------- */

@@ -81,6 +81,11 @@ static int make_shared(struct st_gpu_device *device, struct stoker_error *err)
         device->stream = NULL;
         return st_cuda_fail(device->cuda, device->base.ordinal, result, err, "creating a stream");
     }
+    const int created = device->cuda->EventCreate(&device->released, ST_CU_EVENT_DISABLE_TIMING);
+    if (created) {
+        device->released = NULL;
+        return st_cuda_fail(device->cuda, device->base.ordinal, created, err, "creating an event");
+    }
     if (!device->want.raw)
         return STOKER_OK;
     /* Rounded up, because kernels read whole words. */
@@ -109,6 +114,8 @@ static void device_close(struct st_device *base)
             cuda->MemFree(device->scratch);
         if (device->raw)
             cuda->MemFree(device->raw);
+        if (device->released)
+            cuda->EventDestroy(device->released);
         if (device->stream)
             cuda->StreamDestroy(device->stream);
         st_cuda_leave(&inside);
@@ -233,4 +240,5 @@ const struct st_device_kind st_device_cuda = {
     .join = st_gpu_slot_join,
     .sync = st_gpu_slot_sync,
     .release = st_gpu_slot_release,
+    .caught_up = st_gpu_caught_up,
 };

@@ -249,8 +249,23 @@ void st_gpu_slot_release(struct st_device *base, struct st_device_slot *slot)
 {
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
+    bool recorded;
     if (st_cuda_enter(&inside, device->cuda, device->context))
         return; /* the context is lost, as the next submission will report */
     mark_readers(device->cuda, slot);
+    /* If this fails, the event is an older one, and the consumer seems to have caught up. */
+    if (slot->marked)
+        st_cuda_record(device->cuda, device->released, slot->reader[slot->marked - 1].stream, &recorded);
     st_cuda_leave(&inside);
+}
+
+bool st_gpu_caught_up(struct st_device *base)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    struct st_cuda_inside inside;
+    if (st_cuda_enter(&inside, device->cuda, device->context))
+        return true;
+    const int result = device->cuda->EventQuery(device->released);
+    st_cuda_leave(&inside);
+    return result != ST_CU_NOT_READY;
 }

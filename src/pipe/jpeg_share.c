@@ -6,11 +6,16 @@
  * rests because batches are ready. So it decodes a share of the files itself, those that are cheapest
  * for a CPU.
  *
- * How many depends on how far ahead of the consumer the work is: none at a quarter of the batches that
- * are to be ready, as many as possible at five eighths. So the engines are used for what the CPUs cannot
- * do, and as soon as batches become scarce they do all they can. While the consumer waits in any case,
- * the share is what makes the most of engines and thread: it grows while the thread waits for the
- * engines, and shrinks while it does not. Where others need the thread's CPU, the share is limited.
+ * How many depends on how far ahead of the consumer the work is: none up to a reserve, then more and
+ * more. So the engines are used for what the CPUs cannot do, and as soon as batches become scarce they
+ * do all they can. A consumer that waits although its GPU still has a step to do loses nothing, and is
+ * better off: launching kernels into a full queue takes a CPU and delays the engines' own work. So the
+ * reserve is large at first, shrinks slowly, and grows again only when a batch comes so late that the
+ * GPU has caught up.
+ *
+ * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
+ * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
+ * CPU, the share is limited.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,9 +26,11 @@ enum {
     SHARE_MOST = 48, /* the rest is for the engines: a thread without files for them would pause */
     LESS = 8,        /* a share is reduced by this fraction, but grows by one at a time */
     BYTE_PIXELS = 2, /* making so many pixels takes as long as parsing one byte of a file */
+    RESERVE_PARTS = 64, /* of the batches that are to be ready */
+    RESERVE_MORE = 4,   /* for a late batch */
+    CALM_BATCHES = 64,  /* in time, and it shrinks by one: late ones cost more than a reserve */
 };
-#define NO_SHARE_AHEAD   0.25 /* relative to the batches that are to be ready */
-#define FULL_SHARE_AHEAD 0.625
+#define FULL_SHARE_AHEAD 0.375 /* beyond the reserve, relative to the batches that are to be ready */
 #define MUCH_NS          100000u /* shorter times say nothing */
 
 uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes file,
@@ -66,11 +73,34 @@ static bool waits(const struct st_jpeg_times *times)
 
 static uint32_t share_ahead(double ahead)
 {
-    const double part = (ahead - NO_SHARE_AHEAD) / (FULL_SHARE_AHEAD - NO_SHARE_AHEAD);
+    const double part = ahead / FULL_SHARE_AHEAD;
     return part <= 0 ? 0 : part >= 1 ? ST_JPEG_SHARES : (uint32_t)(part * ST_JPEG_SHARES);
 }
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+double st_jpeg_share_reserve(const struct stoker_loader *loader)
+{
+    return (double)loader->engines.reserve / RESERVE_PARTS;
+}
+
+void st_jpeg_share_served(struct stoker_loader *loader, bool waited)
+{
+    struct st_jpeg_engines *engines = &loader->engines;
+    if (!engines->kind)
+        return;
+    const bool late = waited && loader->device->kind->caught_up(loader->device);
+    engines->under_way |= !late;
+    if (!engines->under_way)
+        return; /* an epoch's first batches are late, whatever the share is */
+    if (late) {
+        engines->reserve = least(engines->reserve + RESERVE_MORE, ST_JPEG_RESERVE_MOST);
+        engines->calm = 0;
+    } else if (engines->reserve && ++engines->calm >= CALM_BATCHES) {
+        engines->reserve--;
+        engines->calm = 0;
+    }
+}
 
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited)
 {

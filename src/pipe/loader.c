@@ -95,6 +95,7 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *giv
     loader->epoch.started_ns = began;
     loader->epoch.running = true;
     loader->tuning.returned_ns = loader->tuning.late_ns = 0;
+    loader->engines.under_way = false;
     st_tuning_hurry(loader);
     pthread_cond_broadcast(&loader->work);
     st_jpeg_engines_wake(loader);

@@ -79,6 +79,8 @@ struct st_jpeg_engines {
     bool engaged;            /* they do the work that there is, and some workers rest */
     uint64_t worked_ns;      /* when a thread last took tickets */
     uint64_t awaited_ns;     /* when the consumer last got a batch for which it had waited long */
+    uint32_t reserve, calm;  /* jpeg_share.c; calm: batches since it changed */
+    bool under_way;          /* a batch of this epoch came in time */
     uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t slow_until_ns;  /* and all until then, because the engines are slow */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */

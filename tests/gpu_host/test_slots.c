@@ -227,6 +227,36 @@ static void strange_streams(void)
     nothing_left("after strange streams");
 }
 
+/* What a consumer still had to do when it last released a batch, in whatever stream. */
+static void catches_up(void)
+{
+    struct home home = open_home(open_device(0));
+    struct CUstream_st *stream[2] = {new_stream(), new_stream()};
+    struct gate gate[2] = {GATE, GATE};
+    struct stoker_error err;
+    unsigned right = 0;
+    ok(cuda->caught_up(home.device), "a consumer without batches has nothing to do");
+    for (uint32_t k = 0; k < 2; k++) {
+        struct look look = {&gate[k], home.images, home.labels, k, 0, 0};
+        send_batch(&home, k, &err);
+        cuda->join(home.device, home.slot, (uintptr_t)stream[k], &err);
+        right += cuda->caught_up(home.device);
+        cuLaunchHostFunc(stream[k], look_at, &look);
+        right += cuda->caught_up(home.device); /* nothing has been released since */
+        cuda->release(home.device, home.slot);
+        right += !cuda->caught_up(home.device);
+        set_gate(&gate[k], true);
+        cuStreamSynchronize(stream[k]);
+        right += cuda->caught_up(home.device);
+    }
+    ok(right == 8, "it has caught up when what it had queued is done (%u of 8)", right);
+    cuStreamDestroy_v2(stream[0]);
+    cuStreamDestroy_v2(stream[1]);
+    ok(cuda->caught_up(home.device), "even if its stream is gone");
+    close_home(&home);
+    nothing_left("after catching up");
+}
+
 static void captures(void)
 {
     struct home home = open_home(open_device(0));
@@ -346,6 +376,7 @@ int main(void)
     gates();
     per_thread_stream();
     strange_streams();
+    catches_up();
     captures();
     close_in_flight();
     many_threads();

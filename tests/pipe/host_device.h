@@ -24,6 +24,7 @@ enum { HOST_SPOILT = 0xa5, HOST_ORDINAL = 3 };
 /* What a test wants of it, and what it saw. */
 static struct {
     bool open_fails, no_raw, no_pin;
+    bool behind; /* the consumer's work is not done */
     int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
     _Atomic uint32_t wrong, submitted, slots, open, joined, slot_calls;
@@ -432,6 +433,12 @@ static void host_release(struct st_device *base, struct st_device_slot *slot)
     memset(slot->labels, HOST_SPOILT, w->rows * sizeof *slot->labels);
 }
 
+static bool host_caught_up(struct st_device *base)
+{
+    (void)base;
+    return !host.behind;
+}
+
 const struct st_device_kind host_kind = {
     .name = "host",
     .type = 1,
@@ -445,6 +452,7 @@ const struct st_device_kind host_kind = {
     .join = host_join,
     .sync = host_sync,
     .release = host_release,
+    .caught_up = host_caught_up,
 };
 
 static const struct st_devices host_devices = {.kind = &host_kind, .ordinal = HOST_ORDINAL};

@@ -63,12 +63,12 @@ static void levels(void)
 {
     worker.share_fastest = 5;
     worker.share_limit = ST_JPEG_SHARES;
-    ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
-    ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
-    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
-    ok(share_at(0.5, true) == 5, "while the consumer waits: what is fastest");
+    ok(share_at(-1, false) == 5 && share_at(0, false) == 5, "little is ahead: what is fastest");
+    ok(share_at(0.15, false) == 25 && share_at(0.25, false) == 42, "the more is ahead, the larger the share");
+    ok(share_at(0.375, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
+    ok(share_at(0.25, true) == 5, "while the consumer waits: what is fastest");
     worker.share_limit = 3;
-    ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
+    ok(share_at(0.375, false) == 3 && share_at(0, true) == 3, "no more than the limit");
     worker.share_limit = 0;
     ok(share_at(2, false) == 0, "none at all");
 }
@@ -103,6 +103,38 @@ static void adapts(void)
     for (int k = 0; k < 100; k++)
         st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 48, "and up to three quarters");
+}
+
+/* The reserve after `batches` more, of which the consumer waits for every one or for none. */
+static double reserve_after(struct stoker_loader *loader, uint32_t batches, bool waited)
+{
+    while (batches--)
+        st_jpeg_share_served(loader, waited);
+    return st_jpeg_share_reserve(loader);
+}
+
+static void reserves(void)
+{
+    static struct stoker_loader loader;
+    static struct st_device device = {.kind = &host_kind};
+    loader.device = &device;
+    ok(reserve_after(&loader, 50, true) == 0, "none without engines");
+    loader.engines.kind = engine_devices.engine;
+    host.behind = true;
+    ok(reserve_after(&loader, 50, true) == 0, "none while a consumer that waits still has work");
+    host.behind = loader.engines.under_way = false;
+    ok(reserve_after(&loader, 50, true) == 0, "none for an epoch's first batches");
+    ok(reserve_after(&loader, 1, false) == 0 && reserve_after(&loader, 1, true) == 1.0 / 16, "then it grows with a late one");
+    ok(reserve_after(&loader, 50, true) == 1.0 / 4, "up to a quarter of the batches");
+    ok(reserve_after(&loader, 63, false) == 1.0 / 4 && reserve_after(&loader, 1, false) == 15.0 / 64,
+       "and shrinks after many in time");
+    reserve_after(&loader, 63, false);
+    ok(reserve_after(&loader, 1, true) == 1.0 / 4 && reserve_after(&loader, 63, false) == 1.0 / 4,
+       "not if one of them is late");
+    host.behind = true;
+    ok(reserve_after(&loader, 64, true) == 15.0 / 64, "waiting is not late for a consumer with work");
+    ok(reserve_after(&loader, 64 * 15, false) == 0 && reserve_after(&loader, 100, false) == 0, "down to none");
+    host.behind = false;
 }
 
 static double mean_size(void)
@@ -148,6 +180,7 @@ int main(void)
     picks();
     levels();
     adapts();
+    reserves();
     items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; items && k < COUNT; k++)
         items[k] = test_jpeg_kind(k, 40 + 3 * (int)(k * 37 % COUNT), 52, TEST_JPEG_USUAL);
