@@ -79,8 +79,6 @@ uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
 /* How much work has to be ahead before a thread decodes files itself, relative to the same. */
 double st_jpeg_share_reserve(const struct stoker_loader *loader);
-/* A batch is delivered, which the consumer had to wait for or not. Lock held. */
-void st_jpeg_share_served(struct stoker_loader *loader, bool waited);
 /* Learns from how the chunk went. */
 void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);
 

@@ -22,6 +22,8 @@ void st_jpeg_engines_start(struct stoker_loader *loader);
 void st_jpeg_engines_close(struct stoker_loader *loader);
 /* Maximum number of tickets that all engine threads together may hold. */
 uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader);
+/* A batch has been delivered, which the consumer had to wait for or not. Lock not held. */
+void st_jpeg_engines_served(struct stoker_loader *loader, bool waited);
 /* Lock held: */
 uint64_t st_jpeg_engines_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path);
 void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out);

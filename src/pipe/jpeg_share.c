@@ -21,6 +21,7 @@
  */
 #include "codec/jpeg/headers.h"
 #include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_engine.h"
 
 enum {
     SHARE_MOST = 48, /* the rest is for the engines: a thread without files for them would pause */
@@ -84,15 +85,8 @@ double st_jpeg_share_reserve(const struct stoker_loader *loader)
     return (double)loader->engines.reserve / RESERVE_PARTS;
 }
 
-void st_jpeg_share_served(struct stoker_loader *loader, bool waited)
+static void adapt_reserve(struct st_jpeg_engines *engines, bool late)
 {
-    struct st_jpeg_engines *engines = &loader->engines;
-    if (!engines->kind)
-        return;
-    const bool late = waited && loader->device->kind->caught_up(loader->device);
-    engines->under_way |= !late;
-    if (!engines->under_way)
-        return; /* an epoch's first batches are late, whatever the share is */
     if (late) {
         engines->reserve = least(engines->reserve + RESERVE_MORE, ST_JPEG_RESERVE_MOST);
         engines->calm = 0;
@@ -100,6 +94,20 @@ void st_jpeg_share_served(struct stoker_loader *loader, bool waited)
         engines->reserve--;
         engines->calm = 0;
     }
+}
+
+void st_jpeg_engines_served(struct stoker_loader *loader, bool waited)
+{
+    struct st_jpeg_engines *engines = &loader->engines;
+    if (!engines->kind)
+        return;
+    /* Without the lock: the device may be slow to answer while kernels are being launched. */
+    const bool late = waited && loader->device->kind->caught_up(loader->device);
+    pthread_mutex_lock(&loader->lock);
+    engines->under_way |= !late; /* an epoch's first batches are late, whatever the share is */
+    if (engines->under_way)
+        adapt_reserve(engines, late);
+    pthread_mutex_unlock(&loader->lock);
 }
 
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited)

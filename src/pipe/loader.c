@@ -237,6 +237,7 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         rc = STOKER_END;
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
+    const bool waited = loader->tuning.late_ns != 0;
     if (*out)
         depth = st_tuning_delivered(loader, (*out)->count);
     else if (rc != STOKER_ETIMEOUT) /* after a timeout the caller is still waiting */
@@ -246,6 +247,8 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
     /* One ready batch fewer: another may be begun. Signalled after unlocking, since the woken thread
      * needs the lock. */
     pthread_cond_signal(&loader->work);
+    if (*out)
+        st_jpeg_engines_served(loader, waited);
     if (depth)
         st_reader_limit(loader->reader, depth);
     if (rc == STOKER_ECANCELED && st_was_interrupted())

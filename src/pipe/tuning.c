@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "pipe/jpeg_chunk.h"
+#include "pipe/loader.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -154,7 +154,6 @@ uint32_t st_tuning_delivered(struct stoker_loader *loader, uint32_t samples)
     const double took = (double)(now - before) / 1e9, own = took - waited;
     if (waited > own)
         loader->engines.awaited_ns = now;
-    st_jpeg_share_served(loader, waited > 0);
     const bool long_one = own > PAUSE_SECONDS && own > PAUSE_TIMES * tuning->usual && tuning->usual > 0;
     const bool pause = long_one && !tuning->paused; /* two in a row are its new speed, not a pause */
     tuning->paused = pause;

@@ -4,6 +4,7 @@
  */
 #include "pipe/fake_engines.h"
 #include "pipe/jpeg_chunk.h"
+#include "pipe/jpeg_engine.h"
 
 static struct st_jpeg_engine_worker worker;
 
@@ -109,13 +110,13 @@ static void adapts(void)
 static double reserve_after(struct stoker_loader *loader, uint32_t batches, bool waited)
 {
     while (batches--)
-        st_jpeg_share_served(loader, waited);
+        st_jpeg_engines_served(loader, waited);
     return st_jpeg_share_reserve(loader);
 }
 
 static void reserves(void)
 {
-    static struct stoker_loader loader;
+    static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
     loader.device = &device;
     ok(reserve_after(&loader, 50, true) == 0, "none without engines");
@@ -174,6 +175,28 @@ static void together(void)
        (double)engine.bytes / engine.images, mean_size());
 }
 
+/* A consumer that always has work: the reserve of its loader shrinks. */
+static void counts_batches(void)
+{
+    enum { EPOCHS = 2 * 64 / BATCHES + 1 };
+    struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    uint64_t digests[BATCHES + 1];
+    uint32_t batches = 0;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
+    const double first = st_jpeg_share_reserve(loader);
+    host.behind = true;
+    for (uint32_t k = 0; k < EPOCHS; k++) {
+        st_loader_start(loader, NULL, 0, NULL);
+        batches += harness_take(loader, digests, BATCHES + 1, NULL);
+    }
+    host.behind = false;
+    const double last = st_jpeg_share_reserve(loader);
+    st_loader_close(loader);
+    ok(first == 1.0 / 4 && last == (16.0 - batches / 64) / 64 && last < first,
+       "after %u batches in time it is %.3f instead of %.3f", batches, last, first);
+}
+
 int main(void)
 {
     costs();
@@ -185,6 +208,7 @@ int main(void)
     for (uint32_t k = 0; items && k < COUNT; k++)
         items[k] = test_jpeg_kind(k, 40 + 3 * (int)(k * 37 % COUNT), 52, TEST_JPEG_USUAL);
     together();
+    counts_batches();
     test_items_free(items, COUNT);
     return done_testing();
 }
