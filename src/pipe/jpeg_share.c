@@ -8,10 +8,9 @@
  *
  * How many depends on how far ahead of the consumer the work is: none up to a reserve, then more and
  * more. So the engines are used for what the CPUs cannot do, and as soon as batches become scarce they
- * do all they can. A consumer that waits although its GPU still has a step to do loses nothing, and is
- * better off: launching kernels into a full queue takes a CPU and delays the engines' own work. So the
- * reserve is large at first, shrinks slowly, and grows again only when a batch comes so late that the
- * GPU has caught up.
+ * do all they can. A consumer that waits while its GPU still has a step to do loses nothing; its steps
+ * are even a little faster (measured, bench/RESULTS-GPU.md). So the reserve is large at first, shrinks
+ * slowly, and grows again only when a batch comes so late that the GPU has caught up.
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's

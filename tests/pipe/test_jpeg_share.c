@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/clock.h"
 #include "pipe/fake_engines.h"
 #include "pipe/jpeg_chunk.h"
 #include "pipe/jpeg_engine.h"
@@ -152,10 +153,23 @@ static bool have_large_files(void)
     return engine.images > 8 * COUNT && (double)engine.bytes > 1.03 * mean_size() * engine.images;
 }
 
+/* Whether others have the CPUs of the engine threads, which therefore decode next to nothing. */
+static bool is_crowded(struct stoker_loader *loader)
+{
+    bool crowded = true;
+    pthread_mutex_lock(&loader->lock);
+    for (uint32_t k = 0; k < loader->engines.threads; k++)
+        crowded = crowded && loader->engines.worker[k].share_limit < ST_JPEG_SHARES / 8;
+    pthread_mutex_unlock(&loader->lock);
+    return crowded;
+}
+
 /* Engines for which their threads have to wait. */
 static void together(void)
 {
-    enum { EPOCHS = 2000 };
+    const char *large = "the engines have the large files";
+    const uint64_t began = st_now_ns(), second = 1000000000u;
+    bool crowded = false;
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t cpu[BATCHES + 1], digests[BATCHES + 1];
@@ -164,37 +178,42 @@ static void together(void)
     struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
     wait_for_engines(loader);
     engine.delay_us = 100;
-    for (; epochs < EPOCHS && equal == epochs && !have_large_files(); epochs++) {
+    for (; equal == epochs && !have_large_files() && !crowded && st_now_ns() - began < 60 * second; epochs++) {
         st_loader_start(loader, NULL, 0, NULL);
         equal += harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES && !memcmp(cpu, digests, BATCHES * sizeof *cpu);
+        crowded = st_now_ns() - began > 10 * second && is_crowded(loader);
     }
     engine.delay_us = 0;
     st_loader_close(loader);
-    ok(equal == epochs, "%u epochs are equal, while a thread's share changes", epochs);
-    ok(have_large_files(), "the engines have the large files: %.0f bytes on average, of all %.0f",
-       (double)engine.bytes / engine.images, mean_size());
+    ok(epochs && equal == epochs, "%u epochs are equal, while a thread's share changes", epochs);
+    if (!have_large_files() && crowded)
+        skip(large, "others have the threads' CPUs");
+    else
+        ok(have_large_files(), "%s: %.0f bytes on average, of all %.0f", large,
+           (double)engine.bytes / engine.images, mean_size());
 }
 
 /* A consumer that always has work: the reserve of its loader shrinks. */
 static void counts_batches(void)
 {
-    enum { EPOCHS = 2 * 64 / BATCHES + 1 };
+    enum { COUNTED = 60 };
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t digests[BATCHES + 1];
     uint32_t batches = 0;
     struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
     const double first = st_jpeg_share_reserve(loader);
+    loader->engines.calm = COUNTED; /* before, to save time; no epoch has been started */
     host.behind = true;
-    for (uint32_t k = 0; k < EPOCHS; k++) {
+    for (uint32_t k = 0; k < 2; k++) {
         st_loader_start(loader, NULL, 0, NULL);
         batches += harness_take(loader, digests, BATCHES + 1, NULL);
     }
     host.behind = false;
     const double last = st_jpeg_share_reserve(loader);
     st_loader_close(loader);
-    ok(first == 1.0 / 4 && last == (16.0 - batches / 64) / 64 && last < first,
-       "after %u batches in time it is %.3f instead of %.3f", batches, last, first);
+    ok(first == 1.0 / 4 && batches == 2 * BATCHES && last == (16.0 - (COUNTED + batches) / 64) / 64 && last < first,
+       "after %u batches in time it is %.3f instead of %.3f", COUNTED + batches, last, first);
 }
 
 int main(void)
