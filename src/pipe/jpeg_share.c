@@ -8,9 +8,9 @@
  *
  * How many depends on how far ahead of the consumer the work is: none up to a reserve, then more and
  * more. So the engines are used for what the CPUs cannot do, and as soon as batches become scarce they
- * do all they can. A consumer that waits while its GPU still has a step to do loses nothing; its steps
- * are even a little faster (measured, bench/RESULTS-GPU.md). So the reserve is large at first, shrinks
- * slowly, and grows again only when a batch comes so late that the GPU has caught up.
+ * do all they can. A consumer that waits while its GPU still has a step to do loses nothing. So the
+ * reserve is large at first, shrinks slowly, down to half, and is large again only after a batch that
+ * came so late that the GPU had caught up.
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
@@ -27,8 +27,8 @@ enum {
     LESS = 8,        /* a share is reduced by this fraction, but grows by one at a time */
     BYTE_PIXELS = 2, /* making so many pixels takes as long as parsing one byte of a file */
     RESERVE_PARTS = 64, /* of the batches that are to be ready */
-    RESERVE_MORE = 4,   /* for a late batch */
-    CALM_BATCHES = 64,  /* in time, and it shrinks by one: late ones cost more than a reserve */
+    RESERVE_LEAST = 8,  /* with next to none, batches came late; with this, none did */
+    CALM_BATCHES = 256, /* in time, and it shrinks by one: a late one costs more than a reserve */
 };
 #define FULL_SHARE_AHEAD 0.375 /* beyond the reserve, relative to the batches that are to be ready */
 #define MUCH_NS          100000u /* shorter times say nothing */
@@ -87,9 +87,9 @@ double st_jpeg_share_reserve(const struct stoker_loader *loader)
 static void adapt_reserve(struct st_jpeg_engines *engines, bool late)
 {
     if (late) {
-        engines->reserve = least(engines->reserve + RESERVE_MORE, ST_JPEG_RESERVE_MOST);
+        engines->reserve = ST_JPEG_RESERVE_MOST;
         engines->calm = 0;
-    } else if (engines->reserve && ++engines->calm >= CALM_BATCHES) {
+    } else if (engines->reserve > RESERVE_LEAST && ++engines->calm >= CALM_BATCHES) {
         engines->reserve--;
         engines->calm = 0;
     }

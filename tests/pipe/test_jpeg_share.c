@@ -120,23 +120,20 @@ static void reserves(void)
     static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
     loader.device = &device;
-    ok(reserve_after(&loader, 50, true) == 0, "none without engines");
+    loader.engines.reserve = ST_JPEG_RESERVE_MOST;
+    ok(reserve_after(&loader, 300, false) == 1.0 / 4, "nothing changes without engines");
     loader.engines.kind = engine_devices.engine;
+    ok(reserve_after(&loader, 255, false) == 1.0 / 4 && reserve_after(&loader, 1, false) == 15.0 / 64,
+       "it shrinks after many batches in time");
+    reserve_after(&loader, 255, false);
+    ok(reserve_after(&loader, 1, true) == 1.0 / 4 && reserve_after(&loader, 255, false) == 1.0 / 4,
+       "a late one makes it large again, and they are counted anew");
     host.behind = true;
-    ok(reserve_after(&loader, 50, true) == 0, "none while a consumer that waits still has work");
+    ok(reserve_after(&loader, 256, true) == 15.0 / 64, "waiting is not late for a consumer with work");
     host.behind = loader.engines.under_way = false;
-    ok(reserve_after(&loader, 50, true) == 0, "none for an epoch's first batches");
-    ok(reserve_after(&loader, 1, false) == 0 && reserve_after(&loader, 1, true) == 1.0 / 16, "then it grows with a late one");
-    ok(reserve_after(&loader, 50, true) == 1.0 / 4, "up to a quarter of the batches");
-    ok(reserve_after(&loader, 63, false) == 1.0 / 4 && reserve_after(&loader, 1, false) == 15.0 / 64,
-       "and shrinks after many in time");
-    reserve_after(&loader, 63, false);
-    ok(reserve_after(&loader, 1, true) == 1.0 / 4 && reserve_after(&loader, 63, false) == 1.0 / 4,
-       "not if one of them is late");
-    host.behind = true;
-    ok(reserve_after(&loader, 64, true) == 15.0 / 64, "waiting is not late for a consumer with work");
-    ok(reserve_after(&loader, 64 * 15, false) == 0 && reserve_after(&loader, 100, false) == 0, "down to none");
-    host.behind = false;
+    ok(reserve_after(&loader, 50, true) == 15.0 / 64, "an epoch's first batches do not count");
+    ok(reserve_after(&loader, 10000, false) == 1.0 / 8, "down to half");
+    ok(reserve_after(&loader, 1, true) == 1.0 / 4, "and up again");
 }
 
 static double mean_size(void)
@@ -196,7 +193,7 @@ static void together(void)
 /* A consumer that always has work: the reserve of its loader shrinks. */
 static void counts_batches(void)
 {
-    enum { COUNTED = 60 };
+    enum { COUNTED = 252 };
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     uint64_t digests[BATCHES + 1];
@@ -212,7 +209,7 @@ static void counts_batches(void)
     host.behind = false;
     const double last = st_jpeg_share_reserve(loader);
     st_loader_close(loader);
-    ok(first == 1.0 / 4 && batches == 2 * BATCHES && last == (16.0 - (COUNTED + batches) / 64) / 64 && last < first,
+    ok(first == 1.0 / 4 && batches == 2 * BATCHES && last == 15.0 / 64 && last < first,
        "after %u batches in time it is %.3f instead of %.3f", COUNTED + batches, last, first);
 }
 
