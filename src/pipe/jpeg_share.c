@@ -27,7 +27,7 @@ enum {
     LESS = 8,        /* a share is reduced by this fraction, but grows by one at a time */
     BYTE_PIXELS = 2, /* making so many pixels takes as long as parsing one byte of a file */
     RESERVE_PARTS = 64, /* of the batches that are to be ready */
-    RESERVE_LEAST = 8,  /* with next to none, batches came late; with this, none did */
+    RESERVE_LEAST = 8,  /* with next to none the GPU stalled at times, and gained nothing */
     CALM_BATCHES = 256, /* in time, and it shrinks by one: a late one costs more than a reserve */
 };
 #define FULL_SHARE_AHEAD 0.375 /* beyond the reserve, relative to the batches that are to be ready */
