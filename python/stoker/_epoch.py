@@ -25,6 +25,7 @@ class EpochIterator:
     _place: Place | None = None
     _compiled: Compiled
     _next: Callable[[], Any] | None = None
+    _draw: Callable[[], object] | None = None
     _done = False
     _delivered = False
 
@@ -45,6 +46,8 @@ class EpochIterator:
                 raise StopIteration
             self._begin()
         assert self._next is not None
+        if self._draw is not None:
+            self._draw()
         batch = self._next()
         if batch is None:
             self._leave()
@@ -63,6 +66,7 @@ class EpochIterator:
         native = self._native
         self._compiled = native.compiled  # the dataset may be changed for later epochs
         self._key, self._engine, self._place = native.begin(self._draws)
+        self._draw = self._draws.ahead()
         self._next = self._engine.next
         if native.take is not None:
             self._next = functools.partial(self._engine.next_pair, native.take)

@@ -7,7 +7,7 @@ import itertools
 import operator
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ._native import Native
 
 
-_PART = 1 << 18  # samples drawn from a sampler at a time
+_PART = 1 << 18  # samples of a sampler that the engine gets at a time
+_AT_ONCE = 256  # and that are drawn at a time, or a whole batch
 
 
 class Given(NamedTuple):
@@ -70,6 +71,7 @@ class Draws:
     def __init__(self, loader: Native) -> None:
         self._loader = loader
         self._parts: Iterator[Given] | None = None
+        self._sampled: _Sampled | None = None
         self.epoch = 0
         if _draws_a_base_seed(loader):
             _base_seed(loader.base_generator)
@@ -81,21 +83,25 @@ class Draws:
     def next(self, pending: Place | None) -> Given:
         """Return the first part of the epoch, or the next. With `pending`, begin with the part where it was left."""
         if self._parts is None:
-            self._parts = _parts_of(self._loader, pending)
+            if self._loader.sampler is not None or self._loader.batch_sampler is not None:
+                self._sampled = _Sampled(self._loader)
+            self._parts = _parts_of(self._loader, self._sampled, pending)
         return next(self._parts)
 
+    def ahead(self) -> Callable[[], object] | None:
+        """Return what draws a little of the next part, to be called with each batch. None: nothing is drawn so."""
+        return None if self._sampled is None else self._sampled.draw
 
-def _parts_of(loader: Native, pending: Place | None) -> Iterator[Given]:
+
+def _parts_of(loader: Native, sampled: _Sampled | None, pending: Place | None) -> Iterator[Given]:
     """Yield the parts of an epoch. This is not a method of Draws: a generator with a reference to its holder would only
     be freed by the garbage collector, and the engine, with its memory on a GPU, along with it."""
     size = loader.batch_size or 1
     if _as_random_sampler(loader):
         indices, origin = _random_sampler(loader, pending)
         yield Given(indices, None, size, origin)
-    elif loader.sampler is not None:
-        yield from _resumed(_sampled(loader, size), pending)
-    elif loader.batch_sampler is not None:
-        yield from _resumed(_batched(loader), pending)
+    elif sampled is not None:
+        yield from _resumed(sampled.parts(), pending)
     else:
         yield Given(None, None, size, None)
 
@@ -120,46 +126,79 @@ def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
         )
 
 
-class _Parts:
-    """Makes parts of an epoch, and remembers what came before each: repeated samples get new random draws."""
+class _Sampled:
+    """What a sampler gives, in parts of whole batches. While one part is used, the next one is drawn little by little:
+    all at once, that would take a tenth of a second, for which a GPU would wait. It also remembers which samples came
+    before: repeated ones get new random draws."""
 
     def __init__(self, loader: Native) -> None:
+        self._sized = loader.sampler is None  # the batches have sizes of their own
+        self._size = loader.batch_size or 1
+        self._batches = _batches(loader) if self._sized else _chunks(loader, self._size)
+        self._drawn: list[np.ndarray] = []  # of the next part
+        self._samples = 0  # in them
+        self._repeated: list[np.ndarray] = []  # whether they came before; none while there is only one part
+        self._seen: np.ndarray | None = None  # a bit for each sample of the dataset, from the second part on
         self._count = len(loader.compiled.handle)
-        self._seen: np.ndarray | None = None  # a bit for each sample
         self._rank = _unshared_rank(loader)
         self._number = self._position = self._batch = 0
 
-    def part(self, indices: np.ndarray, sizes: np.ndarray | None, size: int, more: bool) -> Given:
-        indices = _check(indices, self._count)
+    def draw(self) -> bool:
+        """Draw the next batch. False: the part is whole, or the sampler has no more."""
+        batch = next(self._batches, None) if self._samples < _PART else None
+        if batch is None:
+            return False
+        batch = _check(batch, self._count)
+        if self._seen is not None:
+            self._repeated.append(_repeated(batch, self._seen))
+        self._drawn.append(batch)
+        self._samples += len(batch)
+        return True
+
+    def parts(self) -> Iterator[Given]:
+        more = True
+        while more:
+            while self.draw():
+                pass
+            part, repeated = self._drawn, self._repeated
+            self._drawn, self._repeated, self._samples = [], [], 0
+            more = self.draw()
+            if more and self._seen is None:
+                self._seen = np.zeros(self._count // 8 + 1, np.uint8)
+                repeated = [_repeated(np.concatenate(part), self._seen)]
+                self._repeated = [_repeated(self._drawn[0], self._seen)]
+            yield self._part(part, repeated, more)
+
+    def _part(self, part: list[np.ndarray], repeated: list[np.ndarray], more: bool) -> Given:
+        indices = np.concatenate([np.zeros(0, np.int64), *part])
+        sizes = np.array([len(batch) for batch in part], np.uint32) if self._sized else None
+        if self._rank:
+            repeated = [np.ones(len(indices), np.uint8)]
         given = Given(
             indices,
             sizes,
-            size,
+            self._size if sizes is None else int(sizes.max(initial=1)),
             _digest(indices, sizes, self._number),
             more,
-            self._repeated(indices, more),
+            np.concatenate(repeated) if repeated else None,
             self._position + (self._rank << 48),
             self._batch,
         )
         self._number += 1
         self._position += len(indices)
-        self._batch += -(-len(indices) // size) if sizes is None else len(sizes)
+        self._batch += -(-len(indices) // self._size) if sizes is None else len(sizes)
         return given
 
-    def _repeated(self, indices: np.ndarray, more: bool) -> np.ndarray | None:
-        if self._rank:
-            return np.ones(len(indices), np.uint8)
-        if self._seen is None:
-            if not more:
-                return None
-            self._seen = np.zeros(self._count // 8 + 1, np.uint8)
-        byte, bit = indices >> 3, (1 << (indices & 7)).astype(np.uint8)
-        repeated = (self._seen[byte] & bit) != 0
-        first = np.unique(indices, return_index=True)[1]
-        again = np.ones(len(indices), bool)
-        again[first] = False
-        np.bitwise_or.at(self._seen, byte, bit)
-        return (repeated | again).view(np.uint8)
+
+def _repeated(indices: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return for each sample whether it came before, and mark it in `seen`."""
+    byte, bit = indices >> 3, (1 << (indices & 7)).astype(np.uint8)
+    repeated = (seen[byte] & bit) != 0
+    first = np.unique(indices, return_index=True)[1]
+    again = np.ones(len(indices), bool)
+    again[first] = False
+    np.bitwise_or.at(seen, byte, bit)
+    return (repeated | again).view(np.uint8)
 
 
 def _unshared_rank(loader: Native) -> int:
@@ -174,46 +213,21 @@ def _unshared_rank(loader: Native) -> int:
     return int(torch.distributed.get_rank())
 
 
-def _sampled(loader: Native, size: int) -> Iterator[Given]:
-    """Yield what a sampler gives, in parts of whole batches."""
+def _chunks(loader: Native, size: int) -> Iterator[np.ndarray]:
+    """Yield what a sampler gives, in whole batches or several of them."""
     samples = map(operator.index, loader.sampler)
-    part_size = max(_PART // size, 1) * size
-    part = np.fromiter(itertools.islice(samples, part_size), np.int64)
-    parts = _Parts(loader)
-    while True:
-        following = np.fromiter(itertools.islice(samples, part_size), np.int64)
-        yield parts.part(part, None, size, len(following) > 0)
-        if not len(following):
-            return
-        part = following
+    at_once = max(min(_AT_ONCE, _PART) // size, 1) * size
+    while len(chunk := np.fromiter(itertools.islice(samples, at_once), np.int64)):
+        yield chunk
 
 
-def _batched(loader: Native) -> Iterator[Given]:
-    """Yield what a batch sampler gives, in parts."""
-    batches = iter(loader.batch_sampler)
-    part = _some_batches(batches)
-    parts = _Parts(loader)
-    while True:
-        following = _some_batches(batches)
-        sizes = np.array([len(batch) for batch in part], np.uint32)
-        if not sizes.all():
+def _batches(loader: Native) -> Iterator[np.ndarray]:
+    """Yield what a batch sampler gives."""
+    for given in loader.batch_sampler:
+        batch = np.fromiter(map(operator.index, given), np.int64)
+        if not len(batch):
             raise ValueError("batch_sampler gave an empty batch: each must have at least one sample")
-        indices = np.concatenate([np.zeros(0, np.int64), *part])
-        yield parts.part(indices, sizes, int(sizes.max(initial=1)), bool(following))
-        if not following:
-            return
-        part = following
-
-
-def _some_batches(batches: Iterator[Any]) -> list[np.ndarray]:
-    out: list[np.ndarray] = []
-    count = 0
-    for batch in batches:
-        out.append(np.fromiter(map(operator.index, batch), np.int64))
-        count += len(out[-1])
-        if count >= _PART:
-            break
-    return out
+        yield batch
 
 
 def _check(indices: np.ndarray, count: int) -> np.ndarray:

@@ -93,6 +93,54 @@ def test_endless_samplers(tree, monkeypatch, part):
         assert rows(iter(other), 15 - taken) == whole[4 * taken :]
 
 
+class Counted(tud.Sampler):
+    """Counts how many samples were drawn."""
+
+    def __init__(self, count):
+        self.count, self.drawn = count, 0
+
+    def __iter__(self):
+        for self.drawn in range(1, self.count + 1):
+            yield self.drawn % 23
+
+    def __len__(self):
+        return self.count
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_the_next_part_is_drawn_little_by_little(tree, monkeypatch, batched):
+    """Drawn all at once it would make the consumer wait, once in each part."""
+    monkeypatch.setattr(order, "_PART", 64)
+    monkeypatch.setattr(order, "_AT_ONCE", 8)
+    sampler = Counted(1000)
+    given = {"batch_sampler": tud.BatchSampler(sampler, 4, False)} if batched else {"sampler": sampler}
+    drawn = [sampler.drawn for _ in loader(tree, **({"batch_size": 1} if batched else {}), **given)]
+    assert len(drawn) == 250 and drawn[-1] == 1000
+    assert drawn[0] <= 64 + 8 + 8
+    assert max(after - before for before, after in itertools.pairwise(drawn)) <= 8 + 8  # two where a part begins
+
+
+def test_a_sampler_that_fails_loses_no_batch_before(tree, monkeypatch):
+    monkeypatch.setattr(order, "_PART", 8)
+
+    def samples():
+        yield from range(20)
+        raise RuntimeError("no more luck")
+
+    class Failing(tud.Sampler):
+        def __iter__(self):
+            return samples()
+
+        def __len__(self):
+            return 40
+
+    epoch, got = iter(loader(tree, sampler=Failing())), 0
+    with pytest.raises(RuntimeError, match="no more luck"):
+        for _ in epoch:
+            got += 1
+    assert got in (2, 3)  # the failure is in the third part: the second one is in use
+
+
 def test_mixup_goes_on_counting_batches(tree, monkeypatch):
     def weights():
         mixed = loader(tree, sampler=[0, 9, 0, 9] * 10, batch_transforms=T.MixUp(alpha=1.0, num_classes=3))
