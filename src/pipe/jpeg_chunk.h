@@ -13,7 +13,6 @@ enum {
     /* bytes of an image that is decoded; larger ones, or their regions, the CPU decodes: */
     ST_JPEG_IMAGE_MOST = 16 << 20,
     ST_JPEG_SHARES = 64, /* unit of a thread's own share of the files */
-    ST_JPEG_RESERVE_MOST = 16, /* see jpeg_share.c */
 };
 
 /* A ticket whose file the engines decode. */
@@ -74,11 +73,8 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
  * none, `mine` is not written. */
 uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
 /* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
- * batches that are to be ready and without the reserve; or by what is fastest, if the consumer waits
- * (`awaited`). */
+ * batches that are to be ready; or by what is fastest, if the consumer waits (`awaited`). Lock held. */
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
-/* How much work has to be ahead before a thread decodes files itself, relative to the same. */
-double st_jpeg_share_reserve(const struct stoker_loader *loader);
 /* Learns from how the chunk went. */
 void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);
 

@@ -246,7 +246,7 @@ static void *engine_main(void *argument)
         const double mine = own_rate(self), theirs = worker_rate(loader);
         st_jpeg_engines_engage(loader, theirs > 0 && mine >= theirs);
         const bool awaited = is_awaited(loader);
-        st_jpeg_share_set(self, work_ahead(loader) - st_jpeg_share_reserve(loader), awaited);
+        st_jpeg_share_set(self, work_ahead(loader), awaited);
         const bool more = st_tickets_take(loader, chunk_size(self, left), &chunk);
         if (self->tries) /* only this chunk says how fast they are now */
             self->busy_ns = self->busy_rows = 0;
@@ -295,7 +295,6 @@ int st_jpeg_engines_open(struct stoker_loader *loader, const struct st_jpeg_engi
     }
     engines->kind = kind;
     engines->count = ST_JPEG_THREADS;
-    engines->reserve = ST_JPEG_RESERVE_MOST;
     loader->shape.engine = kind;
     loader->shape.engine_bytes = loader->shape.rows * (uint64_t)ROW_ROOM;
     if (loader->shape.engine_bytes < ST_JPEG_IMAGE_MOST)

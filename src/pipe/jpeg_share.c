@@ -8,9 +8,10 @@
  *
  * How many depends on how far ahead of the consumer the work is: none up to a reserve, then more and
  * more. So the engines are used for what the CPUs cannot do, and as soon as batches become scarce they
- * do all they can. A consumer that waits while its GPU still has a step to do loses nothing. So the
- * reserve is large at first, shrinks slowly, down to half, and is large again only after a batch that
- * came so late that the GPU had caught up.
+ * do all they can. But as soon as enough batches are ready, the threads rest, and then CPUs are idle for
+ * what the engines have done in a hurry. So there is a least share, which is learnt: it grows while
+ * batches come in time, and shrinks after one that came so late that the GPU had caught up. A consumer
+ * that waits while its GPU still has a step to do loses nothing.
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
@@ -23,14 +24,15 @@
 #include "pipe/jpeg_engine.h"
 
 enum {
-    SHARE_MOST = 48, /* the rest is for the engines: a thread without files for them would pause */
-    LESS = 8,        /* a share is reduced by this fraction, but grows by one at a time */
-    BYTE_PIXELS = 2, /* making so many pixels takes as long as parsing one byte of a file */
-    RESERVE_PARTS = 64, /* of the batches that are to be ready */
-    RESERVE_LEAST = 8,  /* with next to none the GPU stalled at times, and gained nothing */
-    CALM_BATCHES = 256, /* in time, and it shrinks by one: a late one costs more than a reserve */
+    SHARE_MOST = 48,   /* the rest is for the engines: a thread without files for them would pause */
+    LESS = 8,          /* a share is reduced by this fraction, but grows by one at a time */
+    BYTE_PIXELS = 2,   /* making so many pixels takes as long as parsing one byte of a file */
+    CALM_BATCHES = 64, /* in time, and the least share grows by one: a late one costs more than that */
+    CALM_FIRST = 4,    /* gains; so many suffice before the first late one */
 };
-#define FULL_SHARE_AHEAD 0.375 /* beyond the reserve, relative to the batches that are to be ready */
+/* relative to the batches that are to be ready: */
+#define RESERVE          0.25
+#define FULL_SHARE_AHEAD 0.625
 #define MUCH_NS          100000u /* shorter times say nothing */
 
 uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes file,
@@ -73,26 +75,26 @@ static bool waits(const struct st_jpeg_times *times)
 
 static uint32_t share_ahead(double ahead)
 {
-    const double part = ahead / FULL_SHARE_AHEAD;
+    const double part = (ahead - RESERVE) / (FULL_SHARE_AHEAD - RESERVE);
     return part <= 0 ? 0 : part >= 1 ? ST_JPEG_SHARES : (uint32_t)(part * ST_JPEG_SHARES);
 }
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-double st_jpeg_share_reserve(const struct stoker_loader *loader)
+static uint32_t changed(uint32_t share, bool grows)
 {
-    return (double)loader->engines.reserve / RESERVE_PARTS;
+    return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
 }
 
-static void adapt_reserve(struct st_jpeg_engines *engines, bool late)
+static void adapt_least(struct st_jpeg_engines *engines, bool waited, bool late)
 {
-    if (late) {
-        engines->reserve = ST_JPEG_RESERVE_MOST;
-        engines->calm = 0;
-    } else if (engines->reserve > RESERVE_LEAST && ++engines->calm >= CALM_BATCHES) {
-        engines->reserve--;
-        engines->calm = 0;
-    }
+    engines->was_late |= late;
+    engines->calm = waited ? 0 : engines->calm + 1;
+    if (!late && engines->calm < (engines->was_late ? CALM_BATCHES : CALM_FIRST))
+        return;
+    engines->share_least = late ? engines->share_least / 2 : changed(engines->share_least, true);
+    engines->calm = 0;
 }
 
 void st_jpeg_engines_served(struct stoker_loader *loader, bool waited)
@@ -105,19 +107,15 @@ void st_jpeg_engines_served(struct stoker_loader *loader, bool waited)
     pthread_mutex_lock(&loader->lock);
     engines->under_way |= !late; /* an epoch's first batches are late, whatever the share is */
     if (engines->under_way)
-        adapt_reserve(engines, late);
+        adapt_least(engines, waited, late);
     pthread_mutex_unlock(&loader->lock);
 }
 
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited)
 {
-    const uint32_t fastest = self->share_fastest, spare = awaited ? 0 : share_ahead(ahead);
-    self->share = least(least(spare > fastest ? spare : fastest, self->share_limit), SHARE_MOST);
-}
-
-static uint32_t changed(uint32_t share, bool grows)
-{
-    return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
+    const uint32_t learnt = self->worker.loader->engines.share_least;
+    const uint32_t spare = awaited ? 0 : most(share_ahead(ahead), learnt);
+    self->share = least(least(most(spare, self->share_fastest), self->share_limit), SHARE_MOST);
 }
 
 void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited)

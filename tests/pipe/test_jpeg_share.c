@@ -63,14 +63,16 @@ static uint32_t share_at(double ahead, bool awaited)
 
 static void levels(void)
 {
+    static struct stoker_loader loader;
+    worker.worker.loader = &loader;
     worker.share_fastest = 5;
     worker.share_limit = ST_JPEG_SHARES;
-    ok(share_at(-1, false) == 5 && share_at(0, false) == 5, "little is ahead: what is fastest");
-    ok(share_at(0.15, false) == 25 && share_at(0.25, false) == 42, "the more is ahead, the larger the share");
-    ok(share_at(0.375, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
-    ok(share_at(0.25, true) == 5, "while the consumer waits: what is fastest");
+    ok(share_at(0, false) == 5 && share_at(0.25, false) == 5, "little is ahead: what is fastest");
+    ok(share_at(0.4, false) == 25 && share_at(0.5, false) == 42, "the more is ahead, the larger the share");
+    ok(share_at(0.625, false) == 48 && share_at(3, false) == 48, "but the engines have a quarter of the files");
+    ok(share_at(0.5, true) == 5, "while the consumer waits: what is fastest");
     worker.share_limit = 3;
-    ok(share_at(0.375, false) == 3 && share_at(0, true) == 3, "no more than the limit");
+    ok(share_at(0.625, false) == 3 && share_at(0, true) == 3, "no more than the limit");
     worker.share_limit = 0;
     ok(share_at(2, false) == 0, "none at all");
 }
@@ -107,33 +109,42 @@ static void adapts(void)
     ok(worker.share_limit == 48, "and up to three quarters");
 }
 
-/* The reserve after `batches` more, of which the consumer waits for every one or for none. */
-static double reserve_after(struct stoker_loader *loader, uint32_t batches, bool waited)
+/* The least share after `batches` more, of which the consumer waits for every one or for none. */
+static uint32_t least_after(struct stoker_loader *loader, uint32_t batches, bool waited)
 {
     while (batches--)
         st_jpeg_engines_served(loader, waited);
-    return st_jpeg_share_reserve(loader);
+    return loader->engines.share_least;
 }
 
-static void reserves(void)
+static void learns_the_least(void)
 {
     static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
+    static struct st_jpeg_engine_worker worker = {.share_limit = 64};
     loader.device = &device;
-    loader.engines.reserve = ST_JPEG_RESERVE_MOST;
-    ok(reserve_after(&loader, 300, false) == 1.0 / 4, "nothing changes without engines");
+    worker.worker.loader = &loader;
+    ok(least_after(&loader, 300, false) == 0, "nothing is learnt without engines");
     loader.engines.kind = engine_devices.engine;
-    ok(reserve_after(&loader, 255, false) == 1.0 / 4 && reserve_after(&loader, 1, false) == 15.0 / 64,
-       "it shrinks after many batches in time");
-    reserve_after(&loader, 255, false);
-    ok(reserve_after(&loader, 1, true) == 1.0 / 4 && reserve_after(&loader, 255, false) == 1.0 / 4,
-       "a late one makes it large again, and they are counted anew");
+    ok(least_after(&loader, 300, true) == 0, "late batches at the start of an epoch do not count");
+    ok(least_after(&loader, 3, false) == 0 && least_after(&loader, 1, false) == 1 &&
+           least_after(&loader, 36, false) == 10,
+       "it grows soon");
+    st_jpeg_share_set(&worker, 0, false);
+    ok(worker.share == 10, "a thread has it without any work ahead");
+    st_jpeg_share_set(&worker, 0, true);
+    ok(worker.share == 0, "but not while the consumer waits");
     host.behind = true;
-    ok(reserve_after(&loader, 256, true) == 15.0 / 64, "waiting is not late for a consumer with work");
-    host.behind = loader.engines.under_way = false;
-    ok(reserve_after(&loader, 50, true) == 15.0 / 64, "an epoch's first batches do not count");
-    ok(reserve_after(&loader, 10000, false) == 1.0 / 8, "down to half");
-    ok(reserve_after(&loader, 1, true) == 1.0 / 4, "and up again");
+    ok(least_after(&loader, 300, true) == 10, "it stays while a consumer with work waits");
+    host.behind = false;
+    ok(least_after(&loader, 1, true) == 5 && least_after(&loader, 1, true) == 2, "it is halved after a late batch");
+    ok(least_after(&loader, 63, false) == 2 && least_after(&loader, 1, false) == 3,
+       "and then grows slowly");
+    least_after(&loader, 63, false);
+    least_after(&loader, 1, true);
+    ok(least_after(&loader, 63, false) == 1, "batches in time are counted anew");
+    ok(least_after(&loader, 10000, false) == 48, "up to three quarters");
+    ok(least_after(&loader, 10, true) == 0, "down to none");
 }
 
 static double mean_size(void)
@@ -190,27 +201,34 @@ static void together(void)
            (double)engine.bytes / engine.images, mean_size());
 }
 
-/* A consumer that always has work: the reserve of its loader shrinks. */
+/* Waits until the next batch is ready, for up to ten seconds. */
+static bool is_ready(struct stoker_loader *loader)
+{
+    bool ready = false;
+    for (int k = 0; !ready && k < 1000; k++) {
+        usleep(k ? 10000 : 0);
+        pthread_mutex_lock(&loader->lock);
+        for (const struct st_slot *slot = loader->slots; slot; slot = slot->next)
+            ready |= slot->state == ST_SLOT_READY && slot->number == loader->delivered;
+        pthread_mutex_unlock(&loader->lock);
+    }
+    return ready;
+}
+
+/* A loader tells how its batches come. */
 static void counts_batches(void)
 {
-    enum { COUNTED = 252 };
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
-    uint64_t digests[BATCHES + 1];
-    uint32_t batches = 0;
     struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
-    const double first = st_jpeg_share_reserve(loader);
-    loader->engines.calm = COUNTED; /* before, to save time; no epoch has been started */
-    host.behind = true;
-    for (uint32_t k = 0; k < 2; k++) {
-        st_loader_start(loader, NULL, 0, NULL);
-        batches += harness_take(loader, digests, BATCHES + 1, NULL);
-    }
-    host.behind = false;
-    const double last = st_jpeg_share_reserve(loader);
+    const struct stoker_batch *batch;
+    uint32_t taken = 0;
+    st_loader_start(loader, NULL, 0, NULL);
+    for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++)
+        st_batch_release(batch, NULL);
+    ok(taken == 4 && loader->engines.share_least == 1, "after %u batches in time the least share is %u", taken,
+       loader->engines.share_least);
     st_loader_close(loader);
-    ok(first == 1.0 / 4 && batches == 2 * BATCHES && last == 15.0 / 64 && last < first,
-       "after %u batches in time it is %.3f instead of %.3f", COUNTED + batches, last, first);
 }
 
 int main(void)
@@ -219,7 +237,7 @@ int main(void)
     picks();
     levels();
     adapts();
-    reserves();
+    learns_the_least();
     items = calloc(COUNT, sizeof *items);
     for (uint32_t k = 0; items && k < COUNT; k++)
         items[k] = test_jpeg_kind(k, 40 + 3 * (int)(k * 37 % COUNT), 52, TEST_JPEG_USUAL);
