@@ -86,7 +86,12 @@ class Draws:
             if self._loader.sampler is not None or self._loader.batch_sampler is not None:
                 self._sampled = _Sampled(self._loader)
             self._parts = _parts_of(self._loader, self._sampled, pending)
-        return next(self._parts)
+        part = next(self._parts, None)
+        if part is None:
+            raise RuntimeError(
+                "the sampler failed earlier in this epoch, and cannot continue: begin another epoch"
+            )
+        return part
 
     def ahead(self) -> Callable[[], object] | None:
         """Return what draws a little of the next part, to be called with each batch. None: nothing is drawn so."""
@@ -135,43 +140,52 @@ class _Sampled:
         self._sized = loader.sampler is None  # the batches have sizes of their own
         self._size = loader.batch_size or 1
         self._batches = _batches(loader) if self._sized else _chunks(loader, self._size)
-        self._drawn: list[np.ndarray] = []  # of the next part
+        self._drawn: list[tuple[np.ndarray, np.ndarray | None]] = []  # of the next part; whether they came before
         self._samples = 0  # in them
-        self._repeated: list[np.ndarray] = []  # whether they came before; none while there is only one part
         self._seen: np.ndarray | None = None  # a bit for each sample of the dataset, from the second part on
+        self._error: Exception | None = None  # to be raised after the samples before it
         self._count = len(loader.compiled.handle)
         self._rank = _unshared_rank(loader)
         self._number = self._position = self._batch = 0
 
     def draw(self) -> bool:
         """Draw the next batch. False: the part is whole, or the sampler has no more."""
-        batch = next(self._batches, None) if self._samples < _PART else None
-        if batch is None:
+        if self._samples >= _PART or self._error is not None:
             return False
-        batch = _check(batch, self._count)
-        if self._seen is not None:
-            self._repeated.append(_repeated(batch, self._seen))
-        self._drawn.append(batch)
-        self._samples += len(batch)
-        return True
+        try:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            batch = _check(batch, self._count)
+            self._drawn.append((batch, None if self._seen is None else _repeated(batch, self._seen)))
+            self._samples += len(batch)
+        except Exception as error:
+            self._error = error
+        except BaseException:
+            self._error = RuntimeError("the sampler was interrupted, and cannot continue: begin another epoch")
+            raise
+        return self._error is None
 
     def parts(self) -> Iterator[Given]:
         more = True
         while more:
             while self.draw():
                 pass
-            part, repeated = self._drawn, self._repeated
-            self._drawn, self._repeated, self._samples = [], [], 0
-            more = self.draw()
+            if self._error is not None and not self._drawn:
+                raise self._error
+            batches = [batch for batch, _ in self._drawn]
+            repeated = [marks for _, marks in self._drawn if marks is not None]
+            self._drawn, self._samples = [], 0
+            more = self.draw() or self._error is not None
             if more and self._seen is None:
                 self._seen = np.zeros(self._count // 8 + 1, np.uint8)
-                repeated = [_repeated(np.concatenate(part), self._seen)]
-                self._repeated = [_repeated(self._drawn[0], self._seen)]
-            yield self._part(part, repeated, more)
+                repeated = [_repeated(np.concatenate(batches), self._seen)]
+                self._drawn = [(batch, _repeated(batch, self._seen)) for batch, _ in self._drawn]
+            yield self._part(batches, repeated, more)
 
-    def _part(self, part: list[np.ndarray], repeated: list[np.ndarray], more: bool) -> Given:
-        indices = np.concatenate([np.zeros(0, np.int64), *part])
-        sizes = np.array([len(batch) for batch in part], np.uint32) if self._sized else None
+    def _part(self, batches: list[np.ndarray], repeated: list[np.ndarray], more: bool) -> Given:
+        indices = np.concatenate([np.zeros(0, np.int64), *batches])
+        sizes = np.array([len(batch) for batch in batches], np.uint32) if self._sized else None
         if self._rank:
             repeated = [np.ones(len(indices), np.uint8)]
         given = Given(

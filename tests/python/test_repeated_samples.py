@@ -120,25 +120,44 @@ def test_the_next_part_is_drawn_little_by_little(tree, monkeypatch, batched):
     assert max(after - before for before, after in itertools.pairwise(drawn)) <= 8 + 8  # two where a part begins
 
 
-def test_a_sampler_that_fails_loses_no_batch_before(tree, monkeypatch):
-    monkeypatch.setattr(order, "_PART", 8)
+class Failing(tud.Sampler):
+    """Gives 20 samples, then raises an error."""
 
-    def samples():
+    def __init__(self, error):
+        self.error = error
+
+    def __iter__(self):
         yield from range(20)
-        raise RuntimeError("no more luck")
+        raise self.error
 
-    class Failing(tud.Sampler):
-        def __iter__(self):
-            return samples()
+    def __len__(self):
+        return 40
 
-        def __len__(self):
-            return 40
 
-    epoch, got = iter(loader(tree, sampler=Failing())), 0
-    with pytest.raises(RuntimeError, match="no more luck"):
+@pytest.mark.parametrize("part", [4, 8, 12, 20, 64])
+def test_a_sampler_that_fails_loses_no_batch_before(tree, monkeypatch, part):
+    monkeypatch.setattr(order, "_PART", part)
+    monkeypatch.setattr(order, "_AT_ONCE", 4)
+    epoch, got = iter(loader(tree, sampler=Failing(ValueError("no more luck")))), []
+    with pytest.raises(ValueError, match="no more luck"):
+        for batch, _ in epoch:
+            got += [image.numpy().tobytes() for image in batch]
+    assert got == rows(loader(tree, sampler=range(20)))
+    with pytest.raises(RuntimeError, match="the sampler failed earlier in this epoch"):
+        next(epoch)  # instead of the end of an epoch
+
+
+def test_an_interrupted_sampler_does_not_end_the_epoch(tree, monkeypatch):
+    monkeypatch.setattr(order, "_PART", 8)
+    monkeypatch.setattr(order, "_AT_ONCE", 4)
+    epoch, got = iter(loader(tree, sampler=Failing(KeyboardInterrupt()))), 0
+    with pytest.raises(KeyboardInterrupt):
         for _ in epoch:
             got += 1
-    assert got in (2, 3)  # the failure is in the third part: the second one is in use
+    with pytest.raises(RuntimeError, match="the sampler was interrupted"):
+        for _ in epoch:
+            got += 1
+    assert got == 5
 
 
 def test_mixup_goes_on_counting_batches(tree, monkeypatch):
