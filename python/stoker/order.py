@@ -88,13 +88,11 @@ class Draws:
             self._parts = _parts_of(self._loader, self._sampled, pending)
         part = next(self._parts, None)
         if part is None:
-            raise RuntimeError(
-                "the sampler failed earlier in this epoch, and cannot continue: begin another epoch"
-            )
+            raise RuntimeError("the sampler failed earlier in this epoch, and cannot continue: begin another epoch")
         return part
 
     def ahead(self) -> Callable[[], object] | None:
-        """Return what draws a little of the next part, to be called with each batch. None: nothing is drawn so."""
+        """Return a function that draws a little of the next part, to be called for each batch; None without a sampler."""
         return None if self._sampled is None else self._sampled.draw
 
 
@@ -149,7 +147,7 @@ class _Sampled:
         self._number = self._position = self._batch = 0
 
     def draw(self) -> bool:
-        """Draw the next batch. False: the part is whole, or the sampler has no more."""
+        """Draw the next batch. False: the part is whole, the sampler has no more, or it has failed."""
         if self._samples >= _PART or self._error is not None:
             return False
         try:

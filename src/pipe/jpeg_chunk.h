@@ -73,7 +73,8 @@ uint64_t st_jpeg_cpu_cost(const struct st_jpeg_frame *frame, struct st_bytes fil
  * none, `mine` is not written. */
 uint32_t st_jpeg_share_pick(const struct st_jpeg_engine_worker *self, bool mine[ST_JPEG_CHUNK_MOST]);
 /* Sets the share for the next chunk: by how far `ahead` of the consumer the work is, relative to the
- * batches that are to be ready; or by what is fastest, if the consumer waits (`awaited`). Lock held. */
+ * batches that are to be ready, but not below the least share; or by what is fastest, if the consumer
+ * waits (`awaited`). Lock held. */
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited);
 /* Learns from how the chunk went. */
 void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited);

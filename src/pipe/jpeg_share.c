@@ -27,8 +27,8 @@ enum {
     SHARE_MOST = 48,   /* the rest is for the engines: a thread without files for them would pause */
     LESS = 8,          /* a share is reduced by this fraction, but grows by one at a time */
     BYTE_PIXELS = 2,   /* making so many pixels takes as long as parsing one byte of a file */
-    CALM_BATCHES = 64, /* in time, and the least share grows by one: a late one costs more than that */
-    CALM_FIRST = 4,    /* gains; so many suffice before the first late one */
+    CALM_FIRST = 4,    /* after so many batches in time the least share grows by one; */
+    CALM_BATCHES = 64, /* and after the first late batch, which costs more than a share gains, so many */
 };
 /* relative to the batches that are to be ready: */
 #define RESERVE          0.25

@@ -79,9 +79,9 @@ struct st_jpeg_engines {
     bool engaged;            /* they do the work that there is, and some workers rest */
     uint64_t worked_ns;      /* when a thread last took tickets */
     uint64_t awaited_ns;     /* when the consumer last got a batch for which it had waited long */
-    uint32_t share_least;    /* of an engine thread's own files (jpeg_share.c) */
-    uint32_t calm;           /* batches in time since it changed */
-    bool was_late;           /* a batch has been too late */
+    uint32_t share_least;    /* the least that an engine thread decodes itself (jpeg_share.c) */
+    uint32_t calm;           /* batches in time since that changed */
+    bool was_late;           /* a batch came too late, at any time */
     bool under_way;          /* a batch of this epoch came in time */
     uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t slow_until_ns;  /* and all until then, because the engines are slow */

@@ -121,15 +121,16 @@ static void learns_the_least(void)
 {
     static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
-    static struct st_jpeg_engine_worker worker = {.share_limit = 64};
     loader.device = &device;
     worker.worker.loader = &loader;
+    worker.share_fastest = 0;
+    worker.share_limit = ST_JPEG_SHARES;
     ok(least_after(&loader, 300, false) == 0, "nothing is learnt without engines");
     loader.engines.kind = engine_devices.engine;
     ok(least_after(&loader, 300, true) == 0, "late batches at the start of an epoch do not count");
     ok(least_after(&loader, 3, false) == 0 && least_after(&loader, 1, false) == 1 &&
            least_after(&loader, 36, false) == 10,
-       "it grows soon");
+       "it grows quickly at first");
     st_jpeg_share_set(&worker, 0, false);
     ok(worker.share == 10, "a thread has it without any work ahead");
     st_jpeg_share_set(&worker, 0, true);
@@ -215,7 +216,7 @@ static bool is_ready(struct stoker_loader *loader)
     return ready;
 }
 
-/* A loader tells how its batches come. */
+/* A loader reports the batches that are in time. */
 static void counts_batches(void)
 {
     struct stoker_loader_options opt = fast_options();
