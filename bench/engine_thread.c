@@ -61,10 +61,10 @@ static void got_batch(void)
     training.trained_ns[training.batches++ % LAST_BATCHES] = (now > last ? now : last) + step;
 }
 
-/* Whether training has ended with the batch before the last: a consumer releases one when it has the next. */
+/* Whether training has ended with the last batch. */
 static bool is_trained(void)
 {
-    return training.batches < 2 || st_now_ns() >= training.trained_ns[(training.batches - 2) % LAST_BATCHES];
+    return !training.batches || st_now_ns() >= training.trained_ns[(training.batches - 1) % LAST_BATCHES];
 }
 
 /* ---- a device that does nothing ------------------------------------------------------------------- */
@@ -150,9 +150,9 @@ static int sync_slot(struct st_device *device, struct st_device_slot *slot, stru
 
 static void release(struct st_device *device, struct st_device_slot *slot) { (void)device, (void)slot; }
 
-static bool caught_up(struct st_device *device)
+static bool caught_up(struct st_device *device, uintptr_t stream)
 {
-    (void)device;
+    (void)device, (void)stream;
     return is_trained();
 }
 
@@ -251,7 +251,7 @@ static int run_epoch(struct stoker_loader *loader, uint64_t number, struct stoke
     while (!rc) {
         before_batch();
         rc = st_loader_next(loader, &batch, err);
-        if (rc)
+        if (rc || (rc = st_batch_join(batch, 0, err)))
             break;
         got_batch();
         st_batch_release(batch, NULL);

@@ -81,11 +81,6 @@ static int make_shared(struct st_gpu_device *device, struct stoker_error *err)
         device->stream = NULL;
         return st_cuda_fail(device->cuda, device->base.ordinal, result, err, "creating a stream");
     }
-    const int created = device->cuda->EventCreate(&device->released, ST_CU_EVENT_DISABLE_TIMING);
-    if (created) {
-        device->released = NULL;
-        return st_cuda_fail(device->cuda, device->base.ordinal, created, err, "creating an event");
-    }
     if (!device->want.raw)
         return STOKER_OK;
     /* Rounded up, because kernels read whole words. */
@@ -114,8 +109,6 @@ static void device_close(struct st_device *base)
             cuda->MemFree(device->scratch);
         if (device->raw)
             cuda->MemFree(device->raw);
-        if (device->released)
-            cuda->EventDestroy(device->released);
         if (device->stream)
             cuda->StreamDestroy(device->stream);
         st_cuda_leave(&inside);

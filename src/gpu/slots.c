@@ -249,23 +249,23 @@ void st_gpu_slot_release(struct st_device *base, struct st_device_slot *slot)
 {
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
-    bool recorded;
     if (st_cuda_enter(&inside, device->cuda, device->context))
         return; /* the context is lost, as the next submission will report */
     mark_readers(device->cuda, slot);
-    /* If this fails, the event is an older one, and the consumer seems to have caught up. */
-    if (slot->marked)
-        st_cuda_record(device->cuda, device->released, slot->reader[slot->marked - 1].stream, &recorded);
     st_cuda_leave(&inside);
 }
 
-bool st_gpu_caught_up(struct st_device *base)
+bool st_gpu_caught_up(struct st_device *base, uintptr_t handle)
 {
     struct st_gpu_device *device = st_gpu_device(base);
+    struct CUstream_st *stream = (struct CUstream_st *)handle;
     struct st_cuda_inside inside;
+    bool capturing;
     if (st_cuda_enter(&inside, device->cuda, device->context))
         return true;
-    const int result = device->cuda->EventQuery(device->released);
+    /* A query would break a capture. */
+    const bool behind = !st_cuda_capturing(device->cuda, stream, &capturing) && !capturing &&
+                        device->cuda->StreamQuery(stream) == ST_CU_NOT_READY;
     st_cuda_leave(&inside);
-    return result != ST_CU_NOT_READY;
+    return !behind;
 }

@@ -16,7 +16,6 @@ struct st_gpu_device {
     int device;
     struct CUctx_st *context; /* the primary context, shared with torch and others */
     struct CUstream_st *stream;
-    struct CUevent_st *released; /* in the stream of the consumer that last released a batch */
     uint64_t images_bytes;
     uint64_t host_labels; /* offset of the labels in a slot's host half */
     /* raw rows only: */
@@ -57,7 +56,7 @@ int st_gpu_slot_join(struct st_device *device, struct st_device_slot *slot, uint
                      struct stoker_error *err);
 int st_gpu_slot_sync(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
 void st_gpu_slot_release(struct st_device *device, struct st_device_slot *slot);
-bool st_gpu_caught_up(struct st_device *device);
+bool st_gpu_caught_up(struct st_device *device, uintptr_t stream);
 
 /* Orders later work in the device's stream after all readers of the slot's batch. The context is
  * current. Returns a CUresult. */

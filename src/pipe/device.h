@@ -167,10 +167,8 @@ struct st_device_kind {
      * may not. The slot may be submitted again at once; the device overwrites it only after that work. A
      * batch that was never delivered is submitted again without a release. */
     void (*release)(struct st_device *device, struct st_device_slot *slot);
-    /* Whether the consumer's stream has done all that was queued in it when a batch was last released:
-     * the device will soon have nothing to do, unless the consumer gets a batch. True before the first
-     * release. */
-    bool (*caught_up)(struct st_device *device);
+    /* Whether `stream` has nothing left to do; also true if that cannot be said. */
+    bool (*caught_up)(struct st_device *device, uintptr_t stream);
 };
 
 /* ---- engines ------------------------------------------------------------------------------------ */

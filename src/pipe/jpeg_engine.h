@@ -22,8 +22,9 @@ void st_jpeg_engines_start(struct stoker_loader *loader);
 void st_jpeg_engines_close(struct stoker_loader *loader);
 /* Maximum number of tickets that all engine threads together may hold. */
 uint32_t st_jpeg_engines_tickets(const struct stoker_loader *loader);
-/* A batch has been delivered, which the consumer had to wait for or not. Lock not held. */
-void st_jpeg_engines_served(struct stoker_loader *loader, bool waited);
+/* The consumer is about to use its batch, in `stream`; NULL: on the CPU. The first time counts. Lock not
+ * held. */
+void st_jpeg_engines_served(struct st_slot *slot, const uintptr_t *stream);
 /* Lock held: */
 uint64_t st_jpeg_engines_files(const struct stoker_loader *loader, uint32_t codec, uint32_t path);
 void st_jpeg_engines_stats(const struct stoker_loader *loader, struct stoker_stats *out);

@@ -10,12 +10,12 @@
  * more. So the engines are used for what the CPUs cannot do, and as soon as batches become scarce they
  * do all they can. But as soon as enough batches are ready, the threads rest, and then CPUs are idle for
  * what the engines have done in a hurry. So there is a least share, which is learnt: it grows while
- * batches come in time, and shrinks after one that came so late that the GPU had caught up. A consumer
- * that waits while its GPU still has a step to do loses nothing.
+ * batches come in time, and shrinks after one that came so late that the GPU had nothing left to do. A
+ * consumer that waits while its GPU still works loses nothing.
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
- * CPU, the share is limited.
+ * CPU, the share is limited: the consumer may be one of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,6 +29,7 @@ enum {
     BYTE_PIXELS = 2,   /* making so many pixels takes as long as parsing one byte of a file */
     CALM_FIRST = 4,    /* after so many batches in time the least share grows by one; */
     CALM_BATCHES = 64, /* and after the first late batch, which costs more than a share gains, so many */
+    SETTLING = 16,     /* late batches within so many have one cause */
 };
 /* relative to the batches that are to be ready: */
 #define RESERVE          0.25
@@ -87,28 +88,34 @@ static uint32_t changed(uint32_t share, bool grows)
     return grows ? least(share + 1, SHARE_MOST) : share - share / LESS - (share > 0);
 }
 
-static void adapt_least(struct st_jpeg_engines *engines, bool waited, bool late)
+static void adapt_least(struct st_jpeg_engines *engines, bool late)
 {
-    engines->was_late |= late;
-    engines->calm = waited ? 0 : engines->calm + 1;
-    if (!late && engines->calm < (engines->was_late ? CALM_BATCHES : CALM_FIRST))
-        return;
-    engines->share_least = late ? engines->share_least / 2 : changed(engines->share_least, true);
-    engines->calm = 0;
+    engines->settling -= engines->settling > 0;
+    engines->calm = late ? 0 : engines->calm + 1;
+    if (late && !engines->settling) {
+        engines->share_least = changed(engines->share_least, false);
+        engines->settling = SETTLING;
+        engines->was_late = true;
+    } else if (engines->calm >= (engines->was_late ? CALM_BATCHES : CALM_FIRST)) {
+        engines->share_least = changed(engines->share_least, true);
+        engines->calm = 0;
+    }
 }
 
-void st_jpeg_engines_served(struct stoker_loader *loader, bool waited)
+void st_jpeg_engines_served(struct st_slot *slot, const uintptr_t *stream)
 {
-    struct st_jpeg_engines *engines = &loader->engines;
-    if (!engines->kind)
+    struct st_device *device = slot->shape.device;
+    if (!slot->shape.engine || slot->served)
         return;
+    slot->served = true;
     /* Without the lock: the device may be slow to answer while kernels are being launched. */
-    const bool late = waited && loader->device->kind->caught_up(loader->device);
-    pthread_mutex_lock(&loader->lock);
+    const bool late = slot->awaited && (!stream || device->kind->caught_up(device, *stream));
+    struct st_jpeg_engines *engines = &slot->loader->engines;
+    pthread_mutex_lock(&slot->loader->lock);
     engines->under_way |= !late; /* an epoch's first batches are late, whatever the share is */
     if (engines->under_way)
-        adapt_least(engines, waited, late);
-    pthread_mutex_unlock(&loader->lock);
+        adapt_least(engines, late);
+    pthread_mutex_unlock(&slot->loader->lock);
 }
 
 void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool awaited)

@@ -237,18 +237,18 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
         rc = STOKER_END;
     else if (!(rc = wait_due(loader, &slot, err)))
         rc = deliver(loader, slot, out, err);
-    const bool waited = loader->tuning.late_ns != 0;
-    if (*out)
+    if (*out) {
+        slot->awaited = loader->tuning.late_ns != 0;
+        slot->served = false;
         depth = st_tuning_delivered(loader, (*out)->count);
-    else if (rc != STOKER_ETIMEOUT) /* after a timeout the caller is still waiting */
+    } else if (rc != STOKER_ETIMEOUT) { /* after a timeout the caller is still waiting */
         loader->tuning.late_ns = 0;
+    }
     loader->count.wait_ns += st_now_ns() - began;
     pthread_mutex_unlock(&loader->lock);
     /* One ready batch fewer: another may be begun. Signalled after unlocking, since the woken thread
      * needs the lock. */
     pthread_cond_signal(&loader->work);
-    if (*out)
-        st_jpeg_engines_served(loader, waited);
     if (depth)
         st_reader_limit(loader->reader, depth);
     if (rc == STOKER_ECANCELED && st_was_interrupted())
@@ -258,25 +258,31 @@ int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out
 
 /* ---- batches on a device ------------------------------------------------------------------------- */
 
-static const struct st_slot *slot_of(const struct stoker_batch *batch)
+static struct st_slot *slot_of(const struct stoker_batch *batch)
 {
-    return (const struct st_slot *)(const void *)batch; /* the batch is the slot's first member */
+    return (struct st_slot *)(uintptr_t)batch; /* the batch is the slot's first member */
 }
 
 int st_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct stoker_error *err)
 {
-    const struct st_slot *slot = slot_of(batch);
+    struct st_slot *slot = slot_of(batch);
     struct st_device *device = slot->shape.device;
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
-    return rc || !device ? rc : device->kind->join(device, slot->on_device, stream, err);
+    if (rc || !device)
+        return rc;
+    st_jpeg_engines_served(slot, &stream); /* first: then the stream waits for the batch */
+    return device->kind->join(device, slot->on_device, stream, err);
 }
 
 int st_batch_sync(const struct stoker_batch *batch, struct stoker_error *err)
 {
-    const struct st_slot *slot = slot_of(batch);
+    struct st_slot *slot = slot_of(batch);
     struct st_device *device = slot->shape.device;
     const int rc = device ? st_loader_check_owner(slot->loader, err) : 0;
-    return rc || !device ? rc : device->kind->sync(device, slot->on_device, err);
+    if (rc || !device)
+        return rc;
+    st_jpeg_engines_served(slot, NULL);
+    return device->kind->sync(device, slot->on_device, err);
 }
 
 /* -------------------------------------------------------------------------------------------------- */

@@ -80,7 +80,8 @@ struct st_jpeg_engines {
     uint64_t worked_ns;      /* when a thread last took tickets */
     uint64_t awaited_ns;     /* when the consumer last got a batch for which it had waited long */
     uint32_t share_least;    /* the least that an engine thread decodes itself (jpeg_share.c) */
-    uint32_t calm;           /* batches in time since that changed */
+    uint32_t calm;           /* batches in time since that grew, or one was late */
+    uint32_t settling;       /* for so many more batches it does not shrink */
     bool was_late;           /* a batch came too late, at any time */
     bool under_way;          /* a batch of this epoch came in time */
     uint64_t rest_until;     /* tickets before this one are left to the workers */

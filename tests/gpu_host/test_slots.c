@@ -227,7 +227,7 @@ static void strange_streams(void)
     nothing_left("after strange streams");
 }
 
-/* What a consumer still had to do when it last released a batch, in whatever stream. */
+/* Whether a consumer's stream still has something to do. */
 static void catches_up(void)
 {
     struct home home = open_home(open_device(0));
@@ -235,24 +235,23 @@ static void catches_up(void)
     struct gate gate[2] = {GATE, GATE};
     struct stoker_error err;
     unsigned right = 0;
-    ok(cuda->caught_up(home.device), "a consumer without batches has nothing to do");
     for (uint32_t k = 0; k < 2; k++) {
         struct look look = {&gate[k], home.images, home.labels, k, 0, 0};
+        right += cuda->caught_up(home.device, (uintptr_t)stream[k]);
         send_batch(&home, k, &err);
         cuda->join(home.device, home.slot, (uintptr_t)stream[k], &err);
-        right += cuda->caught_up(home.device);
         cuLaunchHostFunc(stream[k], look_at, &look);
-        right += cuda->caught_up(home.device); /* nothing has been released since */
+        right += !cuda->caught_up(home.device, (uintptr_t)stream[k]);
+        right += cuda->caught_up(home.device, (uintptr_t)stream[!k]);
         cuda->release(home.device, home.slot);
-        right += !cuda->caught_up(home.device);
         set_gate(&gate[k], true);
         cuStreamSynchronize(stream[k]);
-        right += cuda->caught_up(home.device);
+        right += cuda->caught_up(home.device, (uintptr_t)stream[k]);
     }
-    ok(right == 8, "it has caught up when what it had queued is done (%u of 8)", right);
+    ok(right == 8, "a consumer has caught up when its stream is done (%u of 8)", right);
     cuStreamDestroy_v2(stream[0]);
     cuStreamDestroy_v2(stream[1]);
-    ok(cuda->caught_up(home.device), "even if its stream is gone");
+    ok(cuda->caught_up(home.device, (uintptr_t)stream[0]), "or if the stream is gone");
     close_home(&home);
     nothing_left("after catching up");
 }
@@ -270,7 +269,8 @@ static void captures(void)
     ok(!send_batch(&home, 2, &err) && !send_batch(&other, 3, &err) &&
            !cuda->sync(home.device, home.slot, &err),
        "batches go on while a graph is captured");
-    ok(!cuda->join(home.device, other.slot, (uintptr_t)stream, &err) &&
+    ok(cuda->caught_up(home.device, (uintptr_t)stream) &&
+           !cuda->join(home.device, other.slot, (uintptr_t)stream, &err) &&
            holds_batch(other.images, other.labels, 3),
        "a stream that is captured joins a batch that is there");
     cuda->slot_free(home.device, other.slot);

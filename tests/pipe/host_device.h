@@ -433,9 +433,9 @@ static void host_release(struct st_device *base, struct st_device_slot *slot)
     memset(slot->labels, HOST_SPOILT, w->rows * sizeof *slot->labels);
 }
 
-static bool host_caught_up(struct st_device *base)
+static bool host_caught_up(struct st_device *base, uintptr_t stream)
 {
-    (void)base;
+    (void)base, (void)stream;
     return !host.behind;
 }
 

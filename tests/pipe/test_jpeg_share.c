@@ -110,42 +110,47 @@ static void adapts(void)
 }
 
 /* The least share after `batches` more, of which the consumer waits for every one or for none. */
-static uint32_t least_after(struct stoker_loader *loader, uint32_t batches, bool waited)
+static uint32_t least_after(struct st_slot *slot, uint32_t batches, bool awaited)
 {
-    while (batches--)
-        st_jpeg_engines_served(loader, waited);
-    return loader->engines.share_least;
+    static const uintptr_t stream = 17;
+    while (batches--) {
+        slot->awaited = awaited;
+        slot->served = false;
+        st_jpeg_engines_served(slot, &stream);
+    }
+    return slot->loader->engines.share_least;
 }
 
 static void learns_the_least(void)
 {
     static struct stoker_loader loader = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static struct st_device device = {.kind = &host_kind};
-    loader.device = &device;
+    static struct st_slot slot = {.loader = &loader, .shape.device = &device};
     worker.worker.loader = &loader;
     worker.share_fastest = 0;
     worker.share_limit = ST_JPEG_SHARES;
-    ok(least_after(&loader, 300, false) == 0, "nothing is learnt without engines");
-    loader.engines.kind = engine_devices.engine;
-    ok(least_after(&loader, 300, true) == 0, "late batches at the start of an epoch do not count");
-    ok(least_after(&loader, 3, false) == 0 && least_after(&loader, 1, false) == 1 &&
-           least_after(&loader, 36, false) == 10,
-       "it grows quickly at first");
+    ok(least_after(&slot, 300, false) == 0, "nothing is learnt without engines");
+    slot.shape.engine = engine_devices.engine;
+    ok(least_after(&slot, 300, true) == 0, "late batches at the start of an epoch do not count");
+    ok(least_after(&slot, 3, false) == 0 && least_after(&slot, 1, false) == 1, "it grows quickly at first");
+    host.behind = true;
+    ok(least_after(&slot, 60, true) == 16, "also while a consumer waits whose GPU has work");
+    host.behind = false;
+    for (int k = 0; k < 300; k++)
+        st_jpeg_engines_served(&slot, NULL);
+    ok(loader.engines.share_least == 16, "each batch counts once");
     st_jpeg_share_set(&worker, 0, false);
-    ok(worker.share == 10, "a thread has it without any work ahead");
+    ok(worker.share == 16, "a thread has it without any work ahead");
     st_jpeg_share_set(&worker, 0, true);
     ok(worker.share == 0, "but not while the consumer waits");
-    host.behind = true;
-    ok(least_after(&loader, 300, true) == 10, "it stays while a consumer with work waits");
-    host.behind = false;
-    ok(least_after(&loader, 1, true) == 5 && least_after(&loader, 1, true) == 2, "it is halved after a late batch");
-    ok(least_after(&loader, 63, false) == 2 && least_after(&loader, 1, false) == 3,
-       "and then grows slowly");
-    least_after(&loader, 63, false);
-    least_after(&loader, 1, true);
-    ok(least_after(&loader, 63, false) == 1, "batches in time are counted anew");
-    ok(least_after(&loader, 10000, false) == 48, "up to three quarters");
-    ok(least_after(&loader, 10, true) == 0, "down to none");
+    ok(least_after(&slot, 1, true) == 13, "it shrinks after a late batch");
+    ok(least_after(&slot, 15, true) == 13 && least_after(&slot, 1, true) == 11, "but once for several");
+    ok(least_after(&slot, 63, false) == 11 && least_after(&slot, 1, false) == 12, "and then grows slowly");
+    least_after(&slot, 63, false);
+    least_after(&slot, 1, true);
+    ok(least_after(&slot, 63, false) == 10, "batches in time are counted anew");
+    ok(least_after(&slot, 10000, false) == 48, "up to three quarters");
+    ok(least_after(&slot, 1000, true) == 0, "down to none");
 }
 
 static double mean_size(void)
@@ -216,19 +221,26 @@ static bool is_ready(struct stoker_loader *loader)
     return ready;
 }
 
-/* A loader reports the batches that are in time. */
+/* A loader reports each batch that is in time once, when it is first used. */
 static void counts_batches(void)
 {
     struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
     const struct stoker_batch *batch;
-    uint32_t taken = 0;
+    uint32_t taken = 0, right = 0;
     st_loader_start(loader, NULL, 0, NULL);
-    for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++)
+    for (; taken < 4 && is_ready(loader) && !st_loader_next(loader, &batch, NULL); taken++) {
+        host.behind = taken % 2;
+        right += loader->engines.calm == taken;
+        right += !(taken < 3 ? st_batch_join(batch, 17, NULL) : st_batch_sync(batch, NULL));
+        host.behind = !host.behind;
+        right += !st_batch_join(batch, 18, NULL) && !st_batch_sync(batch, NULL);
         st_batch_release(batch, NULL);
-    ok(taken == 4 && loader->engines.share_least == 1, "after %u batches in time the least share is %u", taken,
-       loader->engines.share_least);
+    }
+    host.behind = false;
+    ok(taken == 4 && right == 12 && loader->engines.share_least == 1,
+       "after %u batches in time the least share is %u (%u of 12 right)", taken, loader->engines.share_least, right);
     st_loader_close(loader);
 }
 
