@@ -233,6 +233,8 @@ static void *engine_main(void *argument)
     struct stoker_loader *loader = self->worker.loader;
     struct st_tickets chunk;
 
+    if (st_jpeg_engines_yield(loader))
+        st_thread_lower_priority();
     if (!open_engine(self))
         return NULL;
     pthread_mutex_lock(&loader->lock);

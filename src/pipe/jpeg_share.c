@@ -15,7 +15,8 @@
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
- * CPU, the share is limited: the consumer may be one of them.
+ * CPU, the share is limited: the consumer may be one of them. Not if the thread gives way to it, and its
+ * GPU had work when it last took a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -109,9 +110,11 @@ void st_jpeg_engines_served(struct st_slot *slot, const uintptr_t *stream)
         return;
     slot->served = true;
     /* Without the lock: the device may be slow to answer while kernels are being launched. */
-    const bool late = slot->awaited && (!stream || device->kind->caught_up(device, *stream));
+    const bool busy = stream && !device->kind->caught_up(device, *stream);
+    const bool late = slot->awaited && !busy;
     struct st_jpeg_engines *engines = &slot->loader->engines;
     pthread_mutex_lock(&slot->loader->lock);
+    engines->gpu_busy = busy;
     engines->under_way |= !late; /* an epoch's first batches are late, whatever the share is */
     if (engines->under_way)
         adapt_least(engines, late);
@@ -127,7 +130,9 @@ void st_jpeg_share_set(struct st_jpeg_engine_worker *self, double ahead, bool aw
 
 void st_jpeg_share_adapt(struct st_jpeg_engine_worker *self, bool awaited)
 {
-    self->share_limit = changed(self->share_limit, !is_crowded(&self->times));
+    const struct stoker_loader *loader = self->worker.loader;
+    const bool harmless = loader->engines.gpu_busy && st_jpeg_engines_yield(loader);
+    self->share_limit = changed(self->share_limit, harmless || !is_crowded(&self->times));
     if (awaited)
         self->share_fastest = changed(self->share_fastest, waits(&self->times));
 }

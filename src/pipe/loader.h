@@ -84,6 +84,7 @@ struct st_jpeg_engines {
     uint32_t settling;       /* for so many more batches it does not shrink */
     bool was_late;           /* a batch came too late, at any time */
     bool under_way;          /* a batch of this epoch came in time */
+    bool gpu_busy;           /* the consumer's stream had work when it last took a batch */
     uint64_t rest_until;     /* tickets before this one are left to the workers */
     uint64_t slow_until_ns;  /* and all until then, because the engines are slow */
     uint64_t shared_ns;      /* when what is known was last exchanged with other processes */
@@ -212,6 +213,8 @@ void st_jpeg_engines_wake(struct stoker_loader *loader);
 bool st_jpeg_engines_pass(const struct stoker_loader *loader);
 /* Whether enough batches are ready for this engine thread to rest. */
 bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread);
+/* Whether engine threads give way to the consumer, because they work on its CPU. */
+bool st_jpeg_engines_yield(const struct stoker_loader *loader);
 /* Whether an engine thread should take only a few tickets at a time. */
 bool st_jpeg_engines_brief(const struct stoker_loader *loader);
 /* Begins or ends a time in which the engines work and some workers rest. */

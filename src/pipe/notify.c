@@ -46,6 +46,11 @@ bool st_jpeg_engines_ahead(const struct stoker_loader *loader, uint32_t thread)
     return ready && (helper || 2 * ready >= st_tuned(&loader->tuning, ST_TUNE_PREFETCH));
 }
 
+bool st_jpeg_engines_yield(const struct stoker_loader *loader)
+{
+    return (uint32_t)loader->tuning.cpus <= loader->engines.count;
+}
+
 /* An engine thread that works on the CPU of the consumer, which has a batch, should not keep it from
  * launching kernels for long. */
 bool st_jpeg_engines_brief(const struct stoker_loader *loader)

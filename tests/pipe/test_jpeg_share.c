@@ -92,6 +92,8 @@ static void adapts(void)
         {"others had its CPU", {10 * MS, 10 * MS, 8 * MS, 5 * MS}, false, 16, 13},
         {"a moment says nothing of others", {MS / 20, MS / 20, MS / 20, 0}, false, 16, 17},
     };
+    static struct stoker_loader loader = {.engines.count = 2, .tuning.cpus = 3.5};
+    worker.worker.loader = &loader;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         worker.share_fastest = worker.share_limit = 16;
         worker.times = cases[k].times;
@@ -103,6 +105,15 @@ static void adapts(void)
     for (int k = 0; k < 50; k++)
         st_jpeg_share_adapt(&worker, false);
     ok(worker.share_limit == 0, "down to none");
+    loader.engines.gpu_busy = true;
+    st_jpeg_share_adapt(&worker, false);
+    ok(worker.share_limit == 0, "even if the GPU has work");
+    loader.tuning.cpus = 2.5;
+    st_jpeg_share_adapt(&worker, false);
+    ok(worker.share_limit == 1, "but not if the thread gives way to the consumer,");
+    loader.engines.gpu_busy = false;
+    st_jpeg_share_adapt(&worker, false);
+    ok(worker.share_limit == 0, "whose GPU has work");
     worker.times = (struct st_jpeg_times){0};
     for (int k = 0; k < 100; k++)
         st_jpeg_share_adapt(&worker, false);
@@ -236,11 +247,12 @@ static void counts_batches(void)
         right += !(taken < 3 ? st_batch_join(batch, 17, NULL) : st_batch_sync(batch, NULL));
         host.behind = !host.behind;
         right += !st_batch_join(batch, 18, NULL) && !st_batch_sync(batch, NULL);
+        right += loader->engines.gpu_busy == (taken == 1);
         st_batch_release(batch, NULL);
     }
     host.behind = false;
-    ok(taken == 4 && right == 12 && loader->engines.share_least == 1,
-       "after %u batches in time the least share is %u (%u of 12 right)", taken, loader->engines.share_least, right);
+    ok(taken == 4 && right == 16 && loader->engines.share_least == 1,
+       "after %u batches in time the least share is %u (%u of 16 right)", taken, loader->engines.share_least, right);
     st_loader_close(loader);
 }
 
