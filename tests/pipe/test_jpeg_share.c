@@ -7,6 +7,10 @@
 #include "pipe/jpeg_chunk.h"
 #include "pipe/jpeg_engine.h"
 
+#include <dirent.h>
+#include <sched.h>
+#include <sys/resource.h>
+
 static struct st_jpeg_engine_worker worker;
 
 static void costs(void)
@@ -256,6 +260,62 @@ static void counts_batches(void)
     st_loader_close(loader);
 }
 
+/* How many threads of this name run at a lower priority than this one; `*all`: of how many. */
+static uint32_t lowered(const char *name, uint32_t *all)
+{
+    const int usual = getpriority(PRIO_PROCESS, 0);
+    uint32_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    *all = 0;
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        char path[300], comm[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        const bool named = file && fgets(comm, sizeof comm, file) && !strncmp(comm, name, strlen(name));
+        if (file)
+            fclose(file);
+        *all += named;
+        count += named && getpriority(PRIO_PROCESS, (id_t)atoi(task->d_name)) > usual;
+    }
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+/* On the consumer's CPU, engine threads have a lower priority, as workers always have. */
+static void gives_way(void)
+{
+    struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    cpu_set_t before, one;
+    uint32_t engines, workers, low;
+    sched_getaffinity(0, sizeof before, &before);
+    CPU_ZERO(&one);
+    for (size_t k = 0; k < CPU_SETSIZE && !CPU_COUNT(&one); k++)
+        if (CPU_ISSET(k, &before))
+            CPU_SET(k, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
+    wait_for_engines(loader);
+    low = lowered("stoker-engine", &engines);
+    ok(loader->tuning.cpus < 2 && engines == 2 && low == 2, "%u of %u engine threads give way with one CPU", low, engines);
+    for (int k = 0; k < 1000 && lowered("stoker-worker", &workers) < (uint32_t)opt.workers; k++)
+        usleep(10000);
+    low = lowered("stoker-worker", &workers);
+    ok(low == workers && workers == (uint32_t)opt.workers, "and %u of %u workers", low, workers);
+    st_loader_close(loader);
+    sched_setaffinity(0, sizeof before, &before);
+    if (CPU_COUNT(&before) < 3) {
+        skip("engine threads with their own CPUs do not", "there are fewer than three CPUs");
+        return;
+    }
+    loader = harness_open_on(&engine_devices, items, COUNT, texts[2], &opt, &err);
+    wait_for_engines(loader);
+    low = lowered("stoker-engine", &engines);
+    ok(engines == 2 && low == (loader->tuning.cpus < 3 ? 2 : 0), "engine threads with their own CPUs do not (%u of %u)", low, engines);
+    st_loader_close(loader);
+}
+
 int main(void)
 {
     costs();
@@ -268,6 +328,7 @@ int main(void)
         items[k] = test_jpeg_kind(k, 40 + 3 * (int)(k * 37 % COUNT), 52, TEST_JPEG_USUAL);
     together();
     counts_batches();
+    gives_way();
     test_items_free(items, COUNT);
     return done_testing();
 }
