@@ -15,8 +15,8 @@
  *
  * While the consumer waits in any case, the share is what makes the most of engines and thread: it grows
  * while the thread waits for the engines, and shrinks while it does not. Where others need the thread's
- * CPU, the share is limited: the consumer may be one of them. Not if the thread gives way to it, and its
- * GPU had work when it last took a batch.
+ * CPU, the share is limited: the consumer may be one of them. That does not count while the thread gives
+ * way to the consumer, and its GPU had work when it last took a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
