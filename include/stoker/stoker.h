@@ -761,6 +761,8 @@ struct stoker_single_options {
     enum stoker_layout layout; /* default NCHW */
     uint32_t pillow;           /* the major version of Pillow whose resize to match: 13 (default) or 12 */
     uint64_t pixel_limit;      /* default 178956970; 0: none */
+    uint64_t fused;            /* 1: contrast and saturation are rounded as by Pillow's aarch64 build, which differs
+                                  from others by a level at times; default 0 */
 };
 /* Writes the defaults to the `size` bytes at `opt`. C and C++ programs call stoker_single_defaults. */
 STOKER_API void stoker_single_options_init(struct stoker_single_options *opt, size_t size);
@@ -774,6 +776,34 @@ STOKER_API int stoker_single_open(struct stoker_single **out, struct stoker_pipe
                                   const struct stoker_single_options *opt, struct stoker_error *err);
 STOKER_API void stoker_single_close(struct stoker_single *single);
 
+/* A change of one image with given numbers. Sizes and boxes are those of the image as the edits before it left it.
+ * Frozen. */
+enum stoker_edit_kind {
+    STOKER_EDIT_CROP,       /* to the box x, y, width, height */
+    STOKER_EDIT_RESIZE,     /* to width x height, as Pillow does */
+    STOKER_EDIT_MIRROR,     /* left to right */
+    STOKER_EDIT_FLIP,       /* upside down */
+    STOKER_EDIT_BRIGHTNESS, /* by a factor of at least 0; 1 changes nothing */
+    STOKER_EDIT_CONTRAST,   /* likewise */
+    STOKER_EDIT_SATURATION, /* likewise */
+    STOKER_EDIT_HUE,        /* by -0.5 to 0.5 of the colour circle */
+    STOKER_EDIT_GREY,       /* to three equal channels */
+};
+enum stoker_filter {
+    STOKER_FILTER_NEAREST,
+    STOKER_FILTER_BOX,
+    STOKER_FILTER_BILINEAR,
+    STOKER_FILTER_HAMMING,
+    STOKER_FILTER_BICUBIC,
+    STOKER_FILTER_LANCZOS,
+};
+struct stoker_edit {
+    enum stoker_edit_kind kind;
+    uint32_t x, y, width, height;
+    enum stoker_filter filter;
+    double factor;
+};
+
 struct stoker_picture {
     size_t size;
     const void *data;                 /* `bytes` bytes: an encoded image, or, if `channels` is not 0, pixels */
@@ -782,6 +812,8 @@ struct stoker_picture {
                                          second or fourth channel is dropped */
     uint32_t x, y, crop_width, crop_height; /* the part that counts as the image; crop_width 0: all of it */
     const char *name;                 /* used in messages; may be NULL */
+    const struct stoker_edit *edits;  /* `edit_count` changes, made in this order before the pipeline's steps */
+    size_t edit_count;
 };
 /* Random draws are a function of (seed, epoch, sample), as in a loader. *out is [C, H, W], or [H, W, C] with NHWC,
  * without gaps. Its data belongs to the caller, who frees it with free(). Any thread. */

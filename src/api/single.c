@@ -7,6 +7,7 @@
  */
 #include "api/sized.h"
 #include "codec/jpeg/regular.h"
+#include "op/colour.h"
 #include "pipe/steps.h"
 
 #include <stdlib.h>
@@ -56,6 +57,8 @@ static struct st_work *take_work(struct stoker_single *single)
         return NULL;
     st_work_equip(work);
     work->pillow = single->opt.pillow;
+    if (single->opt.fused)
+        work->colour = &st_colour_rows_fused;
     work->decoder.pixel_limit = single->opt.pixel_limit;
     work->arena.keep = KEEP;
     return work;
@@ -148,6 +151,49 @@ static int open_picture(struct st_work *work, const struct stoker_picture *pictu
     return rc;
 }
 
+_Static_assert((int)STOKER_FILTER_NEAREST == ST_FILTER_NEAREST && (int)STOKER_FILTER_BOX == ST_FILTER_BOX &&
+                   (int)STOKER_FILTER_BILINEAR == ST_FILTER_BILINEAR &&
+                   (int)STOKER_FILTER_HAMMING == ST_FILTER_HAMMING &&
+                   (int)STOKER_FILTER_BICUBIC == ST_FILTER_BICUBIC &&
+                   (int)STOKER_FILTER_LANCZOS == ST_FILTER_LANCZOS && ST_FILTERS == 6,
+               "the public filters are the resize's");
+
+static int resize(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    if ((uint32_t)edit->filter >= ST_FILTERS || edit->width > INT32_MAX || edit->height > INT32_MAX)
+        return st_fail(err, STOKER_EINVAL, "cannot resize to %u x %u pixels with filter %d", edit->width,
+                       edit->height, (int)edit->filter);
+    return st_image_resize(image, (int32_t)edit->width, (int32_t)edit->height, (enum st_filter)edit->filter,
+                           err);
+}
+
+static int change_colour(struct st_image *image, const struct stoker_edit *edit, enum st_pending_kind kind,
+                         double low, double high, struct stoker_error *err)
+{
+    if (!(edit->factor >= low && edit->factor <= high))
+        return st_fail(err, STOKER_EINVAL, "a factor of %g is not between %g and %g", edit->factor, low,
+                       high);
+    return st_image_do(image, (struct st_pending){.kind = kind, .factor = (float)edit->factor}, err);
+}
+
+static int apply(struct st_image *image, const struct stoker_edit *edit, struct stoker_error *err)
+{
+    const double most = 1e6; /* as color_jitter allows */
+    switch (edit->kind) {
+    case STOKER_EDIT_CROP:
+        return st_image_crop(image, (struct st_region){edit->x, edit->y, edit->width, edit->height}, err);
+    case STOKER_EDIT_RESIZE: return resize(image, edit, err);
+    case STOKER_EDIT_MIRROR: st_image_mirror(image); return STOKER_OK;
+    case STOKER_EDIT_FLIP: st_image_flip(image); return STOKER_OK;
+    case STOKER_EDIT_BRIGHTNESS: return change_colour(image, edit, ST_PENDING_BRIGHTNESS, 0, most, err);
+    case STOKER_EDIT_CONTRAST: return change_colour(image, edit, ST_PENDING_CONTRAST, 0, most, err);
+    case STOKER_EDIT_SATURATION: return change_colour(image, edit, ST_PENDING_SATURATION, 0, most, err);
+    case STOKER_EDIT_HUE: return change_colour(image, edit, ST_PENDING_HUE, -0.5, 0.5, err);
+    case STOKER_EDIT_GREY: return st_image_do(image, (struct st_pending){.kind = ST_PENDING_GREY}, err);
+    }
+    return st_fail(err, STOKER_EINVAL, "there is no edit of kind %d", (int)edit->kind);
+}
+
 static int make(const struct stoker_single *single, struct st_work *work,
                 const struct stoker_picture *picture, const struct st_rng_key *rng_key,
                 struct stoker_tensor *out, struct stoker_error *err)
@@ -156,6 +202,8 @@ static int make(const struct stoker_single *single, struct st_work *work,
     struct st_erases erases;
     uint64_t bytes;
     int rc = open_picture(work, picture, &image, err);
+    for (size_t k = 0; !rc && k < picture->edit_count; k++)
+        rc = apply(&image, &picture->edits[k], err);
     if (!rc)
         rc = st_steps_run(&single->pipe->steps, rng_key, &image, err);
     if (!rc)
@@ -191,6 +239,9 @@ int stoker_single_run(struct stoker_single *single, const struct stoker_picture 
     if (!picture.data && picture.bytes)
         return st_fail(err, STOKER_EINVAL, "stoker_single_run: %zu bytes, but data is NULL",
                        picture.bytes);
+    if (!picture.edits && picture.edit_count)
+        return st_fail(err, STOKER_EINVAL, "stoker_single_run: %zu edits, but edits is NULL",
+                       picture.edit_count);
     struct st_work *work = take_work(single);
     if (!work)
         return st_fail(err, STOKER_ENOMEM, "stoker_single_run: out of memory");

@@ -1,7 +1,8 @@
 /* colour.h - brightness, contrast, saturation, hue and grey, with the same results as Pillow
  *
  * Where Pillow's builds differ, all machines follow x86-64: Pillow's aarch64 build fuses the
- * multiplication and addition of a blend, which changes a few values by one level.
+ * multiplication and addition of a blend, which changes a few values by one level. Only single images
+ * can follow that build, on request.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,6 +26,8 @@ struct st_colour_rows {
     void (*grey3)(uint8_t *row, size_t count);
     uint64_t (*grey_sum)(const uint8_t *row, size_t count);
 };
+/* Blends as Pillow's aarch64 build does, for images that must equal those of the Pillow installed. */
+extern const struct st_colour_rows st_colour_rows_fused;
 /* The table for a level, or for the next lower one in this build. */
 const struct st_colour_rows *st_colour_rows_for(enum st_cpu_level level);
 

@@ -19,10 +19,14 @@ static inline uint32_t luma(uint32_t r, uint32_t g, uint32_t b)
     return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16;
 }
 
-/* Pillow's blend: two rounded operations, then truncation. */
+/* Pillow's blend: two rounded operations, or one where its compiler fused them; then truncation. */
 static inline float blended(float from, float to, float factor)
 {
+#if defined(ST_COLOUR_FUSED)
+    const float mixed = __builtin_fmaf(factor, to - from, from);
+#else
     const float mixed = from + factor * (to - from);
+#endif
     const float above = mixed > 0 ? mixed : 0;
     return above < 255 ? above : 255;
 }

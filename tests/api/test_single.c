@@ -5,6 +5,7 @@
 #include "images.h"
 #include "tap.h"
 
+#include <math.h>
 #include <pthread.h>
 
 enum { COUNT = 6, SEED = 11, EPOCH = 3, THREADS = 6, ROUNDS = 20 };
@@ -130,6 +131,66 @@ static void parts_and_pixels(const struct stoker_item *item)
     stoker_single_close(single);
 }
 
+static bool made(struct stoker_single *single, const struct stoker_item *item, const struct stoker_edit *edits,
+                 size_t count, struct stoker_tensor *out, struct stoker_error *err)
+{
+    struct stoker_picture picture = picture_of(item);
+    picture.edits = edits;
+    picture.edit_count = count;
+    return stoker_single_run(single, &picture, 0, 0, 0, out, err) == 0;
+}
+
+/* Edits give what a pipeline with the same steps gives, if nothing is drawn in it. */
+static void edits_are_steps(const struct stoker_item *item)
+{
+    static const char text[] = "center_crop(size=[40,50]); resize(size=[20,30], interpolation=bicubic); "
+                               "random_horizontal_flip(p=1); random_vertical_flip(p=1); color_jitter(brightness=[0.5,0.5]); "
+                               "color_jitter(contrast=[1.5,1.5]); color_jitter(saturation=[0.25,0.25]); "
+                               "color_jitter(hue=[-0.25,-0.25]); grayscale(num_output_channels=3)";
+    const struct stoker_edit edits[] = {
+        {.kind = STOKER_EDIT_CROP, .x = 15, .y = 10, .width = 50, .height = 40}, /* the image is 80 x 60 */
+        {.kind = STOKER_EDIT_RESIZE, .width = 30, .height = 20, .filter = STOKER_FILTER_BICUBIC},
+        {.kind = STOKER_EDIT_MIRROR},
+        {.kind = STOKER_EDIT_FLIP},
+        {.kind = STOKER_EDIT_BRIGHTNESS, .factor = 0.5},
+        {.kind = STOKER_EDIT_CONTRAST, .factor = 1.5},
+        {.kind = STOKER_EDIT_SATURATION, .factor = 0.25},
+        {.kind = STOKER_EDIT_HUE, .factor = -0.25},
+        {.kind = STOKER_EDIT_GREY},
+    };
+    const size_t count = sizeof edits / sizeof *edits;
+    struct stoker_single *by_steps = open_single(text, STOKER_LAYOUT_NHWC), *none = open_single("", STOKER_LAYOUT_NHWC);
+    struct stoker_tensor steps_out = {0}, edits_out = {0};
+    struct stoker_error err;
+    const bool both = by_steps && none && made(by_steps, item, NULL, 0, &steps_out, &err) &&
+                      made(none, item, edits, count, &edits_out, &err);
+    ok(both && edits_out.shape[0] == 20 && edits_out.shape[1] == 30 && !memcmp(steps_out.data, edits_out.data, 20 * 30 * 3),
+       "edits give what the same steps give");
+    free(steps_out.data);
+    free(edits_out.data);
+
+    const struct stoker_edit bad[] = {
+        {.kind = STOKER_EDIT_CROP, .x = 60, .y = 0, .width = 50, .height = 40},
+        {.kind = STOKER_EDIT_RESIZE, .width = 0, .height = 20},
+        {.kind = STOKER_EDIT_RESIZE, .width = 30, .height = 20, .filter = (enum stoker_filter)6},
+        {.kind = STOKER_EDIT_RESIZE, .width = UINT32_MAX, .height = 1},
+        {.kind = STOKER_EDIT_BRIGHTNESS, .factor = -1},
+        {.kind = STOKER_EDIT_HUE, .factor = 0.75},
+        {.kind = STOKER_EDIT_CONTRAST, .factor = NAN},
+        {.kind = (enum stoker_edit_kind)9},
+    };
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        const bool refused = !made(none, item, &bad[k], 1, &edits_out, &err) && !edits_out.data;
+        ok(refused, "an edit that cannot be made (%s)", err.message);
+    }
+    struct stoker_picture picture = picture_of(item);
+    picture.edit_count = 1;
+    const int rc = stoker_single_run(none, &picture, 0, 0, 0, &edits_out, &err);
+    ok(rc == STOKER_EINVAL, "edits that are not there (%s)", err.message);
+    stoker_single_close(by_steps);
+    stoker_single_close(none);
+}
+
 static void refusals(const struct stoker_item *item)
 {
     struct stoker_single *single = open_single("random_crop(size=4000); to_tensor", STOKER_LAYOUT_NCHW);
@@ -170,6 +231,7 @@ int main(void)
         return done_testing();
     as_rows(data, items);
     parts_and_pixels(&jpeg);
+    edits_are_steps(&jpeg);
     refusals(&jpeg);
     ok(stoker_jpeg_is_regular(jpeg.data, jpeg.size, &width, &height, &components) && width == 80 && height == 60 &&
            components == 3,

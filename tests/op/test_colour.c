@@ -114,6 +114,27 @@ static void variants(void)
     }
 }
 
+/* The sum is exact in double, so rounding it to float once is what fusing does. */
+static void fused_blend(void)
+{
+    const float factors[] = {0.0f, 0.73f, 1.1f, 1.7f, 2.9f};
+    uint32_t wrong = 0, uneven = 0;
+    for (size_t k = 0; k < sizeof factors / sizeof *factors; k++)
+        for (int level = 0; level < 256; level++) {
+            uint8_t fused[256], plain[256];
+            for (int i = 0; i < 256; i++)
+                fused[i] = plain[i] = (uint8_t)i;
+            st_colour_rows_fused.blend(fused, 256, (float)level, factors[k]);
+            st_colour_rows_for(ST_CPU_C)->blend(plain, 256, (float)level, factors[k]);
+            for (int i = 0; i < 256; i++) {
+                const float sum = (float)((double)level + (double)factors[k] * (i - level));
+                wrong += fused[i] != (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+                uneven += fused[i] != plain[i];
+            }
+        }
+    ok(wrong == 0 && uneven > 1000, "a fused blend rounds once, which changes %u values of %u", uneven, 5u << 16);
+}
+
 static void colours(void)
 {
     struct st_view in = noise(31, 17, 1, 4);
@@ -157,6 +178,7 @@ int main(void)
     work = work_make(st_cpu_level());
     hues();
     variants();
+    fused_blend();
     colours();
     work_free(&work);
     return done_testing();
