@@ -10,6 +10,22 @@ static int add_type(PyObject *module, PyTypeObject **out, PyType_Spec *spec)
     return *out ? PyModule_AddType(module, *out) : -1;
 }
 
+static int add_edits(PyObject *module)
+{
+    static const char *const names[] = {
+        [STOKER_EDIT_CROP] = "EDIT_CROP",           [STOKER_EDIT_RESIZE] = "EDIT_RESIZE",
+        [STOKER_EDIT_MIRROR] = "EDIT_MIRROR",       [STOKER_EDIT_FLIP] = "EDIT_FLIP",
+        [STOKER_EDIT_BRIGHTNESS] = "EDIT_BRIGHTNESS", [STOKER_EDIT_CONTRAST] = "EDIT_CONTRAST",
+        [STOKER_EDIT_SATURATION] = "EDIT_SATURATION", [STOKER_EDIT_HUE] = "EDIT_HUE",
+        [STOKER_EDIT_GREY] = "EDIT_GREY",
+    };
+
+    for (int k = STOKER_EDIT_CROP; k <= STOKER_EDIT_GREY; k++)
+        if (PyModule_AddIntConstant(module, names[k], k) < 0)
+            return -1;
+    return 0;
+}
+
 static int module_exec(PyObject *module)
 {
     struct ext_state *state = PyModule_GetState(module);
@@ -22,7 +38,7 @@ static int module_exec(PyObject *module)
         add_type(module, &state->gpu_watch, &ext_gpu_watch_spec) < 0 ||
         add_type(module, &state->exchange, &ext_exchange_spec) < 0 ||
         add_type(module, &state->lease, &ext_lease_spec) < 0 ||
-        add_type(module, &state->single, &ext_single_spec) < 0)
+        add_type(module, &state->single, &ext_single_spec) < 0 || add_edits(module) < 0)
         return -1;
     return 0;
 }

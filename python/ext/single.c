@@ -15,6 +15,7 @@ static const struct ext_option options_table[] = {
     {"layout", EXT_WORD, offsetof(struct stoker_single_options, layout), ext_layout_words},
     {"pillow", EXT_U32, offsetof(struct stoker_single_options, pillow), NULL},
     {"pixel_limit", EXT_U64, offsetof(struct stoker_single_options, pixel_limit), NULL},
+    {"fused", EXT_U64, offsetof(struct stoker_single_options, fused), NULL},
     {0},
 };
 
@@ -62,25 +63,105 @@ static int read_pixels(PyObject *pixels, struct stoker_picture *picture)
     return picture->channels ? 0 : -1;
 }
 
+enum { EDITS_MAX = 64 };
+
+static int read_sizes(PyObject *tuple, uint32_t **fields, Py_ssize_t count)
+{
+    for (Py_ssize_t k = 0; k < count; k++) {
+        unsigned long number = PyLong_AsUnsignedLong(PyTuple_GetItem(tuple, k + 1));
+
+        if (number == (unsigned long)-1 && PyErr_Occurred())
+            return -1;
+        if (number > UINT32_MAX) {
+            PyErr_Format(PyExc_ValueError, "%lu pixels are too many", number);
+            return -1;
+        }
+        *fields[k] = (uint32_t)number;
+    }
+    return 0;
+}
+
+/* How many numbers follow the kind of an edit. */
+static Py_ssize_t numbers_of(enum stoker_edit_kind kind)
+{
+    switch (kind) {
+    case STOKER_EDIT_CROP: return 4;
+    case STOKER_EDIT_RESIZE: return 3;
+    case STOKER_EDIT_BRIGHTNESS:
+    case STOKER_EDIT_CONTRAST:
+    case STOKER_EDIT_SATURATION:
+    case STOKER_EDIT_HUE: return 1;
+    default: return 0;
+    }
+}
+
+static int read_edit(PyObject *tuple, struct stoker_edit *edit)
+{
+    uint32_t filter = 0, *box[] = {&edit->x, &edit->y, &edit->width, &edit->height};
+    uint32_t *size[] = {&edit->width, &edit->height, &filter};
+    long kind = PyTuple_Check(tuple) && PyTuple_Size(tuple) ? PyLong_AsLong(PyTuple_GetItem(tuple, 0)) : -1;
+    Py_ssize_t count;
+
+    *edit = (struct stoker_edit){0};
+    if (kind < STOKER_EDIT_CROP || kind > STOKER_EDIT_GREY) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%R is not an edit", tuple);
+        return -1;
+    }
+    edit->kind = (enum stoker_edit_kind)kind;
+    count = numbers_of(edit->kind);
+    if (PyTuple_Size(tuple) != count + 1) {
+        PyErr_Format(PyExc_ValueError, "%R: an edit of this kind has %zd numbers", tuple, count);
+        return -1;
+    }
+    if (count == 4)
+        return read_sizes(tuple, box, 4);
+    if (count == 1)
+        edit->factor = PyFloat_AsDouble(PyTuple_GetItem(tuple, 1));
+    if (count == 3 && read_sizes(tuple, size, 3) == 0) {
+        if (filter > STOKER_FILTER_LANCZOS)
+            PyErr_Format(PyExc_ValueError, "%R: there is no filter %u", tuple, filter);
+        edit->filter = (enum stoker_filter)filter;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Reads a tuple of edits. Returns how many, or -1 with an exception. */
+static Py_ssize_t read_edits(PyObject *edits, struct stoker_edit *out)
+{
+    Py_ssize_t count = PyTuple_Check(edits) ? PyTuple_Size(edits) : -1;
+
+    if (count < 0 || count > EDITS_MAX) {
+        PyErr_Format(PyExc_ValueError, "edits must be a tuple of at most %d", EDITS_MAX);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (read_edit(PyTuple_GetItem(edits, k), &out[k]) < 0)
+            return -1;
+    return count;
+}
+
 static PyObject *single_run(PyObject *object, PyObject *args)
 {
     struct stoker_picture picture = {.size = sizeof(picture)};
-    unsigned long long seed = 0, epoch = 0, sample = 0;
-    PyObject *region = Py_None, *pixels = Py_None;
+    struct stoker_edit edit[EDITS_MAX];
+    PyObject *edits = NULL, *pixels = Py_None;
     struct stoker_tensor out;
     struct stoker_error err;
+    Py_ssize_t count;
     Py_buffer data;
     int rc = -1;
 
-    if (!PyArg_ParseTuple(args, "y*|KKKOO:run", &data, &seed, &epoch, &sample, &region, &pixels))
+    if (!PyArg_ParseTuple(args, "y*|O!O:run", &data, &PyTuple_Type, &edits, &pixels))
         return NULL;
-    if (ext_region(region, &picture.x, &picture.y, &picture.crop_width, &picture.crop_height) == 0 &&
-        read_pixels(pixels, &picture) == 0) {
+    count = edits ? read_edits(edits, edit) : 0;
+    if (count >= 0 && read_pixels(pixels, &picture) == 0) {
         picture.data = data.buf;
         picture.bytes = (size_t)data.len;
+        picture.edits = edit;
+        picture.edit_count = (size_t)count;
         Py_BEGIN_ALLOW_THREADS
-        rc = stoker_single_run(((struct single *)object)->handle, &picture, seed, epoch, sample, &out,
-                               &err);
+        rc = stoker_single_run(((struct single *)object)->handle, &picture, 0, 0, 0, &out, &err);
         Py_END_ALLOW_THREADS
         if (rc < 0)
             ext_raise(ext_state_of(object), &err);
@@ -91,9 +172,10 @@ static PyObject *single_run(PyObject *object, PyObject *args)
 
 static PyMethodDef single_methods[] = {
     {"run", single_run, METH_VARARGS,
-     "run(data, seed=0, epoch=0, sample=0, region=None, pixels=None) -> a Tensor, channels x height x "
-     "width, or with nhwc height x width x channels. `data` is an encoded image, or, with "
-     "pixels=(width, height, channels), the bytes of a decoded one. Any thread may call it."},
+     "run(data, edits=(), pixels=None) -> a Tensor, channels x height x width, or with nhwc height x "
+     "width x channels. `data` is an encoded image, or, with pixels=(width, height, channels), the bytes "
+     "of a decoded one. An edit is a tuple: its kind (EDIT_CROP, ...) and its numbers; they are made in "
+     "order, before the pipeline. Any thread may call it."},
     {0},
 };
 
@@ -101,7 +183,7 @@ static PyType_Slot single_slots[] = {
     {Py_tp_new, single_new},
     {Py_tp_dealloc, single_dealloc},
     {Py_tp_methods, single_methods},
-    {Py_tp_doc, "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0): runs a pipeline on one "
+    {Py_tp_doc, "Single(pipeline, *, layout='nchw', pillow=13, pixel_limit=0, fused=0): runs a pipeline on one "
                 "image at a time."},
     {0, NULL},
 };

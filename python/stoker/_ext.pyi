@@ -6,6 +6,16 @@ from typing import Any, final
 
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 
+EDIT_CROP: int
+EDIT_RESIZE: int
+EDIT_MIRROR: int
+EDIT_FLIP: int
+EDIT_BRIGHTNESS: int
+EDIT_CONTRAST: int
+EDIT_SATURATION: int
+EDIT_HUE: int
+EDIT_GREY: int
+
 class StokerError(RuntimeError):
     """Base class of the errors of the engine."""
 
@@ -118,15 +128,19 @@ class Pipeline:
 @final
 class Single:
     def __new__(
-        cls, pipeline: Pipeline, /, *, layout: str = "nchw", pillow: int = 13, pixel_limit: int = 0
+        cls,
+        pipeline: Pipeline,
+        /,
+        *,
+        layout: str = "nchw",
+        pillow: int = 13,
+        pixel_limit: int = 0,
+        fused: int = 0,
     ) -> Single: ...
     def run(
         self,
         data: Any,
-        seed: int = 0,
-        epoch: int = 0,
-        sample: int = 0,
-        region: tuple[int, int, int, int] | None = None,
+        edits: tuple[tuple[float, ...], ...] = (),
         pixels: tuple[int, int, int] | None = None,
         /,
     ) -> Tensor: ...

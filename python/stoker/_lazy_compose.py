@@ -1,420 +1,454 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of torchvision that are called with a lazy image.
+"""torchvision's transforms on lazy images.
 
-Consecutive steps that the engine has run there in one call. A step that it does not have runs in Python, on what
-torchvision would have at that point, and the steps after it run in the engine again. This is done only if the result is
-torchvision's: for its own classes, unchanged and without hooks, and only for those ops on tensors whose result is the
-same on bytes. What the engine refuses runs in Python, with torchvision's errors.
+Transforms run as torchvision wrote them: they draw their numbers from torch's generator, check their arguments and
+raise their errors. What they do to the pixels of a lazy image is recorded in it: by the methods of Pillow that it
+overrides (crop, resize, flips), and by the functions here that take the place of torchvision's for colours. So an image
+and a mask to which a transform is applied with the same seed stay a pair, whichever of them is lazy.
+
+The step that makes a tensor, and those after it in which nothing is drawn, run in the engine together with what was
+recorded. This is done only for torchvision's own classes, unchanged and without hooks, and only if the result is
+torchvision's to the bit. What the engine refuses is left to torchvision.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
+import random
+import struct
 import sys
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PIL import Image
 
 from . import _ext
 from ._convert import take_capsule
-from ._lazy_image import LAZY, PILLOW, REFUSALS, Lazy, core_of, pixels_of
-from ._steps import RandomApply, Transform, compile_transform
+from ._lazy_image import REFUSALS, Decoded, Lazy, deferred, is_lazy, single_of, text_of_mode
+from ._steps import compile_transform
 from ._untouched import LOOKS_FOR_LAZY, changes_of_step
 
-_CONTAINERS = {"Compose", "Sequential"}
-_GEOMETRY = {
+_PRESET = "ImageClassification"
+_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage", _PRESET}
+_TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
+_ON_TENSORS = {"Identity", "Normalize", "ToPureTensor"} | _TO_FLOAT
+_ON_IMAGES = {
     "CenterCrop",
-    "Pad",
+    "ColorJitter",
+    "Grayscale",
     "RandomCrop",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "RandomVerticalFlip",
     "Resize",
 }
-_COLOURS = {"ColorJitter", "GaussianBlur", "Grayscale", "RandomGrayscale"}
-_MAKE_TENSORS = {"ToTensor", "PILToTensor", "ToImage"}
-_ON_TENSORS = {"RandomHorizontalFlip", "RandomVerticalFlip", "Normalize", "RandomErasing", "ToPureTensor"}
-_TO_FLOAT = {"ConvertImageDtype", "ToDtype"}
-_PRESET = "ImageClassification"
-_KNOWN = (
-    _GEOMETRY | _COLOURS | _MAKE_TENSORS | _ON_TENSORS | _TO_FLOAT | {"Identity", "RGB", "RandomApply", _PRESET}
-)
+_MODES = ("RGB", "L")  # of images that the engine has
 
-_classes: dict[type, str] = {}  # torchvision's classes that were found unchanged, and their names here
-_plans: dict[int, _Plan] = {}  # by the id of the transform that is called
+_classes: dict[type, str] = {}  # torchvision's classes that are patched or known here, and their names
 
 
-# ---- what runs in the engine ----
+def _is_v2(kind: type) -> bool:
+    return kind.__module__.startswith("torchvision.transforms.v2")
 
 
-def _draw() -> int:
-    """Return the seed of one call, from torch's generator: it follows from the seed of the script or the worker, and
-    with seed_by="sample" from the sample."""
-    torch: Any = sys.modules["torch"]
-    return int(torch.empty((), dtype=torch.int64).random_())
+# ---- steps that make tensors ----
 
 
-class _Segment:
-    """Consecutive steps that run in the engine."""
+class _Tail:
+    """A step that makes a tensor of an image, and those after it, in the engine."""
 
-    def __init__(self, text: str, end: int, kind: str, random: bool, keeps_info: bool, layout: str) -> None:
-        self.end = end  # the first step after it
-        self.kind = kind  # of the result: "image", "tensor", or "tv" for torchvision's tv_tensors
-        self.random = random
-        self.keeps_info = keeps_info
-        self.last = layout == "nhwc"
-        self.nothing = not text and kind == "image"
-        self._single = _ext.Single(_ext.Pipeline(text), layout=layout, pillow=PILLOW)
+    def __init__(self, mode: str) -> None:
+        self.length = 0
+        self._mode = mode
+        self._is_float = self._is_tv = False
+        self._layout = "nhwc"
+        self._parts = [text_of_mode(mode)]
+        self._single: Any = None
+
+    def add(self, name: str, step: Any) -> bool:
+        """Add a step, and return whether it can follow those before it."""
+        try:
+            added = self._add_first(name, step) if not self.length else self._add_next(name, step)
+        except (TypeError, ValueError, NotImplementedError, AttributeError):
+            return False
+        self.length += added
+        return added
+
+    def _add_first(self, name: str, step: Any) -> bool:
+        if name == _PRESET:
+            self._parts.append(compile_transform(step)._spec())
+            self._is_float = True
+            return self._mode == "RGB"
+        if name not in _MAKE_TENSORS:
+            return False
+        self._is_float = name == "ToTensor"
+        self._is_tv = name == "ToImage"
+        self._parts.append("to_tensor" if self._is_float else "pil_to_tensor")
+        # The strides that torchvision's result has; with one channel both layouts are the same.
+        self._layout = "nchw" if self._is_float and self._mode == "RGB" else "nhwc"
+        return True
+
+    def _add_next(self, name: str, step: Any) -> bool:
+        if name not in _ON_TENSORS or (self._is_tv and not _is_v2(type(step))):
+            return False
+        if name in _TO_FLOAT:
+            if self._is_float or step.dtype is not sys.modules["torch"].float32:
+                return False
+            self._is_float = True
+        elif name == "Normalize" and not self._is_float:
+            return False
+        elif name == "ToPureTensor":
+            self._is_tv = False
+        if name not in ("Identity", "ToPureTensor"):
+            self._parts.append(compile_transform(step)._spec())
+        return True
+
+    def open(self) -> bool:
+        """Return whether the engine has these steps."""
+        try:
+            self._single = single_of("; ".join(filter(None, self._parts)), self._layout)
+        except REFUSALS:
+            return False
+        return True
 
     def run(self, image: Any) -> Any:
-        """Return the result; None if the engine cannot compute it."""
-        if self.nothing:
-            return image
+        """Return the tensor; None if the engine cannot make it."""
+        found = image.source() if isinstance(image, Lazy) else None
+        source, edits = (Decoded(image), ()) if found is None else found
+        source.check()  # Pillow's errors are no refusals
         try:
-            out = self._make(image, _draw() if self.random else 0)
+            out = source.run(self._single, edits)
         except REFUSALS:
             return None
-        if self.kind == "image":
-            return self._picture(out, image)
         tensor = take_capsule()(out.__dlpack__())
-        if self.last:
+        if self._layout == "nhwc":
             tensor = tensor.permute(2, 0, 1)
-        if self.kind == "tv":
+        if self._is_tv:
             tensor = tensor.as_subclass(sys.modules["torchvision.tv_tensors"].Image)
         return tensor
 
-    def _make(self, image: Any, seed: int) -> Any:
-        if isinstance(image, Lazy):
-            found = image.source()
-            if found is not None:
-                return self._single.run(found[0].data, seed, 0, 0, found[1])
-        pixels, channels = pixels_of(image)
-        return self._single.run(pixels, seed, 0, 0, None, (*image.size, channels))
 
-    def _picture(self, out: Any, image: Any) -> Any:
-        height, width, channels = out.shape
-        new = Image.Image()._new(core_of("RGB" if channels == 3 else "L", (width, height), out))
-        if self.keeps_info:
-            new.info = image.info.copy()
-        return new
+_TAILS_MOST = 256
+_tails: dict[Any, _Tail | None] = {}  # by what their steps are; the oldest are dropped
+_METHODS = ("__call__", "forward", "transform", "make_params")
+_PLAIN = (bool, int, float, str, type(None), enum.Enum)
 
 
-class _Builder:
-    """Builds the longest segment that begins with a step."""
+def _frozen(value: Any) -> Any:
+    """Return an attribute of a step as part of a key; TypeError if its value may change or is not known here."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(one) for one in value)
+    if isinstance(value, _PLAIN) or type(value) is sys.modules["torch"].dtype:
+        return value
+    raise TypeError(value)
+
+
+def _content(step: Any) -> Any:
+    """Return what the result of a step depends on: steps with equal contents do the same. TypeError if unknown."""
+    kind = type(step)
+    state = [(name, _frozen(value)) for name, value in vars(step).items() if not name.startswith("_")]
+    return kind, tuple(getattr(kind, name, None) for name in _METHODS), tuple(state)
+
+
+def _has_hooks(step: Any) -> bool:
+    own = vars(step)
+    return bool(own.get("_forward_hooks") or own.get("_forward_pre_hooks"))
+
+
+def _tail_at(steps: Sequence[Any], at: int, mode: str) -> _Tail | None:
+    """Return the longest tail that begins with the step at `at`; None if the engine has none."""
+    contents = []
+    for step in steps[at:]:
+        name = _classes.get(type(step))
+        if name not in (_ON_TENSORS if contents else _MAKE_TENSORS) or _has_hooks(step):
+            break
+        try:
+            contents.append(_content(step))
+        except TypeError:
+            break
+    if not contents:
+        return None
+    key = mode, *contents
+    if key not in _tails:
+        while len(_tails) >= _TAILS_MOST:
+            _tails.pop(next(iter(_tails)), None)
+        _tails[key] = _new_tail(steps[at : at + len(contents)], mode)
+    return _tails.get(key)
+
+
+def _new_tail(steps: Sequence[Any], mode: str) -> _Tail | None:
+    for end in range(len(steps), 0, -1):
+        tail = _Tail(mode)
+        for step in steps[:end]:
+            if changes_of_step(step, "torchvision") or not tail.add(_classes[type(step)], step):
+                break
+        if tail.length and tail.open():
+            return tail
+    return None
+
+
+# ---- the steps of a Compose ----
+
+
+def _is_known(step: Any) -> bool:
+    """Return whether a step is one of torchvision's whose work on pixels is recorded, and runs no other code."""
+    name = _classes.get(type(step))
+    if name == "RandomApply":
+        return all(_is_known(inner) for inner in step.transforms)
+    return name in _ON_IMAGES and not _has_hooks(step)
+
+
+class _Held:
+    """An image with pixels, and the lazy image that stands for it while steps of torchvision run."""
 
     def __init__(self) -> None:
-        self.kind = "image"
-        self.grey = self.is_float = self.random = self.drops_info = False
-        self.layout = "nchw"
-        self.parts: list[str] = []
+        self._image: Any = None
+        self._lazy: Any = None
 
-    def add(self, step: Any) -> bool:
-        """Add a step, and return whether it can follow those before it."""
-        name = _name_of(step)
-        if name is None:
-            return False
-        try:
-            if name == "RandomApply":
-                return self._add_apply(step)
-            return self._add_to_image(name, step) if self.kind == "image" else self._add_to_tensor(name, step)
-        except (TypeError, ValueError, NotImplementedError, AttributeError):
-            return False
+    def for_engine(self, value: Any) -> Any:
+        """Return a lazy image for one with pixels."""
+        has_pixels = type(value) is Image.Image or (is_lazy(value) and not isinstance(value, Lazy))
+        if not has_pixels or value.mode not in _MODES:
+            return value
+        self._image = value
+        self._lazy = deferred(Decoded(value), (), value.mode, value.size, value.info)  # loading may add to info
+        return self._lazy
 
-    def _say(self, name: str, step: Any, kind: str | None = None) -> bool:
-        self.parts.append(compile_transform(step)._spec())
-        self.random = self.random or name.startswith("Random") or name in ("ColorJitter", "GaussianBlur")
-        self.kind = kind or self.kind
-        return True
-
-    def _add_to_image(self, name: str, step: Any) -> bool:
-        if name in _GEOMETRY:
-            self.drops_info |= name == "Pad" or (name == "RandomCrop" and step.padding is not None)
-            return self._say(name, step)
-        if name in _COLOURS:
-            fixed_blur = name == "GaussianBlur" and step.sigma[0] == step.sigma[1]  # differs by a level from torchvision
-            if self.grey or fixed_blur:
-                return False
-            self.grey = name == "Grayscale" and step.num_output_channels == 1
-            self.drops_info |= not self.grey
-            return self._say(name, step)
-        if name in ("Identity", "RGB"):
-            return not (self.grey and name == "RGB")
-        if name == _PRESET:
-            self.is_float, self.layout = True, "nhwc"
-            return not self.grey and self._say(name, step, "tensor")
-        if name not in _MAKE_TENSORS:
-            return False
-        if name == "ToTensor":
-            self.is_float = True
-            self.parts.append("to_tensor")
-        else:
-            self.parts.append("pil_to_tensor")
-        self.layout = "nchw" if name == "ToTensor" else "nhwc"  # the strides that torchvision's result has
-        self.kind = "tv" if name == "ToImage" else "tensor"
-        return True
-
-    def _add_to_tensor(self, name: str, step: Any) -> bool:
-        if self.kind == "tv" and not _is_v2(step):
-            return False
-        if name == "Identity":
-            return True
-        if name == "ToPureTensor":
-            self.kind = "tensor"
-            return True
-        if name in _TO_FLOAT:
-            torch: Any = sys.modules["torch"]
-            if step.dtype is not torch.float32 or self.is_float:
-                return False
-            self.is_float = True
-            return self._say(name, step)
-        if name not in _ON_TENSORS or (name == "Normalize" and not self.is_float):
-            return False
-        return self._say(name, step)
-
-    def _add_apply(self, step: Any) -> bool:
-        """Add steps that run for some images only: ops on images that do not change the number of channels."""
-        if self.kind != "image":
-            return False
-        inner = _Builder()
-        inner.grey = self.grey
-        if not all(inner.add(part) for part in _flat(step.transforms)):
-            return False
-        if inner.kind != "image" or inner.grey != self.grey:
-            return False
-        self.drops_info |= inner.drops_info
-        self.random = True
-        self.parts.append(RandomApply([_Text(part) for part in inner.parts], step.p)._spec())
-        return True
-
-    def segment(self, end: int) -> _Segment:
-        text = "; ".join(filter(None, self.parts))
-        layout = "nhwc" if self.kind == "image" or self.grey else self.layout  # for one channel both are the same
-        return _Segment(text, end, self.kind, self.random, not self.drops_info, layout)
+    def for_others(self, value: Any) -> Any:
+        """Return the image for code that may change it: with pixels of its own."""
+        if value is self._lazy:
+            return self._image
+        if self._lazy is not None and isinstance(value, Lazy):
+            value.load()
+        return value
 
 
-class _Text(Transform):
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def _spec(self) -> str:
-        return self._text
-
-
-# ---- which steps are torchvision's own ----
-
-
-def _is_v2(step: Any) -> bool:
-    return type(step).__module__.startswith("torchvision.transforms.v2")
-
-
-def _is_changed(step: Any) -> bool:
-    """Return whether somebody has changed what this object or its class does."""
-    return bool(changes_of_step(step, type(step).__module__.partition(".")[0]))
-
-
-def _name_of(step: Any) -> str | None:
-    """Return the name of a step of torchvision; None for any other step."""
-    name = _classes.get(type(step))
-    return None if name is None or name in _CONTAINERS or _is_changed(step) else name
-
-
-def _flat(steps: Any) -> Iterator[Any]:
-    """Yield the steps, including those inside containers."""
-    for step in steps:
-        if _classes.get(type(step)) in _CONTAINERS and not _is_changed(step):
-            yield from _flat(_inside(step))
-        else:
-            yield step
-
-
-def _inside(container: Any) -> Any:
-    return container._modules.values() if _classes[type(container)] == "Sequential" else container.transforms
-
-
-# ---- plans ----
-
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-
-
-def _snapshot(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes, with copies of lists and dicts that may change in place. Private attributes, which every
-    module has, are copied only if they hold the steps of a container."""
-    out = dict(state)
-    for key, value in state.items():
-        if type(value) is list or (type(value) is dict and (key == "_modules" or not key.startswith("_"))):
-            out[key] = value.copy()
-    return out
-
-
-class _Plan:
-    """The segments of one transform, valid as long as it does not change."""
-
-    def __init__(self, owner: Any, steps: list[Any], watched: list[Any]) -> None:
-        key = id(owner)
-        self.owner = weakref.ref(owner, lambda gone: _forget(key, gone))
-        self.steps = steps
-        self._kinds = {type(one) for one in watched}
-        self._seen = [(one, _snapshot(one.__dict__)) for one in watched]
-        hooks = (one.__dict__.get(name) for one in watched for name in _HOOKS)
-        self._hooks = [(some, len(some)) for some in hooks if some is not None]
-        self._segments: dict[int, _Segment | None] = {}
-
-    def holds(self, owner: Any) -> bool:
-        """Return whether nothing that the plan depends on has changed."""
-        if self.owner() is not owner or not self._kinds <= _classes.keys():
-            return False
-        try:
-            for one, seen in self._seen:
-                if one.__dict__ != seen:
-                    return False
-            return all(len(some) == before for some, before in self._hooks)
-        except Exception:  # values that cannot be compared, such as arrays and tensors
-            return False
-
-    def segment(self, start: int) -> _Segment | None:
-        if start not in self._segments:
-            self._segments[start] = self._build(start)
-        return self._segments[start]
-
-    def _build(self, start: int) -> _Segment | None:
-        builder, end = _Builder(), start
-        while end < len(self.steps) and builder.add(self.steps[end]):
-            end += 1
-        while end > start:
-            again = _Builder()
-            for step in self.steps[start:end]:
-                again.add(step)
-            try:
-                return again.segment(end)
-            except REFUSALS:
-                end -= 1  # the engine refuses the last of them
-        return None
-
-
-def _watched(steps: Any) -> Iterator[Any]:
-    """Yield all objects whose attributes a plan depends on."""
-    for step in steps:
-        name = _classes.get(type(step))
-        if name is None:
-            continue
-        yield step
-        if name in _CONTAINERS:
-            yield from _watched(_inside(step))
-        elif name == "RandomApply":
-            yield from _watched(step.transforms)
-
-
-def _plan_of(transform: Any) -> _Plan:
-    plan = _plans.get(id(transform))
-    if plan is None or not plan.holds(transform):
-        plan = _Plan(transform, list(_flat([transform])), list(_watched([transform])))
-        _plans[id(transform)] = plan
-    return plan
-
-
-def _forget(key: int, gone: Any) -> None:
-    plan = _plans.get(key)
-    if plan is not None and plan.owner is gone:
-        _plans.pop(key, None)
-
-
-def _default_is_float32() -> bool:
-    torch: Any = sys.modules["torch"]
-    return torch.get_default_dtype() is torch.float32
-
-
-@functools.cache
-def _asks_for_types(kind: type) -> bool:
-    """Return whether it is a class of torchvision, which dispatches on the type of images, and would come back here."""
-    own = any(base.__module__.startswith("torchvision.") for base in kind.__mro__)
-    return kind.__module__ == "torch.nn.modules.container" or (own and kind.__name__ != "Lambda")
-
-
-def run(transform: Any, image: Any) -> Any:
-    """Apply the transform to a lazy image."""
-    plan = _plan_of(transform)
-    steps, value, at = plan.steps, image, 0
+def _run_compose(steps: Sequence[Any], value: Any) -> Any:
+    at, held = 0, _Held()
     while at < len(steps):
-        segment = plan.segment(at) if isinstance(value, Image.Image) and value.mode == "RGB" else None
-        out = segment.run(value) if segment is not None else None
-        if out is not None:
-            assert segment is not None
-            value, at = out, segment.end
-            continue
-        if type(value) in LAZY and _asks_for_types(type(steps[at])):
-            value.release()
+        if isinstance(value, Image.Image):
+            tail = _tail_at(steps, at, value.mode) if value.mode in _MODES else None
+            out = None if tail is None else tail.run(value)
+            if out is not None:
+                assert tail is not None
+                value, at = out, at + tail.length
+                continue
+            value = held.for_engine(value) if _is_known(steps[at]) else held.for_others(value)
         value = steps[at](value)
         at += 1
-    return value
+    return held.for_others(value)
+
+
+def _run_one(step: Any, image: Any) -> Any:
+    """Return the tensor that this step makes of an image; None if the engine cannot make it."""
+    tail = _tail_at((step,), 0, image.mode) if image.mode in _MODES else None
+    return None if tail is None else tail.run(image)
+
+
+def _in_engines_type() -> bool:
+    """Return whether torchvision makes the engine's type of float, and no hooks of torch see every module."""
+    torch: Any = sys.modules["torch"]
+    return torch.get_default_dtype() is torch.float32 and not torch.nn.modules.module._has_any_global_hook()
+
+
+def _like(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(ours, name, getattr(original, name))
+    setattr(ours, LOOKS_FOR_LAZY, original)
+    return ours
+
+
+def _wrapped_compose(original: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, *inputs: Any, **named: Any) -> Any:
+        if len(inputs) == 1 and is_lazy(inputs[0]) and not named and type(self) in _classes:
+            steps = self.transforms
+            if isinstance(steps, (list, tuple)) and steps and _in_engines_type():
+                return _run_compose(steps, inputs[0])
+        return original(self, *inputs, **named)
+
+    return _like(original, forward)
+
+
+def _wrapped_step(original: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(self: Any, *inputs: Any, **named: Any) -> Any:
+        if len(inputs) == 1 and is_lazy(inputs[0]) and not named and type(self) in _classes:
+            out = _run_one(self, inputs[0]) if _in_engines_type() else None
+            if out is not None:
+                return out
+        return original(self, *inputs, **named)
+
+    return _like(original, forward)
+
+
+# ---- colours ----
+
+
+def _as_float32(factor: Any) -> float | None:
+    """Return a factor that the engine computes with exactly; None for others."""
+    if not isinstance(factor, (int, float)):
+        return None
+    try:
+        rounded = struct.unpack("f", struct.pack("f", factor))[0]
+    except (OverflowError, struct.error):
+        return None
+    return factor if rounded == factor else None
+
+
+_UNEVEN = [struct.unpack("f", struct.pack("f", factor))[0] for factor in (0.46, 1.1, 1.7)]  # rounding shows with them
+
+
+class _Colour:
+    """A function of torchvision that changes colours, and what records it in a lazy image."""
+
+    def __init__(self, kind: int, low: float, high: float, *, keeps_info: bool) -> None:
+        self._kind = kind
+        self._low = low
+        self._high = high
+        self._keeps_info = keeps_info
+        self._agrees: bool | None = None
+
+    def _record(self, image: Any, number: Any) -> Any:
+        if self._kind == _ext.EDIT_GREY:
+            return image.recoloured(self._kind, keeps_info=False) if number == 3 else None
+        factor = _as_float32(number)
+        if factor is None or not self._low <= factor <= self._high:
+            return None
+        return image.recoloured(self._kind, factor, keeps_info=self._keeps_info)
+
+    def _same_as(self, original: Callable[..., Any]) -> bool:
+        """Return whether the engine computes what the installed version computes, tried once on a small image."""
+        if self._agrees is None:
+            size = (64, 64)
+            sample = Image.frombytes("RGB", size, random.Random(1).randbytes(3 * 64 * 64))
+            numbers = (3,) if self._kind == _ext.EDIT_GREY else (self._low, 0.25, -0.125, *_UNEVEN)
+            self._agrees = True
+            for number in numbers:
+                lazy = self._record(deferred(Decoded(sample), (), "RGB", size, {}), number)
+                if lazy is not None and lazy.tobytes() != original(sample, number).tobytes():
+                    self._agrees = False
+        return self._agrees
+
+    def wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def function(img: Any, *args: Any, **named: Any) -> Any:
+            if isinstance(img, Lazy) and img._mode == "RGB" and len(args) + len(named) == 1:
+                number = args[0] if args else next(iter(named.values()))
+                out = self._record(img, number) if self._same_as(original) else None
+                if out is not None:
+                    return out
+            return original(img, *args, **named)
+
+        return _like(original, function)
+
+
+_COLOURS = {
+    "adjust_brightness": _Colour(_ext.EDIT_BRIGHTNESS, 0.0, 1e6, keeps_info=False),
+    "adjust_contrast": _Colour(_ext.EDIT_CONTRAST, 0.0, 1e6, keeps_info=False),
+    "adjust_saturation": _Colour(_ext.EDIT_SATURATION, 0.0, 1e6, keeps_info=True),
+    "adjust_hue": _Colour(_ext.EDIT_HUE, -0.5, 0.5, keeps_info=False),
+    "to_grayscale": _Colour(_ext.EDIT_GREY, 3, 3, keeps_info=False),
+}
 
 
 # ---- patches ----
 
 
-def _wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
-    def forward(self: Any, *inputs: Any, **named: Any) -> Any:
-        if len(inputs) == 1 and type(inputs[0]) in LAZY and not named and type(self) in _classes:
-            hooked = any(self.__dict__.get(name) for name in _HOOKS)  # they would be called twice
-            if not hooked and _default_is_float32():
-                return run(self, inputs[0])
-        return original(self, *inputs, **named)
-
-    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-        setattr(forward, name, getattr(original, name))
-    setattr(forward, LOOKS_FOR_LAZY, original)
-    return forward
-
-
 class _Patch:
-    """A class of torchvision that is patched to recognize lazy images. It is created once and applied many times: in a
-    process that fetches samples itself, for every batch."""
+    """An attribute that is replaced while images are lazy. It is created once and applied many times: in a process that
+    fetches samples itself, for every batch."""
+
+    def __init__(self, owner: Any, attribute: str, wrap: Callable[[Any], Any]) -> None:
+        self._owner = owner
+        self._attribute = attribute
+        self._before = getattr(owner, attribute)
+        self._inherited = attribute not in vars(owner)
+        self._ours = wrap(self._before)
+
+    def do(self) -> bool:
+        """Apply it, and return whether that was possible."""
+        if getattr(self._owner, self._attribute) is not self._before:  # somebody else has patched it
+            return False
+        setattr(self._owner, self._attribute, self._ours)
+        return True
+
+    def undo(self) -> None:
+        if vars(self._owner).get(self._attribute) is not self._ours:
+            return
+        if self._inherited:
+            delattr(self._owner, self._attribute)
+        else:
+            setattr(self._owner, self._attribute, self._before)
+
+
+class _Class:
+    """A class of torchvision that is known here, and patched if it has to look for lazy images."""
 
     def __init__(self, kind: Any, name: str) -> None:
         self._kind = kind
         self._name = name
-        self._attribute = "forward" if hasattr(kind, "forward") else "__call__"
-        self._before = getattr(kind, self._attribute)
-        self._inherited = self._attribute not in kind.__dict__
-        self._ours = _wrapped(self._before)
+        wrap = _wrapped_compose if name == "Compose" else _wrapped_step if name in _MAKE_TENSORS else None
+        attribute = "forward" if hasattr(kind, "forward") else "__call__"
+        self._patch = _Patch(kind, attribute, wrap) if wrap else None
 
     def do(self) -> None:
-        if getattr(self._kind, self._attribute) is self._before:  # otherwise somebody else has patched it
-            setattr(self._kind, self._attribute, self._ours)
+        if self._patch is None or self._patch.do():
             _classes[self._kind] = self._name
 
     def undo(self) -> None:
         _classes.pop(self._kind, None)
-        if self._kind.__dict__.get(self._attribute) is not self._ours:
-            return
-        if self._inherited:
-            delattr(self._kind, self._attribute)
-        else:
-            setattr(self._kind, self._attribute, self._before)
+        if self._patch is not None:
+            self._patch.undo()
 
 
-@functools.cache
-def _patches(module_name: str) -> list[_Patch]:
-    module: Any = sys.modules[module_name]
-    found = ((getattr(module, name, None), name) for name in sorted(_KNOWN | {"Compose"}))
+def _classes_of(module: Any) -> list[_Class]:
+    names = sorted(_ON_IMAGES | _MAKE_TENSORS | _ON_TENSORS | {"Compose", "RandomApply"})
+    found = ((getattr(module, name, None), name) for name in names)
     return [
-        _Patch(kind, name)
+        _Class(kind, name)
         for kind, name in found
         if isinstance(kind, type) and kind.__module__.startswith("torchvision.transforms")
     ]
 
 
+class _Kernel:
+    """A function that v2 calls for images of Pillow: it looks for one by the type of the image."""
+
+    def __init__(self, kernels: dict[type, Any], wrap: Callable[[Any], Any]) -> None:
+        self._kernels = kernels
+        self._before = kernels[Image.Image]
+        self._ours = wrap(self._before)
+
+    def do(self) -> None:
+        if self._kernels.get(Image.Image) is self._before:
+            self._kernels[Image.Image] = self._ours
+
+    def undo(self) -> None:
+        if self._kernels.get(Image.Image) is self._ours:
+            self._kernels[Image.Image] = self._before
+
+
+def _kernels() -> list[_Kernel]:
+    functional: Any = sys.modules.get("torchvision.transforms.v2.functional")
+    registry = getattr(sys.modules.get("torchvision.transforms.v2.functional._utils"), "_KERNEL_REGISTRY", {})
+    found = ((registry.get(getattr(functional, name, None), {}), one) for name, one in _COLOURS.items())
+    return [_Kernel(kernels, one.wrapped) for kernels, one in found if Image.Image in kernels]
+
+
 @functools.cache
-def _sequential() -> _Patch:
-    torch: Any = sys.modules["torch"]
-    return _Patch(torch.nn.Sequential, "Sequential")
+def _patches(module_name: str) -> list[_Class | _Patch | _Kernel]:
+    out: list[_Class | _Patch | _Kernel] = [*_classes_of(sys.modules[module_name])]
+    functions: Any = sys.modules.get("torchvision.transforms._functional_pil")
+    if module_name == "torchvision.transforms.transforms" and functions is not None:
+        out += [_Patch(functions, name, one.wrapped) for name, one in _COLOURS.items() if hasattr(functions, name)]
+    if module_name == "torchvision.transforms.v2":
+        out += _kernels()
+    return out
 
 
 def patch(module_name: str) -> Callable[[], None]:
     """Make the transforms of this module recognize lazy images. Return a function that undoes it."""
-    patches = [*_patches(module_name), _sequential()]
+    patches = _patches(module_name)
     for one in patches:
         one.do()
 

@@ -285,7 +285,7 @@ def test_regular_jpegs_are_put_off_and_others_are_not():
     with stoker.lazy_images():
         for name, data in FILES.items():
             image = Image.open(io.BytesIO(data)).convert("RGB")
-            if type(image).__name__ == "LazyImage":
+            if "_stoker" in vars(image):
                 lazy.add(name)
     regular = {name for name in FILES if name.startswith("jpeg-")} - {"jpeg-progressive", "jpeg-cmyk"}
     assert lazy == regular
@@ -423,20 +423,20 @@ def test_the_context_is_of_one_thread_and_ends():
     data = FILES["jpeg-95-2"]
 
     def kind():
-        return type(Image.open(io.BytesIO(data))).__name__
+        return "Pillow's" if type(Image.open(io.BytesIO(data))) is JpegImagePlugin.JpegImageFile else "lazy"
 
     def elsewhere():
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(kind).result()
 
-    assert kind() == "JpegImageFile" and Image.open is PLAIN_OPEN
+    assert kind() == "Pillow's" and Image.open is PLAIN_OPEN
     with stoker.lazy_images():
-        assert kind() == "LazyJpeg" and elsewhere() == "JpegImageFile"
+        assert kind() == "lazy" and elsewhere() == "Pillow's"
         with stoker.lazy_images():
-            assert kind() == "LazyJpeg"
-        assert kind() == "LazyJpeg"
+            assert kind() == "lazy"
+        assert kind() == "lazy"
         kept = Image.open(io.BytesIO(data)).convert("RGB")
-    assert kind() == "JpegImageFile" and Image.open is PLAIN_OPEN
+    assert kind() == "Pillow's" and Image.open is PLAIN_OPEN
     assert kept == Image.open(io.BytesIO(data)).convert("RGB")
     with pytest.raises(KeyError), stoker.lazy_images():
         raise KeyError

@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random transforms in users' own datasets: the numbers that torchvision draws, from the generators it draws them from.
+So results are equal to torchvision's for every seed, and an image and a mask that are transformed with the same seed
+stay a pair, whichever of them the engine makes."""
+
+from __future__ import annotations
+
+import gc
+import io
+import random
+import warnings
+
+import numpy as np
+import pytest
+import stoker
+import torch
+from conftest import picture
+from loading import MEAN, STD
+from PIL import Image, ImageFilter
+
+T = pytest.importorskip("torchvision.transforms")
+from torchvision import tv_tensors  # noqa: E402
+from torchvision.transforms import functional as F  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def encoded(image, kind="JPEG", **options):
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+IMAGES = {
+    "jpeg": encoded(picture(1, 150, 110), quality=92),
+    "grey jpeg": encoded(picture(2, 150, 110).convert("L")),
+    "progressive": encoded(picture(3, 150, 110), progressive=True),
+    "png": encoded(picture(4, 150, 110), "PNG"),
+    "webp": encoded(picture(5, 150, 110), "WEBP"),
+}
+
+
+class MyBlur:
+    """A step as users write it, which draws from Python's generator."""
+
+    def __call__(self, image):
+        return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0)))
+
+
+class MyShift:
+    """One that draws from NumPy's."""
+
+    def __call__(self, image):
+        return Image.fromarray(np.roll(np.asarray(image), np.random.randint(0, 30), axis=1))
+
+
+def both(name, *args, **options):
+    """A class of v1 and of v2."""
+    return [getattr(T, name)(*args, **options), getattr(v2, name)(*args, **options)]
+
+
+RANDOM = {
+    "crop": both("RandomCrop", 60),
+    "padded crop": both("RandomCrop", 60, padding=8),
+    "crop of small images": both("RandomCrop", 200, pad_if_needed=True, padding_mode="reflect"),
+    "resized crop": both("RandomResizedCrop", 48),
+    "bicubic": both("RandomResizedCrop", (40, 56), interpolation=T.InterpolationMode.BICUBIC),
+    "flip": both("RandomHorizontalFlip"),
+    "vertical flip": both("RandomVerticalFlip", 0.4),
+    "jitter": both("ColorJitter", 0.4, 0.4, 0.4, 0.2),
+    "brightness": both("ColorJitter", brightness=0.7),
+    "grey": both("RandomGrayscale", 0.5),
+    "blur": both("GaussianBlur", 5, sigma=(0.1, 2.0)),
+    "rotation": both("RandomRotation", 30),
+    "affine": both("RandomAffine", 20, (0.1, 0.1), (0.8, 1.2), 5),
+    "perspective": both("RandomPerspective", 0.4, 0.7),
+    "invert": both("RandomInvert"),
+    "posterize": both("RandomPosterize", 3),
+    "solarize": both("RandomSolarize", 100),
+    "sharpness": both("RandomAdjustSharpness", 2),
+    "autocontrast": both("RandomAutocontrast"),
+    "equalize": both("RandomEqualize"),
+    "trivial augment": both("TrivialAugmentWide"),
+    "rand augment": both("RandAugment"),
+    "auto augment": both("AutoAugment"),
+    "augmix": both("AugMix"),
+    "apply": [
+        T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomHorizontalFlip()], 0.6),
+        v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomHorizontalFlip()], 0.6),
+    ],
+    "choice": [
+        T.RandomChoice([T.RandomCrop(60), T.Resize(60), T.RandomRotation(10)]),
+        v2.RandomChoice([v2.RandomCrop(60), v2.Resize(60), v2.RandomRotation(10)]),
+    ],
+    "order": [
+        T.RandomOrder([T.RandomCrop(60), T.RandomHorizontalFlip(), T.ColorJitter(0.3)]),
+        v2.RandomOrder([v2.RandomCrop(60), v2.RandomHorizontalFlip(), v2.ColorJitter(0.3)]),
+    ],
+    "photometric": [v2.RandomPhotometricDistort(), v2.RandomChannelPermutation()],
+    "zoom out": [v2.RandomZoomOut(), v2.RandomResize(40, 90), v2.ScaleJitter((80, 80)), v2.RandomShortestSize([50, 60])],
+    "own steps": [T.Compose([MyBlur(), T.RandomCrop(50), MyShift(), T.RandomHorizontalFlip()])],
+    "training": [
+        T.Compose([T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]),
+        v2.Compose(
+            [
+                v2.RandomResizedCrop(48),
+                v2.RandomHorizontalFlip(),
+                v2.ToImage(),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(MEAN, STD),
+            ]
+        ),
+    ],
+    "erasing": [
+        T.Compose([T.RandomCrop(40), T.ToTensor(), T.RandomErasing(0.7), T.Normalize(MEAN, STD)]),
+        T.Compose([T.RandomCrop(40), T.ToTensor(), T.RandomErasing(0.7, value="random")]),
+        v2.Compose([v2.RandomCrop(40), v2.ToImage(), v2.RandomErasing(0.7), v2.ToDtype(torch.float32, scale=True)]),
+    ],
+    "behind tensors": [T.Compose([T.ToTensor(), T.RandomCrop(40), T.RandomHorizontalFlip(), T.Normalize(MEAN, STD)])],
+    "SimCLR": [
+        T.Compose(
+            [
+                T.RandomResizedCrop(40, scale=(0.08, 1.0)),
+                T.RandomHorizontalFlip(),
+                T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
+                T.RandomGrayscale(p=0.2),
+                T.RandomApply([T.GaussianBlur(5)], p=0.5),
+                T.ToTensor(),
+            ]
+        )
+    ],
+    "sequential": [torch.nn.Sequential(T.RandomResizedCrop(40), T.RandomHorizontalFlip(), v2.ToImage())],
+    "nested": [T.Compose([T.Compose([T.RandomCrop(50)]), T.RandomApply([T.Compose([T.RandomCrop(30)])]), T.ToTensor()])],
+}
+
+
+def seed_all(seed):
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def generators():
+    return torch.get_rng_state().tolist(), random.getstate(), repr(np.random.get_state())
+
+
+def values(out):
+    if isinstance(out, Image.Image):
+        return out.mode, out.size, out.tobytes(), sorted(out.info)
+    if isinstance(out, torch.Tensor):
+        return type(out), out.dtype, out.shape, out.stride(), out.numpy().tobytes()
+    return [values(one) for one in out]
+
+
+def opened(data, mode="RGB"):
+    return Image.open(io.BytesIO(data)).convert(mode)
+
+
+def series(transform, seed, files=IMAGES):
+    """What a transform makes of each file, twice, and the generators afterwards."""
+    seed_all(seed)
+    out = [values(transform(opened(data))) for data in files.values() for _ in range(2)]
+    return out, generators()
+
+
+@pytest.mark.parametrize("name", RANDOM, ids=lambda name: name.replace(" ", "-"))
+def test_results_and_generators_are_torchvisions_for_every_seed(name):
+    for transform in RANDOM[name]:
+        for seed in range(3):
+            plain = series(transform, seed)
+            with stoker.lazy_images():
+                ours = series(transform, seed)
+            assert ours == plain
+
+
+# ---- pairs ----
+
+RAMP = (np.add.outer(np.arange(110), np.arange(150)) * 0.98).astype(np.uint8)  # each pixel tells its place
+FILE = encoded(Image.merge("RGB", [Image.fromarray(RAMP)] * 3), quality=100, subsampling=0)
+PALETTE = Image.fromarray(RAMP).convert("P", palette=Image.Palette.ADAPTIVE, colors=256)
+MASKS = {
+    "L": lambda: opened(encoded(Image.fromarray(RAMP), "PNG"), "L"),
+    "P": lambda: Image.open(io.BytesIO(encoded(PALETTE, "PNG"))),
+    "array": lambda: Image.fromarray(RAMP),
+    "tensor": lambda: torch.from_numpy(RAMP)[None].repeat(3, 1, 1),
+    "RGB": lambda: opened(encoded(Image.merge("RGB", [Image.fromarray(RAMP)] * 3), "PNG")),
+}
+GEOMETRY = {
+    "crop": both("RandomCrop", 60),
+    "flips": [T.Compose([T.RandomHorizontalFlip(), T.RandomVerticalFlip()])],
+    "resized crop": both("RandomResizedCrop", 48, interpolation=T.InterpolationMode.NEAREST),
+    "compose": [
+        T.Compose([T.RandomCrop(90), T.RandomHorizontalFlip(), T.Resize((45, 45), T.InterpolationMode.NEAREST)]),
+        v2.Compose([v2.RandomCrop(90), v2.RandomHorizontalFlip(), v2.Resize((45, 45), T.InterpolationMode.NEAREST)]),
+    ],
+}
+
+
+def by_seed(transform, image, mask, seed):
+    torch.manual_seed(seed)
+    first = transform(image)
+    torch.manual_seed(seed)
+    return first, transform(mask)
+
+
+def by_state(transform, image, mask, seed):
+    torch.manual_seed(seed)
+    state = torch.get_rng_state()
+    first = transform(image)
+    torch.set_rng_state(state)
+    return first, transform(mask)
+
+
+def by_fork(transform, image, mask, seed):
+    torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        first = transform(image)
+    return first, transform(mask)
+
+
+def grey(out):
+    """The first channel, as an array."""
+    if isinstance(out, torch.Tensor):
+        return out[0].numpy().astype(int)
+    return np.asarray(out.convert("L")).astype(int)
+
+
+@pytest.mark.parametrize("idiom", [by_seed, by_state, by_fork])
+@pytest.mark.parametrize("kind", MASKS)
+def test_an_image_and_its_mask_stay_a_pair(idiom, kind):
+    with stoker.lazy_images():
+        for name, transforms in GEOMETRY.items():
+            for transform in transforms:
+                for seed in range(8):
+                    image, mask = idiom(transform, opened(FILE), MASKS[kind](), seed)
+                    far = np.abs(grey(image) - grey(mask)).mean()
+                    assert far < 3, (name, seed, far)
+
+
+def by_params(image, mask):
+    """As segmentation code has it: numbers are drawn once, and functions applied to both."""
+    box = T.RandomResizedCrop.get_params(image, scale=(0.2, 1.0), ratio=(0.75, 1.33))
+    image = F.resized_crop(image, *box, (40, 40))
+    mask = F.resized_crop(mask, *box, (40, 40), T.InterpolationMode.NEAREST)
+    if random.random() < 0.5:
+        image, mask = F.hflip(image), F.vflip(mask)
+    top, left = T.RandomCrop.get_params(image, (32, 32))[:2]
+    image, mask = F.crop(image, top, left, 32, 32), F.crop(mask, top, left, 32, 32)
+    image = F.adjust_hue(F.adjust_saturation(F.adjust_contrast(F.adjust_brightness(image, 0.7), 1.3), 0.4), -0.125)
+    image = F.rotate(image, 10.0) if torch.rand(1) < 0.3 else image
+    return F.normalize(F.to_tensor(image), MEAN, STD), torch.as_tensor(np.array(mask))
+
+
+def by_v2(image, mask):
+    """Several inputs of one call."""
+    transform = v2.Compose(
+        [
+            v2.RandomResizedCrop(40),
+            v2.RandomHorizontalFlip(),
+            v2.ColorJitter(0.3, 0.3, 0.3, 0.1),
+            v2.ToImage(),
+            v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True),
+        ]
+    )
+    boxes = tv_tensors.BoundingBoxes([[10, 12, 60, 70]], format="XYXY", canvas_size=(110, 150))
+    out = transform({"image": image, "mask": tv_tensors.Mask(torch.from_numpy(np.array(mask))), "boxes": boxes, "label": 3})
+    return out["image"], out["mask"], out["boxes"]
+
+
+def by_calls(image, mask):
+    """Objects that are built for every sample, single steps, and transforms of targets."""
+    image = T.RandomHorizontalFlip()(T.Resize(60)(image))
+    mask = T.Lambda(lambda one: one.resize((40, 40), Image.NEAREST))(mask)
+    return T.Compose([T.RandomCrop(50), T.ToTensor(), T.Normalize(MEAN, STD)])(image), T.PILToTensor()(mask)
+
+
+def by_type(image, mask):
+    """Types decide what v2 fills with."""
+    fill = {Image.Image: (9, 8, 7), "others": 0}
+    return v2.RandomAffine(30, fill=fill)(image), v2.Pad(3, fill={Image.Image: 5, "others": 0})(mask)
+
+
+@pytest.mark.parametrize("sample", [by_params, by_v2, by_calls, by_type])
+def test_idioms_of_users_give_torchvisions_results(sample):
+    for seed in range(12):
+        for data in IMAGES.values():
+            seed_all(seed)
+            plain = values(sample(opened(data), MASKS["L"]())), generators()
+            seed_all(seed)
+            with stoker.lazy_images():
+                ours = values(sample(opened(data), MASKS["L"]())), generators()
+            assert ours == plain
+
+
+# ---- long chains, odd numbers, and what is left behind ----
+
+
+def test_edits_in_any_number_and_order_give_pillows_pixels():
+    def edit(image, draw):
+        choice = draw.randrange(9)
+        width, height = image.size
+        if choice == 0 and min(image.size) > 8:
+            left, top = draw.randrange(width // 2), draw.randrange(height // 2)
+            return image.crop((left, top, left + draw.randint(2, width // 2), top + draw.randint(2, height // 2)))
+        if choice == 1:
+            return image.resize((draw.randint(1, 90), draw.randint(1, 90)), draw.randrange(6))
+        if choice == 2:
+            return image.resize((draw.randint(1, 90), draw.randint(1, 90)))
+        if choice == 3:
+            return image.transpose(draw.randrange(7))
+        if choice == 4:
+            return image.convert(draw.choice(["RGB", "L", "RGB"]))
+        if choice == 5:
+            adjust = draw.choice([F.adjust_brightness, F.adjust_contrast, F.adjust_saturation])
+            return adjust(image, draw.choice([0, 1, 0.5, draw.uniform(0, 3), 1e7]))
+        if choice == 6:
+            return F.adjust_hue(image, draw.choice([-0.5, 0.5, 0, draw.uniform(-0.5, 0.5)]))
+        return F.to_grayscale(image, 3) if choice == 7 and draw.random() < 0.3 else image.copy()
+
+    def chain(data, seed):
+        draw = random.Random(seed)
+        image = opened(data)
+        kept = []
+        for _ in range(draw.choice([3, 6, 60])):
+            image = edit(image, draw)
+            kept.append(image)
+        return [values(one) for one in [*kept, kept[0]]]
+
+    for seed in range(150):
+        data = list(IMAGES.values())[seed % len(IMAGES)]
+        plain = chain(data, seed)
+        with stoker.lazy_images():
+            assert chain(data, seed) == plain, seed
+
+
+def test_changing_an_image_leaves_those_made_from_it_alone():
+    def work():
+        image = opened(FILE)
+        small, turned = image.resize((30, 20)), image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        image.paste((255, 0, 0), (0, 0, 150, 110))
+        part = T.RandomHorizontalFlip(0.0)(image)
+        return [values(one) for one in (small, turned, image, part)], part is image
+
+    plain = work()
+    with stoker.lazy_images():
+        assert work() == plain
+
+
+def test_errors_come_where_torchvision_raises_them_after_the_same_draws():
+    """A damaged file that is only decoded behind the first draw."""
+    cut = encoded(picture(6, 150, 110), "PNG")[:-4000]
+    transform = T.Compose([T.RandomResizedCrop(30), T.RandomHorizontalFlip(), T.ToTensor()])
+
+    def work():
+        seed_all(4)
+        out = []
+        for data in [cut, FILE, cut, FILE]:
+            try:
+                out.append(values(transform(Image.open(io.BytesIO(data)))))
+            except OSError as error:
+                out.append(str(error))
+        return out, generators()
+
+    plain = work()
+    with stoker.lazy_images():
+        assert work() == plain
+    assert any(isinstance(one, str) for one in plain[0])
+
+
+def test_an_error_of_pillow_is_raised_once_and_for_all():
+    """The second load() of a damaged file succeeds in Pillow, with a part of the pixels."""
+    damaged = bytearray(IMAGES["progressive"])
+    for at in range(len(damaged) // 2, len(damaged) - 2, 7):
+        damaged[at] = 0xFF
+    cut = encoded(picture(6, 150, 110), "PNG")[:-4000]
+    steps = [T.ToTensor(), v2.ToImage(), T.Compose([T.CenterCrop(24), T.ToTensor()]), T.Compose([T.ToTensor()])]
+
+    def work():
+        out = []
+        for data in (bytes(damaged), cut):
+            for transform in steps:
+                image = Image.open(io.BytesIO(data))
+                try:
+                    out.append(values(transform(image)))
+                except OSError as error:
+                    out.append(str(error))
+        return out
+
+    plain = work()
+    with stoker.lazy_images():
+        assert work() == plain
+    assert any(isinstance(one, str) for one in plain[-4:])
+
+
+def test_hooks_of_torch_see_every_module():
+    calls = []
+    transform = v2.Compose([v2.Resize(30), v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, args, out: calls.append(type(module)))
+    try:
+        with stoker.lazy_images():
+            transform(opened(FILE))
+    finally:
+        handle.remove()
+    assert calls == [v2.Resize, v2.ToImage, v2.ToDtype, v2.Normalize, v2.Compose]
+
+
+def test_transforms_built_for_every_sample_leave_nothing_behind():
+    from stoker import _lazy_compose
+
+    def work(count):
+        for number in range(count):
+            mean = [0.4 + number / 1e6, 0.5, 0.6]
+            T.Compose([T.RandomCrop(20), T.ToTensor(), T.Normalize(mean, STD)])(opened(FILE))
+            T.ToTensor()(opened(FILE))
+        gc.collect()
+        return sum(isinstance(one, (T.Compose, T.ToTensor, T.Normalize)) for one in gc.get_objects())
+
+    with stoker.lazy_images():
+        before = work(3)
+        assert work(600) == before
+        assert len(_lazy_compose._tails) <= _lazy_compose._TAILS_MOST
+
+
+def test_an_image_passes_for_pillows_to_code_that_looks_at_its_type():
+    with stoker.lazy_images():
+        for data in IMAGES.values():
+            file = Image.open(io.BytesIO(data))
+            image = file.convert("RGB")
+            assert type(image) == Image.Image and {Image.Image: 1}[type(image)] == 1  # noqa: E721
+            assert repr(type(image)) == repr(Image.Image) and type(image).__name__ == "Image"
+            assert isinstance(image, Image.Image) and image.__class__ is Image.Image
+            assert type(file).__name__.endswith("ImageFile") and type(file) != Image.Image  # noqa: E721
+            assert type(file) == file.__class__ and type(image) != file.__class__  # noqa: E721
+            with pytest.raises(TypeError, match="Got <class 'PIL.Image.Image'>"):
+                T.Normalize(MEAN, STD)(image)
+
+
+# ---- whole epochs ----
+
+
+class Pairs(torch.utils.data.Dataset):
+    """A segmentation data set: the same seed for both, drawn for each sample."""
+
+    def __init__(self, root):
+        self.root = root
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.transform = T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), T.ToTensor()])
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        image = Image.open(self.root / f"{index}.jpg").convert("RGB")
+        mask = Image.open(self.root / f"{index}.png")
+        seed = int(torch.randint(2**31, ()))
+        torch.manual_seed(seed)
+        random.seed(seed)
+        image = self.transform(image)
+        torch.manual_seed(seed)
+        random.seed(seed)
+        return image, self.transform(mask), random.random(), np.random.rand()
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pairs")
+    for number in range(24):
+        picture(number, 80 + number, 90).save(root / f"{number}.jpg", quality=95)
+        picture(number, 80 + number, 90).convert("L").save(root / f"{number}.png")
+    return Pairs(root)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_epochs_of_pairs_are_torchs(pairs, workers):
+    def epochs(kind):
+        seed_all(7)
+        loader = kind(pairs, batch_size=5, shuffle=True, num_workers=workers)
+        out = [[values(batch[0]), values(batch[1]), *batch[2:]] for _ in range(2) for batch in loader]
+        return [[*rest, a.tolist(), b.tolist()] for *rest, a, b in out], generators()
+
+    assert epochs(stoker.DataLoader) == epochs(torch.utils.data.DataLoader)
