@@ -14,17 +14,20 @@
 #include "ext.h"
 #include "exchange.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { LANES_MOST = 4096, SLOTS_MOST = 16384 };
 #define MAGIC        0x73746f6b65726579ull
 #define STRIDE_MOST  (64ull << 30)
-#define STRIDE_LEAST (64ull << 20)
+#define STRIDE_LEAST (1ull << 20)
 
 /* ---- the mapping --------------------------------------------------------------------------------- */
 
@@ -49,16 +52,61 @@ static int map_all(struct exchange *self)
         return -1;
     self->header = memory;
     self->mapped = bytes;
+    /* A core dump would write all of it, holes included, and give them memory. */
+    (void)madvise(memory, bytes, MADV_DONTDUMP);
     (void)madvise(data_of(self, 0), self->slots * self->stride, MADV_HUGEPAGE); /* may fail */
     return 0;
 }
 
-/* Places the blocks as far apart as the address space allows. */
+/* How much may be mapped: half of what a limit of the address space (ulimit -v) leaves, since the training
+ * and other loaders need the rest. */
+static uint64_t mapping_most(void)
+{
+    struct rlimit limit;
+    unsigned long long pages = 0;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%llu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    const uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return used < limit.rlim_cur ? (limit.rlim_cur - used) / 2 : 0;
+}
+
+static int refuse_limits(struct exchange *self, int why)
+{
+    char text[400];
+    self->stride = STRIDE_LEAST;
+    snprintf(text, sizeof text,
+             "cannot map the memory that is shared with the workers (%s): %u workers and %u batches need "
+             "at least %llu MiB, and twice that under a limit of the address space. Raise the limits "
+             "(ulimit -v and ulimit -f), or use a smaller prefetch_factor, fewer workers, or num_workers=0",
+             strerror(why), self->workers, self->slots,
+             (unsigned long long)(all_bytes(self) >> 20) + 1);
+    PyObject *error = PyObject_CallFunction(PyExc_OSError, "is", why, text);
+    if (error)
+        PyErr_SetObject(PyExc_OSError, error);
+    Py_XDECREF(error);
+    return -1;
+}
+
+/* Places the blocks as far apart as the address space and its limit allow. */
 static int create(struct exchange *self)
 {
+    const uint64_t most = mapping_most();
+    int why = ENOMEM;
     self->control = control_bytes(self->workers, self->slots);
     self->fd = memfd_create("stoker-exchange", MFD_CLOEXEC);
-    for (self->stride = STRIDE_MOST; self->fd >= 0 && self->stride >= STRIDE_LEAST; self->stride /= 2)
+    if (self->fd < 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    for (self->stride = STRIDE_MOST; self->stride >= STRIDE_LEAST; self->stride /= 2) {
+        if (all_bytes(self) > most)
+            continue;
         if (!ftruncate(self->fd, (off_t)all_bytes(self)) && !map_all(self)) {
             *self->header = (struct header){.magic = MAGIC,
                                             .workers = self->workers,
@@ -67,8 +115,9 @@ static int create(struct exchange *self)
                                             .control = self->control};
             return 0;
         }
-    PyErr_SetFromErrno(PyExc_OSError);
-    return -1;
+        why = errno;
+    }
+    return refuse_limits(self, why);
 }
 
 static int attach(struct exchange *self)
@@ -224,7 +273,7 @@ static PyMethodDef exchange_methods[] = {
     {"empty", ext_exchange_empty, METH_VARARGS,
      "empty(worker): forget the tasks of a worker that is gone"},
     {"progress", ext_exchange_progress, METH_VARARGS,
-     "progress(worker, place): note the sample in progress"},
+     "progress(worker, place) -> whether to stop before this sample, which is noted"},
     {"take", ext_exchange_take, METH_VARARGS,
      "take(worker, seconds) -> (slot, kind, task, message), None if there is none, False to stop"},
     {"room", ext_exchange_room, METH_VARARGS, "room(slot) -> memoryview of the memory for its batch"},

@@ -89,34 +89,43 @@ static long wait_done(const struct exchange *self, const uint32_t *list, Py_ssiz
     }
 }
 
+/* The numbers of slots in a tuple; false with an error. */
+static bool read_slots(const struct exchange *self, PyObject *slots, uint32_t *list, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const long k = PyLong_AsLong(PyTuple_GetItem(slots, i));
+        if ((k == -1 && PyErr_Occurred()) || !ext_is_slot(self, k))
+            return false;
+        list[i] = (uint32_t)k;
+    }
+    return true;
+}
+
 /* wait(slots, seconds) -> one of them that is done, or -1; it returns early if a signal arrives */
 PyObject *ext_exchange_wait(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
     PyObject *slots;
     double seconds;
-    uint32_t list[256];
-    long found;
+    long found = -1;
 
     if (!PyArg_ParseTuple(args, "O!d:wait", &PyTuple_Type, &slots, &seconds))
         return NULL;
-    Py_ssize_t count = PyTuple_Size(slots);
-    count = count < 256 ? count : 256;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const long k = PyLong_AsLong(PyTuple_GetItem(slots, i));
-        if ((k == -1 && PyErr_Occurred()) || !ext_is_slot(self, k))
-            return NULL;
-        list[i] = (uint32_t)k;
-    }
-    found = find_done(self, list, count);
-    if (found < 0 && seconds > 0) {
+    const Py_ssize_t count = PyTuple_Size(slots);
+    uint32_t *list = PyMem_Calloc((size_t)count + 1, sizeof *list);
+    if (!list)
+        return PyErr_NoMemory();
+    bool fine = read_slots(self, slots, list, count);
+    if (fine)
+        found = find_done(self, list, count);
+    if (fine && found < 0 && seconds > 0) {
         Py_BEGIN_ALLOW_THREADS
         found = wait_done(self, list, count, ext_deadline_in(seconds));
         Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals() < 0)
-            return NULL;
+        fine = PyErr_CheckSignals() >= 0;
     }
-    return PyLong_FromLong(found);
+    PyMem_Free(list);
+    return fine ? PyLong_FromLong(found) : NULL;
 }
 
 /* release(slot): frees a slot without reading it */
@@ -154,7 +163,7 @@ PyObject *ext_exchange_collect(PyObject *object, PyObject *args)
                          (unsigned long long)slot->offset, (unsigned long long)slot->length, lease);
 }
 
-/* stop(worker): the worker stops after its current task; -1 stops all */
+/* stop(worker): the worker stops after its current sample; -1 stops all */
 PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;

@@ -45,8 +45,9 @@ class Room:
         offset = -(-self.used // _ALIGN) * _ALIGN
         if offset + count > self.size:
             raise TooLarge(
-                f"a batch of more than {self.size >> 20} MiB does not fit into the memory shared with the "
-                "workers: raise the limit of the address space (ulimit -v), or make batches smaller"
+                f"a batch of more than {self.size >> 20} MiB does not fit into the memory shared with the workers: "
+                "make batches smaller, raise the limit of the address space if there is one (ulimit -v), or use a "
+                "smaller prefetch_factor"
             )
         self.used = offset + count
         return offset

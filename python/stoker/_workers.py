@@ -24,6 +24,7 @@ from ._process import DATA, END, ERROR, FETCH, RESUME
 from ._python_epoch import PythonIterator
 
 _LOOK_FOR_WORKERS = 0.25  # seconds between checks whether they are alive
+_AHEAD = 8192  # tasks at once, however large prefetch_factor is
 _KEPT = 32  # batches that a consumer may keep before further ones are copied out of their slots
 _REPLACED = 64  # workers that may die in an epoch with on_error="skip", unless error_limit is given
 
@@ -47,7 +48,7 @@ class WorkerIterator(PythonIterator):
         self._in_order = loader.in_order
         if self._prefetch_factor <= 0:  # torch's message; its constructor accepts 0
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
-        self._ahead = self._prefetch_factor * self._num_workers
+        self._ahead = min(self._prefetch_factor * self._num_workers, max(_AHEAD, self._num_workers))
         self._exchange, self._slots = self._take_exchange()
         job = self._job(loader)
         self._iterable = job.iterable
