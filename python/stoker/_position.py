@@ -14,25 +14,39 @@ import itertools
 import random
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import (
     BatchSampler,
-    DistributedSampler,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
 
-from ._ranks import Shared
+from ._ranks import samplers_in
+from ._shares import (
+    DEALERS,
+    Dealt,
+    Ranked,
+    as_rank,
+    count_batches,
+    in_batches,
+    innermost,
+    order_of,
+    other_order,
+    rank_of,
+    refuse_other_epoch,
+    refuse_other_world,
+    seeds_of,
+    share_of,
+)
 
 VERSION = 1
-_DISTRIBUTED = (DistributedSampler, Shared)
-_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, *_DISTRIBUTED)
+_TORCHS = (RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler, *DEALERS)
 
 
 def has_state(thing: Any) -> bool:
@@ -40,15 +54,9 @@ def has_state(thing: Any) -> bool:
     return all(callable(getattr(thing, name, None)) for name in ("state_dict", "load_state_dict"))
 
 
-def _innermost(sampler: Any) -> Any:
-    return sampler.sampler if type(sampler) is BatchSampler else sampler
-
-
 def _generators(loader: Any) -> list[torch.Generator]:
     """Return the generators that the sampler may draw from, other than torch's default one."""
-    sampler = loader._index_sampler
-    found = [loader.generator, getattr(sampler, "generator", None)]
-    found.append(getattr(_innermost(sampler), "generator", None))
+    found = [loader.generator, *(getattr(sampler, "generator", None) for sampler in samplers_in(loader._index_sampler))]
     return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
 
 
@@ -76,15 +84,15 @@ def _words(text: str) -> list[int]:
 
 def _stateful(sampler: Any) -> Any:
     """Return the sampler that saves its own position, if there is one."""
-    return next((s for s in (sampler, _innermost(sampler)) if has_state(s)), None)
+    return next((s for s in (sampler, innermost(sampler)) if has_state(s)), None)
 
 
 def _draws_from_default_generator(loader: Any) -> bool:
     """Return whether the sampler may draw from torch's default generator."""
-    inner = _innermost(loader._index_sampler)
+    inner = innermost(loader._index_sampler)
     return (
         loader._dataset_kind == 0
-        and type(inner) not in (SequentialSampler, *_DISTRIBUTED)
+        and type(inner) not in (SequentialSampler, *DEALERS)
         and getattr(inner, "generator", None) is None
         and _stateful(loader._index_sampler) is None
     )
@@ -92,7 +100,7 @@ def _draws_from_default_generator(loader: Any) -> bool:
 
 def _global_generators(sampler: Any) -> dict[str, Any]:
     """Return the states of Python's and NumPy's generators if the sampler may draw from them."""
-    if _stateful(sampler) is not None or type(_innermost(sampler)) in _TORCHS:
+    if _stateful(sampler) is not None or type(innermost(sampler)) in _TORCHS:
         return {}
     return {"python": _pythons_now(), "numpy": _numpys_now()}
 
@@ -128,6 +136,7 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
     if loader._dataset_kind == 0:
         random_ |= _global_generators(loader._index_sampler)
     stateful = _stateful(loader._index_sampler)
+    ranked = rank_of(loader._index_sampler)
     return {
         "stoker_python": VERSION,
         "epoch": epoch,
@@ -136,7 +145,12 @@ def start_of_epoch(loader: Any, epoch: int) -> dict[str, Any]:
         "base_seed": base_seed,
         "random": {**random_, **_checksums(random_)},
         **({} if stateful is None else {"sampler": stateful.state_dict()}),
+        **({} if ranked is None else {"shares": _saved_by(ranked, _generators(loader))}),
     }
+
+
+def _saved_by(ranked: Ranked, generators: list[torch.Generator]) -> dict[str, Any]:
+    return {"rank": ranked.rank, "world": ranked.world, "seeds": seeds_of(generators)}
 
 
 class Draws:
@@ -149,14 +163,23 @@ class Draws:
         self._from_default_generator = _draws_from_default_generator(loader)
         self._sampler = loader._index_sampler
         self._start = start or {}
+        self._then: dict[str, Any] = self._start.get("shares", {})
+        self._ranked = rank_of(self._sampler)
         self._stateful = _stateful(self._sampler)
+        self._dealt = self._deals()
+        self.has_own_seeds = self._is_elsewhere() and self._then.get("seeds") != seeds_of(self._generators)
         self._random: dict[str, Any] | None = None  # states of the generators before the first draw
         self._sum = 0
+        self._first_sum = 0  # the checksum where a resumed epoch begins
         self._kept_first: Any = None  # the sampler's state before its first draw
         self._iterator: Iterator[Any] = iter(())
         self._first: list[Any] = []  # drawn early, so that a saved state agrees with what will come
         if self._stateful is not None and "sampler" in self._start:
             self._stateful.load_state_dict(self._start["sampler"])  # before its iter() is called
+
+    def _is_elsewhere(self) -> bool:
+        """Return whether the state is that of another rank."""
+        return self._ranked is not None and self._then.get("rank", self._ranked.rank) != self._ranked.rank
 
     @property
     def is_kept(self) -> bool:
@@ -175,18 +198,19 @@ class Draws:
 
     def replay(self, count: Callable[[Any], Any]) -> None:
         """Draw and skip what a resumed epoch has already delivered, calling `count` with each batch of indices."""
-        if "random" not in self._start:
+        if "random" not in self._start or self.has_own_seeds and not self._start["batches"]:
             return
-        self._random = self._start["random"]
+        self._random = self._generators_now() if self.has_own_seeds else self._start["random"]
         with self._as_then():
             if "sampler" in self._start:
                 self._sum = self._start.get("sum", 0)
-            elif self._resharded():
-                self._skip_share()
+            elif self._dealt is not None and "before" in self._then:
+                self._skip_share(self._dealt, count)
             else:
                 self._skip(count)
             # A sampler that draws from torch's default generator does so with its first sample.
             self._first = list(itertools.islice(self._iterator, 1))
+        self._first_sum = self._sum
 
     def next(self) -> Any:
         if self._random is None:
@@ -207,61 +231,87 @@ class Draws:
 
     def state(self, mark: tuple[int, Any] | None) -> dict[str, Any]:
         assert self._random is not None
-        sum_, sampler = (self._start.get("sum", 0), self._kept_first) if mark is None else mark
+        sum_, sampler = (self._first_sum, self._kept_first) if mark is None else mark
         out = {"random": {**self._random, **_checksums(self._random)}, "sum": sum_}
         if sampler is not None:
             out["sampler"] = sampler
         shares = self._shares()
-        return out if shares is None else {**out, "shares": shares}
+        return {**out, "shares": shares} if shares else out
 
     def _skip(self, count: Callable[[Any], Any]) -> None:
-        passed = 0
-        for _ in range(self._start["batches"]):
-            for index in itertools.islice(self._iterator, 1):
-                self._sum = _summed(index, self._sum)
-                count(index)
-                passed += 1
-        if passed < self._start["batches"] or self._sum != self._start.get("sum", 0):
-            raise ValueError(
-                "the sampler gives another order than when the state was saved, so the epoch cannot be resumed. Give it "
-                "the same seed (or generator state) and epoch as when the state was saved"
-            )
+        """Skip what this rank has had, having verified that the rank that saved the state would get the same again."""
+        batches, ranked = self._start["batches"], self._ranked
+        if batches:
+            refuse_other_world(self._then, ranked)
+        if ranked is None or not batches or not self._is_elsewhere():
+            self._verify(self._pass(batches, count))
+            return
+        before = _all_generators(self._generators)
+        for _ in range(2):  # the second time shows that nothing is drawn from where it cannot be seen
+            with as_rank(ranked, self._then["rank"]):
+                self._verify(count_batches(iter(self._sampler), batches))
+            if self.has_own_seeds and _all_generators(self._generators) != before:
+                raise other_order(self._then, ranked)  # it draws, and each rank something else
+            self._set_generators(self._start["random"])
+        self._iterator = iter(self._sampler)
+        self._pass(batches, count)
 
-    # ---- another number of ranks ----
+    def _pass(self, batches: int, count: Callable[[Any], Any]) -> list[Any]:
+        """Draw batches that this rank has had, and return them."""
+        passed = list(count_batches(self._iterator, batches))
+        for index in passed:
+            self._sum = _summed(index, self._sum)
+            count(index)
+        return passed
 
-    def _shares(self) -> dict[str, int] | None:
-        """Return how a DistributedSampler divides the epoch; None for other samplers."""
-        inner = _innermost(self._sampler)
-        if type(inner) not in _DISTRIBUTED:
+    def _verify(self, indices: Iterable[Any]) -> None:
+        """Check that these are the batches that were delivered when the state was saved."""
+        sum_ = passed = 0
+        for index in indices:
+            sum_ = _summed(index, sum_)
+            passed += 1
+        if passed < self._start["batches"] or sum_ != self._start.get("sum", 0):
+            raise other_order(self._then, self._ranked)
+
+    # ---- ranks ----
+
+    def _deals(self) -> Dealt | None:
+        """Return how a DistributedSampler deals an epoch out from its beginning; None for other samplers."""
+        dealer = innermost(self._sampler)
+        if type(dealer) not in DEALERS:
             return None
         size = self._sampler.batch_size if type(self._sampler) is BatchSampler else 1
-        return {"world": inner.num_replicas, "epoch": inner.epoch, "seed": inner.seed, "batch_size": size}
+        return Dealt(dealer.num_replicas, size, 0, 0)
 
-    def _resharded(self) -> bool:
-        then, now = self._start.get("shares"), self._shares()
-        return bool(then and now and then["world"] != now["world"])
+    def _shares(self) -> dict[str, Any] | None:
+        """Return who saves the state, and how the epoch is divided."""
+        if self._ranked is None:
+            return None
+        out = _saved_by(self._ranked, self._generators)
+        if self._dealt is not None:
+            dealer = innermost(self._sampler)
+            out |= {**self._dealt._asdict(), "epoch": dealer.epoch, "seed": dealer.seed, "samples": len(dealer.dataset)}
+        return out
 
-    def _skip_share(self) -> None:
-        """Skip this rank's part of the samples at the beginning of the order that all ranks together have had."""
-        then, now = self._start["shares"], self._shares()
-        assert now is not None
-        if (then["epoch"], then["seed"]) != (now["epoch"], now["seed"]):
-            raise ValueError(
-                f"the state was saved in epoch {then['epoch']} of a DistributedSampler with seed {then['seed']}, but now "
-                f"it has epoch {now['epoch']} and seed {now['seed']}: call its set_epoch first, and use the same seed"
-            )
-        had = self._start["batches"] * then["batch_size"] * then["world"]
-        if had % now["world"]:
-            raise ValueError(
-                f"{then['world']} ranks have processed {had} samples of this epoch, which is not divisible by "
-                f"{now['world']} ranks: resume with a number of ranks that divides it"
-            )
-        rest = itertools.islice(iter(_innermost(self._sampler)), had // now["world"], None)
-        if type(self._sampler) is BatchSampler:
-            size, whole = self._sampler.batch_size, self._sampler.drop_last
-            self._iterator = iter(BatchSampler(list(rest), size, whole))  # type: ignore[arg-type]
+    def _skip_share(self, now: Dealt, count: Callable[[Any], Any]) -> None:
+        """Continue a DistributedSampler's order after the samples that all ranks together have had. They may have been
+        of another number, and had batches of another size."""
+        dealer, batches = innermost(self._sampler), self._start["batches"]
+        then = Dealt(*(self._then[name] for name in Dealt._fields))
+        if not (batches or then.before):
+            return
+        refuse_other_epoch(self._then, dealer)
+        order = order_of(dealer)
+        had = share_of(dealer, order, then, self._then["rank"])[: (batches - then.since) * then.batch_size]
+        if _summed(had, 0) != self._start.get("sum", 0):
+            raise other_order(self._then, self._ranked)
+        if (then.world, then.batch_size) == (now.world, now.batch_size):
+            self._dealt = then
         else:
-            self._iterator = rest
+            used = then.used(batches, len(order), dealer.drop_last)
+            self._dealt = Dealt(now.world, now.batch_size, used, batches)
+        self._iterator = in_batches(self._sampler, share_of(dealer, order, self._dealt, dealer.rank))
+        self._pass(batches - self._dealt.since, count)
 
     # ---- generators ----
 
@@ -279,29 +329,42 @@ class Draws:
     def _as_then(self) -> Iterator[None]:
         """Set the generators to the state at the beginning of the epoch. Afterwards those that the sampler may draw from
         keep the state after the draws, as if there had been no interruption, unless the script has restored them
-        itself."""
-        assert self._random is not None
-        for generator, state in zip(self._generators, self._random["generators"], strict=False):
-            generator.set_state(_state(state))
+        itself, or they are another rank's."""
+        then = self._start["random"]
+        own = [generator.get_state() for generator in self._generators]
         before = torch.get_rng_state(), random.getstate(), np.random.get_state()
         begun = self._start.get("begun", True)
-        restored = {name for name, sum_ in _checksums(self._random).items() if begun and self._random.get(name) == sum_}
-        if "torch" in self._random:
-            torch.set_rng_state(_state(self._random["torch"]))
-        if "python" in self._random:
-            version, words, gauss = self._random["python"]
-            random.setstate((version, tuple(_words(words)), gauss))
-            name, words, *rest = self._random["numpy"]
-            np.random.set_state((name, _words(words), *rest))
+        restored = {name for name, sum_ in _checksums(then).items() if begun and then.get(name) == sum_}
+        if self.has_own_seeds:
+            restored = {"now", "now_python", "now_numpy"}
+        self._set_generators(then)
         try:
             yield
         finally:
-            if "now" in restored or "torch" not in self._random:
+            if "now" in restored or "torch" not in then:
                 torch.set_rng_state(before[0])
-            if "now_python" in restored or "python" not in self._random:
+            if "now_python" in restored or "python" not in then:
                 random.setstate(before[1])
-            if "now_numpy" in restored or "numpy" not in self._random:
+            if "now_numpy" in restored or "numpy" not in then:
                 np.random.set_state(before[2])
+            if self.has_own_seeds:
+                for generator, state in zip(self._generators, own, strict=True):
+                    generator.set_state(state)
+
+    def _set_generators(self, then: dict[str, Any]) -> None:
+        for generator, state in zip(self._generators, then["generators"], strict=False):
+            generator.set_state(_state(state))
+        if "torch" in then:
+            torch.set_rng_state(_state(then["torch"]))
+        if "python" in then:
+            version, words, gauss = then["python"]
+            random.setstate((version, tuple(_words(words)), gauss))
+            name, words, *rest = then["numpy"]
+            np.random.set_state((name, _words(words), *rest))
+
+
+def _all_generators(generators: list[torch.Generator]) -> list[Any]:
+    return [_text(torch.get_rng_state()), *map(_text, (g.get_state() for g in generators)), _pythons_now(), _numpys_now()]
 
 
 def _summed(index: Any, sum_: int) -> int:

@@ -115,7 +115,7 @@ class PythonIterator(_torch._BaseDataLoaderIter):
         self._draws = Draws(loader, self._start)
         before = torch.get_rng_state()
         super().__init__(loader)
-        if self._start is not None:
+        if self._start is not None and not self._draws.has_own_seeds:
             self._base_seed = self._start["base_seed"]
             if self._start.get("begun", True):
                 torch.set_rng_state(before)  # the base seed was drawn when the epoch began

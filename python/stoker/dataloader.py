@@ -413,10 +413,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     def state_dict(self) -> dict[str, Any]:
         """Return the loader's position, for `load_state_dict` of another loader.
 
-        The state is the same on every rank. It can be loaded with any number of threads and, without a sampler,
-        with any world_size. For a dataset written in Python it holds what the sampler needs to draw the same
-        order, and the states of datasets (or of iterators of iterable ones) that have state_dict and
-        load_state_dict; iterable datasets need the same num_workers again.
+        It can be loaded on any rank and with any number of threads. With `shard`, rank and world_size, or a
+        DistributedSampler for a dataset written in Python, it can be loaded with any world size. For a dataset
+        written in Python it holds what the sampler needs to draw the same order, and the states of datasets (or of
+        iterators of iterable ones) that have state_dict and load_state_dict; iterable datasets need the same
+        num_workers again.
 
         After an exception from `next()` the state points to the batch that failed, so that `load_state_dict` tries
         that batch again, whereas `next()` continues with the one after it.
@@ -438,7 +439,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             state: What `state_dict` returned.
 
         Raises:
-            ValueError: The state is not one of a stoker.DataLoader, or was saved with another seed.
+            ValueError: The state is not one of a stoker.DataLoader, or was saved with another seed. If the sampler
+                gives another order, iter() raises it.
         """
         if self._native is None:
             self._epochs.resume(state)
