@@ -208,7 +208,7 @@ class Native:
         key = self._key(given.largest)
         engine = self._take_engine(key)
         try:
-            if pending is not None and pending.cursor is not None:
+            if pending is not None and pending.cursor is not None and not given.anew:
                 engine.restore(pending.cursor, **given.start_arguments())
             else:
                 engine.start(draws.epoch, **given.start_arguments())

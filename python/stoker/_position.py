@@ -290,7 +290,7 @@ class Draws:
         out = _saved_by(self._ranked, self._generators)
         if self._dealt is not None:
             dealer = innermost(self._sampler)
-            out |= {**self._dealt._asdict(), "epoch": dealer.epoch, "seed": dealer.seed, "samples": len(dealer.dataset)}
+            out |= {**self._dealt._asdict(), "epoch": dealer.epoch, "seed": dealer.seed, "of": len(dealer.dataset)}
         return out
 
     def _skip_share(self, now: Dealt, count: Callable[[Any], Any]) -> None:

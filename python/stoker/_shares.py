@@ -125,9 +125,9 @@ def refuse_other_epoch(then: dict[str, Any], dealer: Any) -> None:
             f"the state was saved in epoch {then['epoch']} of a DistributedSampler with seed {then['seed']}, but now it "
             f"has epoch {dealer.epoch} and seed {dealer.seed}: call its set_epoch first, and use the same seed"
         )
-    if then["samples"] != len(dealer.dataset):
+    if then["of"] != len(dealer.dataset):
         raise ValueError(
-            f"the state was saved when the dataset had {then['samples']} samples, but now it has {len(dealer.dataset)}: "
+            f"the state was saved when the dataset had {then['of']} samples, but now it has {len(dealer.dataset)}: "
             "an epoch can be resumed only with the same data"
         )
 

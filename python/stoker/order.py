@@ -34,6 +34,7 @@ class Given(NamedTuple):
     repeated: np.ndarray | None = None  # whether each sample came before; None: the engine determines it
     first_position: int = 0  # samples of the epoch before these
     first_batch: int = 0  # batches of the epoch before these
+    anew: bool = False  # a saved position does not apply: these come after it
 
     def start_arguments(self) -> dict[str, Any]:
         return {
@@ -104,17 +105,19 @@ def _parts_of(loader: Native, sampled: _Sampled | None, pending: Place | None) -
         indices, origin = _random_sampler(loader, pending)
         yield Given(indices, None, size, origin)
     elif sampled is not None:
-        yield from _resumed(sampled.parts(), pending)
+        origin = pending.origin if pending is not None and pending.cursor is not None else None
+        if origin is None:
+            yield from sampled.parts()
+        elif "before" in origin and _dealer(loader) is not None:
+            yield from _dealt_anew(loader, pending, origin)  # type: ignore[arg-type]
+        else:
+            yield from _resumed(sampled.parts(), origin)
     else:
         yield Given(None, None, size, None)
 
 
-def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
+def _resumed(parts: Iterator[Given], origin: dict[str, Any]) -> Iterator[Given]:
     """Yield the parts from the one in which the epoch was left."""
-    origin = pending.origin if pending is not None and pending.cursor is not None else None
-    if origin is None:
-        yield from parts
-        return
     wanted = origin.get("part", 0)
     for number, part in enumerate(parts):
         if number == wanted and part.origin != origin:
@@ -125,8 +128,43 @@ def _resumed(parts: Iterator[Given], pending: Place | None) -> Iterator[Given]:
     if wanted >= 0:
         raise ValueError(
             "the sampler gives another order than when the state was saved, so the epoch cannot be resumed. Give it the "
-            "same seed (or generator state) and epoch as when the state was saved"
+            "same seed (or generator state) and epoch as when the state was saved. If it gives each rank an order of its "
+            "own, save and load a state on each rank, or use shard=True or torch's DistributedSampler, whose state "
+            "every rank can load"
         )
+
+
+def _dealer(loader: Native) -> Any:
+    """Return the sampler if it is torch's DistributedSampler, else None."""
+    torch = sys.modules.get("torch")
+    known = torch is not None and type(loader.sampler) is torch.utils.data.DistributedSampler
+    return loader.sampler if known else None
+
+
+def _dealt_anew(loader: Native, pending: Place, origin: dict[str, Any]) -> Iterator[Given]:
+    """Yield the parts of a DistributedSampler's order after the samples that all ranks together have had. The state may
+    be that of another rank, and of another number of ranks."""
+    from ._shares import Dealt, order_of, other_order, rank_of, refuse_other_epoch, share_of
+
+    dealer, wanted = loader.sampler, origin.get("part", 0)
+    refuse_other_epoch(origin, dealer)
+    order = order_of(dealer)
+    then = Dealt(origin["world"], 1, origin["before"], 0)
+    done = pending.samples_done()  # by each rank
+    for number, part in enumerate(_Sampled(loader, share_of(dealer, order, then, origin["rank"])).parts()):
+        assert part.origin is not None and part.indices is not None
+        if number == wanted and part.origin["crc"] == origin["crc"]:
+            break
+        done += len(part.indices)
+    else:
+        raise other_order(origin, rank_of(dealer))
+    if then.world == dealer.num_replicas:
+        own = _Sampled(loader, share_of(dealer, order, then, dealer.rank), then.before)
+        yield from itertools.islice(own.parts(), wanted, None)
+        return
+    now = Dealt(dealer.num_replicas, 1, then.used(done, len(order), dealer.drop_last), 0)
+    for part in _Sampled(loader, share_of(dealer, order, now, dealer.rank), now.before).parts():
+        yield part._replace(anew=True)
 
 
 class _Sampled:
@@ -134,10 +172,13 @@ class _Sampled:
     all at once, that would take a tenth of a second, for which a GPU would wait. It also remembers which samples came
     before: repeated ones get new random draws."""
 
-    def __init__(self, loader: Native) -> None:
+    def __init__(self, loader: Native, samples: list[int] | None = None, before: int = 0) -> None:
+        """`samples` are given instead of the sampler's: a share of a DistributedSampler's order after `before`."""
         self._sized = loader.sampler is None  # the batches have sizes of their own
         self._size = loader.batch_size or 1
-        self._batches = _batches(loader) if self._sized else _chunks(loader, self._size)
+        given = loader.sampler if samples is None else samples
+        self._batches = _batches(loader) if self._sized else _chunks(given, self._size)
+        self._shares = _shares(loader, before)
         self._drawn: list[tuple[np.ndarray, np.ndarray | None]] = []  # of the next part; whether they came before
         self._samples = 0  # in them
         self._seen: np.ndarray | None = None  # a bit for each sample of the dataset, from the second part on
@@ -190,7 +231,7 @@ class _Sampled:
             indices,
             sizes,
             self._size if sizes is None else int(sizes.max(initial=1)),
-            _digest(indices, sizes, self._number),
+            {**_digest(indices, sizes, self._number), **self._shares},
             more,
             np.concatenate(repeated) if repeated else None,
             self._position + (self._rank << 48),
@@ -225,9 +266,18 @@ def _unshared_rank(loader: Native) -> int:
     return int(torch.distributed.get_rank())
 
 
-def _chunks(loader: Native, size: int) -> Iterator[np.ndarray]:
+def _shares(loader: Native, before: int) -> dict[str, Any]:
+    """Return how a DistributedSampler divides the epoch, for the saved state; nothing for other samplers."""
+    dealer = _dealer(loader)
+    if dealer is None:
+        return {}
+    names = {"rank": int(dealer.rank), "world": int(dealer.num_replicas), "before": before}
+    return {**names, "epoch": dealer.epoch, "seed": dealer.seed, "of": len(dealer.dataset)}
+
+
+def _chunks(sampler: Any, size: int) -> Iterator[np.ndarray]:
     """Yield what a sampler gives, in whole batches or several of them."""
-    samples = map(operator.index, loader.sampler)
+    samples = map(operator.index, sampler)
     at_once = max(min(_AT_ONCE, _PART) // size, 1) * size
     while len(chunk := np.fromiter(itertools.islice(samples, at_once), np.int64)):
         yield chunk

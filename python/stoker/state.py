@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 VERSION = 1
+_SAMPLES = slice(16, 24)  # of the engine's position: how many came before it (src/pipe/state.c)
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Place:
 
     def at(self, cursor: bytes) -> Place:
         return replace(self, cursor=cursor)
+
+    def samples_done(self) -> int:
+        """Return how many samples of its part of the order came before the position."""
+        return 0 if self.cursor is None else int.from_bytes(self.cursor[_SAMPLES], "little")
 
     def as_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {"stoker": VERSION, "epoch": self.epoch, "seed": self.seed}

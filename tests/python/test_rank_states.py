@@ -12,6 +12,9 @@ import pytest
 import stoker
 import torch
 import torch.utils.data as tud
+from conftest import picture
+from stoker import order
+from stoker import transforms as T
 from torch.utils.data.distributed import DistributedSampler
 
 
@@ -318,3 +321,72 @@ def test_accelerates_shards():
     for rank in range(2):
         assert resume(loader(rank), saved[0][1]) == saved[rank][2]
     assert sorted(flat(saved[0][0] + saved[1][0] + saved[0][2] + saved[1][2])) == list(range(24))
+
+
+# ---- datasets that the engine runs ----
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """Images whose labels are their numbers."""
+    root = tmp_path_factory.mktemp("numbered")
+    for number in range(47):
+        (root / f"{number:03}").mkdir()
+        picture(number, 12, 10).save(root / f"{number:03}" / "0.png")
+    return stoker.datasets.ImageFolder(root, T.Compose([T.RandomCrop(8), T.ToTensor()]))
+
+
+def engine(data, rank, world, size=2, epoch=1, shuffle=True):
+    sampler = DistributedSampler(data, world, rank, shuffle=shuffle, seed=3)
+    sampler.set_epoch(epoch)
+    return stoker.DataLoader(data, size, sampler=sampler, seed=9, num_workers=1)
+
+
+def labelled(batches):
+    return [list(zip(labels.tolist(), images.flatten(1).sum(1).tolist(), strict=True)) for images, labels in batches]
+
+
+@pytest.mark.parametrize("part", [1 << 18, 4])
+def test_the_engine_with_a_distributed_sampler(numbered, part, monkeypatch):
+    """In one part of the order, and in several."""
+    monkeypatch.setattr(order, "_PART", part)
+    saved = []
+    for rank in range(3):
+        loader = engine(numbered, rank, 3)
+        iterator = iter(loader)
+        first = labelled(next(iterator) for _ in range(4))
+        saved.append((first, json.loads(json.dumps(loader.state_dict())), labelled(iterator)))
+    for saver in range(3):
+        for rank in range(3):
+            loader = engine(numbered, rank, 3)
+            loader.load_state_dict(saved[saver][1])
+            assert labelled(loader) == saved[rank][2]
+            loader.sampler.set_epoch(2)
+            assert labelled(loader) == labelled(engine(numbered, rank, 3, epoch=2))
+    other = engine(numbered, 1, 3, shuffle=False)
+    other.load_state_dict(saved[0][1])
+    with pytest.raises(ValueError, match="saved on rank 0"):
+        list(other)
+
+
+@pytest.mark.parametrize("worlds", [(2, 3), (3, 2, 4), (1, 2), (4, 1)], ids=str)
+@pytest.mark.parametrize("part", [1 << 18, 4])
+def test_the_engine_with_another_number_of_ranks(numbered, worlds, part, monkeypatch):
+    monkeypatch.setattr(order, "_PART", part)
+    given: Counter = Counter()
+    state = None
+    for stage, world in enumerate(worlds):
+        states, lengths = [], set()
+        for rank in range(world):
+            loader = engine(numbered, rank, world)
+            if state is not None:
+                loader.load_state_dict(state)
+            iterator = iter(loader)
+            last = stage == len(worlds) - 1
+            got = flat(labels.tolist() for _, labels in (iterator if last else (next(iterator) for _ in range(3))))
+            lengths.add(len(got))
+            given.update(got)
+            states.append(json.loads(json.dumps(loader.state_dict())))
+        assert len(lengths) == 1
+        state = states[-1]
+    assert set(given) == set(range(47)) and sum(given.values()) - 47 < worlds[-1]
