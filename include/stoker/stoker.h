@@ -68,8 +68,8 @@
  *   - It keeps no settings outside of handles, except for the callback that a thread sets by stoker_thread_on_wait.
  *   - What it keeps for the life of the process holds no settings either: the driver's entry points and the
  *     description of the GPUs (from the first use of a GPU, of pinned memory or of stoker_feature_at), two
- *     locks and a fork handler (pthread_atfork) that guards them (from the first HDF5 or LMDB file), the
- *     list of open LMDB databases, and what the libraries that it calls keep themselves (CUDA, HDF5; libcurl
+ *     locks and a fork handler (pthread_atfork) that guards them (from the first HDF5 or LMDB file, and in a
+ *     forked child from its first call of a `label` callback), the list of open LMDB databases, and what the libraries that it calls keep themselves (CUDA, HDF5; libcurl
  *     while a dataset is open by URL). HDF5's error printing is off during a call and then restored.
  *   - It reads these environment variables and writes none: STOKER_CPU (the best instructions to use: c,
  *     neon, sse2, avx2 or avx512), STOKER_READER (auto, uring, pool or inline), STOKER_JPEG (libjpeg: not

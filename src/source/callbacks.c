@@ -3,14 +3,22 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/kinds.h"
+#include "source/process.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* Serializes `label`, as the API promises. */
+struct turn {
+    pthread_mutex_t lock;
+    _Atomic pid_t owner; /* the process whose threads use the lock */
+};
 
 struct callbacks {
     struct stoker_callbacks calls;
     void *cookie;
-    pthread_mutex_t *labels; /* serializes `label`, as the API promises */
-    pthread_mutex_t lock;
+    struct turn *labels, turn;
 };
 
 /* The first call offers this much room, so that most samples need only one call. */
@@ -21,14 +29,29 @@ static uint64_t callbacks_count(const void *self)
     return ((const struct callbacks *)self)->calls.count;
 }
 
+/* A forked child gets a lock of its own: in this one a thread may be that does not exist there. */
+static void take_turn(struct turn *turn)
+{
+    const pid_t process = getpid();
+    if (atomic_load(&turn->owner) != process) {
+        st_process_lock(ST_LOCK_CACHES);
+        if (atomic_load(&turn->owner) != process) {
+            pthread_mutex_init(&turn->lock, NULL);
+            atomic_store(&turn->owner, process);
+        }
+        st_process_unlock(ST_LOCK_CACHES);
+    }
+    pthread_mutex_lock(&turn->lock);
+}
+
 static int64_t callbacks_label(const void *self, uint64_t sample)
 {
     const struct callbacks *own = self;
     if (!own->calls.label)
         return 0;
-    pthread_mutex_lock(own->labels);
+    take_turn(own->labels);
     const int64_t label = own->calls.label(own->cookie, sample);
-    pthread_mutex_unlock(own->labels);
+    pthread_mutex_unlock(&own->labels->lock);
     return label;
 }
 
@@ -80,8 +103,8 @@ static void callbacks_close(void *self)
     struct callbacks *own = self;
     if (own->calls.close)
         own->calls.close(own->cookie);
-    if (own->labels)
-        pthread_mutex_destroy(own->labels);
+    if (own->labels && own->labels->owner == getpid())
+        pthread_mutex_destroy(&own->labels->lock);
 }
 
 static const struct st_source st_source_callbacks = {
@@ -103,8 +126,9 @@ int st_dataset_from_callbacks(struct stoker_dataset **out, const struct stoker_c
     if (!data)
         return st_fail(err, STOKER_ENOMEM, "out of memory");
     struct callbacks *own = data->self;
-    pthread_mutex_init(&own->lock, NULL);
-    own->labels = &own->lock;
+    pthread_mutex_init(&own->turn.lock, NULL);
+    own->turn.owner = getpid();
+    own->labels = &own->turn;
     own->calls = *callbacks;
     own->cookie = cookie;
     *out = data;

@@ -4,6 +4,11 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static bool reads(struct stoker_dataset *data, uint64_t sample, const char *want)
 {
@@ -148,12 +153,62 @@ static void from_callbacks(void)
     st_buffer_free(&buffer);
 }
 
+/* ---- a fork while a thread is in a callback ------------------------------------------------------ */
+
+static atomic_int inside, leave;
+
+static int64_t slowly(void *cookie, uint64_t sample)
+{
+    (void)cookie;
+    if (sample == 1) {
+        atomic_store(&inside, 1);
+        while (!atomic_load(&leave))
+            sched_yield();
+    }
+    return (int64_t)sample * 2;
+}
+
+static void *ask_label(void *data)
+{
+    return st_dataset_label(data, 1) == 2 ? data : NULL;
+}
+
+static void forked_in_a_callback(void)
+{
+    size_t size = 1;
+    struct stoker_callbacks own = {.size = sizeof own, .count = 4, .read = answer, .label = slowly};
+    struct stoker_dataset *data;
+    struct stoker_error err;
+    pthread_t thread;
+    void *asked = NULL;
+    int status = -1;
+    ok(!st_dataset_from_callbacks(&data, &own, &size, &err) &&
+           !pthread_create(&thread, NULL, ask_label, data),
+       "a thread in a callback");
+    while (!atomic_load(&inside))
+        sched_yield();
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(300);
+        const bool right = st_dataset_label(data, 2) == 4 && st_dataset_label(data, 3) == 6;
+        st_dataset_drop(data);
+        _exit(!right);
+    }
+    ok(waitpid(child, &status, 0) == child && status == 0, "a forked child need not wait for it");
+    atomic_store(&leave, 1);
+    pthread_join(thread, &asked);
+    ok(asked == data && st_dataset_label(data, 3) == 6, "and its parent goes on");
+    st_dataset_drop(data);
+}
+
 int main(void)
 {
     tree_make();
     from_memory();
     from_files();
     from_callbacks();
+    forked_in_a_callback();
     tree_remove();
     return done_testing();
 }
