@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import itertools
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from ._warn import warn_user
 
 _DEPTH = 8  # how deep attributes are followed; each Subset takes one level, each ConcatDataset two
 _MOST = 1024  # how many objects are inspected
@@ -46,7 +47,7 @@ _HANDLES = {
     ("_io", "TextIOWrapper"): _FILE,
 }
 _PLAIN = (str, bytes, int, float, complex, type(None))
-_warned: set[str] = set()
+_warned: set[str | int] = set()  # places in datasets, and names of files
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
@@ -60,7 +61,12 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 
 def find_handles(value: Any) -> list[tuple[str, str]]:
     """Return the path and a description of each open handle."""
-    found: list[tuple[str, str]] = []
+    return [(path, description) for path, description, _ in _find(value)]
+
+
+def _find(value: Any) -> list[tuple[str, str, Any]]:
+    """Return the path and a description of each open handle, and the handle."""
+    found: list[tuple[str, str, Any]] = []
     seen: set[int] = set()
     level = [("dataset", value)]
     for _ in range(_DEPTH):
@@ -71,7 +77,7 @@ def find_handles(value: Any) -> list[tuple[str, str]]:
             seen.add(id(each))
             kind = _kind_of(type(each))
             if kind is not None:
-                found += [(path, kind)] if _is_open(each) else []
+                found += [(path, kind, each)] if _is_open(each) else []
             elif type(each).__module__ != "builtins" or isinstance(each, (dict, list, tuple)):
                 following += [(path + name, one) for name, one in _inside(each) if not isinstance(one, _PLAIN)]
         level = following
@@ -111,16 +117,30 @@ def _kind_of(kind: type) -> str | None:
     return next((_HANDLES[name] for name in names if name in _HANDLES), None)
 
 
+def _file_of(kind: str, handle: Any) -> str | int:
+    """Return what identifies the file of a handle, since several handles may be of one file: its name, or the id of the
+    object that has it open."""
+    try:
+        if kind in (_H5_FILE, _H5_DATASET, _H5_GROUP):
+            return f"HDF5 file {handle.file.filename}"
+        if kind == _LMDB:
+            return f"LMDB database {handle.path()}"
+        return id(handle.connection if kind == _SQLITE_CURSOR else handle)
+    except Exception:  # each library's own class
+        return id(handle)
+
+
 def warn_of_handles(dataset: Any) -> None:
-    """Warn once for each attribute: handles opened before the fork are shared by all workers, with their offsets."""
-    for path, kind in find_handles(dataset):
-        place = f"{type(dataset).__qualname__}{path}"
-        if place in _warned:
-            continue
-        _warned.add(place)
-        warnings.warn(
-            f"{path} is {kind}, opened before the workers are forked: they would all share its file offset and "
-            "its state, and read wrong data or hang. Open it in the worker, when the first sample is requested "
-            "(keep the path, and set the handle to None in __init__), or in worker_init_fn",
-            stacklevel=5,
-        )
+    """Warn once for each file: handles opened before the fork are shared by all workers, with their offsets."""
+    here: set[str | int] = set()
+    for path, kind, handle in _find(dataset):
+        place, file = f"{type(dataset).__qualname__}{path}", _file_of(kind, handle)
+        is_new = place not in _warned and file not in _warned | here
+        here.add(file)
+        _warned.update({place, file} if isinstance(file, str) else {place})  # an id may be that of another object later
+        if is_new:
+            warn_user(
+                f"{path} is {kind}, opened before the workers are forked: they would all share its file offset and "
+                "its state, and read wrong data or hang. Open it in the worker, when the first sample is requested "
+                "(keep the path, and set the handle to None in __init__), or in worker_init_fn"
+            )

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from multiprocessing import reduction
 from typing import Any
@@ -24,6 +23,7 @@ from . import _ext
 from ._fetch import Job
 from ._handles import warn_of_handles
 from ._process import worker_main
+from ._warn import warn_user
 
 _PATIENCE = 0.15  # seconds that a worker has to stop before it is terminated
 
@@ -83,11 +83,10 @@ class Pool:
             with self._harmless_fork():
                 process.start()
         except (TypeError, AttributeError, pickle.PicklingError):
-            warnings.warn(
+            warn_user(
                 "Got pickle error when attempting to start a worker Process. This might be because the "
                 "worker Process arguments are not picklable, which every start method but 'fork' needs. "
-                "You can also try multiprocessing.set_start_method('fork').",
-                stacklevel=2,
+                "You can also try multiprocessing.set_start_method('fork')."
             )
             raise
         return process

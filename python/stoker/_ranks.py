@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ._convert import torch_if_installed
+from ._warn import warn_user
 
 _DEPTH = 5  # of samplers inside samplers
 _warned = False
@@ -95,11 +95,10 @@ def warn_of_shuffling_alone() -> None:
     if group is None or group[1] < 2:
         return
     _warned = True
-    warnings.warn(
+    warn_user(
         f"shuffle=True without a sampler in a process group of {group[1]} ranks: every rank gets all samples, as with "
         "torch's DataLoader. To divide them among the ranks, use DataLoader(..., shard=True), or pass a "
-        "torch.utils.data.distributed.DistributedSampler as sampler=",
-        stacklevel=3,
+        "torch.utils.data.distributed.DistributedSampler as sampler="
     )
 
 

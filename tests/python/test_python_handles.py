@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import subprocess
 import sys
+import textwrap
 import warnings
 import zipfile
 
@@ -13,7 +15,7 @@ import pytest
 import stoker
 import torch.utils.data as tud
 from loading import Squares
-from stoker._handles import find_handles
+from stoker._handles import find_handles, warn_of_handles
 
 warnings.filterwarnings("ignore", message="This DataLoader will create")
 
@@ -88,3 +90,57 @@ def test_what_is_only_written_to_is_no_handle(tmp_path):
     data.log, data.stdin, data.stdout = open(tmp_path / "log", "a"), sys.__stdin__, sys.__stdout__
     assert find_handles(data) == []
     data.log.close()
+
+
+SCRIPT = """
+    import sys, warnings
+    import h5py, numpy as np, torch.utils.data as tud
+    from torch.utils.data import DataLoader
+    if sys.argv[2] == "stoker":
+        from stoker import DataLoader
+
+    class Stored(tud.Dataset):
+        def __init__(self, path):
+            self.file = h5py.File(path, "r")
+            self.group = self.file["group"]
+            self.images = self.group["images"]
+            self.labels = self.file["labels"]
+        def __len__(self): return 4
+        def __getitem__(self, index): return index
+
+    with h5py.File(sys.argv[1], "w") as file:
+        file["group/images"], file["labels"] = np.zeros((4, 3)), np.zeros(4)
+    data = Stored(sys.argv[1])
+    loader = DataLoader(data, num_workers=1)
+    if sys.argv[2] == "made":
+        iterator = loader.__iter__()  # this line
+    for epoch in range(2):
+        for _ in loader: pass  # this line
+    for _ in DataLoader(tud.Subset(data, [0, 1]), num_workers=1): pass
+"""
+
+
+@pytest.mark.parametrize(("runner", "line"), [("stoker", 1), ("installed", 1), ("made", 0)])
+def test_one_file_is_warned_of_once_at_the_users_line(tmp_path, runner, line):
+    """However many of its handles a dataset has, and also if it is in several datasets."""
+    pytest.importorskip("h5py")
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    command = [sys.executable, *(["-m", "stoker"] if runner != "stoker" else []), script, tmp_path / "x.h5", runner]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    warned = [text for text in out.stderr.splitlines() if "UserWarning" in text]
+    lines = [number for number, text in enumerate(script.read_text().splitlines(), 1) if "# this line" in text]
+    assert len(warned) == 1 and warned[0].startswith(f"{script}:{lines[line]}: UserWarning: dataset.file is an open h5py.File")
+
+
+def test_a_cursor_is_of_its_connections_file(tmp_path):
+    data = Squares()
+    data.connection = sqlite3.connect(tmp_path / "x.db")
+    data.cursor = data.connection.execute("select 1")
+    other = Squares()
+    other.second = sqlite3.connect(tmp_path / "x.db")
+    for each, place in ((data, "dataset.connection"), (other, "dataset.second")):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of_handles(each)
+        assert [str(one.message).split()[0] for one in caught] == [place] and caught[0].filename == __file__
