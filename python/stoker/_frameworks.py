@@ -13,16 +13,17 @@ import functools
 import importlib.abc
 import importlib.util
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from ._forks import Lock
+
 _ACCELERATE = "accelerate.data_loader"
 _FUNCTIONS = ("prepare_data_loader", "skip_first_batches")
-_lock = threading.RLock()
+_replaced: list[tuple[Any, Any]] = []  # modules whose name DataLoader refers to ours, and what it referred to
 _loader_class: Any = None  # stoker.DataLoader, which passes itself to attach()
 _watching = False
 _warned = False
@@ -84,13 +85,13 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             kwargs["use_stateful_dataloader"] = False
         if function.__name__ == _FUNCTIONS[0]:
             _refuse_shares(origin)
-        with _lock:
-            torchs = getattr(module, "DataLoader", None)
+        with _lock.held():
+            _replaced.append((module, getattr(module, "DataLoader", None)))
             module.DataLoader = functools.partial(_make, origin)
             try:
                 made = function(dataloader, *args, **kwargs)
             finally:
-                module.DataLoader = torchs
+                _restore_one()
         if _ours(made) is None:
             _warn_of_torchs()
         elif "base_dataloader" in vars(made):
@@ -99,6 +100,21 @@ def _hooked(module: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
     hooked.hooked_by_stoker = True  # type: ignore[attr-defined]
     return hooked
+
+
+def _restore_one() -> None:
+    module, torchs = _replaced[-1]
+    module.DataLoader = torchs
+    _replaced.pop()
+
+
+def _restore_all() -> None:
+    """In a forked child: the thread that replaced the name is gone."""
+    while _replaced:
+        _restore_one()
+
+
+_lock = Lock(_restore_all)
 
 
 def _ours(loader: Any) -> Any:

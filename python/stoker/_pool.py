@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data import dataloader as _torch
 
-from . import _ext
+from . import _ext, lazy
 from ._fetch import Job
 from ._handles import warn_of_handles
 from ._process import worker_main
@@ -43,6 +43,8 @@ class Pool:
             job.init_fn = functools.partial(_torch._sharding_worker_init_fn, job.init_fn, *shares)
         if self._forks:
             warn_of_handles(job.dataset)
+        if self._forks and job.lazy:
+            lazy.prepare()
 
     def start(self, starts: list[dict[str, Any] | None]) -> None:
         """Start all workers, each at the position where its part of the epoch begins."""

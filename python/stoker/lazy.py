@@ -9,12 +9,14 @@ while it fetches samples, and inside `with lazy_images():`.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-_lock = threading.Lock()
+from ._forks import Lock
+
 _contexts = 0  # how many need the patches
 _undo: dict[str, Callable[[], None]] = {}  # how to undo each patch that is in place
 _everywhere = False
@@ -35,33 +37,37 @@ def _is_on() -> bool:
     return True
 
 
-def _patch_pillow() -> Callable[[], None]:
+def _patch_pillow(name: str) -> Callable[[], None]:
     from . import _lazy_image
 
-    module: Any = sys.modules["PIL.Image"]
+    module: Any = sys.modules[name]
     if not _lazy_image.KNOWN_PILLOW:
         return lambda: None
     before = module.open
-    ours = module.open = _lazy_image.make_open(before, _is_on)
+    ours = _lazy_image.make_open(before, _is_on)
 
     def undo() -> None:
         if module.open is ours:
             module.open = before
 
+    _undo[name] = undo  # first, for a child that is forked after the next line
+    module.open = ours
     return undo
 
 
 def _patch_transforms(name: str) -> Callable[[], None]:
     from . import _lazy_compose
 
+    _undo[name] = lambda: _lazy_compose.patch(name)()  # for a child that is forked meanwhile: completes it, then undoes it
     return _lazy_compose.patch(name)
 
 
-_PATCHES: dict[str, Callable[[str], Callable[[], None]]] = {
-    "PIL.Image": lambda name: _patch_pillow(),
-    "torchvision.transforms.transforms": _patch_transforms,
-    "torchvision.transforms.v2": _patch_transforms,
-    "torchvision.transforms._presets": _patch_transforms,
+# By the module that is patched: how, and the module of this package that does it.
+_PATCHES: dict[str, tuple[Callable[[str], Callable[[], None]], str]] = {
+    "PIL.Image": (_patch_pillow, "_lazy_image"),
+    "torchvision.transforms.transforms": (_patch_transforms, "_lazy_compose"),
+    "torchvision.transforms.v2": (_patch_transforms, "_lazy_compose"),
+    "torchvision.transforms._presets": (_patch_transforms, "_lazy_compose"),
 }
 
 
@@ -71,9 +77,24 @@ def look() -> None:
         return
     for name in _PATCHES:
         if name not in _undo and _is_imported(name):
-            with _lock:
+            _import_patch(name)
+            with _lock.held():
                 if _contexts and name not in _undo:
-                    _undo[name] = _PATCHES[name](name)
+                    _undo[name] = _PATCHES[name][0](name)
+
+
+def _import_patch(name: str) -> None:
+    """Import what patches a module, before the lock is taken: a thread that imports something waits for other threads
+    that do, and these may wait for the lock, if they open an image on import."""
+    importlib.import_module(f".{_PATCHES[name][1]}", __package__)
+
+
+def prepare() -> None:
+    """Import what worker processes will need. In one that is forked while another thread imports it, the import would
+    never end."""
+    for name in _PATCHES:
+        if _is_imported(name):
+            _import_patch(name)
 
 
 def _is_imported(name: str) -> bool:
@@ -86,19 +107,41 @@ def _is_imported(name: str) -> bool:
 def _begin() -> None:
     """Patch Pillow's open only. Transforms are patched when it is called."""
     global _contexts
-    with _lock:
+    pillow = "PIL.Image"
+    has_pillow = pillow not in _undo and _is_imported(pillow)
+    if has_pillow:
+        _import_patch(pillow)
+    with _lock.held():
         _contexts += 1
-        if "PIL.Image" not in _undo and _is_imported("PIL.Image"):
-            _undo["PIL.Image"] = _patch_pillow()
+        if has_pillow and pillow not in _undo:
+            _undo[pillow] = _patch_pillow(pillow)
 
 
 def _end() -> None:
     global _contexts
-    with _lock:
+    with _lock.held():
         _contexts -= 1
         if not _contexts:
-            while _undo:
-                _undo.popitem()[1]()
+            _undo_all()
+
+
+def _undo_all() -> None:
+    for name in list(_undo):
+        _undo[name]()
+        del _undo[name]
+
+
+def _begin_child() -> None:
+    """Leave the contexts of threads that a forked child does not have, and patches that one of them had not finished."""
+    global _contexts
+    _contexts = _here.depth + _everywhere
+    pillow = "PIL.Image" in _undo
+    _undo_all()
+    if _contexts and pillow:
+        _undo["PIL.Image"] = _patch_pillow("PIL.Image")
+
+
+_lock = Lock(_begin_child)
 
 
 def everywhere() -> None:
