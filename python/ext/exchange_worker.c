@@ -51,7 +51,8 @@ PyObject *ext_exchange_take(PyObject *object, PyObject *args)
                          (const char *)message_of(self, (uint32_t)k), (Py_ssize_t)length);
 }
 
-/* progress(worker, place): notes the sample in progress, to be reported if it kills the worker */
+/* progress(worker, place): notes the sample in progress, to be reported if it kills the worker; returns
+ * whether the worker must stop instead of beginning it */
 PyObject *ext_exchange_progress(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -59,8 +60,9 @@ PyObject *ext_exchange_progress(PyObject *object, PyObject *args)
     unsigned place;
     if (!PyArg_ParseTuple(args, "lI:progress", &worker, &place) || !ext_is_worker(self, worker))
         return NULL;
-    atomic_store_explicit(&lane_of(self, (uint32_t)worker)->place, place, memory_order_relaxed);
-    Py_RETURN_NONE;
+    struct lane *lane = lane_of(self, (uint32_t)worker);
+    atomic_store_explicit(&lane->place, place, memory_order_relaxed);
+    return PyBool_FromLong((long)atomic_load(&lane->stop));
 }
 
 /* room(slot) -> writable memory for the slot's batch */

@@ -133,15 +133,15 @@ class Fetcher:
         return [put(self._sample(index, n, key), n) for n, index in enumerate(indices)]
 
     def _sample(self, index: Any, number: int, key: Any) -> Any:
-        self._progress(number)
+        self._progress(number)  # raises an exception if the loader has been closed
         if key is not None:
             again = 0 if key[2] is None else key[2][number] if self._job.batched else key[2]
             seed_sample(key[0], key[1], plain_index(index), again)
         if not self._job.skip_errors:
             return self._dataset[index]
-        return self._sample_or_substitute(index)
+        return self._sample_or_substitute(index, number)
 
-    def _sample_or_substitute(self, index: Any) -> Any:
+    def _sample_or_substitute(self, index: Any, place: int) -> Any:
         """Return the sample, or the next one that does not fail."""
         plain = plain_index(index)
         failure: Exception = RuntimeError(f"sample {plain} and the {_SUBSTITUTES - 1} after it kill their worker")
@@ -153,6 +153,7 @@ class Fetcher:
                 return self._dataset[other if number else index]
             except Exception as error:
                 failure = error
+                self._progress(place)
                 reason = "".join(traceback.format_exception_only(error)).strip()
                 self.bad.append({"sample": other, "status": type(error).__name__, "reason": reason})
                 if not isinstance(plain, int):

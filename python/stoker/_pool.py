@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -10,13 +11,13 @@ import pickle
 import signal
 import sys
 import threading
-import time
+import weakref
 from collections.abc import Iterator
 from multiprocessing import reduction
 from typing import Any
 
 import torch
-from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data import IterDataPipe, MapDataPipe, _utils
 from torch.utils.data import dataloader as _torch
 
 from . import _ext, lazy
@@ -25,7 +26,17 @@ from ._handles import warn_of_handles
 from ._process import worker_main
 from ._warn import warn_user
 
-_PATIENCE = 0.15  # seconds that a worker has to stop before it is terminated
+_open: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+@atexit.register
+def _shut_all() -> None:
+    """Stop all workers before the interpreter ends: multiprocessing would terminate them in the middle of a sample."""
+    pools = [pool for pool in _open if pool.is_mine()]
+    for pool in pools:
+        pool.exchange.stop(-1)
+    for pool in pools:
+        pool.shut()
 
 
 class Pool:
@@ -39,6 +50,7 @@ class Pool:
         self._forks = self._context.get_start_method() == "fork"
         self._owner = os.getpid()
         self._job = job
+        _open.add(self)
         if isinstance(job.dataset, (IterDataPipe, MapDataPipe)):
             job.init_fn = functools.partial(_torch._sharding_worker_init_fn, job.init_fn, *shares)
         if self._forks:
@@ -122,22 +134,30 @@ class Pool:
             "error trace."
         )
 
+    def is_mine(self) -> bool:
+        """Return whether this process has started the workers, rather than inherited them by a fork."""
+        return self._owner == os.getpid()
+
     def shut(self) -> None:
-        if self.is_shut or sys.is_finalizing() or self._owner != os.getpid():
+        """Stop the workers. Each finishes the sample that it is making, and begins no other; one that takes longer than
+        torch waits is terminated."""
+        if self.is_shut or sys.is_finalizing() or not self.is_mine():
             return
         self.is_shut = True
+        _open.discard(self)
         self.exchange.stop(-1)
-        deadline = time.monotonic() + _PATIENCE
-        for process in self.processes:
-            process.join(max(0.0, deadline - time.monotonic()))
-        for process in self.processes:
-            if process.is_alive():
+        try:
+            for process in self.processes:
+                process.join(_utils.MP_STATUS_CHECK_INTERVAL)
+        finally:  # also if Ctrl-C is pressed again
+            late = [process for process in self.processes if process.is_alive()]
+            for process in late:
                 process.terminate()
-        for process in self.processes:
-            process.join(1)
-            if process.is_alive():
-                process.kill()
-                process.join()
+            for process in late:
+                process.join(_utils.MP_STATUS_CHECK_INTERVAL)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
 
 
 class _Descriptor:

@@ -36,6 +36,10 @@ _PR_SET_PDEATHSIG = 1  # of prctl
 _SNAPSHOT_SHARE = 0.02  # of a worker's time may be spent on states of datasets
 
 
+class Stopped(BaseException):
+    """The loader is closed: no further sample is to be made."""
+
+
 @dataclass
 class Snapshots:
     """Decides when to ask a dataset for its state: often, but at little cost."""
@@ -95,7 +99,8 @@ class _Worker:
         return Fetcher(self.job, self.dataset, self.collate, start, self._progress)
 
     def _progress(self, sample: int) -> None:
-        self.exchange.progress(self.number, sample)
+        if self.exchange.progress(self.number, sample):
+            raise Stopped
 
     def _seed_pipe(self, seed: int | None) -> None:
         if isinstance(self.dataset, IterDataPipe):
@@ -191,12 +196,21 @@ def _die_with_parent() -> None:
         os._exit(1)  # it died before the call
 
 
+def _leave_ctrl_c_to_the_loader() -> None:
+    """Ignore SIGINT, which Ctrl-C sends to all processes of a terminal: the loader's process reports it, and stops the
+    workers, which may finish their samples. Programs that a dataset starts are interrupted as usual, since they do not
+    inherit a handler; one that the script has set is kept."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+
+
 def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | None, child: bool) -> None:
     """Run a worker process. `exchange` is the loader's own (fork), or its descriptor (spawn); `start` is the position at
     which the worker's part of a resumed epoch begins; `child`: the main thread of the loader's process is its parent."""
     try:
         if child:
             _die_with_parent()
+        _leave_ctrl_c_to_the_loader()
         signal_handling._set_worker_signal_handlers()
         name = getattr(torch.multiprocessing, "_set_thread_name", None)
         if name is not None:
@@ -210,8 +224,8 @@ def worker_main(exchange: Any, number: int, job: Job, start: dict[str, Any] | No
         worker = _Worker(exchange, number, job, start)
         worker.begin()
         worker.run()
-    except KeyboardInterrupt:
-        pass  # the loader's process gets the signal as well, and reports it
+    except (Stopped, KeyboardInterrupt):
+        pass  # KeyboardInterrupt: the loader's process gets the signal as well, and reports it
     finally:
         with contextlib.suppress(Exception):
             _torch_worker._worker_info = None
