@@ -269,7 +269,7 @@ static PyMethodDef exchange_methods[] = {
     {"harmless_forks", ext_exchange_harmless_forks, METH_VARARGS,
      "harmless_forks(yes): whether forks of this thread are workers"},
     {"doing", ext_exchange_doing, METH_VARARGS,
-     "doing(worker) -> (slot, place) of the task it took last"},
+     "doing(worker) -> (slot, place) of the task in progress; the slot is -1 if there is none"},
     {"empty", ext_exchange_empty, METH_VARARGS,
      "empty(worker): forget the tasks of a worker that is gone"},
     {"progress", ext_exchange_progress, METH_VARARGS,

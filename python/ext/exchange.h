@@ -39,9 +39,9 @@ struct lane {
     _Alignas(64) _Atomic uint32_t tail; /* the worker sleeps on it */
     _Atomic uint32_t sleeping, stop;
     _Alignas(64) uint32_t head;
-    _Atomic uint32_t doing,
-        place;        /* the slot that was taken last, and the sample of it that is in progress */
-    uint32_t entry[]; /* slot numbers */
+    _Atomic uint32_t doing; /* the slot whose task is in progress, + 1; 0: none */
+    _Atomic uint32_t place; /* the sample of it that is in progress */
+    uint32_t entry[];       /* slot numbers */
 };
 
 struct header {

@@ -180,8 +180,7 @@ PyObject *ext_exchange_stop(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* doing(worker) -> (slot, place): the task that it took last, and the latest progress that it
- * reported */
+/* doing(worker) -> (slot, place): the task in progress, or -1, and the latest progress that it reported */
 PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
 {
     struct exchange *self = (struct exchange *)object;
@@ -189,7 +188,7 @@ PyObject *ext_exchange_doing(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "l:doing", &worker) || !ext_is_worker(self, worker))
         return NULL;
     struct lane *lane = lane_of(self, (uint32_t)worker);
-    return Py_BuildValue("II", (unsigned)atomic_load(&lane->doing), (unsigned)atomic_load(&lane->place));
+    return Py_BuildValue("lI", (long)atomic_load(&lane->doing) - 1, (unsigned)atomic_load(&lane->place));
 }
 
 /* empty(worker): empties the lane of a worker that is gone, for its replacement */
@@ -202,6 +201,7 @@ PyObject *ext_exchange_empty(PyObject *object, PyObject *args)
     struct lane *lane = lane_of(self, (uint32_t)worker);
     lane->head = atomic_load(&lane->tail);
     atomic_store(&lane->sleeping, 0);
+    atomic_store(&lane->doing, 0);
     Py_RETURN_NONE;
 }
 
@@ -216,6 +216,7 @@ PyObject *ext_exchange_reset(PyObject *object, PyObject *unused)
         atomic_store(&lane->tail, 0);
         atomic_store(&lane->sleeping, 0);
         atomic_store(&lane->stop, 0);
+        atomic_store(&lane->doing, 0);
     }
     for (uint32_t k = 0; k < self->slots; k++)
         if (atomic_load(&slot_of(self, k)->state) < SLOT_LENT)

@@ -14,8 +14,8 @@ static long next_task(const struct exchange *self, struct lane *lane, uint64_t d
         if (head != tail) {
             lane->head = head + 1;
             const uint32_t k = lane->entry[head % self->slots];
-            atomic_store_explicit(&lane->doing, k, memory_order_relaxed);
             atomic_store_explicit(&lane->place, 0, memory_order_relaxed);
+            atomic_store_explicit(&lane->doing, k + 1, memory_order_relaxed);
             return k < self->slots ? (long)k : -2;
         }
         atomic_store(&lane->sleeping, 1);
@@ -109,6 +109,7 @@ PyObject *ext_exchange_post(PyObject *object, PyObject *args)
     slot->kind = (uint32_t)kind;
     slot->offset = offset;
     slot->length = length;
+    atomic_store_explicit(&lane_of(self, self->worker)->doing, 0, memory_order_relaxed);
     atomic_store(&slot->state, SLOT_DONE);
     atomic_fetch_add(&self->header->posted, 1);
     if (atomic_load(&self->header->sleeping))

@@ -124,3 +124,15 @@ def test_a_worker_that_dies_between_two_epochs_is_reported():
     os.kill(loader._iterator._workers[1].pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="killed by signal: Killed.*next epoch"):
         iter(loader)
+
+
+def leaves(worker):
+    os._exit(3)
+
+
+def test_a_worker_that_dies_outside_of_samples_blames_none():
+    """In worker_init_fn, for instance: no good sample may be skipped for it."""
+    loader = stoker.DataLoader(Squares(), 4, num_workers=2, on_error="skip", worker_init_fn=leaves)
+    with pytest.raises(RuntimeError, match=r"exited unexpectedly with exit code 3\. Details"):
+        list(loader)
+    assert loader.bad_samples() == []
