@@ -601,6 +601,9 @@ STOKER_API int stoker_batch_sync(const struct stoker_batch *batch, struct stoker
 /* Like stoker_batch_release, but work that is already in `stream`, such as an unfinished copy, may still read the
  * batch: its memory is not reused before that work is done. */
 STOKER_API void stoker_batch_release_on(const struct stoker_batch *batch, uintptr_t stream);
+/* For a batch that is used in several streams and released later: work that is already in `stream` may still read it
+ * then. Call it when that stream needs the batch no more; afterwards, the stream may be destroyed. */
+STOKER_API void stoker_batch_mark(const struct stoker_batch *batch, uintptr_t stream);
 
 STOKER_API uint64_t stoker_loader_batch_count(const struct stoker_loader *loader); /* of this epoch and rank */
 STOKER_API uint32_t stoker_loader_worker_count(const struct stoker_loader *loader);

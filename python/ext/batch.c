@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "dlpack.h"
 #include "ext.h"
 
 #include <stdlib.h>
@@ -12,42 +13,65 @@ struct batch {
     struct ext_hold *hold;
 };
 
-/* A batch in use, and the function that returns the stream that may still be reading it. */
+/* The driver's numbers up to this one are default streams. */
+enum { DEFAULT_STREAMS = 2 };
+
+/* A batch in use, and the function that returns the streams that may still be reading it. */
 struct lent {
     const struct stoker_batch *batch;
     PyObject *stream_of;
 };
 
-/* 0, or -1 with an exception. */
-static int ask_stream(PyObject *stream_of, uintptr_t *stream)
+static bool is_pinned(const struct stoker_batch *batch)
 {
-    PyObject *answer = PyObject_CallNoArgs(stream_of);
-
-    *stream = answer ? (uintptr_t)PyLong_AsUnsignedLongLong(answer) : 0;
-    Py_XDECREF(answer);
-    return PyErr_Occurred() ? -1 : 0;
+    return batch->device_type == DLPACK_CUDA_HOST;
 }
 
-/* The last owner may release the batch in any thread, also while an exception is set. While Python shuts
- * down, the function is not called: the default stream is assumed. */
-static uintptr_t last_stream(PyObject *stream_of)
+/* Default streams are marked when a pinned batch is released: nothing in them is lost until then. */
+static int mark(const struct stoker_batch *batch, PyObject *number)
 {
+    const uintptr_t stream = (uintptr_t)PyLong_AsUnsignedLongLong(number);
+
+    if (PyErr_Occurred())
+        return -1;
+    if (!is_pinned(batch) || stream > DEFAULT_STREAMS)
+        stoker_batch_mark(batch, stream);
+    return 0;
+}
+
+/* Marks the stream or streams of this thread. 0, or -1 with an exception. */
+static int mark_streams(const struct lent *lent)
+{
+    PyObject *answer = PyObject_CallNoArgs(lent->stream_of);
+    const bool several = answer && PyTuple_Check(answer);
+    const Py_ssize_t count = several ? PyTuple_Size(answer) : 1;
+    int rc = answer ? 0 : -1;
+
+    for (Py_ssize_t k = 0; rc == 0 && k < count; k++)
+        rc = mark(lent->batch, several ? PyTuple_GetItem(answer, k) : answer);
+    Py_XDECREF(answer);
+    return rc;
+}
+
+/* A tensor of the batch is gone: in any thread, also while an exception is set. While Python shuts down,
+ * the function is not called: the default stream is assumed, when the batch is released. With the
+ * interpreter's lock held, marks do not overlap. */
+static void leave_lent(void *what)
+{
+    const struct lent *lent = what;
     PyObject *type, *value, *trace;
     PyGILState_STATE lock;
-    uintptr_t stream;
 
     if (!Py_IsInitialized())
-        return 0;
+        return;
     lock = PyGILState_Ensure();
     PyErr_Fetch(&type, &value, &trace);
-    if (ask_stream(stream_of, &stream) < 0) {
+    if (mark_streams(lent) < 0) {
         PyErr_Clear();
-        stream = 0;
+        stoker_batch_mark(lent->batch, 0);
     }
-    Py_DECREF(stream_of);
     PyErr_Restore(type, value, trace);
     PyGILState_Release(lock);
-    return stream;
 }
 
 static void release_batch(void *batch) { stoker_batch_release(batch); }
@@ -55,8 +79,19 @@ static void release_batch(void *batch) { stoker_batch_release(batch); }
 static void release_lent(void *what)
 {
     struct lent *lent = what;
+    const bool shut = !Py_IsInitialized();
 
-    stoker_batch_release_on(lent->batch, last_stream(lent->stream_of));
+    leave_lent(what);
+    if (shut || is_pinned(lent->batch))
+        stoker_batch_release_on(lent->batch, 0);
+    else
+        stoker_batch_release(lent->batch);
+    if (!shut) {
+        const PyGILState_STATE lock = PyGILState_Ensure();
+
+        Py_DECREF(lent->stream_of);
+        PyGILState_Release(lock);
+    }
     free(lent);
 }
 
@@ -68,9 +103,9 @@ static struct ext_hold *hold_batch(const struct stoker_batch *batch, PyObject *s
 
     if (lent) {
         *lent = (struct lent){batch, Py_NewRef(stream_of)};
-        hold = ext_hold_new(release_lent, lent);
+        hold = ext_hold_new(release_lent, leave_lent, lent);
     } else if (!stream_of) {
-        hold = ext_hold_new(release_batch, (void *)batch);
+        hold = ext_hold_new(release_batch, NULL, (void *)batch);
     }
     if (hold)
         return hold;
@@ -106,6 +141,16 @@ static bool is_pair(const struct stoker_batch *batch)
     return !batch->ragged && batch->images.ndim && !batch->lengths.ndim;
 }
 
+/* 0, or -1 with an exception. */
+static int ask_stream(PyObject *stream_of, uintptr_t *stream)
+{
+    PyObject *answer = PyObject_CallNoArgs(stream_of);
+
+    *stream = answer ? (uintptr_t)PyLong_AsUnsignedLongLong(answer) : 0;
+    Py_XDECREF(answer);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* [take(images), take(labels)] */
 static PyObject *take_pair(const struct ext_state *state, const struct stoker_batch *batch,
                            struct ext_hold *hold, PyObject *stream_of, PyObject *take)
@@ -113,7 +158,10 @@ static PyObject *take_pair(const struct ext_state *state, const struct stoker_ba
     PyObject *capsule[2] = {NULL, NULL}, *list = NULL;
     uintptr_t stream = 0;
 
-    if ((!stream_of || ask_stream(stream_of, &stream) == 0) &&
+    /* Host memory is not made for a stream. */
+    const bool joins = stream_of && batch->device_type == DLPACK_CUDA;
+
+    if ((!joins || ask_stream(stream_of, &stream) == 0) &&
         ext_tensor_pair(state, batch, hold, stream, capsule) == 0)
         list = PyList_New(2);
     for (int k = 0; list && k < 2; k++) {

@@ -198,6 +198,7 @@ static void exchange_dealloc(PyObject *object)
     if (self->fd >= 0)
         close(self->fd);
     Py_XDECREF(self->before_unmap);
+    Py_XDECREF(self->on_drop);
     Py_XDECREF(self->on_release);
     ext_free(object);
 }
@@ -291,6 +292,9 @@ static PyGetSetDef exchange_getset[] = {
     {"regular", exchange_get_regular, exchange_set_regular,
      "Blocks in regular use: the memory of others is returned to the system when they become free.",
      NULL},
+    {"on_drop", exchange_get_callable, exchange_set_callable,
+     "Called with the slot whenever a part of its lease is gone; or None.",
+     (void *)offsetof(struct exchange, on_drop)},
     {"on_release", exchange_get_callable, exchange_set_callable,
      "Called with each slot that is no longer used, and must release it; or None.",
      (void *)offsetof(struct exchange, on_release)},

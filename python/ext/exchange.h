@@ -59,6 +59,7 @@ struct exchange {
     uint32_t worker; /* the one that this process is */
     int fd;
     pid_t owner;
+    PyObject *on_drop;      /* called with the slot when one of its tensors is gone; or NULL */
     PyObject *on_release;   /* called with the slot when a lease ends, and must free it; or NULL */
     PyObject *before_unmap; /* called before the memory is unmapped; or NULL */
 };

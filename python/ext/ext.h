@@ -18,7 +18,8 @@
 #include <stoker/stoker.h>
 
 struct ext_state {
-    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease, *single;
+    PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease,
+        *lease_part, *single;
     PyObject *error, *corrupt, *limit, *unsupported, *transient, *internal; /* exceptions */
 };
 
@@ -43,11 +44,13 @@ bool ext_wait_end(struct ext_wait *wait);
 
 /* ---- tensor.c ---- */
 
-/* Memory that tensors refer to. `release` runs once, when the last holder drops it, in any thread. */
+/* Memory that tensors refer to. `release` runs once, when the last holder drops it, in any thread.
+ * `leave` (may be NULL) runs when another holder through which the memory was read leaves it. */
 struct ext_hold;
-struct ext_hold *ext_hold_new(void (*release)(void *what), void *what);
+struct ext_hold *ext_hold_new(void (*release)(void *what), void (*leave)(void *what), void *what);
 struct ext_hold *ext_hold_take(struct ext_hold *hold);
 void ext_hold_drop(struct ext_hold *hold); /* NULL is fine */
+void ext_hold_leave(struct ext_hold *hold);
 
 /* A Tensor for `view`, which must stay valid as long as the hold; it takes a reference to the hold.
  * `batch` is the one whose images or labels these are; NULL for CPU memory that belongs to none. */
@@ -114,14 +117,14 @@ PyObject *ext_report_ledger(const struct stoker_loader *handle);
 /* ---- the types ---- */
 
 extern PyType_Spec ext_dataset_spec, ext_pipeline_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec,
-    ext_gpu_watch_spec, ext_exchange_spec, ext_lease_spec, ext_single_spec;
+    ext_gpu_watch_spec, ext_exchange_spec, ext_lease_spec, ext_lease_part_spec, ext_single_spec;
 extern PyMethodDef ext_functions[]; /* functions.c */
 
 struct stoker_dataset *ext_dataset_handle(PyObject *object);
 struct stoker_pipeline *ext_pipeline_handle(PyObject *object);
-/* Takes the batch over, also on failure. `stream_of` (may be NULL) is called when the batch is released,
- * and returns the CUDA stream of the calling thread that may still be reading it; 0 is the default
- * one. */
+/* Takes the batch over, also on failure. `stream_of` (may be NULL) is called whenever one of its tensors
+ * is gone, and returns the CUDA stream of the calling thread that may still be reading it, or a tuple of
+ * several; 0 is the default one. */
 PyObject *ext_batch_new(const struct ext_state *state, const struct stoker_batch *batch,
                         PyObject *stream_of);
 

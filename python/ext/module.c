@@ -38,6 +38,7 @@ static int module_exec(PyObject *module)
         add_type(module, &state->gpu_watch, &ext_gpu_watch_spec) < 0 ||
         add_type(module, &state->exchange, &ext_exchange_spec) < 0 ||
         add_type(module, &state->lease, &ext_lease_spec) < 0 ||
+        add_type(module, &state->lease_part, &ext_lease_part_spec) < 0 ||
         add_type(module, &state->single, &ext_single_spec) < 0 || add_edits(module) < 0)
         return -1;
     return 0;
@@ -55,6 +56,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->gpu_watch);
     Py_VISIT(state->exchange);
     Py_VISIT(state->lease);
+    Py_VISIT(state->lease_part);
     Py_VISIT(state->single);
     Py_VISIT(state->error);
     Py_VISIT(state->corrupt);
@@ -77,6 +79,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->gpu_watch);
     Py_CLEAR(state->exchange);
     Py_CLEAR(state->lease);
+    Py_CLEAR(state->lease_part);
     Py_CLEAR(state->single);
     Py_CLEAR(state->error);
     Py_CLEAR(state->corrupt);

@@ -16,11 +16,11 @@ enum { LEGACY_STREAM = 1 }; /* the driver's number for its default stream */
 
 struct ext_hold {
     atomic_uint holders;
-    void (*release)(void *what);
+    void (*release)(void *what), (*leave)(void *what);
     void *what;
 };
 
-struct ext_hold *ext_hold_new(void (*release)(void *what), void *what)
+struct ext_hold *ext_hold_new(void (*release)(void *what), void (*leave)(void *what), void *what)
 {
     struct ext_hold *hold = malloc(sizeof(*hold));
 
@@ -28,6 +28,7 @@ struct ext_hold *ext_hold_new(void (*release)(void *what), void *what)
         return NULL;
     atomic_init(&hold->holders, 1);
     hold->release = release;
+    hold->leave = leave;
     hold->what = what;
     return hold;
 }
@@ -44,6 +45,14 @@ void ext_hold_drop(struct ext_hold *hold)
         return;
     hold->release(hold->what);
     free(hold);
+}
+
+void ext_hold_leave(struct ext_hold *hold)
+{
+    /* The last holder only releases it: nobody else can become one. */
+    if (hold && hold->leave && atomic_load_explicit(&hold->holders, memory_order_relaxed) > 1)
+        hold->leave(hold->what);
+    ext_hold_drop(hold);
 }
 
 /* The name of each type in NumPy, the buffer protocol and DLPack. */
@@ -74,6 +83,7 @@ struct tensor {
     Py_ssize_t shape[STOKER_TENSOR_DIMS];
     Py_ssize_t strides[STOKER_TENSOR_DIMS]; /* in bytes, for the buffer protocol */
     bool bits;                              /* expose the bits of each value as uint16 */
+    bool shared;                            /* others have had the memory, by the buffer protocol */
 };
 
 /* Pinned memory counts as CPU memory, as in torch. */
@@ -106,7 +116,7 @@ PyObject *ext_tensor_new(const struct ext_state *state, const struct stoker_tens
 PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tensor *view, void *memory,
                          void (*release)(void *memory))
 {
-    struct ext_hold *hold = ext_hold_new(release, memory);
+    struct ext_hold *hold = ext_hold_new(release, NULL, memory);
     PyObject *tensor;
 
     if (!hold) {
@@ -120,7 +130,9 @@ PyObject *ext_tensor_own(const struct ext_state *state, const struct stoker_tens
 
 static void tensor_dealloc(PyObject *object)
 {
-    ext_hold_drop(((struct tensor *)object)->hold);
+    struct tensor *self = (struct tensor *)object;
+
+    (self->batch && self->shared ? ext_hold_leave : ext_hold_drop)(self->hold);
     ext_free(object);
 }
 
@@ -169,6 +181,7 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *out, int flags)
         PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous: request a strided buffer");
         return -1;
     }
+    self->shared = true;
     *out = (Py_buffer){
         .buf = self->view.data,
         .obj = Py_NewRef(object),
@@ -191,8 +204,18 @@ struct packed {
         struct dlpack_versioned versioned;
     };
     struct ext_hold *hold;
+    bool of_batch; /* its images or labels */
     int64_t shape[STOKER_TENSOR_DIMS], strides[STOKER_TENSOR_DIMS];
 };
+
+static void packed_left(struct packed *packed)
+{
+    (packed->of_batch ? ext_hold_leave : ext_hold_drop)(packed->hold);
+    free(packed);
+}
+
+static void managed_deleter(struct dlpack_managed *self) { packed_left(self->context); }
+static void versioned_deleter(struct dlpack_versioned *self) { packed_left(self->context); }
 
 static void packed_free(struct packed *packed)
 {
@@ -200,10 +223,7 @@ static void packed_free(struct packed *packed)
     free(packed);
 }
 
-static void managed_deleter(struct dlpack_managed *self) { packed_free(self->context); }
-static void versioned_deleter(struct dlpack_versioned *self) { packed_free(self->context); }
-
-/* A capsule that nobody took over still has its original name. */
+/* A capsule that nobody took over still has its original name: nobody has read the memory. */
 static void capsule_free(PyObject *capsule)
 {
     static const char *const names[] = {"dltensor", "dltensor_versioned"};
@@ -248,6 +268,7 @@ static PyObject *pack(const struct stoker_tensor *view, const struct stoker_batc
         return NULL;
     }
     packed->hold = ext_hold_take(hold);
+    packed->of_batch = batch;
     PyCapsule_SetContext(capsule, packed);
     return capsule;
 }

@@ -103,6 +103,16 @@ def current_stream(index: int | None = None) -> int:
     return int(raw(torch.cuda.current_device() if index is None else index)) or LEGACY_STREAM
 
 
+def current_streams() -> tuple[int, ...]:
+    """Return torch's current streams in this thread, of all GPUs, except default streams. Pinned memory may be copied to
+    any GPU, and the copy is in that GPU's current stream."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return ()
+    streams = (current_stream(index) for index in range(torch.cuda.device_count()))
+    return tuple(stream for stream in streams if stream != LEGACY_STREAM)
+
+
 def take_capsule() -> Callable[[Any], Any]:
     """Return the function that makes a torch tensor from a DLPack capsule."""
     torch: Any = sys.modules["torch"]

@@ -17,58 +17,101 @@ from . import _ext
 _GRAIN = 2 << 20  # slots are registered in multiples of this
 
 
-# CUDA events are reused and never destroyed: destroying one in a forked child, which has these objects but no CUDA
-# context, would end the process.
-_events: list[torch.cuda.Event] = []
-_idle_events: list[torch.cuda.Event] = []
+class _Events:
+    """CUDA events, kept by device, since an event belongs to the device in which it was first recorded. They are reused
+    and never destroyed: destroying one in a forked child, which has these objects but no CUDA context, would end the
+    process."""
+
+    def __init__(self) -> None:
+        self._all: list[torch.cuda.Event] = []
+        self._idle: dict[int, list[torch.cuda.Event]] = {}
+
+    def take(self, device: int) -> torch.cuda.Event:
+        try:
+            return self._idle[device].pop()
+        except (KeyError, IndexError):
+            self._all.append(torch.cuda.Event())
+            return self._all[-1]
+
+    def give(self, device: int, event: torch.cuda.Event) -> None:
+        self._idle.setdefault(device, []).append(event)
 
 
-def _new_event() -> torch.cuda.Event:
-    _events.append(torch.cuda.Event())
-    return _events[-1]
+_events = _Events()
+_Marks = dict[tuple[int, int], torch.cuda.Event]  # by device and stream
+
+
+def _mark_current_streams(marks: _Marks) -> None:
+    """Record events in the streams that are current in this thread, one on each GPU that is in use: a tensor may have
+    been copied to any of them. A stream that was marked before is marked again, further on. One that is being captured is
+    not: its work runs later, with the graph, and an event would become part of it."""
+    in_use = getattr(torch._C, "_cuda_hasPrimaryContext", lambda device: True)
+    captured = torch.cuda.current_device() if torch.cuda.is_current_stream_capturing() else None
+    for device in range(torch.cuda.device_count()):
+        if device == captured or not in_use(device):
+            continue
+        stream = torch.cuda.current_stream(device)
+        place = device, int(stream.cuda_stream)
+        if place not in marks:
+            marks[place] = _events.take(device)
+        marks[place].record(stream)
 
 
 class PinnedSlots:
     """Registers slots with CUDA, each once, so that the tensors in them are pinned without a copy. A released slot
-    becomes free when the stream that was current at that time has reached that point, since it may still be copied
-    from."""
+    becomes free when the streams that were current when its tensors were dropped, one by one, have reached these points,
+    since they may still copy from it."""
 
     def __init__(self, exchange: _ext.Exchange) -> None:
         self._exchange = exchange
         self._refused = False
         registered: dict[int, int] = {}  # bytes, by address
-        released: collections.deque[tuple[torch.cuda.Event, int]] = collections.deque()
+        lent: dict[int, _Marks] = {}  # marks of slots that still have tensors
+        released: collections.deque[tuple[_Marks, int]] = collections.deque()
         self._registered, self._released = registered, released
 
         # These have no reference to self or the exchange, which would otherwise form a cycle.
+        def drop(slot: int) -> None:
+            if not sys.is_finalizing():
+                _mark_current_streams(lent.setdefault(slot, {}))
+
         def keep(slot: int) -> None:
-            event = _idle_events.pop() if _idle_events else _new_event()
-            event.record()
-            released.append((event, slot))
+            released.append((lent.pop(slot, {}), slot))
 
         def forget() -> None:
             if sys.is_finalizing():
                 return
-            for event, _ in released:
-                event.synchronize()
+            for marks, _ in released:
+                for event in marks.values():
+                    event.synchronize()
             for address in registered:
                 torch.cuda.cudart().cudaHostUnregister(address)
 
         exchange.regular = 1 << 30  # registered memory must never be returned to the system
+        exchange.on_drop = drop
         exchange.on_release = keep
         exchange.before_unmap = forget
 
     def free_finished(self, wait: bool = False) -> None:
-        while self._released:
-            event, slot = self._released[0]
-            if wait:
+        """Free the slots that nobody reads any more. `wait`: at least one, if there are any."""
+        freed = False
+        for _ in range(len(self._released)):
+            marks, slot = self._released.popleft()
+            if all(event.query() for event in marks.values()):
+                self._free(marks, slot)
+                freed = True
+            else:
+                self._released.append((marks, slot))  # once all were looked at, they are in order again
+        if wait and not freed and self._released:
+            marks, slot = self._released.popleft()
+            for event in marks.values():
                 event.synchronize()
-            elif not event.query():
-                return
-            wait = False
-            self._released.popleft()
-            _idle_events.append(event)
-            self._exchange.release(slot)
+            self._free(marks, slot)
+
+    def _free(self, marks: _Marks, slot: int) -> None:
+        for (device, _), event in marks.items():
+            _events.give(device, event)
+        self._exchange.release(slot)
 
     def register(self, slot: int, used: int) -> None:
         """Pin the part of a slot that a batch uses. What cannot be pinned is later copied into pinned memory."""

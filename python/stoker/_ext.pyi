@@ -181,7 +181,7 @@ class Loader:
         augment_on: str | None = "auto",
         pin_memory: bool | None = False,
         pinned_limit: int | None = None,
-        stream_of: Callable[[], int] | None = None,
+        stream_of: Callable[[], int | tuple[int, ...]] | None = None,
         timeout_ms: int | None = 0,
     ) -> None: ...
     @property
@@ -287,11 +287,17 @@ def mix_draw(
 
 @final
 class Lease:
+    def part(self) -> Lease | LeasePart: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class LeasePart:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Exchange:
     regular: int
+    on_drop: Callable[[int], None] | None
     on_release: Callable[[int], None] | None
     before_unmap: Callable[[], None] | None
     def __init__(self, workers: int = ..., slots: int = ..., fd: int = ...) -> None: ...

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _ext
 from . import order as _order
-from ._convert import current_stream, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
+from ._convert import current_stream, current_streams, default_seed, has_cuda, stream_asker, take_capsule, to_numpy, to_torch
 from ._epoch import EpochIterator
 from ._fields import INT, in_order, single, worked_on
 from ._labels import labels_of, transformed
@@ -124,10 +124,11 @@ class Native:
     def _single_samples(self) -> bool:
         return self.batch_size is None and self.batch_sampler is None
 
-    def _stream_of(self) -> Callable[[], int] | None:
-        """Return what the engine calls, when a batch is released, to get the stream that may still be reading it."""
+    def _stream_of(self) -> Callable[[], int | tuple[int, ...]] | None:
+        """Return what the engine calls, when a tensor of a batch is gone, to get the streams that may still be reading
+        it."""
         if self.device is None:
-            return current_stream if self._pinned else None
+            return current_streams if self._pinned else None
         index = int(self.device.partition(":")[2] or 0)
         if self.output == "torch":
             return stream_asker(index)

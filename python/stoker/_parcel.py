@@ -96,7 +96,7 @@ def _view(memory: Any, offset: int, dtype: torch.dtype, shape: Any, stride: Any)
 
 
 def _restore(offset: int, dtype: torch.dtype, shape: Any, stride: Any, requires_grad: bool) -> Any:
-    tensor = _view(_here.lease, offset, dtype, shape, stride)
+    tensor = _view(_here.part(), offset, dtype, shape, stride)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -188,14 +188,17 @@ def pack(room: Room, value: Any) -> tuple[int, int]:
 
 
 def unpack(lease: _ext.Lease | bytearray, offset: int, length: int) -> Any:
-    """Return the value in a slot. Tensors and arrays in the slot's memory keep the lease."""
-    memory = memoryview(lease)
-    message = memory[offset : offset + length]
+    """Return the value in a slot. Each tensor or array in the slot's memory keeps a part of the lease."""
+    message = memoryview(lease)[offset : offset + length]
     (count,) = struct.unpack_from("<Q", message)
     table = struct.unpack_from(f"<{2 * count}Q", message, 8)
-    buffers = [memory[at : at + size] for at, size in zip(table[::2], table[1::2], strict=True)]
-    _here.lease = lease
+
+    def part() -> Any:
+        return lease.part() if isinstance(lease, _ext.Lease) else lease
+
+    buffers = [memoryview(part())[at : at + size] for at, size in zip(table[::2], table[1::2], strict=True)]
+    _here.part = part
     try:
         return pickle.loads(message[8 + 16 * count :], buffers=buffers)
     finally:
-        del _here.lease
+        del _here.part

@@ -118,6 +118,11 @@ void stoker_batch_release_on(const struct stoker_batch *batch, uintptr_t stream)
     st_batch_release(batch, &stream);
 }
 
+void stoker_batch_mark(const struct stoker_batch *batch, uintptr_t stream)
+{
+    st_batch_mark(batch, stream);
+}
+
 int stoker_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct stoker_error *err)
 {
     return st_batch_join(batch, stream, err);

@@ -231,6 +231,7 @@ const struct st_device_kind st_device_cuda = {
     .where = st_gpu_slot_where,
     .idle = st_gpu_slot_idle,
     .join = st_gpu_slot_join,
+    .mark = st_gpu_slot_mark,
     .sync = st_gpu_slot_sync,
     .release = st_gpu_slot_release,
     .caught_up = st_gpu_caught_up,

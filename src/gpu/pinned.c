@@ -1,8 +1,8 @@
 /* pinned.c - host memory that GPUs can copy from directly, for batches that stay on the CPU
  *
  * Such a batch may be released while copies from it are still queued in streams that we do not know. We
- * can mark the stream that the consumer names, and the default stream of every GPU that this process
- * uses.
+ * can mark the streams that the consumer names, each when it names it, and the default stream of every
+ * GPU that this process uses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,6 +73,7 @@ static void pinned_give(void *memory)
 struct note {
     struct CUctx_st *context;
     struct CUevent_st *event;
+    struct CUstream_st *stream; /* in which it was recorded */
     int device;
     bool recorded;
 };
@@ -80,7 +81,8 @@ struct note {
 struct mark {
     const struct st_cuda *cuda;
     int device_count;
-    struct note named;        /* the consumer's stream */
+    uint32_t named_count;
+    struct note *named;       /* the consumer's streams */
     struct note by_default[]; /* one per device */
 };
 
@@ -128,16 +130,21 @@ static bool ready_note(const struct st_cuda *cuda, struct note *note, struct CUc
     return false;
 }
 
-/* Records an event after the work queued in the stream; if that is not possible, waits for the work. */
+/* Records an event after the work queued in the stream; if that is not possible, waits for the work. In
+ * a stream that is being captured, an earlier event stays. */
 static void take_note(const struct st_cuda *cuda, struct note *note, struct CUctx_st *context,
                       struct CUstream_st *stream)
 {
     struct st_cuda_inside inside;
-    note->recorded = false;
+    bool recorded = false;
     if (st_cuda_enter(&inside, cuda, context))
         return;
-    if (!ready_note(cuda, note, context) || st_cuda_record(cuda, note->event, stream, &note->recorded))
+    if (!ready_note(cuda, note, context) || st_cuda_record(cuda, note->event, stream, &recorded))
         cuda->StreamSynchronize(stream);
+    if (recorded) {
+        note->stream = stream;
+        note->recorded = true;
+    }
     st_cuda_leave(&inside);
 }
 
@@ -153,27 +160,97 @@ static struct CUctx_st *active_context(const struct st_cuda *cuda, int ordinal, 
     return context;
 }
 
-static void pinned_mark(void **out, uintptr_t handle)
+static void wait_for(const struct st_cuda *cuda, struct CUctx_st *context, struct CUstream_st *stream)
 {
-    struct CUstream_st *stream = (struct CUstream_st *)handle;
-    struct mark *mark = *out ? *out : new_mark();
-    struct CUctx_st *context = NULL;
-    if (!mark)
+    struct st_cuda_inside inside;
+    if (st_cuda_enter(&inside, cuda, context))
         return;
-    *out = mark;
-    mark->named.recorded = false;
-    /* The handles with a fixed meaning are the default streams, which are handled below. */
-    if (handle > (uintptr_t)ST_CU_STREAM_PER_THREAD && !mark->cuda->StreamGetCtx(stream, &context))
-        take_note(mark->cuda, &mark->named, context, stream);
+    cuda->StreamSynchronize(stream);
+    st_cuda_leave(&inside);
+}
+
+/* The note of this stream, or one that is free, preferably of the same context. NULL: out of memory. */
+static struct note *note_for(struct mark *mark, struct CUctx_st *context, struct CUstream_st *stream)
+{
+    struct note *unused = NULL;
+    for (uint32_t k = 0; k < mark->named_count; k++) {
+        struct note *note = &mark->named[k];
+        if (note->recorded && note->stream == stream)
+            return note; /* what is in a stream now includes what was in it before */
+        if (!note->recorded && (!unused || note->context == context))
+            unused = note;
+    }
+    if (unused)
+        return unused;
+    struct note *named = st_grow(mark->named, mark->named_count + 1, sizeof *named);
+    if (!named)
+        return NULL;
+    mark->named = named;
+    named[mark->named_count] = (struct note){0};
+    return &named[mark->named_count++];
+}
+
+static void mark_named(struct mark *mark, struct CUstream_st *stream)
+{
+    struct CUctx_st *context = NULL;
+    if (mark->cuda->StreamGetCtx(stream, &context))
+        return;
+    struct note *note = note_for(mark, context, stream);
+    if (note)
+        take_note(mark->cuda, note, context, stream);
+    else
+        wait_for(mark->cuda, context, stream);
+}
+
+static void mark_defaults(struct mark *mark)
+{
     for (int k = 0; k < mark->device_count; k++) {
         int device;
-        mark->by_default[k].recorded = false;
-        context = active_context(mark->cuda, k, &device);
+        struct CUctx_st *context = active_context(mark->cuda, k, &device);
         if (!context)
             continue;
         take_note(mark->cuda, &mark->by_default[k], context, ST_CU_STREAM_LEGACY);
         mark->cuda->DevicePrimaryCtxRelease(device);
     }
+}
+
+/* Where no memory is left to remember a mark, what is to be marked is waited for. */
+static void wait_instead(uintptr_t handle, bool named)
+{
+    const struct st_cuda *cuda;
+    struct CUstream_st *stream = (struct CUstream_st *)handle;
+    struct CUctx_st *context = NULL;
+    int count = 0;
+    if (st_cuda_get(&cuda, NULL))
+        return;
+    if (named) {
+        if (!cuda->StreamGetCtx(stream, &context))
+            wait_for(cuda, context, stream);
+        return;
+    }
+    for (int k = 0, device; !cuda->DeviceGetCount(&count) && k < count; k++) {
+        context = active_context(cuda, k, &device);
+        if (!context)
+            continue;
+        wait_for(cuda, context, ST_CU_STREAM_LEGACY);
+        cuda->DevicePrimaryCtxRelease(device);
+    }
+}
+
+static void pinned_mark(void **out, uintptr_t handle)
+{
+    /* The handles with a fixed meaning are default streams. */
+    const bool named = handle > (uintptr_t)ST_CU_STREAM_PER_THREAD;
+    struct mark *mark = *out ? *out : new_mark();
+    if (!mark) {
+        wait_instead(handle, named);
+        return;
+    }
+    *out = mark;
+    if (named)
+        mark_named(mark, (struct CUstream_st *)handle);
+    else
+        mark_defaults(mark);
 }
 
 static bool note_done(const struct st_cuda *cuda, struct note *note, bool wait)
@@ -192,7 +269,9 @@ static bool pinned_marked_done(void *memory, bool wait)
     struct mark *mark = memory;
     if (!mark)
         return true;
-    bool done = note_done(mark->cuda, &mark->named, wait);
+    bool done = true;
+    for (uint32_t k = 0; k < mark->named_count; k++)
+        done = note_done(mark->cuda, &mark->named[k], wait) && done;
     for (int k = 0; k < mark->device_count; k++)
         done = note_done(mark->cuda, &mark->by_default[k], wait) && done;
     return done;
@@ -203,7 +282,9 @@ static void pinned_mark_free(void *memory)
     struct mark *mark = memory;
     if (!mark)
         return;
-    drop_note(mark->cuda, &mark->named);
+    for (uint32_t k = 0; k < mark->named_count; k++)
+        drop_note(mark->cuda, &mark->named[k]);
+    free(mark->named);
     for (int k = 0; k < mark->device_count; k++)
         drop_note(mark->cuda, &mark->by_default[k]);
     free(mark);

@@ -182,21 +182,71 @@ bool st_gpu_slot_idle(struct st_device *base, struct st_device_slot *slot, bool 
     return result != ST_CU_NOT_READY;
 }
 
+/* Each thread has its own stream of one name, and another thread may release the batch. The legacy
+ * stream, which is the default one, waits for all of them. */
+static struct CUstream_st *lasting(uintptr_t handle)
+{
+    struct CUstream_st *stream = (struct CUstream_st *)handle;
+    return !stream || stream == ST_CU_STREAM_PER_THREAD ? ST_CU_STREAM_LEGACY : stream;
+}
+
+/* The reader among `count` from `first` on, or -1. */
+static int64_t find_reader(const struct st_device_slot *slot, uint32_t first, uint32_t count,
+                           const struct CUstream_st *stream)
+{
+    for (uint32_t k = first; k < first + count; k++)
+        if (slot->reader[k].stream == stream)
+            return k;
+    return -1;
+}
+
 static bool remember(const struct st_cuda *cuda, struct st_device_slot *slot, struct CUstream_st *stream)
 {
-    /* Each thread has its own stream of this name, and another thread may release the batch. The legacy
-     * stream waits for all of them. */
-    if (stream == ST_CU_STREAM_PER_THREAD)
-        stream = ST_CU_STREAM_LEGACY;
     const uint32_t end = slot->marked + slot->joined;
-    for (uint32_t k = slot->marked; k < end; k++)
-        if (slot->reader[k].stream == stream)
-            return true;
+    if (find_reader(slot, slot->marked, slot->joined, stream) >= 0)
+        return true;
     if (end == slot->reader_room && !make_reader_room(cuda, slot, 2 * slot->reader_room))
         return false;
     slot->reader[end].stream = stream;
     slot->joined++;
     return true;
+}
+
+/* Marks the stream now: it may not live until the batch is released. False: it has to be waited for. */
+static bool mark_now(const struct st_cuda *cuda, struct st_device_slot *slot, struct CUstream_st *stream)
+{
+    const uint32_t end = slot->marked + slot->joined;
+    int64_t place = find_reader(slot, 0, slot->marked, stream);
+    bool recorded;
+    if (place < 0) {
+        if (end == slot->reader_room && !make_reader_room(cuda, slot, 2 * slot->reader_room))
+            return false;
+        place = end;
+    }
+    struct st_gpu_reader *reader = &slot->reader[place];
+    if (st_cuda_record(cuda, reader->event, stream, &recorded))
+        return false;
+    if (recorded && place == end) { /* to the end of the marked ones, in the place of a joined one */
+        const struct st_gpu_reader own = {stream, reader->event};
+        *reader = slot->reader[slot->marked];
+        slot->reader[slot->marked++] = own;
+    }
+    return true;
+}
+
+void st_gpu_slot_mark(struct st_device *base, struct st_device_slot *slot, uintptr_t handle)
+{
+    struct st_gpu_device *device = st_gpu_device(base);
+    const struct st_cuda *cuda = device->cuda;
+    struct CUstream_st *stream = lasting(handle);
+    struct st_cuda_inside inside;
+    /* What has joined is marked when the batch is released. */
+    if (find_reader(slot, slot->marked, slot->joined, stream) >= 0 ||
+        st_cuda_enter(&inside, cuda, device->context))
+        return;
+    if (!mark_now(cuda, slot, stream) && cuda->StreamSynchronize(stream))
+        cuda->CtxSynchronize();
+    st_cuda_leave(&inside);
 }
 
 /* Work in a captured stream runs later, as a graph; so it is enough, and all that is possible, that the
@@ -223,7 +273,7 @@ int st_gpu_slot_join(struct st_device *base, struct st_device_slot *slot, uintpt
     if (result)
         return st_cuda_fail(device->cuda, base->ordinal, result, err, "delivering a batch");
     int status = STOKER_OK;
-    if (!remember(device->cuda, slot, stream))
+    if (!remember(device->cuda, slot, lasting(handle)))
         status = st_fail(err, STOKER_ENOMEM, "out of memory while another stream joined a batch");
     else if ((result = come_after_batch(device->cuda, slot, stream)))
         status = st_cuda_fail(device->cuda, base->ordinal, result, err,

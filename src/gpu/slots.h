@@ -54,6 +54,7 @@ void st_gpu_slot_where(const struct st_device_slot *slot, void **images, void **
 bool st_gpu_slot_idle(struct st_device *device, struct st_device_slot *slot, bool wait);
 int st_gpu_slot_join(struct st_device *device, struct st_device_slot *slot, uintptr_t stream,
                      struct stoker_error *err);
+void st_gpu_slot_mark(struct st_device *device, struct st_device_slot *slot, uintptr_t stream);
 int st_gpu_slot_sync(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
 void st_gpu_slot_release(struct st_device *device, struct st_device_slot *slot);
 bool st_gpu_caught_up(struct st_device *device, uintptr_t stream);

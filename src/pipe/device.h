@@ -161,6 +161,8 @@ struct st_device_kind {
     /* Orders work queued in `stream` from now on after the batch; the device remembers the stream. */
     int (*join)(struct st_device *device, struct st_device_slot *slot, uintptr_t stream,
                 struct stoker_error *err);
+    /* Work now queued in `stream` may still read the batch, which is released later. */
+    void (*mark)(struct st_device *device, struct st_device_slot *slot, uintptr_t stream);
     /* The CPU waits until the batch is done. */
     int (*sync)(struct st_device *device, struct st_device_slot *slot, struct stoker_error *err);
     /* The consumer has released the batch: work now queued in its streams may still read it, later work
@@ -235,8 +237,8 @@ struct st_pinned_kind {
     /* NULL if it cannot be allocated; err says why. */
     void *(*take)(uint64_t bytes, struct stoker_error *err);
     void (*give)(void *memory);
-    /* Marks the point at which a batch is released: work now queued in `stream` and in the default
-     * stream may still read it. `*mark` is created if NULL. */
+    /* Work now queued in `stream` may still read the memory; 0: in the default stream of any device.
+     * `*mark` is created if NULL, and collects these until all of them are done. */
     void (*mark)(void **mark, uintptr_t stream);
     bool (*marked_done)(void *mark, bool wait);
     void (*mark_free)(void *mark);

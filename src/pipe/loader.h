@@ -176,6 +176,7 @@ void st_loader_interrupt(struct stoker_loader *loader);
 void st_loader_close(struct stoker_loader *loader);
 /* If `stream` is not NULL, the memory is reused only after the work now queued in that stream. */
 void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream);
+void st_batch_mark(const struct stoker_batch *batch, uintptr_t stream);
 int st_batch_join(const struct stoker_batch *batch, uintptr_t stream, struct stoker_error *err);
 int st_batch_sync(const struct stoker_batch *batch, struct stoker_error *err);
 

@@ -67,6 +67,15 @@ void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream)
         free_loader(loader);
 }
 
+void st_batch_mark(const struct stoker_batch *batch, uintptr_t stream)
+{
+    if (!batch)
+        return;
+    struct st_slot *slot = (struct st_slot *)(uintptr_t)batch;
+    if (slot->loader->owner == getpid())
+        st_slot_mark(slot, stream);
+}
+
 void st_loader_close(struct stoker_loader *loader)
 {
     if (!loader || loader->owner != getpid())

@@ -181,7 +181,20 @@ void st_slot_release(struct st_slot *slot, const uintptr_t *stream)
             (void)device->kind->join(device, slot->on_device, *stream, NULL);
         device->kind->release(device, slot->on_device);
     } else if (slot->pinned && stream) {
-        slot->shape.pinned->mark(&slot->mark, *stream);
+        slot->shape.pinned->mark(&slot->mark, 0);
+        if (*stream)
+            slot->shape.pinned->mark(&slot->mark, *stream);
+        slot->marked = slot->mark != NULL;
+    }
+}
+
+void st_slot_mark(struct st_slot *slot, uintptr_t stream)
+{
+    struct st_device *device = slot->shape.device;
+    if (device) {
+        device->kind->mark(device, slot->on_device, stream);
+    } else if (slot->pinned) {
+        slot->shape.pinned->mark(&slot->mark, stream);
         slot->marked = slot->mark != NULL;
     }
 }

@@ -115,6 +115,8 @@ void st_slot_shrink(struct st_slot *slot);
 void st_slot_wait(struct st_slot *slot);
 /* The consumer releases the slot; if `stream` is not NULL, after the work now queued in that stream. */
 void st_slot_release(struct st_slot *slot, const uintptr_t *stream);
+/* Work now queued in `stream` may still read the lent slot, although it is released later. */
+void st_slot_mark(struct st_slot *slot, uintptr_t stream);
 
 /* Where the sample of this row is written; false when out of memory. */
 bool st_slot_place(struct st_slot *slot, uint32_t row, int32_t width, int32_t height,

@@ -164,7 +164,9 @@ static void devices(struct stoker_dataset *data, struct stoker_pipeline *pipe)
     ok(batch->device_type == 1 && batch->device_id == 0 && batch->column_count == 0 &&
            stoker_batch_join(batch, 0, &err) == 0 && stoker_batch_sync(batch, &err) == 0,
        "there, nothing has to be waited for");
+    stoker_batch_mark(batch, 7);
     stoker_batch_release_on(batch, 0);
+    stoker_batch_mark(NULL, 7);
     ok(stoker_loader_next(loader, &batch, &err) == 0, "and streams keep nothing back");
     stoker_batch_release(batch);
     stoker_loader_close(loader);

@@ -83,6 +83,37 @@ def test_nothing_is_written_over_while_it_is_read(options):
         assert low.tolist() == indices == high.tolist()
 
 
+def test_tensors_that_go_in_two_streams_while_a_third_stays():
+    """Each part of a batch is copied late in a side stream of its own, and dropped there; what is left of the batch goes
+    later, in the main stream, which waits for neither."""
+
+    class Triples(tud.Dataset):
+        def __len__(self):
+            return 256
+
+        def __getitem__(self, index):
+            return *(torch.full((1 << 15,), index, dtype=torch.int32) for _ in range(2)), index
+
+    sides, sums, third = [torch.cuda.Stream(), torch.cuda.Stream()], [], None
+    data = stoker.DataLoader(Triples(), 16, num_workers=2, pin_memory=True, prefetch_factor=1)
+    for _ in range(3):
+        for batch in data:
+            indices, copies = batch[2].tolist(), []
+            for side in sides:
+                with torch.cuda.stream(side):
+                    torch.cuda._sleep(20_000_000)
+                    moved = batch[0].to("cuda", non_blocking=True)
+                    del batch[0]
+                    copies += [moved.min(dim=1).values, moved.max(dim=1).values]
+                    del moved
+            third = batch  # what is left of the one before goes here
+            del batch
+            sums.append((indices, copies))
+    del third
+    for indices, copies in sums:
+        assert all(copy.tolist() == indices for copy in copies)
+
+
 def test_batches_that_are_kept():
     kept = list(loader(pin_memory=True))
     for number, batch in enumerate(kept):

@@ -192,6 +192,63 @@ def test_pinned_batches_outlive_delayed_copies(folder, own_stream):
     assert_same(on_cpu(kept), reference_epochs(folder, batch_size=8))
 
 
+def test_pinned_tensors_that_go_in_two_streams_while_a_third_stays(folder):
+    """Images are copied in one side stream and labels in another, both late. A third tensor of the batch stays until the
+    next one, and goes in the main stream, which waits for neither."""
+    loader = load(folder, device=None, pin_memory=True, batch_size=8, prefetch_factor=1, output="dlpack")
+    sides, kept, third = [torch.cuda.Stream(), torch.cuda.Stream()], [], None
+    for epoch in range(ROUNDS):
+        loader.set_epoch(epoch)
+        for images, labels in loader:
+            batch, copies = [torch.from_dlpack(images), torch.from_dlpack(labels)], []
+            assert all(tensor.is_pinned() for tensor in batch)
+            third = torch.from_dlpack(labels)  # the one before goes here
+            del images, labels
+            for side in sides:
+                with torch.cuda.stream(side):
+                    torch.cuda._sleep(CYCLES)
+                    copies.append(batch[0].to("cuda", non_blocking=True))
+                    del batch[0]
+            kept.append(copies)
+    del third
+    torch.cuda.synchronize()
+    assert_same(on_cpu(kept), reference_epochs(folder, batch_size=8))
+
+
+def test_labels_that_stay_longer_than_the_images(folder):
+    """The images are copied in a side stream; the labels go later, in the main stream."""
+    loader = load(folder, device=None, pin_memory=True, batch_size=8, prefetch_factor=1)
+    side, kept = torch.cuda.Stream(), []
+    for epoch in range(ROUNDS):
+        loader.set_epoch(epoch)
+        for images, labels in loader:
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(CYCLES)
+                there = images.to("cuda", non_blocking=True)
+                del images
+            kept.append((there, labels.clone()))
+            del labels
+    torch.cuda.synchronize()
+    assert_same(on_cpu(kept), reference_epochs(folder, batch_size=8))
+
+
+def test_on_the_device_images_go_in_a_side_stream_and_labels_later(folder):
+    loader = load(folder, batch_size=8, prefetch_factor=1)
+    side, kept = torch.cuda.Stream(), []
+    for epoch in range(ROUNDS):
+        loader.set_epoch(epoch)
+        for images, labels in loader:
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(CYCLES)
+                there = images.clone()
+                del images
+            kept.append((there, labels.clone()))
+            del labels
+    torch.cuda.synchronize()
+    assert_same(on_cpu(kept), reference_epochs(folder, batch_size=8))
+
+
 def test_pinned_copies_do_not_wait(folder):
     """A copy from pinned memory returns at once though the stream is busy."""
     import time

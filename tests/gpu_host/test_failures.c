@@ -7,6 +7,8 @@
 #include "fake_cuda.h"
 #include "tap.h"
 
+#include <unistd.h>
+
 static const struct st_device_kind *const cuda = &st_device_cuda;
 enum { NO_MEMORY = 2, NOT_INITIALIZED = 3, ILLEGAL_ADDRESS = 700 };
 
@@ -236,6 +238,64 @@ static void in_words(void)
     ok(fake_cuda_count().retained == before.retained, "and no context is made for it");
 }
 
+static void *open_gate_soon(void *argument)
+{
+    struct gate *gate = argument;
+    usleep(30000);
+    set_gate(gate, true);
+    return NULL;
+}
+
+/* Several streams have the memory, and leave it one by one. All of them are waited for, whichever is
+ * marked last, and in whichever device. */
+static void several_marks(const struct st_pinned_kind *pinned, struct CUstream_st *const *stream,
+                          int count)
+{
+    void *mark = NULL;
+    for (int late = 0; late < count; late++) {
+        struct gate gate = GATE;
+        cuLaunchHostFunc(stream[late], pass_gate, &gate);
+        for (int k = 0; k < count; k++)
+            pinned->mark(&mark, (uintptr_t)stream[k]);
+        pinned->mark(&mark, (uintptr_t)stream[(late + 1) % count]);
+        pinned->mark(&mark, 0);
+        ok(!pinned->marked_done(mark, false), "stream %d of %d is late: it is noticed", late, count);
+        set_gate(&gate, true);
+        ok(pinned->marked_done(mark, true) && pinned->marked_done(mark, false), "and waited for");
+    }
+    const int events = fake_cuda_count().events;
+    for (int k = 0; k < 100; k++) {
+        for (int each = 0; each < count; each++)
+            pinned->mark(&mark, (uintptr_t)stream[each]);
+        pinned->marked_done(mark, true);
+    }
+    ok(fake_cuda_count().events == events, "marks are used again: %d events", events);
+    pinned->mark_free(mark);
+}
+
+/* What cannot be marked is waited for: no event, or no memory for the first mark. */
+static void no_marks(const struct st_pinned_kind *pinned, struct CUstream_st *stream)
+{
+    static const char *const failing[] = {"cuEventCreate", "cuEventRecord", "cuDeviceGetCount"};
+    for (int k = 0; k < 3; k++) {
+        struct gate gate = GATE;
+        pthread_t opener;
+        void *mark = NULL;
+        cuLaunchHostFunc(stream, pass_gate, &gate);
+        pthread_create(&opener, NULL, open_gate_soon, &gate);
+        fake_cuda_fail(failing[k], 1, 999);
+        pinned->mark(&mark, (uintptr_t)stream);
+        fake_cuda_fail(failing[k], 0, 0);
+        pthread_mutex_lock(&gate.lock);
+        const bool open = gate.open;
+        pthread_mutex_unlock(&gate.lock);
+        ok(open, "%s fails: the stream is waited for at once", failing[k]);
+        pthread_join(opener, NULL);
+        cuStreamSynchronize(stream);
+        pinned->mark_free(mark);
+    }
+}
+
 /* Pinned batches of the CPU's: read by a copy that waits in a stream when they are let go. */
 static void marks(void)
 {
@@ -260,6 +320,19 @@ static void marks(void)
         set_gate(&gate, true);
         ok(pinned->marked_done(mark, true) && pinned->marked_done(mark, false), "and waited for");
     }
+    struct CUstream_st *stream[4] = {own};
+    void *other;
+    cuStreamCreate(&stream[1], 1);
+    cuDevicePrimaryCtxRetain(&other, 1);
+    cuCtxPushCurrent_v2(other);
+    cuStreamCreate(&stream[2], 1);
+    cuStreamCreate(&stream[3], 1);
+    cuCtxPopCurrent_v2(&other);
+    several_marks(pinned, stream, 4);
+    no_marks(pinned, stream[1]);
+    for (int k = 1; k < 4; k++)
+        cuStreamDestroy_v2(stream[k]);
+    cuDevicePrimaryCtxRelease_v2(1);
     fake_cuda_capture(own, true);
     pinned->mark(&mark, (uintptr_t)own);
     ok(pinned->marked_done(mark, true) && fake_cuda_capture_whole(), "a capture is not disturbed");

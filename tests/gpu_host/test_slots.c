@@ -95,9 +95,12 @@ static void stream_of_batches(void)
     nothing_left("after many batches");
 }
 
-/* The slot is submitted again while `streams` of the consumer's still read it behind a gate. */
+enum manner { NOTHING, JOIN, MARK };
+
+/* The slot is submitted again while `streams` of the consumer's still read it behind a gate. With MARK,
+ * they have not joined, but are marked one by one before the batch is released in another stream. */
 static unsigned read_behind_gate(struct home *home, struct CUstream_st **streams, unsigned count,
-                                 bool join)
+                                 enum manner manner)
 {
     struct gate gate = GATE;
     struct look look[32];
@@ -106,14 +109,19 @@ static unsigned read_behind_gate(struct home *home, struct CUstream_st **streams
     send_batch(home, 1, &err);
     cuda->sync(home->device, home->slot, &err);
     for (unsigned k = 0; k < count; k++) {
-        if (join)
+        if (manner == JOIN)
             cuda->join(home->device, home->slot, (uintptr_t)streams[k], &err);
         look[k] = (struct look){&gate, home->images, home->labels, 1, 0, 0};
         cuLaunchHostFunc(streams[k], look_at, &look[k]);
+        if (manner == MARK) {
+            cuda->mark(home->device, home->slot, (uintptr_t)streams[k]);
+            cuda->join(home->device, home->slot, (uintptr_t)streams[0], &err);
+            cuda->mark(home->device, home->slot, (uintptr_t)streams[k / 2]);
+        }
     }
     cuda->release(home->device, home->slot);
     send_batch(home, 2, &err);
-    if (join)
+    if (manner != NOTHING)
         usleep(20000); /* time enough to do it wrong */
     else
         cuda->sync(home->device, home->slot, &err);
@@ -134,18 +142,21 @@ static void gates(void)
     for (int k = 0; k < STREAMS; k++)
         stream[k] = new_stream();
     ok(home.pinned, "the host half is pinned");
-    ok(read_behind_gate(&home, stream, 1, true) == 1, "a reader is waited for");
+    ok(read_behind_gate(&home, stream, 1, JOIN) == 1, "a reader is waited for");
     ok(holds_batch(home.images, home.labels, 2), "and then the next batch arrives");
-    ok(read_behind_gate(&home, stream, STREAMS, true) == STREAMS, "so are %d readers at once", STREAMS);
+    ok(read_behind_gate(&home, stream, STREAMS, JOIN) == STREAMS, "so are %d readers at once", STREAMS);
+    ok(read_behind_gate(&home, stream, STREAMS, MARK) == STREAMS, "and %d that left it one by one",
+       STREAMS);
+    ok(holds_batch(home.images, home.labels, 2), "before the next batch arrives");
     const char *control = "a stream that never joined is overwritten: this test can fail";
 #if defined(__SANITIZE_THREAD__)
     skip(control, "that is a data race, as ThreadSanitizer would say");
 #else
-    ok(read_behind_gate(&home, stream, 1, false) == 0, "%s", control);
+    ok(read_behind_gate(&home, stream, 1, NOTHING) == 0, "%s", control);
 #endif
     for (uintptr_t handle = 0; handle < 3; handle++) {
         struct CUstream_st *fixed = (struct CUstream_st *)handle;
-        ok(read_behind_gate(&home, &fixed, 1, true) == 1, "the default stream %d is waited for",
+        ok(read_behind_gate(&home, &fixed, 1, JOIN) == 1, "the default stream %d is waited for",
            (int)handle);
     }
     for (int k = 0; k < STREAMS; k++)

@@ -27,7 +27,7 @@ static struct {
     bool behind; /* the consumer's work is not done */
     int slot_fails, submit_fails; /* which call fails, counted from 1; 0: none */
     unsigned delay_us;
-    _Atomic uint32_t wrong, submitted, slots, open, joined, slot_calls;
+    _Atomic uint32_t wrong, submitted, slots, open, joined, marked, slot_calls;
 } host;
 
 struct host_device {
@@ -416,6 +416,12 @@ static int host_join(struct st_device *base, struct st_device_slot *slot, uintpt
     return 0;
 }
 
+static void host_mark(struct st_device *base, struct st_device_slot *slot, uintptr_t stream)
+{
+    (void)base, (void)slot, (void)stream;
+    host.marked++;
+}
+
 static int host_sync(struct st_device *base, struct st_device_slot *slot, struct stoker_error *err)
 {
     (void)err;
@@ -450,6 +456,7 @@ const struct st_device_kind host_kind = {
     .where = host_where,
     .idle = host_idle,
     .join = host_join,
+    .mark = host_mark,
     .sync = host_sync,
     .release = host_release,
     .caught_up = host_caught_up,

@@ -55,6 +55,9 @@ static void described(void)
            batch->images.shape[0] == BATCH && batch->labels.shape[0] == BATCH,
        "a batch says which device it is on");
     ok(st_batch_join(batch, 17, NULL) == 0 && host.joined == joined + 1, "a stream joins it");
+    const uint32_t marked = host.marked;
+    st_batch_mark(batch, 19);
+    ok(host.marked == marked + 1 && host.joined == joined + 1, "one is marked that has it no longer");
     st_batch_release(batch, &(uintptr_t){18});
     ok(host.joined == joined + 2, "and another one as it lets go");
     st_loader_close(loader);

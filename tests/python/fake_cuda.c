@@ -1,7 +1,9 @@
-/* fake_cuda.c - a CUDA driver whose one GPU is ordinary memory, for tests where there is none
+/* fake_cuda.c - a CUDA driver whose GPUs are ordinary memory, for tests where there are none
  *
  * Everything happens at once, so that a test can read the "device" memory and ask which streams were made to
- * wait (fake_waits) and marked (fake_marks). It has no kernels: finished rows are all it can take.
+ * wait (fake_waits) and marked (fake_marks). It has no kernels: finished rows are all it can take. There is one
+ * GPU, or as many as fake_devices says. Events belong to one of them, and streams too: those from
+ * k * OF_DEVICE on to number k.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, OUT_OF_MEMORY = 2, NO_BINARY = 209, NOT_READY = 600, LOG = 4096 };
+enum { OK = 0, OUT_OF_MEMORY = 2, NO_BINARY = 209, INVALID_HANDLE = 400, NOT_READY = 600, LOG = 4096 };
+enum { CONTEXT = 77, OF_DEVICE = 1000000, DEPTH = 16 };
 #define API __attribute__((visibility("default")))
 
 static uintptr_t waits[LOG], marks[LOG];
 static size_t wait_count, mark_count, handles = 1000;
+API int fake_devices = 1;
+
+/* This thread's contexts; torch's would be the first one's. */
+static _Thread_local uintptr_t stack[DEPTH] = {CONTEXT};
+static _Thread_local int depth;
+static uintptr_t here(void) { return stack[depth] - CONTEXT; }
+static uintptr_t device_of(const void *handle) { return (uintptr_t)handle / OF_DEVICE; }
 
 /* Copies what was noted since the last call. */
 static size_t read_log(const uintptr_t *log, size_t *count, uintptr_t *out)
@@ -47,7 +57,7 @@ API int cuDriverGetVersion(int *version) { return *version = 13000, OK; }
 API int cuInit(unsigned flags) { return (void)flags, OK; }
 API int cuGetErrorName(int result, const char **name) { return (void)result, *name = "CUDA_ERROR_FAKE", OK; }
 API int cuGetErrorString(int result, const char **text) { return (void)result, *text = "made up", OK; }
-API int cuDeviceGetCount(int *count) { return *count = 1, OK; }
+API int cuDeviceGetCount(int *count) { return *count = fake_devices, OK; }
 API int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, OK; }
 API int cuDeviceGetName(char *name, int length, int device) { return (void)device, strncpy(name, "Fake", (size_t)length), OK; }
 API int cuDeviceTotalMem_v2(size_t *bytes, int device) { return (void)device, *bytes = 1u << 30, OK; }
@@ -55,13 +65,27 @@ API int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     return (void)device, *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1, OK;
 }
-API int cuDevicePrimaryCtxRetain(void **context, int device) { return (void)device, *context = (void *)77, OK; }
+API int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    return *context = (void *)(uintptr_t)(CONTEXT + device), OK;
+}
 API int cuDevicePrimaryCtxRelease_v2(int device) { return (void)device, OK; }
 API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { return (void)device, *flags = 0, *active = 1, OK; }
-API int cuCtxGetCurrent(void **context) { return *context = (void *)77, OK; }
-API int cuCtxGetDevice(int *device) { return *device = 0, OK; }
-API int cuCtxPushCurrent_v2(void *context) { return (void)context, OK; }
-API int cuCtxPopCurrent_v2(void **context) { return *context = (void *)77, OK; }
+API int cuCtxGetCurrent(void **context) { return *context = (void *)stack[depth], OK; }
+API int cuCtxGetDevice(int *device) { return *device = (int)here(), OK; }
+API int cuCtxPushCurrent_v2(void *context)
+{
+    if (depth + 1 == DEPTH)
+        return INVALID_HANDLE;
+    stack[++depth] = (uintptr_t)context;
+    return OK;
+}
+API int cuCtxPopCurrent_v2(void **context)
+{
+    *context = (void *)stack[depth];
+    depth -= depth > 0;
+    return OK;
+}
 API int cuCtxSynchronize(void) { return OK; }
 API int cuMemGetInfo_v2(size_t *free_bytes, size_t *all) { return *free_bytes = *all = 1u << 30, OK; }
 API int cuMemAlloc_v2(uint64_t *address, size_t bytes) { return new_memory((void **)address, bytes); }
@@ -99,10 +123,22 @@ API int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
     return (void)event, (void)flags, note(waits, &wait_count, stream), OK;
 }
 API int cuStreamIsCapturing(void *stream, int *status) { return (void)stream, *status = 0, OK; }
-API int cuStreamGetCtx(void *stream, void **context) { return (void)stream, *context = (void *)77, OK; }
-API int cuEventCreate(void **event, unsigned flags) { return (void)flags, new_handle(event); }
+API int cuStreamGetCtx(void *stream, void **context) { return *context = (void *)(CONTEXT + device_of(stream)), OK; }
+API int cuEventCreate(void **event, unsigned flags)
+{
+    (void)flags, new_handle(event);
+    *event = (char *)*event + here() * OF_DEVICE;
+    return OK;
+}
 API int cuEventDestroy_v2(void *event) { return (void)event, OK; }
-API int cuEventRecord(void *event, void *stream) { return (void)event, note(marks, &mark_count, stream), OK; }
+/* The default stream of a GPU is noted as the handle 1 from its first one on. */
+API int cuEventRecord(void *event, void *stream)
+{
+    const uintptr_t device = (uintptr_t)stream > 2 ? device_of(stream) : here();
+    if (device_of(event) != device || device != here())
+        return INVALID_HANDLE;
+    return note(marks, &mark_count, (uintptr_t)stream > 2 ? stream : (char *)stream + device * OF_DEVICE), OK;
+}
 API int fake_late; /* whether work seems to be under way still */
 API int cuEventQuery(void *event) { return (void)event, fake_late ? NOT_READY : OK; }
 API int cuEventSynchronize(void *event) { return (void)event, OK; }
