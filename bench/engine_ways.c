@@ -337,7 +337,7 @@ int main(int argc, char **argv)
                         "with sides of 64 to %d pixels)\n", CALL, SIDE);
         return 2;
     }
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* as `import stoker` does */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* as a loader does */
     if (!open_device(&err) || st_nvjpeg_load(&nvjpeg, NULL, &err)) {
         printf("SKIP: %s\n", err.message);
         return 0;

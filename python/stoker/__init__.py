@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _ext, _queues, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
+from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
@@ -68,8 +68,6 @@ __all__ = [
 ]
 
 __version__: str = _ext.version()
-
-_queues.ask_for_more()
 
 if TYPE_CHECKING:
     from ._install import install as install

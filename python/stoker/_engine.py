@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from ._convert import device_name, dtype_name, has_cuda, layout_name
 from ._mix import compile_batches
 from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
+from ._queues import more_queues
 from ._ranks import Share, sampler_epoch
 from .compile import Compiled
 
@@ -34,6 +36,11 @@ def settings(loader: Any) -> dict[str, Any]:
 
 
 def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
+    with more_queues() if device_name(loader.device) is not None else contextlib.nullcontext():
+        return _opened(loader, compiled, requested)
+
+
+def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
     output = output_of(loader.output)
     device = resolved(device_name(loader.device))
     size = 1 if loader.batch_sampler is not None else loader.batch_size

@@ -2,24 +2,39 @@
 """The GPU's hardware queues.
 
 By default all CUDA streams of a process share eight of them, in which copies of decoded images and the kernels of a
-training step hold each other up. The driver reads the number when CUDA starts, so it is to be set before.
+training step hold each other up. The driver reads the number from the environment when CUDA starts, and never again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 _VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"
+_NUMBER = "32"
+_asked = False  # before CUDA had started
 _asked_too_late = False
 
 
-def ask_for_more() -> None:
-    """Set the number, unless the user or a framework did, and remember if CUDA has started already."""
-    global _asked_too_late
-    if _VARIABLE not in os.environ:
-        os.environ[_VARIABLE] = "32"
-        _asked_too_late = _cuda_has_started()
+@contextlib.contextmanager
+def more_queues() -> Iterator[None]:
+    """Let CUDA start with more queues, if it starts in this context, unless the user or a framework has set a number.
+    Afterwards the environment, which child processes inherit, is as before."""
+    global _asked, _asked_too_late
+    started = _cuda_has_started()
+    if _VARIABLE in os.environ or started:
+        _asked_too_late = _asked_too_late or (started and not _asked and _VARIABLE not in os.environ)
+        yield
+        return
+    os.environ[_VARIABLE] = _NUMBER
+    _asked = True
+    try:
+        yield
+    finally:
+        if os.environ.get(_VARIABLE) == _NUMBER:
+            del os.environ[_VARIABLE]
 
 
 def _cuda_has_started() -> bool:
@@ -32,6 +47,7 @@ def note() -> str | None:
     if not _asked_too_late:
         return None
     return (
-        "CUDA had started before stoker was imported, and so has eight hardware queues, in which decoding and "
-        f"training hold each other up: import stoker first, or set {_VARIABLE}=32"
+        "CUDA had started before the first loader with device= was opened, and so has eight hardware queues, in which "
+        f"decoding and training hold each other up: set {_VARIABLE}={_NUMBER} before the program starts, or open the "
+        "loader before anything else uses the GPU"
     )

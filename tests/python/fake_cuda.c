@@ -54,7 +54,15 @@ static int new_memory(void **out, size_t bytes)
 }
 
 API int cuDriverGetVersion(int *version) { return *version = 13000, OK; }
-API int cuInit(unsigned flags) { return (void)flags, OK; }
+/* The driver reads this variable when it starts. */
+API char fake_queues[16];
+API int cuInit(unsigned flags)
+{
+    const char *given = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (given)
+        strncpy(fake_queues, given, sizeof fake_queues - 1);
+    return (void)flags, OK;
+}
 API int cuGetErrorName(int result, const char **name) { return (void)result, *name = "CUDA_ERROR_FAKE", OK; }
 API int cuGetErrorString(int result, const char **text) { return (void)result, *text = "made up", OK; }
 API int cuDeviceGetCount(int *count) { return *count = fake_devices, OK; }

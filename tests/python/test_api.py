@@ -28,33 +28,54 @@ from torchvision.datasets import ImageFolder
 # ---- import ----
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, "32"), ("1", "1")])
-def test_import_asks_for_more_cuda_queues_unless_the_user_decided(before, after):
+def test_import_leaves_the_environment_alone():
+    code = """
+import os, subprocess, sys
+before = dict(os.environ), subprocess.check_output(["env", "-0"])
+import stoker
+stoker.DataLoader
+assert "torch" in sys.modules
+assert before == (dict(os.environ), subprocess.check_output(["env", "-0"]))
+"""
     environment = {k: v for k, v in os.environ.items() if k != "CUDA_DEVICE_MAX_CONNECTIONS"}
-    if before:
-        environment["CUDA_DEVICE_MAX_CONNECTIONS"] = before
-    # What the driver sees is the environment of the process, as a child inherits it.
-    code = "import stoker, subprocess; subprocess.run(['printenv', 'CUDA_DEVICE_MAX_CONNECTIONS'])"
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == after
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 @pytest.mark.parametrize(
     ("variable", "started", "engines", "said"),
     [(None, True, 1, True), (None, True, 0, False), (None, False, 1, False), ("8", True, 1, False)],
 )
-def test_a_note_if_cuda_had_started_before_the_import(tree, monkeypatch, variable, started, engines, said):
+def test_a_note_if_cuda_had_started_before_the_loader(tree, monkeypatch, variable, started, engines, said):
+    monkeypatch.setattr(_queues, "_asked", False)
     monkeypatch.setattr(_queues, "_asked_too_late", False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
     if variable:
         monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", variable)
-    _queues.ask_for_more()
+    with _queues.more_queues():
+        inside = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS")
+    assert inside == (variable or (None if started else "32"))
+    assert os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == variable
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with _queues.more_queues():  # the second loader: CUDA has started by now
+        pass
     loader = stoker.DataLoader(stoker.datasets.ImageFolder(tree, T.ToTensor()))
     batches = iter(loader)
     next(batches)
     notes = engine_stats({**loader._native.engine().stats(), "engines_open": engines}, "cuda:0")["notes"]
-    assert any("import stoker first" in note for note in notes) == said
+    assert any("CUDA_DEVICE_MAX_CONNECTIONS=32" in note for note in notes) == said
+
+
+def test_the_number_of_queues_is_restored_after_an_error(monkeypatch):
+    monkeypatch.setattr(_queues, "_asked", False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    with pytest.raises(KeyError), _queues.more_queues():
+        raise KeyError
+    assert "CUDA_DEVICE_MAX_CONNECTIONS" not in os.environ
+    with _queues.more_queues():
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"  # whoever does this knows why
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
 
 
 # ---- exceptions ----

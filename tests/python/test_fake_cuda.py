@@ -95,6 +95,27 @@ def test_batches_are_those_of_the_cpu(run, layout, where):
     """) == ["same"]
 
 
+@pytest.mark.parametrize(("given", "seen"), [(None, "32"), ("1", "1")])
+def test_cuda_starts_with_more_queues_unless_the_user_decided(run, given, seen):
+    """The first loader with a device asks for them, and leaves no trace of that to child processes."""
+    assert run(f"""
+        import os, subprocess
+        name, given = "CUDA_DEVICE_MAX_CONNECTIONS", {given!r}
+        os.environ.pop(name, None)
+        if given is not None:
+            os.environ[name] = given
+        def of_a_child():
+            return subprocess.run(["printenv", name], capture_output=True, text=True).stdout.strip() or None
+        seen = lambda: (ctypes.c_char * 16).in_dll(cuda, "fake_queues").value.decode()
+        list(stoker.DataLoader(data, output="dlpack", **options))
+        assert seen() == "" and os.environ.get(name) == of_a_child() == given  # nothing of CUDA is needed here
+        for _ in range(2):
+            list(stoker.DataLoader(data, output="dlpack", device="cuda", **options))
+            assert seen() == {seen!r} and os.environ.get(name) == of_a_child() == given
+        print("done")
+    """) == ["done"]
+
+
 def test_streams_wait_and_are_marked(run):
     assert run("""
         loader = stoker.DataLoader(data, output="dlpack", device="cuda:0", num_workers=0, **options)
