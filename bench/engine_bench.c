@@ -50,7 +50,7 @@ static void *run(void *argument)
     struct stoker_error err = {0};
     const uint64_t memory = kind->take(&device.base, (uint64_t)ROOM * CHUNK_MAX);
     struct st_jpeg_pinned pinned = {.bytes = (uint64_t)(FILE_ROOM + IMAGE_ROOM) * CHUNK_MAX};
-    if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &pinned, &err)) {
+    if (!memory || kind->open(&engine, &device.base, CHUNK_MAX, &pinned, NULL, &err)) {
         snprintf(turn->problem, sizeof turn->problem, "%s", err.code ? err.message : "no device memory");
         return NULL;
     }

@@ -608,7 +608,11 @@ STOKER_API void stoker_batch_mark(const struct stoker_batch *batch, uintptr_t st
 STOKER_API uint64_t stoker_loader_batch_count(const struct stoker_loader *loader); /* of this epoch and rank */
 STOKER_API uint32_t stoker_loader_worker_count(const struct stoker_loader *loader);
 /* Stops the threads and frees the loader. Requests by URL, retries and substitutions are abandoned at once; it waits
- * only for the decoding of a sample, the read of a local file, and a callback's `read`. */
+ * for what cannot be interrupted: the decoding of a sample, the read of a local file, a callback's `read`. With a
+ * device, it also waits for work that is queued there and uses the loader's memory (batches in transit, work of other
+ * streams that may still read a released batch), and for the files that JPEG engines are decoding (64 at most per
+ * thread). While the engines are being started, it waits for the current call of nvJPEG, which can take about a
+ * second. */
 STOKER_API void stoker_loader_close(struct stoker_loader *loader);
 
 /* ---- random numbers for whole batches ----------------------------------------------------------- */

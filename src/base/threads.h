@@ -6,7 +6,13 @@
 #define ST_BASE_THREADS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
+
+/* A flag that one thread sets and others read, for headers that are also compiled as C++. */
+struct st_flag {
+    atomic_bool set;
+};
 
 /* Starts a thread that blocks all signals except those caused by its own faults (SIGSEGV, SIGBUS, ...),
  * because signal handlers belong to the host's threads. Returns 0 or an error number. */

@@ -21,6 +21,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/threads.h"
 #include "codec/jpeg/headers.h"
 #include "gpu/gpu.h"
 #include "gpu/jpeg_probe.h"
@@ -78,11 +79,24 @@ static bool memory_to_spare(const struct st_cuda *cuda, uint64_t bytes)
 
 /* ---- open and close ------------------------------------------------------------------------------ */
 
-static int open_library(struct st_jpeg_engine *engine, struct stoker_error *err)
+/* Asked between calls that take long. */
+static int go_on(const struct st_flag *unwanted, struct stoker_error *err)
+{
+    return unwanted && atomic_load(&unwanted->set)
+               ? st_fail(err, STOKER_ECANCELED, "the loader was closed before its JPEG engines had started")
+               : STOKER_OK;
+}
+
+static int open_library(struct st_jpeg_engine *engine, const struct st_flag *unwanted,
+                        struct stoker_error *err)
 {
     const struct st_nvjpeg *nvjpeg = &engine->nvjpeg;
     unsigned engines = 0, cores = 0;
-    int rc = st_nvjpeg_load(&engine->nvjpeg, NULL, err);
+    int rc = go_on(unwanted, err);
+    if (!rc)
+        rc = st_nvjpeg_load(&engine->nvjpeg, NULL, err);
+    if (!rc)
+        rc = go_on(unwanted, err);
     if (rc)
         return rc;
     int status = nvjpeg->CreateEx(ST_NVJPEG_BACKEND_HARDWARE, NULL, NULL, 0, &engine->handle);
@@ -94,6 +108,9 @@ static int open_library(struct st_jpeg_engine *engine, struct stoker_error *err)
         nvjpeg->GetHardwareDecoderInfo(engine->handle, &engines, &cores) == ST_NVJPEG_SUCCESS &&
         !engines)
         return st_fail(err, STOKER_EUNSUPPORTED, "this GPU has no JPEG engines");
+    rc = go_on(unwanted, err);
+    if (rc)
+        return rc;
     status = nvjpeg->JpegStateCreate(engine->handle, &engine->state);
     return status ? fail(status, "preparing the engines", err) : STOKER_OK;
 }
@@ -189,7 +206,8 @@ static void engine_close(struct st_jpeg_engine *engine)
 }
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint32_t most,
-                       struct st_jpeg_pinned *pinned, struct stoker_error *err)
+                       struct st_jpeg_pinned *pinned, const struct st_flag *unwanted,
+                       struct stoker_error *err)
 {
     struct st_gpu_device *device = st_gpu_device(base);
     struct st_cuda_inside inside;
@@ -209,13 +227,17 @@ static int engine_open(struct st_jpeg_engine **out, struct st_device *base, uint
     else if (st_cuda_enter(&inside, device->cuda, device->context))
         rc = st_fail(err, STOKER_EUNSUPPORTED, "the GPU's context cannot be used for its JPEG engines");
     else {
-        rc = open_library(engine, err);
+        rc = open_library(engine, unwanted, err);
         if (!rc)
             rc = open_stream(engine, err);
+        if (!rc)
+            rc = go_on(unwanted, err);
         if (!rc) {
             open_pinned(engine, pinned->bytes);
-            open_regions(engine); /* uses the pinned memory */
+            rc = go_on(unwanted, err);
         }
+        if (!rc)
+            open_regions(engine); /* uses the pinned memory */
         st_cuda_leave(&inside);
     }
     if (rc) {

@@ -176,6 +176,7 @@ struct st_device_kind {
 /* ---- engines ------------------------------------------------------------------------------------ */
 
 struct st_jpeg_frame;
+struct st_flag; /* base/threads.h */
 
 /* A region of one component, in the device's memory. There is room for whole MCUs. */
 struct st_jpeg_engine_plane {
@@ -210,9 +211,10 @@ struct st_jpeg_pinned {
 struct st_jpeg_engine_kind {
     const char *name; /* "nvjpeg" */
     /* STOKER_EUNSUPPORTED if there are none; err says what was looked for. `most`: images at once.
-     * pinned->bytes: in, how much it may pin; out, how much it has, at pinned->memory. */
+     * pinned->bytes: in, how much it may pin; out, how much it has, at pinned->memory. Opening takes
+     * long, so it is abandoned, with STOKER_ECANCELED, soon after `unwanted` (NULL: never) is set. */
     int (*open)(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
-                struct st_jpeg_pinned *pinned, struct stoker_error *err);
+                struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err);
     void (*close)(struct st_jpeg_engine *engine);
     /* Whether it decodes regions; if not, every region has to be the whole image. */
     bool (*regions)(const struct st_jpeg_engine *engine);

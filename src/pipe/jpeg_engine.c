@@ -190,7 +190,8 @@ static bool open_engine(struct st_jpeg_engine_worker *self)
     engines->pinned_bytes += claimed;
     pthread_mutex_unlock(&loader->lock);
     struct st_jpeg_pinned pinned = {.bytes = claimed};
-    const int rc = engines->kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &pinned, &err);
+    const int rc = engines->kind->open(&self->engine, loader->device, ST_JPEG_CHUNK_MOST, &pinned,
+                                       &loader->closing, &err);
     pthread_mutex_lock(&loader->lock);
     self->pinned = rc ? (struct st_jpeg_pinned){0} : pinned;
     engines->pinned_bytes -= claimed - self->pinned.bytes;
@@ -239,7 +240,7 @@ static void *engine_main(void *argument)
         return NULL;
     pthread_mutex_lock(&loader->lock);
     /* Shares first, because that releases the lock: `closing` may have been announced meanwhile. */
-    for (share_known(loader); !loader->closing; share_known(loader)) {
+    for (share_known(loader); !loader->closing.set; share_known(loader)) {
         const uint32_t left = tickets_for(self);
         if (!left) {
             pthread_cond_wait(&loader->engines.work[self - loader->engines.worker], &loader->lock);
@@ -328,11 +329,12 @@ void st_jpeg_engines_close(struct stoker_loader *loader)
     struct st_jpeg_engines *engines = &loader->engines;
     for (uint32_t k = 0; k < engines->threads; k++) {
         struct st_jpeg_engine_worker *self = &engines->worker[k];
-        /* A thread that is still opening its engine takes up to a second more (nvJPEG's own start), and
-         * this waits for it. The library's call cannot be cancelled, and uses the device's context and
-         * this loader until it returns, so nothing could be freed before. Nor may the thread outlive the
-         * close, detached or joined by a later call: the program may exit next, and CUDA's exit handlers
-         * must not run while a thread is in nvJPEG; or fork; or unload this library. */
+        /* A thread that is still opening its engine stops after the current call of nvJPEG, which may
+         * take most of a second, and this waits for it. The library's call cannot be cancelled, and uses
+         * the device's context and this loader until it returns, so nothing could be freed before. Nor
+         * may the thread outlive the close, detached or joined by a later call: the program may exit
+         * next, and CUDA's exit handlers must not run while a thread is in nvJPEG; or fork; or unload
+         * this library. */
         pthread_join(self->worker.thread, NULL);
         for (uint32_t file = 0; file < ST_JPEG_CHUNK_MOST; file++)
             st_buffer_free(&self->file[file]);

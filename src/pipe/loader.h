@@ -11,6 +11,7 @@
 #ifndef ST_PIPE_LOADER_H
 #define ST_PIPE_LOADER_H
 
+#include "base/threads.h"
 #include "order/order.h"
 #include "pipe/gate.h"
 #include "pipe/slot.h"
@@ -146,7 +147,8 @@ struct stoker_loader {
     uint64_t delivered, delivered_samples; /* in this epoch */
     uint64_t failed_samples;               /* of which: in a batch that next() has just failed for */
     uint32_t busy;                         /* workers that hold tickets or are taking a slot */
-    bool closing, closed, interrupted;
+    struct st_flag closing; /* set with the lock held */
+    bool closed, interrupted;
     struct stoker_error broken;  /* code != 0: no further samples can be made */
     struct stoker_error no_more; /* code != 0: why no slot can be added */
     struct {

@@ -75,7 +75,7 @@ void st_jpeg_engines_wake(struct stoker_loader *loader)
         return;
     const bool pass = st_jpeg_engines_pass(loader);
     for (uint32_t k = 0; k < ST_JPEG_THREADS; k++)
-        if (loader->closing || (!pass && !st_jpeg_engines_ahead(loader, k)))
+        if (loader->closing.set || (!pass && !st_jpeg_engines_ahead(loader, k)))
             pthread_cond_signal(&engines->work[k]);
     if (engines->engaged && st_now_ns() - engines->worked_ns > IDLE_NS)
         st_jpeg_engines_engage(loader, false);

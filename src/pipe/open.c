@@ -82,7 +82,7 @@ void st_loader_close(struct stoker_loader *loader)
         return; /* in a forked child no threads run, and the memory is freed with the process */
     st_loader_stop(loader);
     pthread_mutex_lock(&loader->lock);
-    loader->closing = true;
+    loader->closing.set = true;
     pthread_cond_broadcast(&loader->work);
     pthread_cond_broadcast(&loader->tuning.rest);
     st_jpeg_engines_wake(loader);

@@ -71,7 +71,7 @@ uint32_t st_tuning_active(const struct stoker_loader *loader)
 bool st_tuning_rests(const struct st_worker *worker)
 {
     const struct stoker_loader *loader = worker->loader;
-    return worker - loader->worker >= (ptrdiff_t)st_tuning_active(loader) && !loader->closing;
+    return worker - loader->worker >= (ptrdiff_t)st_tuning_active(loader) && !loader->closing.set;
 }
 
 static void took_effect(struct stoker_loader *loader)

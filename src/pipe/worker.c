@@ -137,7 +137,7 @@ void *st_worker_main(void *argument)
      * busy, need one rarely but immediately. */
     st_thread_lower_priority();
     pthread_mutex_lock(&loader->lock);
-    while (!loader->closing) {
+    while (!loader->closing.set) {
         if (st_tuning_rests(worker)) {
             pthread_cond_signal(&loader->work); /* passes the wake-up on to an active worker */
             pthread_cond_wait(&loader->tuning.rest, &loader->lock);

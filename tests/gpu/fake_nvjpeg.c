@@ -7,6 +7,8 @@
  */
 #include "codec/jpeg_planes.h"
 
+#include <unistd.h>
+
 enum {
     SUCCESS = 0,
     INVALID_PARAMETER = 2,
@@ -27,6 +29,9 @@ struct params {
 };
 /* For the test. */
 int fake_open, fake_calls, fake_allocated, fake_no_engines, fake_no_hardware;
+int fake_states; /* made so far */
+/* Its start lasts while fake_slow is set, and tells by fake_starting that it has begun. */
+_Atomic int fake_slow, fake_starting;
 int fake_regions;    /* images of which a part was decoded */
 /* 1: no parameters can be made; 2: they are refused; 3: the images are; 4: regions are ignored; 5: they are others */
 int fake_no_regions;
@@ -59,6 +64,10 @@ int nvjpegCreateEx(int backend, void *device, void *pinned, unsigned flags, int 
         return ARCH_MISMATCH;
     if (backend != HARDWARE || device || pinned || flags)
         return INVALID_PARAMETER;
+    fake_starting = 1;
+    while (fake_slow)
+        usleep(200);
+    fake_starting = 0;
     fake_open++;
     *handle = calloc(1, sizeof **handle);
     return SUCCESS;
@@ -83,6 +92,7 @@ int nvjpegJpegStateCreate(int *handle, int **state)
 {
     (void)handle;
     fake_open++;
+    fake_states++;
     *state = calloc(1, sizeof **state);
     return SUCCESS;
 }

@@ -385,7 +385,7 @@ static void regions(void)
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_pinned pinned = {.bytes = 1 << 20};
     open_loader(&l, 1, 32);
-    if (st_nvjpeg_load(&nvjpeg, NULL, &err) || st_jpeg_engine_nvjpeg.open(&engine, l.device, 1, &pinned, &err))
+    if (st_nvjpeg_load(&nvjpeg, NULL, &err) || st_jpeg_engine_nvjpeg.open(&engine, l.device, 1, &pinned, NULL, &err))
         skip("JPEG engines decode regions", err.message);
     else if (!nvjpeg.DecodeBatchedEx)
         skip("JPEG engines decode regions", "this nvJPEG has no function for it");

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/threads.h"
 #include "codec/jpeg/baseline.h"
 #include "codec/jpeg/headers.h"
 #include "codec/jpeg_encode.h"
@@ -14,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT = 8, WIDTH = 61, HEIGHT = 47, STRIDE = 64, PLANE = STRIDE * 48 };
 
@@ -182,7 +184,7 @@ static struct staged staged(uint64_t room, uint64_t expected_room, int apart, vo
     uint8_t *memory = malloc((COUNT + 1) * PLACE);
     pinned.memory = NULL;
     copies = 0;
-    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, &err) || may.bytes != expected_room)
+    if (st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, NULL, &err) || may.bytes != expected_room)
         return out;
     out.waits = -syncs;
     memset(memory, OTHER, (COUNT + 1) * PLACE);
@@ -254,7 +256,7 @@ static void files_in_place(void *library)
     struct st_jpeg *own = st_jpeg_new();
     uint8_t *memory = malloc(COUNT * IMAGE);
     int right = 0;
-    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, &err) && may.memory, "%s", err.message))
+    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &may, NULL, &err) && may.memory, "%s", err.message))
         return;
     for (uint32_t k = 0; k < COUNT; k++) {
         image[k] = image_of((int)k, (uint64_t)(uintptr_t)memory);
@@ -283,7 +285,7 @@ static void decoding(const int *open, const int *calls, const int *allocated_onc
     struct st_jpeg_engine_image image[COUNT];
     struct st_jpeg *own = st_jpeg_new();
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
-    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err);
+    int rc = st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, NULL, &err);
     if (!ok(rc == 0, "the engines open: %s", err.message))
         return;
     const int first = *calls;
@@ -392,7 +394,7 @@ static void regions(int *no_regions, const int *decoded)
         struct st_jpeg_engine *engine = NULL;
         struct st_jpeg_pinned files = {.bytes = 1 << 20};
         *no_regions = k;
-        if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, &err), "the engines open"))
+        if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, COUNT, &files, NULL, &err), "the engines open"))
             return;
         const int before = *decoded;
         ok(regions_right(engine, memory) == COUNT && *decoded == before + (k ? 0 : COUNT) &&
@@ -422,7 +424,7 @@ static void larger_images(const int *allocated_times, const int *sides)
     struct st_jpeg_engine *engine = NULL;
     struct st_jpeg_pinned files = {.bytes = 1 << 20};
     const int before = *allocated_times;
-    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, 1, &files, &err), "the engines open"))
+    if (!ok(!st_jpeg_engine_nvjpeg.open(&engine, &device.base, 1, &files, NULL, &err), "the engines open"))
         return;
     const uint64_t memory = st_jpeg_engine_nvjpeg.take(&device.base, 3 * PLANE);
     struct st_jpeg_engine_image image = image_of(0, memory);
@@ -453,13 +455,64 @@ static void absent(int *no_engines, int *no_hardware)
            strstr(err.message, "nvjpeg"),
        "one that is another: %s", err.message);
     *no_hardware = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !engine,
        "a GPU without engines: %s", err.message);
     *no_hardware = 0;
     *no_engines = 1;
-    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, &err) == STOKER_EUNSUPPORTED && !engine,
+    ok(st_jpeg_engine_nvjpeg.open(&engine, &device.base, 4, &files, NULL, &err) == STOKER_EUNSUPPORTED && !engine,
        "or that says so later: %s", err.message);
     *no_engines = 0;
+}
+
+/* ---- a slow start ---------------------------------------------------------------------------------- */
+
+struct starter {
+    struct st_flag unwanted;
+    struct st_jpeg_engine *engine;
+    struct stoker_error err;
+    int rc;
+};
+
+static void *start_engine(void *argument)
+{
+    struct starter *self = argument;
+    struct st_jpeg_pinned files = {.bytes = 1 << 20};
+    self->rc = st_jpeg_engine_nvjpeg.open(&self->engine, &device.base, COUNT, &files, &self->unwanted, &self->err);
+    return NULL;
+}
+
+/* The library's start takes long, and the loader is closed meanwhile: what would follow is left out, and what was
+ * made is given back. */
+static void slow_start(void *library)
+{
+    _Atomic int *slow = dlsym(library, "fake_slow"), *starting = dlsym(library, "fake_starting");
+    const int *states = dlsym(library, "fake_states"), *open = dlsym(library, "fake_open");
+    for (int wanted = 0; wanted < 2; wanted++) {
+        struct starter starter = {.rc = -100};
+        pthread_t thread;
+        const int before = *states;
+        *slow = 1;
+        if (pthread_create(&thread, NULL, start_engine, &starter)) {
+            ok(false, "a thread starts");
+            return;
+        }
+        while (!*starting)
+            usleep(200);
+        atomic_store(&starter.unwanted.set, !wanted);
+        *slow = 0;
+        pthread_join(thread, NULL);
+        if (wanted) {
+            ok(starter.rc == STOKER_OK && *states == before + 1, "engines that start slowly are there in the end");
+            st_jpeg_engine_nvjpeg.close(starter.engine);
+        } else {
+            ok(starter.rc == STOKER_ECANCELED && !starter.engine && *states == before,
+               "what nobody wants any more is not started to the end: %s", starter.err.message);
+        }
+        ok(*open == 0 && streams == 0 && events == 0 && entered == 0, "everything was given back");
+    }
+    struct starter starter = {.unwanted.set = true};
+    start_engine(&starter);
+    ok(starter.rc == STOKER_ECANCELED && *open == 0, "nor begun: %s", starter.err.message);
 }
 
 int main(int argc, char **argv)
@@ -482,6 +535,7 @@ int main(int argc, char **argv)
     regions(dlsym(fake, "fake_no_regions"), dlsym(fake, "fake_regions"));
     larger_images(dlsym(fake, "fake_allocated"), dlsym(fake, "fake_sides"));
     absent(dlsym(fake, "fake_no_engines"), dlsym(fake, "fake_no_hardware"));
+    slow_start(fake);
     ok(*open == 0 && streams == 0 && events == 0 && entered == 0,
        "also after these everything was given back");
     return done_testing();

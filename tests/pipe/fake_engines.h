@@ -28,6 +28,8 @@ static struct {
     _Atomic uint32_t in_place;  /* files that were already there */
     uint32_t delay_us; /* of each image */
     bool whole_images; /* it cannot decode regions */
+    bool opens_slowly; /* opening lasts until it is no longer wanted, */
+    _Atomic uint32_t opening; /* by so many threads now */
     _Atomic uint32_t parts; /* images of which it decoded a part */
     _Atomic uint32_t apart; /* images that do not lie right behind the one before */
 } engine;
@@ -38,8 +40,15 @@ struct st_jpeg_engine {
 };
 
 static int engine_open(struct st_jpeg_engine **out, struct st_device *device, uint32_t most,
-                       struct st_jpeg_pinned *pinned, struct stoker_error *err)
+                       struct st_jpeg_pinned *pinned, const struct st_flag *unwanted, struct stoker_error *err)
 {
+    if (engine.opens_slowly) {
+        engine.opening++;
+        while (!atomic_load(&unwanted->set))
+            usleep(200);
+        engine.opening--;
+        return st_fail(err, STOKER_ECANCELED, "no longer wanted");
+    }
     engine.offered = pinned->bytes;
     if (engine.pins_nothing)
         pinned->bytes = 0;

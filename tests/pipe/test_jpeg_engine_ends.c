@@ -66,6 +66,23 @@ static void releases_while_closing(void)
        "batches let go of while the loader closes");
 }
 
+/* A loader that closes while its engines are being opened tells them so: nobody waits for the rest. */
+static void closes_while_engines_open(void)
+{
+    const struct stoker_loader_options opt = fast_options();
+    struct stoker_error err = {0};
+    uint64_t digests[BATCHES + 1];
+    engine.opens_slowly = true;
+    struct stoker_loader *loader = harness_open_on(&engine_devices, items, COUNT, texts[0], &opt, &err);
+    while (loader && engine.opening < ST_JPEG_THREADS)
+        usleep(200);
+    st_loader_start(loader, NULL, 0, NULL);
+    ok(harness_take(loader, digests, BATCHES + 1, NULL) == BATCHES, "an epoch while the engines are being opened");
+    st_loader_close(loader); /* would not return otherwise */
+    ok(engine.opening == 0 && engine.open == 0 && host.open == 0, "closing ends that");
+    engine.opens_slowly = false;
+}
+
 /* ---- stopping within a chunk ---------------------------------------------------------------------- */
 
 /* Threads that hold tickets. */
@@ -408,6 +425,7 @@ int main(void)
     items = test_items(COUNT);
     ends();
     releases_while_closing();
+    closes_while_engines_open();
     stops_within_a_chunk();
     large_files();
     large_batches();
