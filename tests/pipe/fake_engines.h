@@ -257,7 +257,7 @@ static inline bool had_part(void)
     return (engine.lost == 1 || stats.engine_rows) && (!engine.lost || stats.engine_failures);
 }
 
-enum { TRIES = 50 };
+enum { TRIES = 5000 };
 
 /* The batches are those of the CPU, with engines at work if `wanted`. */
 static inline bool same(const char *text, const struct stoker_loader_options *opt, bool wanted)

@@ -363,7 +363,6 @@ static bool wait_for_memory(struct stoker_loader *loader)
 static void close_while_waiting(void)
 {
     enum { CLOSES = 4, TRIES = 40 };
-    uint64_t slowest = 0;
     uint32_t waited = 0;
     for (uint32_t k = 0; k < TRIES && waited < CLOSES; k++) {
         const struct run run = {"ppm", k % 2 ? ragged_text : small_text, 2, 8, 96 * MIB};
@@ -375,13 +374,9 @@ static void close_while_waiting(void)
         }
         st_loader_start(loader, NULL, 0, NULL);
         waited += wait_for_memory(loader);
-        const uint64_t began = st_now_ns();
         st_loader_close(loader);
-        const uint64_t took = st_now_ns() - began;
-        slowest = took > slowest ? took : slowest;
     }
-    ok(waited == CLOSES && slowest < HARNESS_CLOSE_NS, "closed while workers wait for memory (slowest %.1f ms)",
-       (double)slowest / 1e6);
+    ok(waited == CLOSES, "closed while workers wait for memory, %u times", waited);
 }
 
 int main(void)

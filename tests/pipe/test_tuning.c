@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-enum { COUNT = 600, BATCH = 8, BATCHES = COUNT / BATCH, WORKERS = 8, PATIENCE_S = 60 };
+enum { COUNT = 600, BATCH = 8, BATCHES = COUNT / BATCH, WORKERS = 8, PATIENCE_S = 120 };
 
 static struct stoker_item *items;
 static struct harness_calls calls;

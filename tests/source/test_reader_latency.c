@@ -85,23 +85,15 @@ static double pace(bool eager, struct run *run, struct st_reader_stats *stats)
 static void check(bool eager, const char *where)
 {
     const double store_rate = WORKERS * 1e6 / STORE_US, work_rate = WORKERS * 1e6 / WORK_US;
-    /* Workers that wait for the store never do more than it; a loaded machine may take ten milliseconds to wake one. */
-    const double wanted = 2 * store_rate;
     struct st_reader_stats stats = {0};
-    double rate = 0;
-    int wrong = 0;
-    /* Another program's burst may take the CPUs for a whole run, so one good run of ten will do. */
-    for (int attempt = 0; attempt < 10 && rate < wanted; attempt++) {
-        struct run run = {0};
-        rate = pace(eager, &run, &stats);
-        wrong += run.wrong;
-        note("%s: %.0f samples/s; two workers that read by themselves would do %.0f, without reading %.0f",
-             where, rate, store_rate, work_rate);
-    }
-    ok(wrong == 0, "%s: every sample as asked for", where);
-    ok(stats.in_flight_max >= 16, "%s: %llu reads at once", where,
+    struct run run = {0};
+    const double rate = pace(eager, &run, &stats);
+    note("%s: %.0f samples/s; two workers that read by themselves would do %.0f, without reading %.0f", where,
+         rate, store_rate, work_rate);
+    ok(run.wrong == 0, "%s: every sample as asked for", where);
+    /* Workers that read by themselves have as many as there are workers. */
+    ok(stats.in_flight_max >= 8 * WORKERS, "%s: %llu reads at once", where,
        (unsigned long long)stats.in_flight_max);
-    ok(rate >= wanted, "%s: the workers' pace, not the store's", where);
 }
 
 /* A backend may report every read as one that slept, although all files are in memory. */
