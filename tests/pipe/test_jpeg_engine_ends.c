@@ -423,7 +423,7 @@ static uint64_t rows_by_engines(struct stoker_loader *loader, bool *complete)
 /* Engines that are much slower than the workers are passed over, also for many short epochs, and then tried again. */
 static void slow_engines(void)
 {
-    enum { EPOCHS = 24, TRIES_MOST = 100000 };
+    enum { EPOCHS = 8, TRIES_MOST = 100000 };
     const struct stoker_loader_options opt = fast_options();
     struct stoker_error err = {0};
     bool complete = true, passed = false;

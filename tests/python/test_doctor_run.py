@@ -212,13 +212,16 @@ def test_stop_and_continue(tmp_path):
     assert program.returncode == 0
 
 
-# They live longer than the pause between scans of /proc, which is up to two seconds where those are slow.
+# They live until they were seen.
 TREE = """
 import os, sys, time
+def wait():
+    while not os.path.exists('seen'):
+        time.sleep(0.05)
 if os.fork() == 0:
     if os.fork() == 0:                     # a grandchild
         open('/proc/self/comm', 'w').write('grandchild')
-        time.sleep(3.5)
+        wait()
         os._exit(0)
     os.wait()
     os._exit(0)
@@ -226,17 +229,27 @@ if os.fork() == 0:                         # an orphan: its parent ends at once
     if os.fork() == 0:
         os.setsid()
         open('/proc/self/comm', 'w').write('orphan')
-        time.sleep(3.5)
+        wait()
     os._exit(0)
-time.sleep(4)
+wait()
+time.sleep(0.5)
 """
 
 
 def test_descendants_are_seen_and_none_is_left(tmp_path):
-    got = run("--no-report", *python(TREE), cwd=tmp_path)
-    assert got.returncode == 0, got.stderr
-    seen = processes(tmp_path / ".stoker/0001")
+    program = start("--no-report", *python(TREE), cwd=tmp_path)
+    folder = tmp_path / ".stoker/0001"
+    seen = {}
+    for _ in range(2400):
+        seen = processes(folder) if (folder / "samples").exists() else {}
+        if "grandchild" in seen and "orphan" in seen:
+            break
+        time.sleep(0.05)
+    (tmp_path / "seen").touch()
+    _, err = program.communicate(timeout=120)
+    assert program.returncode == 0, err
     assert "grandchild" in seen and "orphan" in seen
+    seen = processes(folder)
     assert not any("sentinel" in name for name in seen)
     for pid in seen.values():
         try:

@@ -2,7 +2,8 @@
 """The doctor's simulator against torch's own DataLoader: the measured step time, within an eighth.
 
 Dataset and training loop sleep, so that a busy machine does not matter much, and all cases run at the
-same time, in processes of their own. Where one is still disturbed, it runs again, alone.
+same time, in processes of their own. Where one is still disturbed, it runs again, alone; where others have the CPUs
+all the time, the comparison is skipped.
 """
 
 import ctypes
@@ -25,6 +26,7 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 BATCHES = 400  # as many as the simulator replays
 WORKERS = 4
+CALM = 0.01  # of the time for which a process is kept from a CPU
 HAS_IN_ORDER = "in_order" in inspect.signature(torch.utils.data.DataLoader).parameters
 
 
@@ -102,13 +104,19 @@ def times(mean, cv):
     return [draw.lognormvariate(math.log(mean) - sigma * sigma / 2, sigma) for _ in range(BATCHES)]
 
 
+def kept_from_a_cpu(processes):
+    """Seconds for which these were ready to run, but others had the CPU; those of the one that waited most."""
+    waits = [int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) for pid in processes]
+    return max(waits) / 1e9
+
+
 def train(pipe, mean, cv, step, workers, options):
-    """What the loop measured: seconds of each batch by its number, of each step, of next() with a batch ready,
-    and a step of all after the first quarter."""
+    """What the loop measured: the share of time for which others had the CPU; seconds of each batch by its number, of
+    each step, of next() with a batch ready, and a step of all after the first quarter."""
     loader = torch.utils.data.DataLoader(Sleeper(times(mean, cv)), num_workers=workers, **options)
     made, steps, waits = [0.0] * BATCHES, [], []
     batches = iter(loader)
-    begun = time.perf_counter()
+    begun = first = time.perf_counter()
     for count in range(BATCHES):
         if count == BATCHES // 4:
             start = begun
@@ -124,7 +132,8 @@ def train(pipe, mean, cv, step, workers, options):
     # A batch that is ready need not be the one that is wanted: not the longest of these calls.
     short = sorted(waits)[: len(waits) * 3 // 4]
     hand_over = statistics.mean(short) if len(waits) > BATCHES // 10 else 0
-    pipe.send((made, steps, hand_over, (begun - start) / (BATCHES - BATCHES // 4)))
+    waited = kept_from_a_cpu([os.getpid(), *(worker.pid for worker in getattr(batches, "_workers", []))])
+    pipe.send((waited / (begun - first), made, steps, hand_over, (begun - start) / (BATCHES - BATCHES // 4)))
 
 
 CASES = {
@@ -189,10 +198,16 @@ def simulate(simulator, case, made, steps, hand_over):
 
 @pytest.mark.parametrize("name", CASES)
 def test_predicts_torch(simulator, measured, name):
+    """The simulation knows nothing of others that have the CPU: what was measured beside them says nothing."""
     tries = []
     for result in itertools.chain([measured[name]], (measure({name: CASES[name]})[name] for _ in range(3))):
-        *observed, seconds = result
-        tries.append((seconds, simulate(simulator, CASES[name], *observed)))
+        disturbed, *observed, seconds = result
+        tries.append((seconds, simulate(simulator, CASES[name], *observed), disturbed))
         if tries[-1][1] == pytest.approx(seconds, rel=0.125):
             return
-    pytest.fail("measured and simulated seconds: " + ", ".join(f"{a:.4f} and {b:.4f}" for a, b in tries))
+    said = "measured and simulated seconds, and share of others: " + ", ".join(
+        f"{a:.4f} and {b:.4f}, {c:.1%}" for a, b, c in tries
+    )
+    if min(c for _, _, c in tries) > CALM:
+        pytest.skip(f"others have the CPUs: {said}")
+    pytest.fail(said)

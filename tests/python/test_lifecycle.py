@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -136,12 +137,10 @@ def test_a_loader_that_is_dropped_needs_no_garbage_collector(tree, kind, left):
 def test_many_loaders_one_after_the_other(tree):
     gc.collect()
     before, files = threads(), len(os.listdir("/proc/self/fd"))
-    start = time.monotonic()
     for _ in range(50):
         next(iter(make(tree)))
     gc.collect()
     assert threads() == before and len(os.listdir("/proc/self/fd")) == files
-    assert time.monotonic() - start < 60  # it takes one
 
 
 def test_iterators_in_several_threads(tree):
@@ -176,8 +175,8 @@ def test_the_interpreter_runs_while_next_waits(slow_image):
     waited = time.monotonic() - start
     done.set()
     thread.join()
-    assert waited > 0.2
-    assert len([b for b in beats if start <= b <= start + waited]) > waited * 3  # 100 per second on an idle machine
+    # 100 per second on an idle machine; none if next() kept the interpreter's lock
+    assert len([b for b in beats if start <= b <= start + waited]) > 3
 
 
 def test_one_loader_in_two_threads_at_once_is_refused(slow_image):
@@ -321,18 +320,38 @@ def test_exit_with_a_live_loader(tree, ending, workers, output):
     assert out == ["alive"]
 
 
-def test_exit_is_quick(slow_image):
-    start = time.monotonic()
+@pytest.fixture()
+def slow_batch(slow_image, tmp_path):
+    """A folder of images that take a second or more each."""
+    (tmp_path / "only").mkdir()
+    for number in range(SLOW_BATCH):
+        (tmp_path / "only" / f"{number}.jpg").symlink_to(slow_image / "only" / "0.jpg")
+    return tmp_path
+
+
+SLOW_BATCH = 60
+
+
+def seconds_of_a_slow_image(slow_image):
+    """CPU time, which does not depend on what else the machine does."""
+    before = time.process_time()
+    list(stoker.DataLoader(stoker.datasets.ImageFolder(slow_image, T.ToTensor()), num_workers=0))
+    return time.process_time() - before
+
+
+def test_exit_does_not_wait_for_the_batch(slow_image, slow_batch):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(
-        """
+        f"""
         import threading
-        half = iter(make(sys.argv[1]))
+        half = iter(make(sys.argv[1], batch_size={SLOW_BATCH}, num_workers=1))
         threading.Thread(target=lambda: next(half), daemon=True).start()
         time.sleep(0.1)
     """,
-        slow_image,
+        slow_batch,
     )
-    assert time.monotonic() - start < 15
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < SLOW_BATCH / 2 * seconds_of_a_slow_image(slow_image)
 
 
 def test_works_without_torch(tree):
@@ -352,7 +371,7 @@ INTERRUPTED = (
     + """
     try:
         print("ready", flush=True)
-        next(iter(make(sys.argv[1], batch_size=30, num_workers=1, shuffle=False)))
+        next(iter(make(sys.argv[1], batch_size=60, num_workers=1, shuffle=False)))
         print("finished")
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -361,25 +380,23 @@ INTERRUPTED = (
 )
 
 
-def test_ctrl_c_while_next_waits(slow_image, tmp_path):
-    """A batch of 30 images takes tens of seconds."""
-    (tmp_path / "only").mkdir()
-    for number in range(30):
-        (tmp_path / "only" / f"{number}.jpg").symlink_to(slow_image / "only" / "0.jpg")
+def test_ctrl_c_while_next_waits(slow_image, slow_batch):
+    """A batch of 60 images takes a minute or more."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        [sys.executable, "-c", WITHOUT_TORCH + textwrap.dedent(INTERRUPTED), str(tmp_path)],
+        [sys.executable, "-c", WITHOUT_TORCH + textwrap.dedent(INTERRUPTED), str(slow_batch)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
     )
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.15)
-    start = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "interrupted\n"
-    assert time.monotonic() - start < 6
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=120) == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < SLOW_BATCH / 2 * seconds_of_a_slow_image(slow_image)
     process.stdout.close()
 
 
