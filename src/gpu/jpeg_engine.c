@@ -82,9 +82,9 @@ static bool memory_to_spare(const struct st_cuda *cuda, uint64_t bytes)
 /* Asked between calls that take long. */
 static int go_on(const struct st_flag *unwanted, struct stoker_error *err)
 {
-    return unwanted && atomic_load(&unwanted->set)
-               ? st_fail(err, STOKER_ECANCELED, "the loader was closed before its JPEG engines had started")
-               : STOKER_OK;
+    if (!unwanted || !atomic_load(&unwanted->set))
+        return STOKER_OK;
+    return st_fail(err, STOKER_ECANCELED, "the loader was closed before its JPEG engines had started");
 }
 
 static int open_library(struct st_jpeg_engine *engine, const struct st_flag *unwanted,
