@@ -433,7 +433,7 @@ static void slow_engines(void)
     set_rates(loader);
     stats.engine_rows = 0;
     /* The workers may be through with an epoch before an engine thread looks. */
-    for (int k = 0; k < TRIES_MOST && complete && !passed; k++) {
+    for (int k = 0; k < TRIES_MOST && complete && !passed && !rows; k++) {
         rows += rows_by_engines(loader, &complete);
         passed = passed_over(loader, 0);
     }
