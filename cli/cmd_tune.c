@@ -25,7 +25,8 @@ static int probe(struct tune *t, struct dr_probe_result *out, const char *settin
     snprintf(directory, sizeof directory, "%s/%02u", t->directory, ++t->runs);
     snprintf(asked, sizeof asked, "skip=8;seconds=%.1f;%s%s%s", seconds, settings,
              t->at[0] ? ";at=" : "", t->at);
-    const struct dr_probe_run run = {directory, asked, t->command, 60 + 4 * seconds};
+    snprintf(t->log, sizeof t->log, "%s/%02u.log", t->directory, t->runs);
+    const struct dr_probe_run run = {directory, t->log, asked, t->command, seconds, t->wait};
     return dr_probe_run(out, &run, err);
 }
 
@@ -273,17 +274,54 @@ static int measure(struct tune *t, struct stoker_error *err)
     return 0;
 }
 
+/* The last lines that the command printed, if any. */
+static void print_output(const char *log)
+{
+    enum { MOST = 1500, LINES = 12 };
+    struct shown_text room;
+    char text[MOST + 1];
+    FILE *file = fopen(log, "re");
+    if (!file)
+        return;
+    const bool at_end = !fseek(file, 0, SEEK_END);
+    const long size = ftell(file);
+    size_t got = 0;
+    if (at_end && size > 0 && !fseek(file, size > MOST ? size - MOST : 0, SEEK_SET))
+        got = fread(text, 1, MOST, file);
+    fclose(file);
+    while (got && text[got - 1] == '\n')
+        got--;
+    text[got] = '\0';
+    const char *line = text + got;
+    for (int lines = 0; line > text && (line[-1] != '\n' || ++lines < LINES);)
+        line--;
+    fprintf(stderr, "The last output of the command, from %s:%s\n", shown(&room, log),
+            got ? "" : " nothing");
+    for (char *next = (char *)line; got && next; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        fprintf(stderr, "    %s\n", shown(&room, line));
+    }
+}
+
 static int tune(struct tune *t)
 {
     struct stoker_error err;
+    struct shown_text room;
     fprintf(stderr,
-            "stoker: runs the command several times, %.0f s each, and ends it early: what it would\n"
-            "        write at its end is not written, but anything it writes earlier is written each\n"
-            "        time. Logs: %s\n",
-            t->seconds, t->directory);
-    if (measure(t, &err))
-        return fail(EXIT_FAILED, "%s", err.message);
-    return tune_result(t);
+            "stoker: runs the command several times, measures %.0f s each, and ends it early: what\n"
+            "        it would write at its end is not written, but anything it writes earlier is\n"
+            "        written each time. A run may take up to %.0f s to its first batch (--wait).\n"
+            "        Logs: %s\n",
+            t->seconds, t->wait, shown(&room, t->directory));
+    if (!measure(t, &err))
+        return tune_result(t);
+    if (t->runs > 1)
+        fputc('\n', stderr); /* all runs but the first are made in the middle of a line */
+    fail(EXIT_FAILED, "%s", err.message);
+    print_output(t->log);
+    return EXIT_FAILED;
 }
 
 static int make_directory(struct tune *t)
@@ -310,16 +348,20 @@ static int parse(struct tune *t, int argc, char **argv)
         if (option_is(&args, "--apply"))
             t->apply = true;
         else if (option_is(&args, "--quick"))
-            t->quick = true, t->seconds = fmin(t->seconds, 4);
+            t->quick = true;
         else if (option_is(&args, "--json"))
             t->json = true;
         else if (option_is(&args, "--seconds"))
             accept_value(&args, parse_seconds(args.value, 1, 600, &t->seconds));
+        else if (option_is(&args, "--wait"))
+            accept_value(&args, parse_seconds(args.value, 1, 86400, &t->wait));
         else
             t->command = argv + args.at - 1; /* everything from here on belongs to it */
     }
     if (args.failed)
         return EXIT_USAGE;
+    if (!(t->seconds > 0))
+        t->seconds = t->quick ? 4 : 10;
     return t->command
                ? EXIT_OK
                : fail(EXIT_USAGE, "tune: no command given. Example: stoker tune -- python train.py");
@@ -327,7 +369,7 @@ static int parse(struct tune *t, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-    struct tune t = {.seconds = 10, .facts = {.step = NAN}, .floor = NAN, .predicted = NAN};
+    struct tune t = {.wait = 600, .facts = {.step = NAN}, .floor = NAN, .predicted = NAN};
     int code = parse(&t, argc, argv);
     if (code == EXIT_OK)
         code = make_directory(&t);
@@ -342,6 +384,8 @@ static int run(int argc, char **argv)
 static const struct cli_option options[] = {
     {"--seconds", "S", "seconds measured in each run (default 10)",
      "a number of seconds from 1 to 600"},
+    {"--wait", "S", "seconds without a batch after which a run is ended (default 600)",
+     "a number of seconds from 1 to 86400"},
     {"--quick", NULL, "4 seconds each, and fewer runs"},
     {"--apply", NULL, "write the changed call into the program"},
     {"--json", NULL, "print measurements and recommendation as JSON"},

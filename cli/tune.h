@@ -23,7 +23,9 @@ enum { TUNE_NOW, TUNE_BEST, TUNE_STOKER, TUNE_SIDES };
 struct tune {
     char *const *command;
     char directory[PATH_MAX - 64]; /* holds all probe runs */
-    double seconds;                /* measured in each run */
+    char log[PATH_MAX];            /* the output of the command in the latest run */
+    double seconds;                /* measured in each run; 0: by default */
+    double wait;                   /* seconds without a batch after which a run is ended */
     bool apply, quick, json;
     uint32_t runs;
     struct dr_run *run; /* the first run, with unchanged settings */

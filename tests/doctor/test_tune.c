@@ -1,4 +1,4 @@
-/* test_tune.c - changed calls in Python text, and the law of scaling
+/* test_tune.c - changed calls in Python text, the law of scaling, and how long runs are waited for
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -101,8 +101,32 @@ static void scaling(void)
     ok(!dr_scale_fit(&fit, points, 3) && !dr_scale_fit(&fit, points, 0), "no law from nothing");
 }
 
+/* Whether a run is still waited for after the last of these reports, in seconds since it began. */
+static bool lasts(const double (*report)[2], int count)
+{
+    struct dr_patience patience = {.wait = 600, .measured = 10};
+    bool still = true;
+    for (int k = 0; k < count && still; k++)
+        still = dr_patience_lasts(&patience, report[k][0], (uint64_t)report[k][1]);
+    return still;
+}
+
+static void patience(void)
+{
+    static const double slow_import[][2] = {{64, 0}, {101, 0}, {600, 0}}, none[][2] = {{600, 0}, {600.1, 0}},
+                        late[][2] = {{500, 0}, {590, 1}, {1190, 1}}, slow_steps[][2] = {{590, 1}, {1190, 2}, {1790, 3}},
+                        measuring[][2] = {{20, 9}, {630, 9}}, stuck[][2] = {{20, 9}, {630.1, 9}};
+    ok(lasts(slow_import, 3), "a run is waited for until its first batch, up to the limit");
+    ok(!lasts(none, 2), "and no longer");
+    ok(lasts(late, 3), "the first batch begins another wait");
+    ok(lasts(slow_steps, 3), "and so does each one after it");
+    ok(lasts(measuring, 2), "what is measured comes on top");
+    ok(!lasts(stuck, 2), "a loader that stopped delivering is given up");
+}
+
 int main(void)
 {
+    patience();
     calls();
     cuts();
     scaling();

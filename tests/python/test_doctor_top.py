@@ -137,5 +137,23 @@ def test_tune_to_its_end(tmp_path):
 def test_tune_says_how_it_is_used(tmp_path):
     assert stoker("tune").returncode == 2 and stoker("tune", "--").returncode == 2
     assert stoker("tune", "--seconds", "never", "--", "true").returncode == 2
-    got = stoker("tune", "--quick", "--", "sh", "-c", "echo no loader here; exit 3", cwd=tmp_path)
-    assert got.returncode == 1 and "no loader here" in got.stderr
+
+
+@pytest.mark.parametrize(("given", "command", "said"), [
+    ((), "echo one; echo no loader here; exit 3", "the command ended with status 3 before"),
+    ((), "echo one; echo no loader here; kill -9 $$", "the command was ended by signal 9 (Killed) before"),
+    (("--wait", "1"), "echo one; echo no loader here; exec sleep 3600", "delivered a batch within 1 s, so tune ended it"),
+])
+def test_tune_says_who_ended_the_command(tmp_path, given, command, said):
+    got = stoker("tune", "--quick", *given, "--", "sh", "-c", command, cwd=tmp_path)
+    assert got.returncode == 1 and said in got.stderr
+    # The last lines of its output, each on a line of its own.
+    assert got.stderr.endswith("tune-0001/01.log:\n    one\n    no loader here\n") and "\\x0a" not in got.stderr
+    assert ("--wait 5" in got.stderr and "143" not in got.stderr) == bool(given)
+    assert f"up to {given[1] if given else 600} s to its first batch (--wait)" in got.stderr
+
+
+def test_tune_counts_the_batches_of_a_short_command(tmp_path):
+    (tmp_path / "train.py").write_text("from torch.utils.data import DataLoader\nfor _ in DataLoader([1, 2, 3]): pass\n")
+    got = stoker("tune", "--quick", "--", sys.executable, "train.py", cwd=tmp_path)
+    assert got.returncode == 1 and "its DataLoader delivered 3, and at least 10 are needed" in got.stderr

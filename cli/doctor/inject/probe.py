@@ -11,7 +11,8 @@
 #   seconds=S       the process ends after this time, without what the program would do at its end (checkpoints)
 #   stoker=1        use Stoker's DataLoader instead of torch's
 #   num_workers=, prefetch_factor=, pin_memory=, persistent_workers=, in_order=   settings of that loader
-# The result is written to STOKER_RUN/probe-PID: "BATCHES SECONDS".
+# The result is written to STOKER_RUN/probe-PID: "BATCHES SECONDS". Before that, STOKER_RUN/batches-PID gets a byte for
+# each skipped batch and for the first measured one, so that who waits knows that the loader delivers.
 
 _KEPT = 4  # batches that are replayed in turn
 _WORDS = {"True": True, "False": False, "None": None}
@@ -47,6 +48,9 @@ class _Probe:
     def count(self) -> None:
         """Counts a batch; ends the process when there are enough."""
         self.taken += 1
+        if self.taken <= self.skip + 1:
+            with open(os.path.join(_RUN, f"batches-{os.getpid()}"), "ab", buffering=0) as file:
+                file.write(b".")
         if self.taken <= self.skip:
             return
         if self.began is None:

@@ -1,6 +1,6 @@
 /* probe_run.c - runs the command under `stoker run` with other settings
  *
- * The output of the command goes to DIRECTORY.log: it would print the same a dozen times.
+ * The output of the command goes to a file: it would print the same a dozen times.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ static char **arguments(const struct dr_probe_run *run)
 static void become(const struct dr_probe_run *run, char **argv, int log)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* which `stoker run` passes on: no run outlives us */
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 ||
         setenv("STOKER_PROBE", run->probe, 1))
         _exit(127);
@@ -64,11 +67,54 @@ static void kill_watched(pid_t supervisor)
         fclose(file);
 }
 
-/* Waits for the child; after `limit` seconds it is terminated, then killed. */
-static int wait_for(pid_t child, double limit)
+bool dr_patience_lasts(struct dr_patience *patience, double now, uint64_t batches)
+{
+    if (batches > patience->batches) {
+        patience->batches = batches;
+        patience->since = now;
+    }
+    return now - patience->since <= patience->wait + (patience->batches ? patience->measured : 0);
+}
+
+/* Calls `each` for every file of the run whose name begins with `prefix`. */
+static void for_files(const char *directory, const char *prefix,
+                      void (*each)(const char *path, void *context), void *context)
+{
+    DIR *dir = opendir(directory);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        char path[PATH_MAX];
+        if (!strncmp(entry->d_name, prefix, strlen(prefix)) &&
+            snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) < (int)sizeof path)
+            each(path, context);
+    }
+    closedir(dir);
+}
+
+static void add_size(const char *path, void *context)
+{
+    struct stat about;
+    if (!stat(path, &about))
+        *(uint64_t *)context += (uint64_t)about.st_size;
+}
+
+/* The batches that the loaders of all ranks have reported. */
+static uint64_t reported_batches(const char *directory)
+{
+    uint64_t batches = 0;
+    for_files(directory, "batches-", add_size, &batches);
+    return batches;
+}
+
+/* Waits for the child. If its loader delivers nothing for too long, ends it and sets *ended_by_us. */
+static int wait_for(pid_t child, const struct dr_probe_run *run, bool *ended_by_us)
 {
     const uint64_t begin = st_now_ns();
-    int status = 0, sent = 0;
+    struct dr_patience patience = {.wait = run->wait, .measured = run->seconds};
+    double terminated = 0;
+    int status = 0;
+    bool killed = false;
     for (;;) {
         const pid_t got = waitpid(child, &status, WNOHANG);
         if (got == child)
@@ -76,80 +122,91 @@ static int wait_for(pid_t child, double limit)
         if (got < 0 && errno != EINTR)
             return -1;
         const double passed = (double)(st_now_ns() - begin) * 1e-9;
-        if (passed > limit + 5 && sent == 1) {
+        if (*ended_by_us && !killed && passed > terminated + 5) {
             kill_watched(child);
-            sent = 2;
-        } else if (passed > limit && !sent) {
+            killed = true;
+        } else if (!*ended_by_us &&
+                   !dr_patience_lasts(&patience, passed, reported_batches(run->directory))) {
             kill(child, SIGTERM);
-            sent = 1;
+            *ended_by_us = true;
+            terminated = passed;
         }
         usleep(20000);
     }
 }
 
+struct found {
+    struct dr_probe_result *out;
+    double rates, seconds;
+    uint32_t ranks;
+};
+
+static void add_result(const char *path, void *context)
+{
+    struct found *found = context;
+    double batches, took;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "%lf %lf", &batches, &took) == 2 && batches >= 1 && took > 0) {
+        found->ranks++;
+        found->out->batches += batches;
+        found->rates += batches / took;
+        found->seconds += took;
+    }
+    fclose(file);
+}
+
 /* Reads the numbers that each rank has written. */
 static bool read_results(const char *directory, struct dr_probe_result *out)
 {
-    DIR *dir = opendir(directory);
-    uint32_t ranks = 0;
-    double rates = 0, seconds = 0;
+    struct found found = {.out = out};
     *out = (struct dr_probe_result){0};
-    if (!dir)
+    for_files(directory, "probe-", add_result, &found);
+    if (!found.ranks)
         return false;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char path[PATH_MAX];
-        double batches, took;
-        if (strncmp(entry->d_name, "probe-", 6) ||
-            snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) >= (int)sizeof path)
-            continue;
-        FILE *file = fopen(path, "re");
-        if (!file)
-            continue;
-        if (fscanf(file, "%lf %lf", &batches, &took) == 2 && batches >= 1 && took > 0) {
-            ranks++;
-            out->batches += batches;
-            rates += batches / took;
-            seconds += took;
-        }
-        fclose(file);
-    }
-    closedir(dir);
-    if (!ranks)
-        return false;
-    out->rate = rates / ranks;
-    out->seconds = seconds / ranks;
+    out->rate = found.rates / found.ranks;
+    out->seconds = found.seconds / found.ranks;
     return true;
 }
 
-/* The last lines of what the command printed, for the message. */
-static void tail(const char *log, char *out, size_t room)
+/* Why nothing was measured. What ended the command is said by its status, unless it was us. */
+static int explain(const struct dr_probe_run *run, int status, bool ended_by_us, struct stoker_error *err)
 {
-    out[0] = '\0';
-    FILE *file = fopen(log, "re");
-    if (!file)
-        return;
-    if (fseek(file, 0, SEEK_END) == 0) {
-        const long size = ftell(file), from = size > (long)room - 1 ? size - ((long)room - 1) : 0;
-        if (size > 0 && fseek(file, from, SEEK_SET) == 0)
-            out[fread(out, 1, room - 1, file)] = '\0';
-    }
-    fclose(file);
-    for (size_t end = strlen(out); end > 0 && out[end - 1] == '\n';)
-        out[--end] = '\0';
+    const unsigned long long batches = reported_batches(run->directory);
+    const int code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    char how[96];
+    if (ended_by_us && !batches)
+        return st_fail(err, STOKER_EIO,
+                       "no DataLoader of the command delivered a batch within %.0f s, so tune ended it. "
+                       "If it only needs longer to start, give it more time: --wait %.0f",
+                       run->wait, 5 * run->wait);
+    if (ended_by_us)
+        return st_fail(err, STOKER_EIO,
+                       "the loader of the command delivered %llu %s and then nothing for %.0f s, so tune "
+                       "ended it. If its batches only take long, give it more time: --wait %.0f",
+                       batches, batches == 1 ? "batch" : "batches", run->wait + run->seconds,
+                       5 * run->wait);
+    if (code > 128 && code < 128 + NSIG && strsignal(code - 128))
+        snprintf(how, sizeof how, "was ended by signal %d (%s)", code - 128, strsignal(code - 128));
+    else
+        snprintf(how, sizeof how, "ended with status %d", code);
+    return st_fail(err, STOKER_EIO,
+                   "the command %s before enough batches could be measured: its DataLoader delivered "
+                   "%llu, and at least 10 are needed",
+                   how, batches);
 }
 
 int dr_probe_run(struct dr_probe_result *out, const struct dr_probe_run *run, struct stoker_error *err)
 {
-    char log_path[PATH_MAX], printed[600];
-    if (snprintf(log_path, sizeof log_path, "%s.log", run->directory) >= (int)sizeof log_path)
-        return st_fail(err, STOKER_EINVAL, "%s: the name is too long", run->directory);
+    bool ended_by_us = false;
     char **argv = arguments(run);
     if (!argv)
         return st_fail(err, STOKER_ENOMEM, "out of memory");
-    const int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int log = open(run->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (log < 0) {
         free(argv);
-        return st_fail_errno(err, errno, "cannot write %s", log_path);
+        return st_fail_errno(err, errno, "cannot write %s", run->log);
     }
     const pid_t child = fork();
     if (child == 0)
@@ -159,13 +216,8 @@ int dr_probe_run(struct dr_probe_result *out, const struct dr_probe_run *run, st
     free(argv);
     if (child < 0)
         return st_fail_errno(err, forked, "cannot start the command");
-    const int status = wait_for(child, run->limit);
+    const int status = wait_for(child, run, &ended_by_us);
     if (read_results(run->directory, out))
         return 0;
-    tail(log_path, printed, sizeof printed);
-    return st_fail(
-        err, STOKER_EIO,
-        "the command ended (status %d) before its loader had delivered enough batches; its last "
-        "output:\n%s",
-        status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1, printed[0] ? printed : "(nothing)");
+    return explain(run, status, ended_by_us, err);
 }

@@ -34,18 +34,31 @@ struct dr_tuned {
     const char *advice;
 };
 
+/* How long a run may take. Its loader may need minutes for the first batch (imports, a scan of the data,
+ * compilation), so only a loader that delivers nothing for long is given up. */
+struct dr_patience {
+    double wait;      /* seconds without a new batch */
+    double measured;  /* seconds that a run measures, in which batches are not reported */
+    double since;     /* when the last batch was reported; 0 at first: when the run began */
+    uint64_t batches; /* reported so far */
+};
+/* `now`: seconds since the run began. `batches`: reported until now. False: the run is to be ended. */
+bool dr_patience_lasts(struct dr_patience *patience, double now, uint64_t batches);
+
 /* One run of the command under `stoker run`, with STOKER_PROBE set. */
 struct dr_probe_run {
     const char *directory; /* of this run, which creates it */
+    const char *log;       /* the file for the output of the command */
     const char *probe;     /* STOKER_PROBE */
     char *const *command;  /* NULL at the end */
-    double limit;          /* seconds after which it is ended, without a result */
+    double seconds;        /* that are measured */
+    double wait;           /* for the first batch, at most, and between batches */
 };
 struct dr_probe_result {
     double batches, seconds; /* sum over ranks; mean over ranks */
     double rate;             /* batches per second and rank, mean */
 };
-/* If nothing was measured, fails with the last output of the command. */
+/* Fails if nothing was measured; the message says who ended the command. */
 int dr_probe_run(struct dr_probe_result *out, const struct dr_probe_run *run, struct stoker_error *err);
 
 #endif
