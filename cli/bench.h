@@ -7,7 +7,11 @@
 
 #include "stoker/stoker.h"
 
-/* The encoded bytes of some samples, read once and kept in memory. */
+/* What the samples of a dataset have to decode: their first image, or else their first sound. */
+enum bench_media { BENCH_IMAGES, BENCH_SOUNDS, BENCH_NEITHER };
+enum bench_media bench_media_of(const struct stoker_dataset *data, uint32_t *field);
+
+/* The encoded images or sounds of some samples, read once and kept in memory. */
 struct bench_files {
     struct bench_file {
         void *data;
@@ -15,17 +19,18 @@ struct bench_files {
         uint64_t sample;
     } * file;
     size_t count;
-    uint64_t bytes; /* of all files read, kept or not */
-    uint64_t reads;
+    uint64_t bytes; /* of all samples read, kept or not */
+    uint64_t reads, failed;
     double seconds;
 };
 
-/* Reads files one by one in one thread, and keeps them until a limit of memory. */
-int bench_read(struct bench_files *files, const struct stoker_dataset *data, double seconds,
+/* Reads samples one by one in one thread, and keeps what they have to decode until a limit of memory.
+ * Samples that cannot be read are counted; fails if none can. */
+int bench_read(struct bench_files *files, struct stoker_dataset *data, double seconds,
                struct stoker_error *err);
 void bench_free(struct bench_files *files);
 
-/* How many whole images one core decodes per second; *bad counts the failures. */
+/* How many whole images or sounds one core decodes per second; *bad counts the failures. */
 int bench_decode(const struct bench_files *files, const struct stoker_dataset *data, double seconds,
                  double *rate, uint64_t *bad, struct stoker_error *err);
 

@@ -7,100 +7,83 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/cli.h"
+#include "cli/pack/pack.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define KEEP_BYTES      ((uint64_t)128 << 20)
-#define FILE_BYTES_MOST ((off_t)1 << 30)
+#define KEEP_BYTES ((uint64_t)128 << 20)
 
 static double seconds_since(uint64_t start_ns) { return (double)(st_now_ns() - start_ns) / 1e9; }
 
-static int read_all(int fd, char *data, size_t size)
+enum bench_media bench_media_of(const struct stoker_dataset *data, uint32_t *field)
 {
-    for (size_t at = 0; at < size;) {
-        const ssize_t got = read(fd, data + at, size - at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return errno;
-        if (got == 0)
-            return EIO; /* shorter than its size */
-        at += (size_t)got;
-    }
-    return 0;
+    struct st_field fields[ST_FIELDS_MAX];
+    const uint32_t count = pack_fields(data, fields);
+    for (*field = 0; *field < count; ++*field)
+        if (fields[*field].kind == ST_FIELD_IMAGE)
+            return BENCH_IMAGES;
+    for (*field = 0; *field < count; ++*field)
+        if (fields[*field].kind == ST_FIELD_AUDIO)
+            return BENCH_SOUNDS;
+    return BENCH_NEITHER;
 }
 
-static int read_file(const char *path, void **data, size_t *size, struct stoker_error *err)
+/* Keeps a copy; pixels that were stored raw have nothing to decode. */
+static int keep(struct bench_files *files, const struct st_piece *piece, uint64_t sample,
+                struct stoker_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return st_fail_errno(err, errno, "%s", path);
-    struct stat about;
-    int why = fstat(fd, &about) < 0 ? errno : 0;
-    if (!why && (about.st_size < 0 || about.st_size > FILE_BYTES_MOST))
-        why = EFBIG;
-    *size = why ? 0 : (size_t)about.st_size;
-    *data = why ? NULL : malloc(*size ? *size : 1);
-    if (!why)
-        why = *data ? read_all(fd, *data, *size) : ENOMEM;
-    close(fd);
-    if (!why)
+    const size_t size = piece->bytes.size;
+    if (piece->ndim || files->bytes > KEEP_BYTES)
         return STOKER_OK;
-    free(*data);
-    *data = NULL;
-    return st_fail_errno(err, why, "%s", path);
-}
-
-static int keep(struct bench_files *files, void *data, size_t size, uint64_t sample)
-{
+    void *copy = malloc(size ? size : 1);
     struct bench_file *grown = realloc(files->file, (files->count + 1) * sizeof *grown);
-    if (!grown)
-        return STOKER_ENOMEM;
-    files->file = grown;
-    files->file[files->count++] = (struct bench_file){data, size, sample};
+    files->file = grown ? grown : files->file;
+    if (!copy || !grown) {
+        free(copy);
+        return st_fail(err, STOKER_ENOMEM, "out of memory");
+    }
+    if (size)
+        memcpy(copy, piece->bytes.data, size);
+    files->file[files->count++] = (struct bench_file){copy, size, sample};
     return STOKER_OK;
 }
 
-int bench_read(struct bench_files *files, const struct stoker_dataset *data, double seconds,
+int bench_read(struct bench_files *files, struct stoker_dataset *data, double seconds,
                struct stoker_error *err)
 {
     *files = (struct bench_files){0};
+    uint32_t field;
+    const enum bench_media media = bench_media_of(data, &field);
+    struct st_buffer raw = {0}, scratch = {0};
     struct progress bar;
     progress_begin(&bar, "reading");
     const uint64_t count = stoker_dataset_count(data), start = st_now_ns();
     int rc = STOKER_OK;
     for (uint64_t i = 0; rc == STOKER_OK && i < count; i++) {
-        files->seconds = seconds_since(start);
-        if (files->seconds > seconds && i > 0)
+        if (i > 0 && seconds_since(start) > seconds)
             break;
-        char path[PATH_MAX];
-        void *bytes;
-        size_t size = 0;
         /* Spread over the whole set: neighbours in a folder are often similar. */
-        const uint64_t sample = i * 2654435761u % count;
-        if (stoker_dataset_name(data, sample, path, sizeof path) >= sizeof path)
+        const uint64_t sample = i * 2654435761u % count, before = st_now_ns();
+        struct st_piece pieces[ST_FIELDS_MAX];
+        uint64_t bytes = 0;
+        if (pack_read(data, sample, &raw, &scratch, pieces, &bytes, err)) {
+            files->failed++;
             continue;
-        rc = read_file(path, &bytes, &size, err);
-        if (rc != STOKER_OK)
-            break;
+        }
+        files->seconds += seconds_since(before);
         files->reads++;
-        files->bytes += size;
-        if (files->bytes <= KEEP_BYTES)
-            rc = keep(files, bytes, size, sample);
-        if (rc != STOKER_OK || files->bytes > KEEP_BYTES)
-            free(bytes);
-        if (rc != STOKER_OK)
-            st_fail(err, rc, "out of memory");
+        files->bytes += bytes;
+        if (media != BENCH_NEITHER)
+            rc = keep(files, &pieces[field], sample, err);
         progress_show(&bar, seconds_since(start) / seconds);
     }
-    files->seconds = seconds_since(start);
     progress_end(&bar);
+    st_buffer_free(&raw);
+    st_buffer_free(&scratch);
+    if (rc == STOKER_OK && !files->reads)
+        rc = files->failed ? err->code : st_fail(err, STOKER_EINVAL, "the dataset has no samples");
     return rc;
 }
 
@@ -112,21 +95,34 @@ void bench_free(struct bench_files *files)
     *files = (struct bench_files){0};
 }
 
+static int decode(const struct bench_file *file, enum bench_media media, const char *name,
+                  struct stoker_error *err)
+{
+    struct stoker_image image;
+    struct pack_sound sound;
+    if (media == BENCH_SOUNDS)
+        return pack_sound_look(&sound, (struct st_bytes){file->data, file->size}, true, err);
+    const int rc = stoker_image_decode(&image, file->data, file->size, name, NULL, err);
+    if (rc == STOKER_OK)
+        stoker_image_close(&image);
+    return rc;
+}
+
 int bench_decode(const struct bench_files *files, const struct stoker_dataset *data, double seconds,
                  double *rate, uint64_t *bad, struct stoker_error *err)
 {
     struct progress bar;
     progress_begin(&bar, "decoding");
+    uint32_t field;
+    const enum bench_media media = bench_media_of(data, &field);
     const uint64_t start = st_now_ns();
     uint64_t done = 0;
     *bad = 0;
     for (size_t i = 0; files->count > 0 && seconds_since(start) < seconds; i++) {
         const struct bench_file *file = &files->file[i % files->count];
         char name[PATH_MAX];
-        struct stoker_image image;
         stoker_dataset_name(data, file->sample, name, sizeof name);
-        if (stoker_image_decode(&image, file->data, file->size, name, NULL, err) == STOKER_OK) {
-            stoker_image_close(&image);
+        if (decode(file, media, name, err) == STOKER_OK) {
             done++;
         } else if (++*bad >= files->count && done == 0) {
             progress_end(&bar);

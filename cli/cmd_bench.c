@@ -16,17 +16,20 @@
 #define TRAINING                                                                                        \
     "random_resized_crop(size=224); random_horizontal_flip; to_tensor; "                                \
     "normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])"
+#define HEARING "audio_mono; audio_crop(seconds=1)"
 
 struct bench {
     const char *data;
-    const char *pipeline;
+    const char *pipeline; /* NULL: chosen by what the samples contain */
+    enum bench_media media;
     uint64_t workers, batch;
     double seconds;
     bool json;
     /* results */
     double open_seconds;
-    bool read_measured, decode_measured;
-    char read_error[1024]; /* why reading could not be measured */
+    bool read_measured, decode_measured; /* not decoded: there is nothing to decode */
+    uint64_t read_failed;
+    char read_error[1024]; /* why reading could not be measured, or the last sample that could not be read */
     double reads_per_second, read_bytes_per_second, bytes_per_read;
     double decode_rate;
     uint64_t decode_failed;
@@ -60,10 +63,14 @@ static int parse(struct bench *bench, int argc, char **argv)
 
 /* ---- as text, while it measures ------------------------------------------------------------------- */
 
-static void print_rate(const char *what, double rate, const char *remark)
+static const char *const units[] = {[BENCH_IMAGES] = "img/s",
+                                    [BENCH_SOUNDS] = "snd/s",
+                                    [BENCH_NEITHER] = "smp/s"};
+
+static void print_rate(const struct bench *b, const char *what, double rate, const char *remark)
 {
     struct number_text room;
-    printf("%-12s %9s img/s   %s\n", what, with_commas(&room, rate), remark);
+    printf("%-12s %9s %s   %s\n", what, with_commas(&room, rate), units[b->media], remark);
 }
 
 static const char *const stage_names[STOKER_STAGE_COUNT] = {
@@ -124,7 +131,8 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
 {
     struct number_text room;
     const char *kernels = kernels_name();
-    printf("data         %s: %s samples, %u classes, opened in %.3f s\n", bench->data,
+    struct shown_text name;
+    printf("data         %s: %s samples, %u classes, opened in %.3f s\n", shown(&name, bench->data),
            with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
            bench->open_seconds);
     printf("machine      %u CPUs%s%s%s\n", stoker_cpu_count(), kernels ? ", " : "",
@@ -135,17 +143,25 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
 static void print_parts(const struct bench *b, const struct stoker_error *err)
 {
     char remark[128];
+    struct shown_text room;
     if (!b->read_measured) {
-        printf("%-12s not measured: %s\n", "read", b->read_error);
+        printf("%-12s not measured: %s\n", "read", shown(&room, b->read_error));
         return;
     }
-    snprintf(remark, sizeof remark, "%.0f MB/s, one file at a time, %.1f KB per file",
+    snprintf(remark, sizeof remark, "%.0f MB/s, one sample at a time, %.1f KB per sample",
              b->read_bytes_per_second / 1e6, b->bytes_per_read / 1e3);
-    print_rate("read", b->reads_per_second, remark);
-    print_rate("decode", b->decode_rate, "whole images, one core");
+    print_rate(b, "read", b->reads_per_second, remark);
+    if (b->read_failed)
+        printf("%-12s %9lu could not be read; the last: %s\n", "", (unsigned long)b->read_failed,
+               shown(&room, b->read_error));
+    if (b->decode_measured)
+        print_rate(b, "decode", b->decode_rate,
+                   b->media == BENCH_SOUNDS ? "whole sounds, one core" : "whole images, one core");
+    else
+        printf("%-12s %9s         the samples have nothing to decode\n", "decode", "-");
     if (b->decode_failed)
-        printf("%-12s %9lu images could not be decoded; the last: %s\n", "",
-               (unsigned long)b->decode_failed, err->message);
+        printf("%-12s %9lu could not be decoded; the last: %s\n", "", (unsigned long)b->decode_failed,
+               shown(&room, err->message));
     fflush(stdout);
 }
 
@@ -153,9 +169,9 @@ static void print_one(const struct bench *b)
 {
     char remark[128] = "1 worker";
     if (b->decode_rate > 0)
-        snprintf(remark, sizeof remark, "1 worker, %.2f times the rate of decoding whole images",
-                 b->one.rate / b->decode_rate);
-    print_rate("pipeline", b->one.rate, remark);
+        snprintf(remark, sizeof remark, "1 worker, %.2f times the rate of decoding whole %s",
+                 b->one.rate / b->decode_rate, b->media == BENCH_SOUNDS ? "sounds" : "images");
+    print_rate(b, "pipeline", b->one.rate, remark);
     fflush(stdout);
 }
 
@@ -166,7 +182,7 @@ static void print_all(const struct bench *b)
     if (b->workers > 1) {
         snprintf(remark, sizeof remark, "%u workers, %.2f times the rate of one", stats->workers,
                  b->all.rate / b->one.rate);
-        print_rate("", b->all.rate, remark);
+        print_rate(b, "", b->all.rate, remark);
     }
     printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds,
            (unsigned long)b->batch);
@@ -216,7 +232,8 @@ static void write_results(const struct bench *b, const struct stoker_dataset *da
     json_number(&json, "files_per_second", b->read_measured ? b->reads_per_second : NAN);
     json_number(&json, "bytes_per_second", b->read_measured ? b->read_bytes_per_second : NAN);
     json_number(&json, "bytes_per_file", b->read_measured ? b->bytes_per_read : NAN);
-    json_string(&json, "error", b->read_measured ? NULL : b->read_error);
+    json_count(&json, "failed", b->read_failed);
+    json_string(&json, "error", b->read_error[0] ? b->read_error : NULL);
     json_close(&json, '}');
     json_open(&json, "decode", '{');
     json_number(&json, "images_per_second", b->decode_measured ? b->decode_rate : NAN);
@@ -232,22 +249,24 @@ static void write_results(const struct bench *b, const struct stoker_dataset *da
 
 /* ---- measuring ------------------------------------------------------------------------------------ */
 
-/* Reads and decodes in one thread. A source without files is only measured as part of the pipeline. */
-static int measure_parts(struct bench *b, const struct stoker_dataset *data, struct stoker_error *err)
+/* Reads and decodes in one thread. */
+static int measure_parts(struct bench *b, struct stoker_dataset *data, struct stoker_error *err)
 {
     struct bench_files files;
     const double seconds = b->seconds / 4;
     int rc = bench_read(&files, data, seconds, err);
     b->read_measured = rc == STOKER_OK;
+    b->read_failed = files.failed;
+    if (rc != STOKER_OK || files.failed)
+        snprintf(b->read_error, sizeof b->read_error, "%s", err->message);
+    rc = STOKER_OK;
     if (b->read_measured) {
         b->reads_per_second = (double)files.reads / files.seconds;
         b->read_bytes_per_second = (double)files.bytes / files.seconds;
         b->bytes_per_read = (double)files.bytes / (double)files.reads;
-        rc = bench_decode(&files, data, seconds, &b->decode_rate, &b->decode_failed, err);
-        b->decode_measured = rc == STOKER_OK;
-    } else {
-        snprintf(b->read_error, sizeof b->read_error, "%s", err->message);
-        rc = STOKER_OK;
+        if (files.count)
+            rc = bench_decode(&files, data, seconds, &b->decode_rate, &b->decode_failed, err);
+        b->decode_measured = files.count && rc == STOKER_OK;
     }
     bench_free(&files);
     if (!b->json && rc == STOKER_OK)
@@ -281,8 +300,9 @@ static int measure_pipeline(struct bench *b, struct stoker_dataset *data, struct
 
 static int bench_run(int argc, char **argv)
 {
-    struct bench bench = {
-        .pipeline = TRAINING, .workers = stoker_cpu_count(), .batch = 64, .seconds = 8};
+    static const char *const pipelines[] = {
+        [BENCH_IMAGES] = TRAINING, [BENCH_SOUNDS] = HEARING, [BENCH_NEITHER] = ""};
+    struct bench bench = {.workers = stoker_cpu_count(), .batch = 64, .seconds = 8};
     struct stoker_dataset *data = NULL;
     struct stoker_pipeline *pipe = NULL;
     struct stoker_error err;
@@ -290,11 +310,15 @@ static int bench_run(int argc, char **argv)
     const int usage = parse(&bench, argc, argv);
     if (usage != EXIT_OK)
         return usage;
-    int rc = stoker_pipeline_open(&pipe, bench.pipeline, &err);
     const uint64_t start = st_now_ns();
-    if (rc == STOKER_OK)
-        rc = pack_data_open(&data, &place, bench.data, NULL, &err);
+    int rc = pack_data_open(&data, &place, bench.data, NULL, &err);
     bench.open_seconds = (double)(st_now_ns() - start) / 1e9;
+    if (rc == STOKER_OK) {
+        uint32_t field;
+        bench.media = bench_media_of(data, &field);
+        bench.pipeline = bench.pipeline ? bench.pipeline : pipelines[bench.media];
+        rc = stoker_pipeline_open(&pipe, bench.pipeline, &err);
+    }
     if (rc == STOKER_OK) {
         if (!bench.json)
             print_data(&bench, data);
@@ -318,7 +342,8 @@ static const struct cli_option options[] = {
      "a number of seconds from 0.1 to 3600"},
     {"--pipeline", "TEXT",
      "the ops, such as \"resize(size=256); center_crop(size=224); to_tensor\"\n"
-     "(default: crop, flip, to_tensor and normalize as in ImageNet training)",
+     "(default: crop, flip, to_tensor and normalize as in ImageNet training; for sounds one\n"
+     "channel and one second; nothing for samples without either)",
      "ops separated by semicolons, such as \"resize(size=256); to_tensor\""},
     {"--json", NULL, "print the measurements as JSON"},
     {NULL},

@@ -20,7 +20,7 @@ PROGRAM = Path(os.environ.get("STOKER_PROGRAM") or Path(sysconfig.get_path("scri
 
 
 def stoker(*arguments, **more):
-    more = {"capture_output": True, "text": True, "timeout": 120, "check": False, **more}
+    more = {"capture_output": True, "text": True, "timeout": 600, "check": False, **more}
     return subprocess.run([str(PROGRAM), *map(str, arguments)], **more)
 
 

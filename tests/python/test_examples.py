@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import picture
+from packing import PROGRAM, stoker
 
 from stoker.synth import Painter, make_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(sys.executable).parent / "stoker"
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +26,6 @@ def folder(tmp_path_factory):
 def run(*command, **more):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, **more)
-
-
-def stoker(*arguments, **more):
-    return run(PROGRAM, *arguments, **more)
 
 
 def test_train_like_resumes_exactly(folder):
@@ -207,6 +205,43 @@ def test_bench_counts_bad_files_and_goes_on(folder, tmp_path):
     got = stoker("bench", tmp_path / "set", "--seconds", "1", "--batch", "8")
     assert got.returncode == 0, got.stderr
     assert "bad samples" in got.stdout and victim.name in got.stdout
+
+
+@pytest.mark.parametrize("file", [False, True], ids=["folder", "file"])
+@pytest.mark.parametrize("form", ["tar", "tfrecord", "lmdb", "hdf5", "npy"])
+def test_bench_measures_what_pack_wrote(tmp_path, form, file):
+    for i in range(6):
+        (tmp_path / "tree" / f"c{i % 2}").mkdir(parents=True, exist_ok=True)
+        picture(i, 48, 40).save(tmp_path / "tree" / f"c{i % 2}" / f"{i}.jpg")
+    got = stoker("pack", tmp_path / "tree", tmp_path / "packed", "--format", form)
+    assert got.returncode == 0, got.stderr
+    endings = (".tar", ".tfrecord", ".mdb", ".h5", "image.npy")
+    data = next(p for p in (tmp_path / "packed").iterdir() if p.name.endswith(endings)) if file else tmp_path / "packed"
+    given = ("bench", data, "--seconds", "0.2", "--batch", "2")
+    got = stoker(*given)
+    assert got.returncode == 0 and not got.stderr, got.stderr
+    assert "6 samples" in got.stdout and "not measured" not in got.stdout and "MB/s, one sample" in got.stdout
+    measured = json.loads(stoker(*given, "--json").stdout)
+    assert measured["read"]["files_per_second"] > 0 and measured["read"]["error"] is None
+    assert measured["read"]["failed"] == measured["decode"]["failed"] == 0
+    assert (measured["decode"]["images_per_second"] is None) == (form in ("hdf5", "npy"))  # those hold pixels
+    assert measured["pipelines"][0]["samples_per_second"] > 0
+
+
+@pytest.mark.parametrize("form", ["folder", "tar", "tfrecord"])
+def test_bench_measures_sounds(tmp_path, form):
+    soundfile = pytest.importorskip("soundfile")
+    for i in range(6):
+        (tmp_path / "tree" / f"c{i % 2}").mkdir(parents=True, exist_ok=True)
+        soundfile.write(tmp_path / "tree" / f"c{i % 2}" / f"{i}.wav", np.sin(np.arange(4000 + i)), 16000)
+    data = tmp_path / "tree"
+    if form != "folder":
+        assert stoker("pack", data, tmp_path / "packed", "--format", form).returncode == 0
+        data = tmp_path / "packed"
+    got = stoker("bench", data, "--seconds", "0.2", "--batch", "2")
+    assert got.returncode == 0 and "not measured" not in got.stdout and "MB/s, one sample" in got.stdout, got
+    # A field of a TFRecord does not say that its bytes are a sound.
+    assert "whole sounds, one core" in got.stdout or form == "tfrecord"
 
 
 @pytest.mark.parametrize("data, pipeline, said", [
