@@ -82,7 +82,7 @@ static uint64_t count_regular(const struct st_work *work)
     return count;
 }
 
-/* Reads the header of an image; with --deep all of its pixels. *regular: a JPEG that is known to
+/* Reads the header of an image, and all of its pixels with --deep or if it may be truncated. *regular: a JPEG that is known to
  * decode. */
 static int look_at_image(const struct verify *v, const struct st_piece *piece, struct st_work *work,
                          bool *regular, struct stoker_error *err)
@@ -95,7 +95,7 @@ static int look_at_image(const struct verify *v, const struct st_piece *piece, s
     st_arena_reset(&work->arena);
     const uint64_t before = count_regular(work);
     int rc = st_image_open(&image, work, piece->bytes, false, err);
-    if (!rc && v->deep)
+    if (!rc && (v->deep || !pack_image_ends(piece->bytes)))
         rc = st_image_pixels(&image, false, false, &view, err);
     *regular = !rc && count_regular(work) > before;
     return rc;
@@ -194,19 +194,32 @@ static void end_json(struct verify *v, const struct pack_findings *findings, con
     json_close(&v->json, '}');
 }
 
+/* Whether the samples have images or sounds, which only --deep decodes. */
+static bool has_media(const struct verify *v)
+{
+    for (uint32_t i = 0; i < v->kind_count; i++)
+        if (v->kinds[i].kind == ST_FIELD_IMAGE || v->kinds[i].kind == ST_FIELD_AUDIO)
+            return true;
+    return false;
+}
+
 static void print_summary(const struct verify *v, const struct pack_findings *findings)
 {
     struct number_text samples, sums;
     struct bytes_text size;
-    printf("%s: %s samples, %s; %s\n", v->data, with_commas(&samples, (double)st_dataset_count(v->set)),
-           with_unit(&size, (double)v->bytes), v->deep ? "all decoded" : "all headers read");
+    struct shown_text name;
+    printf("%s: %s samples, %s; %s\n", shown(&name, v->data),
+           with_commas(&samples, (double)st_dataset_count(v->set)), with_unit(&size, (double)v->bytes),
+           v->deep ? "all decoded" : "all headers read");
     if (findings->files || findings->sums)
         printf("checksums: %llu %s, %s members\n", (unsigned long long)findings->files,
                findings->files == 1 ? "file" : "files", with_commas(&sums, (double)findings->sums));
     if (v->bad)
         printf("%llu bad\n", (unsigned long long)v->bad);
     else
-        puts("all good");
+        puts(v->deep || !has_media(v) ? "all good" : "all good as far as was checked");
+    if (!v->deep && has_media(v))
+        puts("not decoded: damage inside images and sounds is only found with --deep");
 }
 
 static int verify_run(int argc, char **argv)
@@ -258,7 +271,8 @@ const struct command cmd_verify = {
     .synopsis = "DATA [OPTIONS]",
     .about =
         "Reads every sample, compares every checksum that the dataset has, reads the header of\n"
-        "every image and sound, and names each bad sample. DATA is any dataset that Stoker\n"
+        "every image and sound, checks that no image is truncated, and names each bad sample. Damage\n"
+        "inside an image or a sound is only found with --deep. DATA is any dataset that Stoker\n"
         "opens, or a folder that 'stoker pack' wrote; such a folder is also compared with its\n"
         "manifest. With --deep, the JPEGs of tar and TFRecord files that are intact are noted beside\n"
         "the first file (*.stoker-known), so that the JPEG hardware of a GPU may decode them from the\n"

@@ -75,6 +75,9 @@ void pack_key(char key[PACK_KEY_MAX + 1], const struct stoker_dataset *data, uin
 /* "jpg", "png", ... by the first bytes; NULL: unknown. */
 const char *pack_image_type(struct st_bytes bytes);
 const char *pack_audio_type(struct st_bytes bytes);
+/* Whether the bytes alone show that an image is not truncated: the end marker of JPEG and PNG. False:
+ * only decoding tells, which is cheap for the formats that have no such sign (BMP, PNM, TIFF). */
+bool pack_image_ends(struct st_bytes bytes);
 
 /* Resizes one image and encodes it, or decodes it if the format stores pixels. Does nothing if the
  * options do not require it. */
