@@ -29,7 +29,7 @@ struct bench {
     double open_seconds;
     bool read_measured, decode_measured; /* not decoded: there is nothing to decode */
     uint64_t read_failed;
-    char read_error[1024]; /* why reading could not be measured, or the last sample that could not be read */
+    char read_error[1024]; /* why reading could not be measured, or the last sample that failed */
     double reads_per_second, read_bytes_per_second, bytes_per_read;
     double decode_rate;
     uint64_t decode_failed;

@@ -82,8 +82,8 @@ static uint64_t count_regular(const struct st_work *work)
     return count;
 }
 
-/* Reads the header of an image, and all of its pixels with --deep or if it may be truncated. *regular: a JPEG that is known to
- * decode. */
+/* Reads the header of an image, and all of its pixels with --deep or if it may be truncated. *regular: a
+ * JPEG that is known to decode. */
 static int look_at_image(const struct verify *v, const struct st_piece *piece, struct st_work *work,
                          bool *regular, struct stoker_error *err)
 {

@@ -9,6 +9,7 @@ CHECK is the name of a function below.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,11 @@ import stoker
 from stoker import transforms as T
 
 SAMPLES = Path(__file__).resolve().parent / "samples"
+PAGES = {
+    "bash": "bash-completion/completions/stoker.bash",
+    "zsh": "zsh/site-functions/_stoker",
+    "fish": "fish/vendor_completions.d/stoker.fish",
+}
 EVEN = T.Compose([T.CenterCrop(40), T.ToTensor()])
 
 
@@ -40,6 +46,16 @@ def everything_is_in() -> None:
         name for kind in ("codec", "audio", "library", "reader") for name, about in info[kind].items() if not about["present"]
     ]
     assert not absent, absent
+
+
+def pages() -> None:
+    """Man page and completions, where `man` and shells look for them beside a program."""
+    where = shutil.which("stoker")
+    assert where
+    share = Path(where).parents[1] / "share"
+    assert "Nm stoker" in (share / "man/man1/stoker.1").read_text()
+    for shell, name in PAGES.items():
+        assert (share / name).read_text() == program("completion", shell), name
 
 
 def images() -> None:

@@ -190,6 +190,7 @@ for SUITE in "${SUITES[@]}"; do
     tap_check "$SUITE: it has neither a compiler nor development packages" bare
     tap_check "$SUITE: pip installs the wheel" install
     tap_check "$SUITE: import, and the program, have version $VERSION" check version "$VERSION"
+    tap_check "$SUITE: man page and completions are beside the program" check pages
     tap_check "$SUITE: every library is in the wheel" check everything_is_in
     tap_check "$SUITE: every image format decodes to Pillow's bytes" check images
     tap_check "$SUITE: every sound format decodes" check sounds

@@ -54,7 +54,9 @@ missing=$(missing_tools "$ARCH")
 
 # What Meson must know to build for the target: $1 is the kind of file, `native` or `cross`.
 machine_file() {
-    local launcher headers
+    local launcher headers wrapper=
+    # The program prints its completion scripts during the build.
+    if [ "$1" = cross ]; then wrapper="exe_wrapper = ['qemu-$ARCH', '-cpu', '$(emulated_cpu "$ARCH")', '-L', '$SYSROOT']"; fi
     launcher=$(command -v ccache || true)
     headers=$(sysroot_headers "$ARCH" "$SYSROOT" | sed "s/.*/, '&'/" | tr -d '\n')
     cat <<END
@@ -63,6 +65,7 @@ c = [${launcher:+'$launcher', }'$ARCH-linux-gnu-gcc']
 ar = '$ARCH-linux-gnu-ar'
 strip = '$ARCH-linux-gnu-strip'
 pkg-config = 'pkg-config'
+$wrapper
 
 [built-in options]
 c_args = ['--sysroot=$SYSROOT', '-ffunction-sections', '-fdata-sections', '-fstack-protector-strong',

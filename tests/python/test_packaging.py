@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -51,6 +52,25 @@ def load(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+# ---- what pip installs --------------------------------------------------------------------------
+
+
+def test_man_page_and_completions_are_beside_the_program():
+    installed = {str(file): file.locate().resolve() for file in importlib.metadata.files("stoker")}
+    share = (BESIDE.parent / "share").resolve()
+    assert share / "man/man1/stoker.1" in installed.values(), sorted(installed)
+    assert (share / "man/man1/stoker.1").read_text() == (ROOT / "docs/man/stoker.1").read_text()
+    for shell, name in load("check_installed").PAGES.items():
+        assert share / name in installed.values()
+        assert (share / name).read_text() == run(BESIDE / "stoker", "completion", shell).stdout
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="there is no man here")
+def test_man_finds_the_page_by_path():
+    found = run("man", "-w", "stoker", MANPATH="")
+    assert found.stdout.strip() == str(BESIDE.parent / "share/man/man1/stoker.1"), found.stderr
 
 
 # ---- a build without its libraries --------------------------------------------------------------

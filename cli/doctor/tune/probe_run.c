@@ -171,7 +171,8 @@ static bool read_results(const char *directory, struct dr_probe_result *out)
 }
 
 /* Why nothing was measured. What ended the command is said by its status, unless it was us. */
-static int explain(const struct dr_probe_run *run, int status, bool ended_by_us, struct stoker_error *err)
+static int explain(const struct dr_probe_run *run, int status, bool ended_by_us,
+                   struct stoker_error *err)
 {
     const unsigned long long batches = reported_batches(run->directory);
     const int code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -183,8 +184,8 @@ static int explain(const struct dr_probe_run *run, int status, bool ended_by_us,
                        run->wait, 5 * run->wait);
     if (ended_by_us)
         return st_fail(err, STOKER_EIO,
-                       "the loader of the command delivered %llu %s and then nothing for %.0f s, so tune "
-                       "ended it. If its batches only take long, give it more time: --wait %.0f",
+                       "the loader of the command delivered %llu %s and then nothing for %.0f s, so "
+                       "tune ended it. If its batches only take long, give it more time: --wait %.0f",
                        batches, batches == 1 ? "batch" : "batches", run->wait + run->seconds,
                        5 * run->wait);
     if (code > 128 && code < 128 + NSIG && strsignal(code - 128))
