@@ -169,8 +169,8 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
         Blocker(
             READ,
             f"the dataset {kind_.__module__}.{kind_.__qualname__} cannot be compiled",
-            "only stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR and MNIST, and torch's "
-            "Subset and ConcatDataset of these can be",
+            "use one of stoker.datasets, torchvision's DatasetFolder, ImageFolder, ImageNet, CIFAR or MNIST, or torch's "
+            "Subset or ConcatDataset of these",
         )
     )
     return None

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import logging
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from . import audio
 from ._blockers import COLLATE, DECODE, LABEL, READ, TRANSFORM, WORKERS, Blocker
 from ._compile_datasets import leaves_of
-from ._tables import html_table, text_table
+from ._pillow_use import opens_images
+from ._tables import counted, html_table, text_table
 
-_HEAD = ("stage", "runs in", "why", "what would change it")
+_WIDTH = 80  # columns of the text
 
 
 class Row(NamedTuple):
@@ -32,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Plan(str):
-    """What DataLoader.explain() returns: a table as text, which shows as one in a notebook.
+    """What DataLoader.explain() returns: what would change the plan, then a table; it shows as one in a notebook.
 
     Attributes:
         rows: The rows of the table as values.
@@ -41,7 +45,7 @@ class Plan(str):
     rows: list[Row]
 
     def __new__(cls, rows: Sequence[Row]) -> Plan:
-        self = super().__new__(cls, text_table(*_shown(rows)))
+        self = super().__new__(cls, "\n\n".join(filter(None, (_remedies(rows), _table(rows)))))
         self.rows = list(rows)
         return self
 
@@ -49,32 +53,41 @@ class Plan(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_table(*_shown(self.rows))
+        head = ("stage", "runs in", "what would change it", "why")
+        cells = [(row.stage, row.where, row.remedy, row.why) for row in self.rows]
+        filled = [k for k in range(len(head)) if k < 2 or any(row[k] for row in cells)]
+        return html_table([head[k] for k in filled], [[row[k] for k in filled] for row in cells])
 
 
-def _shown(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return the heading and the cells, without columns that are empty in all rows."""
-    columns = [0, 1] + [k for k in (2, 3) if any(row[k] for row in rows)]
-    return [_HEAD[k] for k in columns], [[row[k] for k in columns] for row in rows]
+def _remedies(rows: Sequence[Row]) -> str:
+    """Return what would change the plan, one paragraph for each remedy."""
+    stages: dict[str, list[str]] = {}
+    for row in rows:
+        if row.remedy:
+            stages.setdefault(row.remedy, []).append(row.stage)
+    if not stages:
+        return ""
+    lines = [f"- {', '.join(dict.fromkeys(names))}: {remedy}" for remedy, names in stages.items()]
+    return "\n".join(["what would change it:", *(textwrap.fill(x, _WIDTH, subsequent_indent="  ") for x in lines)])
 
 
-def _ops(text: str) -> Iterator[str]:
-    """Yield the ops of a pipeline's text, each random_apply together with the ops inside it."""
-    depth, begin = 0, 0
-    for place, letter in enumerate(text + ";"):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == ";" and depth == 0:
-            if text[begin:place].strip():
-                yield text[begin:place].strip()
-            begin = place + 1
+def _table(rows: Sequence[Row]) -> str:
+    """Return the table. Consecutive stages with the same place and reason share a row."""
+    joined = [
+        (", ".join(row.stage for row in group), where, why)
+        for (where, why), group in groupby(rows, lambda row: (row.where, row.why))
+    ]
+    first, second = (min(max(len(row[k]) for row in joined), 24) for k in (0, 1))
+    head = ["stage", "runs in", "why"] if any(row.why for row in rows) else ["stage", "runs in"]
+    return text_table(head, [row[: len(head)] for row in joined], widest=(first, second, _WIDTH - first - second - 4))
 
 
 def engine_plan(loader: Any) -> Plan:
     """Return the plan of a loader whose dataset the engine runs."""
     native = loader._native
-    engine = f"engine, {native.threads()} threads" if native.threads() else "engine, in this process"
+    engine = f"engine, {counted(native.threads(), 'thread')}" if native.threads() else "engine, in this process"
     rows = [Row("read", engine), Row("decode", engine)]
-    rows += [Row(op, engine) for op in _ops(native.compiled.text)]
+    rows += [Row(name, engine) for name in _step_names(native.compiled.transform)]
     if native.compiled.target_transform is not None:
         rows.append(
             Row(
@@ -89,6 +102,11 @@ def engine_plan(loader: Any) -> Plan:
     return Plan([*rows, *_tuning_rows(loader), _copy_row(loader)])
 
 
+def _step_names(transform: Any) -> list[str]:
+    """Return the steps as the script wrote them; decoding of sounds is a stage of its own."""
+    return [type(step).__name__ for step in _steps(transform) if type(step) is not audio.Decode]
+
+
 def _tuning_rows(loader: Any) -> list[Row]:
     """Return the current settings of the engine's threads, and which of them the caller fixed."""
     native = loader._native
@@ -98,8 +116,9 @@ def _tuning_rows(loader: Any) -> list[Row]:
     requested = {name: getattr(loader._requested, name) for name in ("num_workers", "prefetch_factor")}
     requested["read_ahead"] = loader.read_ahead
     given = [name for name, value in requested.items() if value not in (None, 0, "auto")]
-    active = f"{now['workers']} of {native.threads()} threads active"
-    setting = f"{active}, up to {now['prefetch']} batches prefetched, {now['read_ahead']} samples read ahead"
+    active = f"{now['workers']} of {counted(native.threads(), 'thread')} active"
+    ahead = f"up to {counted(now['prefetch'], 'batch')} prefetched, {counted(now['read_ahead'], 'sample')} read ahead"
+    setting = f"{active}, {ahead}"
     why = f"last change: {now['last']}" if now["last"] else "not changed so far"
     return [Row("settings", setting, why, f"remove {', '.join(given)}" if given else "")]
 
@@ -122,7 +141,7 @@ def gather_plan(loader: Any) -> Plan:
 def python_plan(loader: Any) -> Plan:
     """Return the plan for a dataset that runs in Python."""
     count = loader.num_workers
-    where = f"{count} worker process{'es' if count > 1 else ''}" if count else "this process"
+    where = counted(count, "worker process") if count else "this process"
     blockers: list[Blocker] = loader._why_python
     general = [b for b in blockers if b.stage not in (READ, DECODE, TRANSFORM, LABEL, COLLATE)]
     rows: list[Row] = []
@@ -131,12 +150,12 @@ def python_plan(loader: Any) -> Plan:
         if stage == TRANSFORM:
             rows += _transform_rows(loader.dataset, own, where)
         elif own or stage in (READ, COLLATE) or stage == DECODE and any(leaves_of(loader.dataset)):
-            because = own or (general if stage == READ else []) or [_follows(stage)]
-            rows += [Row(stage, where, b.why, b.remedy) for b in because]
+            because = own or [b for b in general if stage == READ and b.stage != WORKERS] or [_follows(stage)]
+            rows += [Row(stage, where, b.why, b.remedy) for b in dict.fromkeys(because)]
     if rows[0].why == _FOLLOWS and not general:
         rows[0] = rows[0]._replace(why="a later stage runs in Python")
     rows += [Row(b.stage, where, b.why, b.remedy) for b in general if b.stage == WORKERS]
-    if loader.compile is not False:
+    if loader.compile is not False and opens_images(loader.dataset):
         rows.append(Row("images opened by Pillow", f"engine, in {where}", _LAZY, ""))
     return Plan([*rows, _copy_row(loader)])
 

@@ -10,11 +10,17 @@ _WIDEST = 60  # characters in a cell before it is wrapped
 _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], widest: int = _WIDEST) -> str:
-    """Return rows under a heading, in aligned columns; long cells are wrapped. Without a heading, rows alone."""
+def text_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], widest: int | Sequence[int] = _WIDEST
+) -> str:
+    """Return rows under a heading, in aligned columns. Without a heading, rows alone.
+
+    Cells longer than `widest`, which is one number or one for each column, are wrapped.
+    """
     lines = [list(head)] if head else []
     for row in rows:
-        cells = [textwrap.wrap(cell, widest) or [""] for cell in row]
+        most = [widest] * len(row) if isinstance(widest, int) else widest
+        cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, most, strict=False)]
         for number in range(max(map(len, cells))):
             lines.append([cell[number] if number < len(cell) else "" for cell in cells])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -55,5 +61,5 @@ def counted(count: int, unit: str) -> str:
     >>> counted(1, "batch"), counted(0, "sample"), counted(12_000, "batch")
     ('1 batch', '0 samples', '12,000 batches')
     """
-    plural = "" if count == 1 else "es" if unit.endswith("ch") else "s"
+    plural = "" if count == 1 else "es" if unit.endswith(("ch", "s")) else "s"
     return f"{count:,} {unit}{plural}"

@@ -29,6 +29,11 @@ class Compiled:
         self._leaves = leaves
         self._watch = watch or Watch()
 
+    @property
+    def transform(self) -> Any:
+        """The transform that all parts of the dataset share."""
+        return next((leaf.transform for leaf in self._leaves), None)
+
     def renewed(self, dataset: Any) -> Compiled:
         """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""
         if self._watch.changed():
@@ -62,10 +67,10 @@ def blockers_in_python(collate_fn: Any, worker_init_fn: Any) -> list[Blocker]:
     why = []
     if not is_default_collate(collate_fn):
         why.append(
-            Blocker(COLLATE, f"collate_fn={collate_fn!r} is a Python function", "remove it; default_collate is built in")
+            Blocker(COLLATE, f"collate_fn={collate_fn!r} is a Python function", "remove collate_fn; default_collate is built in")
         )
     if worker_init_fn is not None:
-        why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is a Python function", "remove it"))
+        why.append(Blocker(WORKERS, f"worker_init_fn={worker_init_fn!r} is a Python function", "remove worker_init_fn"))
     return why
 
 

@@ -473,7 +473,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         """Return the plan: what runs in the engine, what in Python, why, and what would change that.
 
         Returns:
-            A table as text. Its `rows` have the same as values: stage, where, why, remedy.
+            Text of at most 80 columns: what would change the plan, then a table. Its `rows` have the same as values:
+            stage, where, why, remedy.
 
         >>> loader = stoker.DataLoader([1, 2, 3], batch_size=2)
         >>> loader.explain().rows[0].where
