@@ -102,15 +102,14 @@ const char *nearest_name(const char *word, const char *const *names);
 /* Prints "stoker: ..." on standard error and returns the given exit code. */
 int fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes text from data (names, messages that contain them) safe for a terminal: control characters and
- * bytes that are not UTF-8 become \\xNN, so that a name can neither move the cursor nor end the line.
- * Text that does not fit into the buffer is truncated. */
+/* Makes text from data (names, messages that contain them) safe for a terminal: see base/text.h. Text
+ * that does not fit into the buffer is truncated. */
 struct shown_text {
     char text[4096];
 };
 const char *shown(struct shown_text *room, const char *text);
-/* Size in bytes of the UTF-8 character at `text`; 0 if it is not valid UTF-8. */
-size_t utf8_size(const char *text);
+/* Whether an error's message, in which names are made safe, contains this name. */
+bool mentions(const char *message, const char *name);
 
 /* 1234567 as "1,234,567". */
 struct number_text {

@@ -8,6 +8,7 @@
 #include "cli/pack/pack.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -132,10 +133,11 @@ static void print_data(const struct bench *bench, const struct stoker_dataset *d
     struct number_text room;
     const char *kernels = kernels_name();
     struct shown_text name;
-    printf("data         %s: %s samples, %u classes, opened in %.3f s\n", shown(&name, bench->data),
-           with_commas(&room, (double)stoker_dataset_count(data)), stoker_dataset_class_count(data),
-           bench->open_seconds);
-    printf("machine      %u CPUs%s%s%s\n", stoker_cpu_count(), kernels ? ", " : "",
+    const uint64_t count = stoker_dataset_count(data);
+    const uint32_t classes = stoker_dataset_class_count(data), cpus = stoker_cpu_count();
+    printf("data         %s: %s sample%s, %u class%s, opened in %.3f s\n", shown(&name, bench->data),
+           with_commas(&room, (double)count), st_s(count), classes, st_es(classes), bench->open_seconds);
+    printf("machine      %u CPU%s%s%s%s\n", cpus, st_s(cpus), kernels ? ", " : "",
            kernels ? kernels : "", kernels ? " kernels" : "");
     fflush(stdout);
 }
@@ -184,8 +186,8 @@ static void print_all(const struct bench *b)
                  b->all.rate / b->one.rate);
         print_rate(b, "", b->all.rate, remark);
     }
-    printf("first batch  %9.3f s       of %lu samples\n", b->all.first_batch_seconds,
-           (unsigned long)b->batch);
+    printf("first batch  %9.3f s       of %lu sample%s\n", b->all.first_batch_seconds,
+           (unsigned long)b->batch, st_s(b->batch));
     printf("memory       %9.1f MB      peak, of %.0f MB allowed; now %.1f MB in slots, %.1f MB scratch, "
            "%.1f MB read by %s\n",
            (double)stats->memory_peak / 1e6, (double)stats->memory_allowed / 1e6,

@@ -131,9 +131,10 @@ static void print_images(const struct info *info)
 static void print_data(const struct info *info)
 {
     struct number_text room;
+    struct shown_text shown_room;
     struct bytes_text each_text, all_text;
     const double each = info->looked_at ? (double)info->bytes / (double)info->looked_at : 0;
-    printf("%-12s %s\n%-12s %s\n", "data", info->data, "format", info->set->kind);
+    printf("%-12s %s\n%-12s %s\n", "data", shown(&shown_room, info->data), "format", info->set->kind);
     printf("%-12s %s\n", "samples", with_commas(&room, (double)info->samples));
     if (stoker_dataset_class_count(info->set))
         printf("%-12s %u\n", "classes", stoker_dataset_class_count(info->set));
@@ -149,7 +150,6 @@ static void print_data(const struct info *info)
         printf(" Hz, %.1f s on average, about %.2f hours in total\n",
                info->sound_seconds / (double)info->sounds, info_hours(info));
     }
-    struct shown_text shown_room;
     if (stoker_dataset_note(info->set))
         printf("%-12s %s\n", "note", shown(&shown_room, stoker_dataset_note(info->set)));
     if (info->looked_at < info->samples)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "base/text.h"
 #include "cli/json.h"
 #include "cli/pack/pack.h"
 
@@ -153,27 +154,31 @@ static void print_summary(const struct pack_options *opt, const struct pack_resu
 {
     struct number_text samples, bad;
     struct bytes_text in, out, rate;
+    struct shown_text room;
+    const char *folder = shown(&room, opt->folder);
     if (r->nothing_to_do) {
-        printf("%s: already complete, %s samples in %llu files; nothing to do\n", opt->folder,
-               with_commas(&samples, (double)r->samples), (unsigned long long)r->shards);
+        printf("%s: already complete, %s sample%s in %llu file%s; nothing to do\n", folder,
+               with_commas(&samples, (double)r->samples), st_s(r->samples),
+               (unsigned long long)r->shards, st_s(r->shards));
         return;
     }
-    printf("packed       %s samples into %llu %s of %s in %s\n",
-           with_commas(&samples, (double)r->samples), (unsigned long long)r->shards,
-           r->shards == 1 ? "file" : "files", with_unit(&out, (double)r->bytes_out), opt->folder);
+    printf("packed       %s sample%s into %llu file%s of %s in %s\n",
+           with_commas(&samples, (double)r->samples), st_s(r->samples), (unsigned long long)r->shards,
+           st_s(r->shards), with_unit(&out, (double)r->bytes_out), folder);
     if (r->resumed)
-        printf("resumed      %s were packed before\n", with_commas(&samples, (double)r->resumed));
+        printf("resumed      %s %s packed before\n", with_commas(&samples, (double)r->resumed),
+               r->resumed == 1 ? "was" : "were");
     if (r->seconds > 0 && r->bytes_in)
         printf("read         %s at %s/s, %.0f samples/s, %.1f s\n", with_unit(&in, (double)r->bytes_in),
                with_unit(&rate, (double)r->bytes_in / r->seconds), (double)r->done / r->seconds,
                r->seconds);
     if (opt->crop_ready)
-        printf("crop-ready   %s JPEG files, at %.3f of their size; %s left unchanged\n",
-               with_commas(&samples, (double)r->ready),
+        printf("crop-ready   %s JPEG file%s, at %.3f of the size; %s left unchanged\n",
+               with_commas(&samples, (double)r->ready), st_s(r->ready),
                r->ready_in ? (double)r->ready_out / (double)r->ready_in : 1,
                with_commas(&bad, (double)r->kept));
     if (r->bad)
-        printf("bad samples  %s left out: see %s/%s\n", with_commas(&bad, (double)r->bad), opt->folder,
+        printf("bad samples  %s left out: see %s/%s\n", with_commas(&bad, (double)r->bad), folder,
                PACK_LEDGER);
 }
 

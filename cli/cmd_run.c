@@ -144,8 +144,10 @@ static void print_report(const struct dr_directory *directory, struct report *re
     report->html = write_report(directory, "report.html", write_html, report);
     report->trace = write_report(directory, "trace.json", write_trace, report);
     const bool html = report->html, trace = report->trace;
-    fprintf(stderr, "stoker: %s%s%s%s%s%s\n", html ? "report " : "", html ? directory->shown : "",
-            html ? "/report.html" : "", trace ? "  trace " : "", trace ? directory->shown : "",
+    struct shown_text room;
+    const char *place = shown(&room, directory->shown);
+    fprintf(stderr, "stoker: %s%s%s%s%s%s\n", html ? "report " : "", html ? place : "",
+            html ? "/report.html" : "", trace ? "  trace " : "", trace ? place : "",
             trace ? "/trace.json (ui.perfetto.dev)" : "");
 }
 
@@ -228,9 +230,10 @@ static int run_in(const struct run_options *options, const struct dr_directory *
         dr_directory_undo(directory);
         return fail(command.exit_code, "%s", err.message);
     }
+    struct shown_text room;
     if (!options->quiet)
         fprintf(stderr, "stoker: watching process %d, run directory %s\n", (int)command.pid,
-                directory->shown);
+                shown(&room, directory->shown));
     /* The command is running: it must not suffer when watching it fails. */
     const bool watched =
         !dr_recorder_open(&recorder, directory->path, command.pid, command.sentinel, &err);

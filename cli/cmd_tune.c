@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/err.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/tune.h"
 
@@ -162,10 +163,10 @@ static void choose(struct tune *t)
     t->predicted = gain.mid;
     fprintf(
         stderr,
-        " 3/4 simulate  best of %u settings: num_workers=%u prefetch_factor=%u persistent_workers=%s: "
+        " 3/4 simulate  best of %u setting%s: num_workers=%u prefetch_factor=%u persistent_workers=%s: "
         "speed-up %.2fx (%.2f to %.2f)\n",
-        tried, t->then.workers, t->then.prefetch, t->then.persistent ? "True" : "False", gain.mid,
-        gain.low, gain.high);
+        tried, st_s(tried), t->then.workers, t->then.prefetch, t->then.persistent ? "True" : "False",
+        gain.mid, gain.low, gain.high);
 }
 
 static int by_value(const void *a, const void *b)

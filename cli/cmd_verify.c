@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/cli.h"
+#include "base/text.h"
 #include "cli/json.h"
 #include "cli/pack/check.h"
 #include "codec/jpeg/baseline.h"
@@ -63,7 +64,7 @@ static void report(void *context, const char *what, const char *why)
         json_string(&v->json, "what", what);
         json_string(&v->json, "why", why);
         json_close(&v->json, '}');
-    } else if (strstr(why, what)) {
+    } else if (mentions(why, what)) {
         printf("bad  %s\n", shown(&reason, why));
     } else {
         printf("bad  %s: %s\n", shown(&name, what), shown(&reason, why));
@@ -208,12 +209,13 @@ static void print_summary(const struct verify *v, const struct pack_findings *fi
     struct number_text samples, sums;
     struct bytes_text size;
     struct shown_text name;
-    printf("%s: %s samples, %s; %s\n", shown(&name, v->data),
-           with_commas(&samples, (double)st_dataset_count(v->set)), with_unit(&size, (double)v->bytes),
+    const uint64_t count = st_dataset_count(v->set);
+    printf("%s: %s sample%s, %s; %s\n", shown(&name, v->data), with_commas(&samples, (double)count),
+           st_s(count), with_unit(&size, (double)v->bytes),
            v->deep ? "all decoded" : "all headers read");
     if (findings->files || findings->sums)
-        printf("checksums: %llu %s, %s members\n", (unsigned long long)findings->files,
-               findings->files == 1 ? "file" : "files", with_commas(&sums, (double)findings->sums));
+        printf("checksums: %llu file%s, %s member%s\n", (unsigned long long)findings->files,
+               st_s(findings->files), with_commas(&sums, (double)findings->sums), st_s(findings->sums));
     if (v->bad)
         printf("%llu bad\n", (unsigned long long)v->bad);
     else

@@ -5,6 +5,7 @@
 #include "cli/info.h"
 
 #include "base/clock.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,7 +148,7 @@ static void note_bad(struct info *info, uint64_t number, const struct stoker_err
     char name[512];
     st_dataset_name(info->set, number, name, sizeof name);
     info->first_bad = *error;
-    if (!strstr(error->message, name))
+    if (!mentions(error->message, name))
         st_fail_in(&info->first_bad, error->code, name);
 }
 

@@ -7,6 +7,8 @@
  */
 #include "cli/info.h"
 
+#include "base/text.h"
+
 #include "cli/cli.h"
 #include "cli/out.h"
 
@@ -190,10 +192,11 @@ static void put_page(FILE *file, const struct info *info)
         put_images(file, info);
     fputs("</div>\n", file);
     put_thumbnails(file, info);
-    fprintf(
-        file, "<footer>From %s of %s samples%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
-        with_commas(&looked_at, (double)info->looked_at), with_commas(&samples, (double)info->samples),
-        info->looked_at < info->samples ? ", spread over the whole set" : "", stoker_version_string());
+    fprintf(file, "<footer>From %s of %s sample%s%s. Stoker %s.</footer>\n</main>\n</body>\n</html>\n",
+            with_commas(&looked_at, (double)info->looked_at),
+            with_commas(&samples, (double)info->samples), st_s(info->samples),
+            info->looked_at < info->samples ? ", spread over the whole set" : "",
+            stoker_version_string());
 }
 
 int info_write_html(const struct info *info, const char *path, struct stoker_error *err)

@@ -4,17 +4,18 @@
  */
 #include "cli/out.h"
 
-#include "cli/cli.h"
+#include "base/text.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 size_t json_character(char *out, const char **at)
 {
     const unsigned char c = (unsigned char)**at;
-    const size_t size = utf8_size(*at);
+    const size_t size = st_utf8_size(*at);
     char text[JSON_CHARACTER + 1];
-    /* U+0080 to U+009F are control characters. */
-    if (size > 1 && !(c == 0xc2 && (unsigned char)(*at)[1] < 0xa0)) {
+    uint32_t point;
+    if (st_plain_size(*at, &point) > 1) {
         memcpy(out, *at, size);
         *at += size;
         return size;
@@ -22,8 +23,9 @@ size_t json_character(char *out, const char **at)
     int used;
     if (c == '"' || c == '\\')
         used = snprintf(text, sizeof text, "\\%c", c);
-    else if (size > 1) /* such a control character: its second byte is its code */
-        used = snprintf(text, sizeof text, "\\u%04x", (unsigned char)(*at)[1]);
+    else if (size > 1)
+        used =
+            snprintf(text, sizeof text, "\\u%04x", point); /* all that are not plain have four digits */
     else
         used = snprintf(text, sizeof text, c < 32 || c >= 127 || c == '<' ? "\\u%04x" : "%c", c);
     memcpy(out, text, (size_t)used);
@@ -44,11 +46,13 @@ void html_text(FILE *to, const char *text)
 {
     while (*text) {
         const unsigned char c = (unsigned char)*text;
-        const size_t size = utf8_size(text);
-        if (!size)
+        const size_t size = st_utf8_size(text);
+        uint32_t point;
+        const bool plain = st_plain_size(text, &point);
+        if (!plain && size && point < 0xa0)
+            fputc(' ', to); /* a control character */
+        else if (!plain)
             fputs("\xef\xbf\xbd", to); /* U+FFFD: replacement character */
-        else if (c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text[1] < 0xa0))
-            fputc(' ', to);
         else if (strchr("<>&\"'", c))
             fprintf(to, "&#%u;", c);
         else

@@ -16,7 +16,8 @@ size_t json_character(char *out, const char **at);
 /* A whole string, with quotes. */
 void json_text(FILE *to, const char *text);
 
-/* Escapes text or an attribute of a page. Control characters become spaces. */
+/* Escapes text or an attribute of a page. Control characters become spaces, and other
+ * characters that would change how the text around them reads U+FFFD. */
 void html_text(FILE *to, const char *text);
 /* Writes everything from the doctype to <main>. `style` is appended to the common style. */
 void html_begin(FILE *to, const char *title, const char *style);

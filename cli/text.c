@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,39 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
-size_t utf8_size(const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    const size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] >= 0x80 && (at[0] < 0xc2 || at[0] >= 0xf5))
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
-        return 0;
-    return size;
-}
-
 const char *shown(struct shown_text *room, const char *text)
 {
-    enum { ESCAPED = 4 };
-    size_t used = 0;
-    while (*text && used + ESCAPED < sizeof room->text) {
-        const unsigned char c = (unsigned char)*text;
-        const size_t size = utf8_size(text);
-        /* U+0080 to U+009F are control characters too. */
-        const bool odd = !size || c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
-        for (size_t left = size ? size : 1; left; left--, text++) {
-            if (odd && used + ESCAPED < sizeof room->text)
-                used += (size_t)sprintf(room->text + used, "\\x%02x", (unsigned char)*text);
-            else if (!odd)
-                room->text[used++] = *text;
-        }
-    }
-    room->text[used] = '\0';
+    st_escape(room->text, sizeof room->text, text);
     return room->text;
+}
+
+bool mentions(const char *message, const char *name)
+{
+    struct shown_text room;
+    return strstr(message, shown(&room, name));
 }
 
 int fail(int exit_code, const char *format, ...)

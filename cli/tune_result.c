@@ -99,14 +99,15 @@ static double speed_up(const struct tune *t, int side)
 
 static void print_change(const struct change *c, const struct tune *t)
 {
+    struct shown_text room;
     if (!c->patch.call) {
-        printf("change the DataLoader call%s%s to", t->at[0] ? " at " : "", t->at);
+        printf("change the DataLoader call%s%s to", t->at[0] ? " at " : "", shown(&room, t->at));
         for (uint32_t k = 0; k < c->count; k++)
             printf("%s %s=%s", k ? "," : "", c->settings[k].name, c->settings[k].value);
-        printf("%s%s\n", c->text ? "\n  " : "", c->text ? c->why_not.message : "");
+        printf("%s%s\n", c->text ? "\n  " : "", c->text ? shown(&room, c->why_not.message) : "");
         return;
     }
-    printf("--- %s\n", t->at);
+    printf("--- %s\n", shown(&room, t->at));
     print_lines("-", c->text + c->patch.begin, c->patch.end - c->patch.begin);
     print_lines("+", c->patch.call, strlen(c->patch.call));
 }
@@ -129,8 +130,9 @@ static void print_recommendation(const struct tune *t, const struct change *c)
 
 static void print_applied(const struct tune *t, const struct change *c)
 {
+    struct shown_text room;
     if (c->applied)
-        printf("written to %s\n", t->facts.loader.file);
+        printf("written to %s\n", shown(&room, t->facts.loader.file));
     else if (c->patch.call && !t->apply)
         printf("'stoker tune --apply' with the same command writes this change\n");
 }
@@ -295,6 +297,7 @@ static void write_files(const struct tune *t, const struct change *c, char *repo
 int tune_result(struct tune *t)
 {
     struct change change = {0};
+    struct shown_text room;
     char report[PATH_MAX];
     int code = EXIT_OK;
     if (t->better)
@@ -309,7 +312,7 @@ int tune_result(struct tune *t)
     } else {
         print_applied(t, &change);
         if (report[0])
-            printf("report: %s\n", report);
+            printf("report: %s\n", shown(&room, report));
     }
     free(change.patch.call);
     free(change.text);

@@ -4,6 +4,8 @@
  */
 #include "cli/pack/check.h"
 
+#include "base/text.h"
+
 #include "source/crc32c.h"
 #include "source/held.h"
 #include "source/shards/index.h"
@@ -73,8 +75,8 @@ static void check_file(const char *folder, const char *name, uint64_t bytes, uin
     if (!rc)
         rc = st_held_open(&file, path, &error);
     if (!rc && file.size != bytes) {
-        snprintf(why, sizeof why, "has %llu bytes; the manifest lists %llu",
-                 (unsigned long long)file.size, (unsigned long long)bytes);
+        snprintf(why, sizeof why, "has %llu byte%s; the manifest lists %llu",
+                 (unsigned long long)file.size, st_s(file.size), (unsigned long long)bytes);
         findings->bad(findings->context, path, why);
     } else if (!rc) {
         rc = pack_sum_range(&file, 0, file.size, &crc, &error);
@@ -93,8 +95,8 @@ static void check_count(const char *folder, uint64_t packed, uint64_t found,
                         struct pack_findings *findings)
 {
     char why[160];
-    snprintf(why, sizeof why, "has %llu samples; the manifest lists %llu", (unsigned long long)found,
-             (unsigned long long)packed);
+    snprintf(why, sizeof why, "has %llu sample%s; the manifest lists %llu", (unsigned long long)found,
+             st_s(found), (unsigned long long)packed);
     if (found != packed)
         findings->bad(findings->context, folder, why);
 }

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/cli.h"
+#include "base/text.h"
 #include "cli/pack/pack.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void put_part(struct key *key, const char *part, size_t size, bool last)
 {
     const size_t began = key->used;
     for (size_t i = 0; i < size;) {
-        const size_t bytes = utf8_size(part + i), step = bytes ? bytes : 1;
+        const size_t bytes = st_utf8_size(part + i), step = bytes ? bytes : 1;
         const unsigned char c = (unsigned char)part[i];
         const bool odd = bytes == 0 || (bytes == 1 && (c < 32 || c == 127 || strchr("\\:*?\"<>|{}", c)));
         const bool dot = c == '.' && (last || key->used == began);

@@ -5,6 +5,7 @@
 #include "cli/pack/pack.h"
 
 #include "base/clock.h"
+#include "cli/cli.h"
 #include "st_config.h"
 
 #include <stdio.h>
@@ -114,7 +115,7 @@ static int take_bad(struct pack *pack, struct pack_sample *sample)
     if (!pack->opt->skip_bad || sample->status == STOKER_ENOMEM) {
         st_dataset_name(pack->data, sample->number, name, sizeof name);
         *pack->err = sample->error;
-        if (!strstr(sample->error.message, name))
+        if (!mentions(sample->error.message, name))
             st_fail_in(pack->err, sample->status, name);
         return sample->status;
     }

@@ -117,7 +117,8 @@ static int check_labels(const Py_buffer *labels, Py_ssize_t count)
 {
     if (!labels->obj || labels->len / 8 == count)
         return 0;
-    PyErr_Format(PyExc_ValueError, "%zd labels for %zd samples", labels->len / 8, count);
+    PyErr_Format(PyExc_ValueError, "%zd label%s for %zd sample%s", labels->len / 8,
+                 ext_s((unsigned long long)labels->len / 8), count, ext_s((unsigned long long)count));
     return -1;
 }
 
@@ -288,8 +289,9 @@ static PyObject *dataset_mix(PyObject *type, PyObject *args)
         ext_array(weights, "weights", 8, "d", &numbers) < 0)
         return NULL;
     if (numbers.len / 8 != PyTuple_Size(parts))
-        PyErr_Format(PyExc_ValueError, "%zd weights for %zd datasets", numbers.len / 8,
-                     PyTuple_Size(parts));
+        PyErr_Format(PyExc_ValueError, "%zd weight%s for %zd dataset%s", numbers.len / 8,
+                     ext_s((unsigned long long)numbers.len / 8), PyTuple_Size(parts),
+                     ext_s((unsigned long long)PyTuple_Size(parts)));
     else
         handles = handles_of(PyType_GetModuleState((PyTypeObject *)type), parts);
     if (handles) {

@@ -147,4 +147,7 @@ static inline void ext_free(PyObject *object)
     Py_DECREF(type);
 }
 
+/* The ending of a noun after a number. */
+static inline const char *ext_s(unsigned long long count) { return count == 1 ? "" : "s"; }
+
 #endif

@@ -200,8 +200,8 @@ static PyObject *order_tensor(PyObject *module, struct order_request *request, c
     uint64_t length = 0;
 
     if (weights->obj && (uint64_t)weights->len / 8 != request->count) {
-        PyErr_Format(PyExc_ValueError, "weights has %zd values for %llu samples: give one for each",
-                     weights->len / 8, (unsigned long long)request->count);
+        PyErr_Format(PyExc_ValueError, "weights must have a value for each sample: %llu, not %zd",
+                     (unsigned long long)request->count, weights->len / 8);
         return NULL;
     }
     request->options.weights = weights->buf;

@@ -85,8 +85,8 @@ static int read_request(struct request *request, PyObject *options, PyObject *we
         ext_array(weights, "weights", 8, "d", view) < 0)
         return -1;
     if (view->obj && (uint64_t)view->len / 8 != samples) {
-        PyErr_Format(PyExc_ValueError, "weights has %zd values for %llu samples: give one for each",
-                     view->len / 8, (unsigned long long)samples);
+        PyErr_Format(PyExc_ValueError, "weights must have a value for each sample: %llu, not %zd",
+                     (unsigned long long)samples, view->len / 8);
         return -1;
     }
     request->options.weights = view->buf;

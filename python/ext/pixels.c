@@ -54,8 +54,9 @@ Py_buffer *ext_pixels(PyObject *images, PyObject *labels, struct stoker_pixels *
         out->labels = buffers[LABELS].buf;
         if ((uint64_t)buffers[LABELS].len / 8 == out->count)
             return buffers;
-        PyErr_Format(PyExc_ValueError, "%zd labels for %llu images", buffers[LABELS].len / 8,
-                     (unsigned long long)out->count);
+        PyErr_Format(PyExc_ValueError, "%zd label%s for %llu image%s", buffers[LABELS].len / 8,
+                     ext_s((unsigned long long)buffers[LABELS].len / 8), (unsigned long long)out->count,
+                     ext_s(out->count));
         goto failed;
     }
     return buffers;

@@ -37,7 +37,7 @@ from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_to
 from ._convert import to_numpy
 from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
 from ._open import open
-from ._tables import html_table
+from ._tables import counted, html_table
 from ._verdict import Verdict, verdict
 from .lazy import lazy_images
 
@@ -190,7 +190,7 @@ class Info(dict[str, Any]):
         ]
 
     def _first(self) -> str:
-        return f"stoker {self['version']}, {self['cpus']} CPUs"
+        return f"stoker {self['version']}, {counted(self['cpus'], 'CPU')}"
 
     def __str__(self) -> str:
         lines = [f"  {kind:8} {name:12} {mark:4} {detail}".rstrip() for kind, name, mark, detail in self._features()]

@@ -11,6 +11,7 @@ import numpy as np
 from . import _ext
 from ._dataset import EngineDataset
 from ._steps import pipeline_text
+from ._tables import counted
 from .archives import FieldDataset
 
 
@@ -91,7 +92,7 @@ class Subset(_Compound):
             except IndexError:
                 wrong = next(i for i in self.indices if not -len(every) <= i < len(every))
                 raise IndexError(
-                    f"indices of the Subset contain {wrong}, but the dataset has {len(every)} samples"
+                    f"indices of the Subset contain {wrong}, but the dataset has {counted(len(every), 'sample')}"
                 ) from None
         super().__init__([dataset], transform)
 

@@ -14,6 +14,7 @@ import numpy as np
 from . import _ext
 from ._convert import default_seed, to_numpy, to_torch, torch_if_installed
 from ._steps import pipeline_text
+from ._tables import counted
 
 
 class EngineDataset:
@@ -72,7 +73,7 @@ class EngineDataset:
         """
         count, index = len(self), operator.index(index)
         if not -count <= index < count:
-            raise IndexError(f"sample {index} is out of range: the dataset has {count} samples")
+            raise IndexError(f"sample {index} is out of range: the dataset has {counted(count, 'sample')}")
         index %= count
         if self.transform is None:
             data, name = self._bytes(index)

@@ -15,6 +15,7 @@ from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
 from ._queues import more_queues
 from ._ranks import Share, sampler_epoch
+from ._tables import counted
 from .compile import Compiled
 
 _SETTABLE = ("num_workers", "prefetch_factor", "timeout", "pin_memory", "device", "on_error", "error_limit")
@@ -119,7 +120,7 @@ def described(loader: Any, native: Native) -> str:
         else f"shuffle={loader.shuffle}"
     )
     engine = native.engine()
-    threads = "" if engine is None or engine.closed else f" ({engine.workers} threads)"
+    threads = "" if engine is None or engine.closed else f" ({counted(engine.workers, 'thread')})"
     device = f", device={native.device!r}" if native.device is not None else ""
     rank = f", rank={native.rank}, world_size={native.world_size}" if native.world_size > 1 else ""
     return (

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from . import _ext
 from ._convert import default_seed, torch_if_installed
+from ._tables import counted
 
 _calls = itertools.count()
 
@@ -97,7 +98,7 @@ class _Mix(BatchTransform):
             )
         if self.num_classes is not None and self.num_classes < classes:
             raise ValueError(
-                f"{type(self).__name__} has num_classes={self.num_classes}, but the dataset has {classes} classes"
+                f"{type(self).__name__} has num_classes={self.num_classes}, but the dataset has {counted(classes, 'class')}"
             )
         bound = copy.copy(self)
         bound.num_classes = self.num_classes or classes

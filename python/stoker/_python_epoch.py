@@ -20,6 +20,7 @@ from ._cuda import Copier
 from ._fetch import Fetcher, Job
 from ._position import VERSION, Draws, start_of_epoch
 from ._seeds import Occurrences, generators_kept
+from ._tables import counted
 from .stats import Stats
 
 _BAD_KEPT = 1024
@@ -245,7 +246,7 @@ class SingleIterator(PythonIterator):
         each = (self._start or {}).get("workers", {}).get("each", [])
         if each:
             raise ValueError(
-                f"the state was saved with {len(each)} workers, each at its own position in the data, but this loader has "
+                f"the state was saved with {counted(len(each), 'worker')}, each at its own position in the data, but this loader has "
                 f"none. Resume with num_workers={len(each)}"
             )
         self._fetcher = Fetcher(self._job(loader), self._dataset, self._collate_fn, start)

@@ -22,6 +22,7 @@ from ._parcel import unpack
 from ._pool import Pool
 from ._process import DATA, END, ERROR, FETCH, RESUME
 from ._python_epoch import PythonIterator
+from ._tables import counted
 
 _LOOK_FOR_WORKERS = 0.25  # seconds between checks whether they are alive
 _AHEAD = 8192  # tasks at once, however large prefetch_factor is
@@ -83,13 +84,13 @@ class WorkerIterator(PythonIterator):
         each = then.get("each", [])
         if each and len(each) != self._num_workers:
             raise ValueError(
-                f"the state was saved with {len(each)} workers, each at its own position in the data, but this loader has "
+                f"the state was saved with {counted(len(each), 'worker')}, each at its own position in the data, but this loader has "
                 f"{self._num_workers}. Resume with num_workers={len(each)}"
             )
         if (self._start or {}).get("fetcher"):
             raise ValueError(
                 "the state was saved with num_workers=0, and includes the position of the dataset in one process, but "
-                f"this loader has {self._num_workers} workers. Resume with num_workers=0"
+                f"this loader has {counted(self._num_workers, 'worker')}. Resume with num_workers=0"
             )
         if then.get("finished") and not self._persistent_workers:
             each = []  # each epoch has new workers, with a copy of the dataset in this process

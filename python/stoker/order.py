@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ._convert import torch_if_installed
+from ._tables import counted
 from .state import Place
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _check(indices: np.ndarray, count: int) -> np.ndarray:
     indices = np.where(indices < 0, indices + count, indices)
     wrong = (indices < 0) | (indices >= count)
     if wrong.any():
-        raise IndexError(f"the sampler gave sample {indices[wrong][0]}, but there are only {count} samples")
+        raise IndexError(f"the sampler gave sample {indices[wrong][0]}, but the dataset has only {counted(count, 'sample')}")
     return indices
 
 

@@ -85,7 +85,7 @@ class Stats(dict[str, Any]):
     def _engine_lines(self) -> Iterator[tuple[str, str]]:
         tuning, memory, device = self["tuning"], self["memory"], self["device"]
         active = f"{tuning['workers']} of {counted(self['workers'], 'thread')} active"
-        ahead = f"up to {counted(tuning['prefetch'], 'batch')} prefetched, {tuning['read_ahead']} samples read ahead"
+        ahead = f"up to {counted(tuning['prefetch'], 'batch')} prefetched, {counted(tuning['read_ahead'], 'sample')} read ahead"
         yield "workers", f"{active}, {ahead}" if self["workers"] else "none: batches are made in the calling thread"
         if tuning["limit"]:
             yield "limit", tuning["limit"]
@@ -94,7 +94,7 @@ class Stats(dict[str, Any]):
         held = f"{bytes_text(memory['held_bytes'])} held, {bytes_text(memory['peak_bytes'])} peak"
         yield "memory", f"{held}, {bytes_text(memory['allowed_bytes'])} allowed"
         if device["name"] != "cpu":
-            decoded = f"{device['files_decoded_there']:,} files decoded and {device['rows_resized_there']:,} rows resized"
+            decoded = f"{counted(device['files_decoded_there'], 'file')} decoded and {counted(device['rows_resized_there'], 'row')} resized"
             yield "device", f"{device['name']}: {bytes_text(device['copied_bytes'])} copied; {decoded} there"
         for codec, paths in self["decoded"].items():
             yield f"decoded {codec}", ", ".join(f"{path} {files:,}" for path, files in paths.items())

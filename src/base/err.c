@@ -4,6 +4,8 @@
  */
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,6 +21,7 @@ int st_fail(struct stoker_error *err, int code, const char *format, ...)
         if (vsnprintf(err->message, sizeof err->message, format, args) < 0)
             err->message[0] = '\0';
         va_end(args);
+        st_escape_in(err->message, sizeof err->message);
     }
     return code;
 }
@@ -26,11 +29,12 @@ int st_fail(struct stoker_error *err, int code, const char *format, ...)
 int st_fail_in(struct stoker_error *err, int code, const char *prefix)
 {
     if (err) {
-        char inner[sizeof err->message];
+        char inner[sizeof err->message], place[700];
         memcpy(inner, err->message, sizeof inner);
         err->code = code;
         /* A path may be as long as the whole message, so limit it to leave room for the reason. */
-        snprintf(err->message, sizeof err->message, "%.700s: %.300s", prefix, inner);
+        st_escape(place, sizeof place, prefix);
+        snprintf(err->message, sizeof err->message, "%s: %.300s", place, inner);
     }
     return code;
 }
@@ -69,15 +73,16 @@ int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
         va_list args;
         va_start(args, format);
         err->code = code;
-        int used = vsnprintf(err->message, sizeof err->message, format, args);
+        enum { REASON = 100 };
+        const size_t room = sizeof err->message - REASON;
+        if (vsnprintf(err->message, room, format, args) < 0)
+            err->message[0] = '\0';
         va_end(args);
-        if (used < 0)
-            used = 0;
-        if ((size_t)used > sizeof err->message - 100)
-            used = (int)sizeof err->message - 100;
-        char text[90] = "";
+        st_escape_in(err->message, room);
+        const size_t used = strlen(err->message);
+        char text[REASON - 10] = "";
         const char *said = strerror_r(errnum, text, sizeof text); /* the GNU version: thread-safe */
-        snprintf(err->message + used, sizeof err->message - (size_t)used, ": %s", said);
+        snprintf(err->message + used, sizeof err->message - used, ": %s", said);
     }
     return code;
 }

@@ -8,7 +8,9 @@
 #include <stoker/stoker.h>
 
 /* Writes the message to *err (which may be NULL) and returns `code`, so that callers can `return
- * st_fail(err, STOKER_EIO, "...")`. A message says what failed, where, and what to do about it. */
+ * st_fail(err, STOKER_EIO, "...")`. A message says what failed, where, and what to do about it.
+ * What is not plain text in it, such as control characters in a file name, is written as \\xNN: see
+ * base/text.h. */
 int st_fail(struct stoker_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -8,6 +8,7 @@
 #include "codec/audio_kinds.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <sndfile.h>
 #include <stdlib.h>
@@ -141,16 +142,15 @@ static int refuse(struct st_bytes in, struct stoker_error *err)
     const int32_t kind = st_audio_probe(in);
     struct st_audio_format format;
     if (kind < 0)
-        return st_fail(
-            err, STOKER_ECORRUPT,
-            "these %zu bytes are not a sound that %s can read (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
-            in.size, sf_version_string());
+        return st_fail(err, STOKER_ECORRUPT,
+                       "%zu byte%s, not a sound that %s can read (WAV, FLAC, Ogg/Vorbis, Opus, MP3)",
+                       in.size, st_s(in.size), sf_version_string());
     if (st_audio_format_at((uint32_t)kind, &format) && !format.present)
         return st_fail(err, STOKER_EUNSUPPORTED, "this %s sound cannot be read by %s: %s",
                        format.name, sf_version_string(), format.detail);
     return st_fail(err, STOKER_ECORRUPT,
-                   "the header of this %s sound is damaged or truncated (%zu bytes)",
-                   st_audio_names[kind], in.size);
+                   "the header of this %s sound is damaged or truncated (%zu byte%s)",
+                   st_audio_names[kind], in.size, st_s(in.size));
 }
 
 int st_audio_file_open(struct st_audio_file **out, struct st_bytes in, struct st_audio_header *header,

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/codec.h"
+#include "base/text.h"
 #include "codec/kinds.h"
 
 #include <inttypes.h>
@@ -38,8 +39,8 @@ static int fail_unknown(struct st_bytes in, struct stoker_error *err)
                        kind->remedy);
     for (size_t k = 0; k < in.size && k < 8; k++)
         snprintf(first + 3 * k, 4, " %02x", in.data[k]);
-    return st_fail(err, STOKER_ECORRUPT, "not an image in a known format (%zu bytes, starting with%s)",
-                   in.size, first);
+    return st_fail(err, STOKER_ECORRUPT, "not an image in a known format (%zu byte%s, starting with%s)",
+                   in.size, st_s(in.size), first);
 }
 
 int st_decoder_header(struct st_decoder *decoder, struct st_bytes in, uint32_t *codec,

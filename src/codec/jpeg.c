@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "codec/codec.h"
+#include "base/text.h"
 #include "codec/jpeg/baseline.h"
 #include "codec/jpeg_markers.h"
 #include "codec/jpeg_memory.h"
@@ -105,8 +106,8 @@ static int fail_truncated(const struct job *job)
 {
     const struct jpeg_decompress_struct *cinfo = &job->state->cinfo;
     return st_fail(job->err, STOKER_ECORRUPT,
-                   "JPEG: truncated: data ends at byte %zu, after %u of %u rows", job->in.size,
-                   cinfo->output_scanline, cinfo->output_height);
+                   "JPEG: truncated: data ends at byte %zu, after %u of %u row%s", job->in.size,
+                   cinfo->output_scanline, cinfo->output_height, st_s(cinfo->output_height));
 }
 
 static int fail_by_libjpeg(const struct job *job)

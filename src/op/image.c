@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/text.h"
 #include "codec/jpeg/kernels.h"
 
 #include <string.h>
@@ -441,8 +442,9 @@ int st_image_finish(struct st_image *image, const struct st_finish *finish, cons
 {
     struct st_work *work = image->work;
     if (st_image_channels(image) != finish->channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
-                       st_image_channels(image), finish->channels);
+        return st_fail(err, STOKER_EINVAL, "the image has %d channel%s instead of the planned %d",
+                       st_image_channels(image), st_s((uint64_t)st_image_channels(image)),
+                       finish->channels);
     struct st_view pixels;
     int rc = image->pending_count ? make(image, err) : STOKER_OK;
     if (rc < 0)

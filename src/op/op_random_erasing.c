@@ -4,6 +4,8 @@
  */
 #include "op/op.h"
 
+#include "base/text.h"
+
 struct random_erasing {
     double p;
     struct st_list scale, ratio, value;
@@ -62,8 +64,8 @@ static int plan(void *self, struct st_shape *shape, struct st_finish_spec *finis
         return rc;
     if (e->value.count > 1 && e->value.count != (uint32_t)shape->channels)
         return st_fail(err, STOKER_EINVAL,
-                       "random_erasing: value has %u numbers, but the image has %d channels",
-                       e->value.count, shape->channels);
+                       "random_erasing: value has %u numbers, but the image has %d channel%s",
+                       e->value.count, shape->channels, st_s((uint64_t)shape->channels));
     e->bytes = finish->dtype == STOKER_DTYPE_U8;
     e->first = finish->steps;
     shape->erased = true;

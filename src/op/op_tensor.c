@@ -4,6 +4,8 @@
  */
 #include "op/op.h"
 
+#include "base/text.h"
+
 struct convert {
     int32_t dtype; /* index of the word */
     bool product;
@@ -118,7 +120,7 @@ static int check_channels(const struct st_list *list, const char *name, int32_t 
 {
     if (list->count != 1 && list->count != (uint32_t)channels)
         return st_fail(err, STOKER_EINVAL, "normalize: %s has %u values, but the image has %d channel%s",
-                       name, list->count, channels, channels == 1 ? "" : "s");
+                       name, list->count, channels, st_s((uint64_t)channels));
     return STOKER_OK;
 }
 

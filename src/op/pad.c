@@ -8,6 +8,8 @@
  */
 #include "op/pad.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -32,8 +34,8 @@ int st_border_plan(struct st_border *border, const struct st_shape *shape,
             return st_fail(err, STOKER_EINVAL, "%s: padding must be integers, not %g", op,
                            padding->value[i]);
     if (fill->count > 1 && fill->count != (uint32_t)shape->channels)
-        return st_fail(err, STOKER_EINVAL, "%s: fill has %u values, but the image has %d channels", op,
-                       fill->count, shape->channels);
+        return st_fail(err, STOKER_EINVAL, "%s: fill has %u values, but the image has %d channel%s", op,
+                       fill->count, shape->channels, st_s((uint64_t)shape->channels));
     bool zero = true;
     for (uint32_t i = 0; i < fill->count; i++)
         zero = zero && fill->value[i] == 0;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "order/indices.h"
 #include "order/rng.h"
 #include "order/shuffle.h"
@@ -48,8 +49,8 @@ static int check_options(const struct stoker_order_options *opt, uint64_t count,
     if (!opt->weights && kind == STOKER_ORDER_WEIGHTED && count > 0)
         return st_fail(err, STOKER_EINVAL,
                        "order: the weighted order requires weights, one for each "
-                       "of the %" PRIu64 " samples",
-                       count);
+                       "of the %" PRIu64 " sample%s",
+                       count, st_s(count));
     if (opt->draws && kind != STOKER_ORDER_WEIGHTED && kind != STOKER_ORDER_TORCH)
         return st_fail(err, STOKER_EINVAL,
                        "order: draws is allowed only with the weighted and torch orders");
@@ -107,8 +108,8 @@ static int start_given(struct stoker_order *order, const uint64_t *indices, uint
         if (indices[i] >= order->count)
             return st_fail(err, STOKER_EINVAL,
                            "order: the index at position %" PRIu64 " is %" PRIu64
-                           ", but the dataset has %" PRIu64 " samples",
-                           i, indices[i], order->count);
+                           ", but the dataset has %" PRIu64 " sample%s",
+                           i, indices[i], order->count, st_s(order->count));
     if (!st_indices_reserve(&order->list, index_count, order->count))
         return st_fail(err, STOKER_ENOMEM, "order: no memory for %" PRIu64 " indices", index_count);
     for (uint64_t i = 0; i < index_count; i++)

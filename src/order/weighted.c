@@ -43,7 +43,7 @@ static int scale_weights(struct scale *scale, struct stoker_error *err)
     }
     if (weights[scale->largest] == 0)
         return st_fail(err, STOKER_EINVAL,
-                       "weights: all %" PRIu64 " weights are 0; at least one must be positive",
+                       "weights: all of them (%" PRIu64 ") are 0; at least one must be positive",
                        scale->count);
     double sum = 0;
     scale->factor = 1;

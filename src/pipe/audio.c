@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/audio.h"
+#include "base/text.h"
 #include "pipe/steps.h"
 
 #include <string.h>
@@ -122,15 +123,15 @@ int st_audio_make(struct st_worker *worker, struct st_bytes bytes, uint64_t key,
     if (rc)
         return rc;
     if (plan->frames >= 0 && (uint64_t)plan->frames != audio.frames)
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frames instead of the planned %lld",
-                       (unsigned long long)audio.frames, (long long)plan->frames);
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %llu frame%s instead of the planned %lld",
+                       (unsigned long long)audio.frames, st_s(audio.frames), (long long)plan->frames);
     if (plan->channels >= 0 && (uint32_t)plan->channels != audio.channels)
-        return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channels instead of the planned %d",
-                       audio.channels, plan->channels);
+        return st_fail(err, STOKER_EINVAL, "the pipeline gave %u channel%s instead of the planned %d",
+                       audio.channels, st_s(audio.channels), plan->channels);
     if (loader->sound_channels >= 0 && (uint32_t)loader->sound_channels != audio.channels)
         return st_fail(err, STOKER_EINVAL,
-                       "this sound has %u channels, but the first one of the dataset has %d: add Mono "
+                       "this sound has %u channel%s, but the first one of the dataset has %d: add Mono "
                        "(audio_mono) or Channels (audio_channels) to the transform",
-                       audio.channels, loader->sound_channels);
+                       audio.channels, st_s(audio.channels), loader->sound_channels);
     return place(&audio, slot, row, err);
 }

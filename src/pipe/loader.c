@@ -127,11 +127,11 @@ static int all_lent_error(const struct stoker_loader *loader, struct stoker_erro
     const double megabytes = (double)st_pool_memory(loader) / 1e6;
     if (loader->no_more.code)
         return st_fail(err, STOKER_ELIMIT,
-                       "all %u slots (%.1f MB) are lent out, and no more can be allocated: release "
+                       "all slots (%u, %.1f MB) are lent out, and no more can be allocated: release "
                        "batches, or copy what you keep (%.800s)",
                        loader->slot_count, megabytes, loader->no_more.message);
     return st_fail(err, STOKER_ELIMIT,
-                   "all %u slots (%.1f MB) are lent out: release batches, copy what is kept, or raise "
+                   "all slots (%u, %.1f MB) are lent out: release batches, copy what is kept, or raise "
                    "max_memory (%.1f MB, of which batches may take a half)",
                    loader->lent, megabytes, (double)loader->opt.max_memory / 1e6);
 }

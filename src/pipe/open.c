@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "op/taps_kept.h"
 #include "pipe/audio.h"
@@ -175,9 +176,10 @@ static int open_slots(struct stoker_loader *loader, struct stoker_error *err)
         rc = st_pool_add(loader, err);
     if (!rc && !loader->slots)
         return st_fail(err, STOKER_ELIMIT,
-                       "a batch of %u samples takes %.1f MB, too much for max_memory (%.1f MB), of "
+                       "a batch of %u sample%s takes %.1f MB, too much for max_memory (%.1f MB), of "
                        "which batches may take a half: take smaller batches or raise it",
-                       loader->opt.batch_size, (double)st_slot_bytes(&loader->shape) / 1e6,
+                       loader->opt.batch_size, st_s(loader->opt.batch_size),
+                       (double)st_slot_bytes(&loader->shape) / 1e6,
                        (double)loader->opt.max_memory / 1e6);
     return rc;
 }

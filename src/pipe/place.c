@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "pipe/loader.h"
+#include "base/text.h"
 #include "pipe/stage.h"
 
 enum { ROW_BYTES = 512 << 10 }; /* heap of a raw row: enough for the regions of most photographs */
@@ -42,9 +43,9 @@ static int too_large(const struct stoker_loader *loader, struct stoker_error *er
 {
     return st_fail(
         err, STOKER_ELIMIT,
-        "two batches of %u images of %d x %d do not fit into max_memory (%.1f MB): take smaller "
+        "two batches of %u image%s of %d x %d do not fit into max_memory (%.1f MB): take smaller "
         "batches or raise it",
-        loader->opt.batch_size, loader->shape.width, loader->shape.height,
+        loader->opt.batch_size, st_s(loader->opt.batch_size), loader->shape.width, loader->shape.height,
         (double)loader->opt.max_memory / 1e6);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "pipe/loader.h"
 
 #include <stdio.h>
@@ -65,10 +66,10 @@ static int give_up(uint32_t tries, uint64_t began, struct stoker_error *err)
     char why[800];
     snprintf(why, sizeof why, "%.799s", err->message);
     return st_fail(err, STOKER_ETRANSIENT,
-                   "%s (tried %u times in %.1f s; the machine or the network failed, not the data: the "
+                   "%s (tried %u time%s in %.1f s; the machine or the network failed, not the data: the "
                    "epoch stops here, "
                    "and a state saved now resumes at this batch)",
-                   why, tries, (double)(st_now_ns() - began) / 1e9);
+                   why, tries, st_s(tries), (double)(st_now_ns() - began) / 1e9);
 }
 
 int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,

@@ -4,6 +4,8 @@
  */
 #include "pipe/slot.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 struct stoker_tensor st_slot_describe_image(const struct st_finish *finish, void *data, int64_t width,
@@ -50,9 +52,9 @@ static void copy_padded(const struct st_finish *finish, uint8_t *to, int64_t wid
 static int too_large(uint32_t count, int64_t width, int64_t height, struct stoker_error *err)
 {
     return st_fail(err, STOKER_ENOMEM,
-                   "no memory for a batch of %u images padded to %lld x %lld: end the pipeline with a "
+                   "no memory for a batch of %u image%s padded to %lld x %lld: end the pipeline with a "
                    "fixed size, use smaller batches, or return lists instead of padding",
-                   count, (long long)width, (long long)height);
+                   count, st_s(count), (long long)width, (long long)height);
 }
 
 /* Whether its budget is so far used that memory matters more than the time to get it. */
@@ -70,10 +72,10 @@ int st_slot_check_stack(const struct st_slot *slot, uint32_t count, uint64_t byt
         return 0;
     return st_fail(
         err, STOKER_ELIMIT,
-        "a batch of %u samples, each as large as the largest, takes %.1f MB, more than a quarter of "
+        "a batch of %u sample%s, each as large as the largest, takes %.1f MB, more than a quarter of "
         "max_memory (%.1f MB), which is what a batch of samples of different sizes may take: raise it, "
         "take smaller batches, or end the pipeline with a fixed size",
-        count, (double)bytes / 1e6, (double)budget->limit / 1e6);
+        count, st_s(count), (double)bytes / 1e6, (double)budget->limit / 1e6);
 }
 
 /* The budget counts no batch twice: while memory is short, the copy of a row counts once its pages are

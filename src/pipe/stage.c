@@ -9,6 +9,8 @@
  */
 #include "pipe/stage.h"
 
+#include "base/text.h"
+
 #include "op/taps_kept.h"
 
 #include <string.h>
@@ -293,8 +295,9 @@ int st_stage_row(struct st_slot *slot, uint32_t row, struct st_image *image, str
         .pending = image->pending, .pending_count = image->pending_count, .erases = erases};
     *resized = false;
     if (st_image_channels(image) != slot->shape.channels)
-        return st_fail(err, STOKER_EINVAL, "the image has %d channels instead of the planned %d",
-                       st_image_channels(image), slot->shape.channels);
+        return st_fail(err, STOKER_EINVAL, "the image has %d channel%s instead of the planned %d",
+                       st_image_channels(image), st_s((uint64_t)st_image_channels(image)),
+                       slot->shape.channels);
     int rc = st_image_rest(image, &p.pixels, &resizes, &resize, err);
     if (rc < 0)
         return rc;

@@ -9,6 +9,8 @@
  */
 #include "pipe/loader.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 enum {
@@ -79,8 +81,8 @@ int st_loader_restore(struct stoker_loader *loader, const struct stoker_state *s
                        (unsigned)get(bytes + 4, 2), VERSION);
     if (get(bytes + COUNT_AT, 8) != loader->dataset_count)
         return st_fail(err, STOKER_EINVAL,
-                       "the state was saved with a dataset of %llu samples; this one has %llu",
-                       (unsigned long long)get(bytes + COUNT_AT, 8),
+                       "the state was saved with a dataset of %llu sample%s; this one has %llu",
+                       (unsigned long long)get(bytes + COUNT_AT, 8), st_s(get(bytes + COUNT_AT, 8)),
                        (unsigned long long)loader->dataset_count);
     if (get(bytes + SEED_AT, 8) != loader->opt.seed)
         return st_fail(err, STOKER_EINVAL, "the state was saved with seed %llu; this loader has %llu",

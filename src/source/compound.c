@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/compound.h"
+#include "base/text.h"
 #include "source/field_list.h"
 #include "source/reader/reader.h"
 #include "source/reader/ring.h"
@@ -74,9 +75,9 @@ static int merge_fields(struct compound *whole, uint32_t part, struct stoker_err
     }
     if (count != whole->field_count)
         return st_fail(err, STOKER_EINVAL,
-                       "dataset %u has %u fields, but dataset 0 has %u; all parts need "
+                       "dataset %u has %u field%s, but dataset 0 has %u; all parts need "
                        "the same fields",
-                       part, count, whole->field_count);
+                       part, count, st_s(count), whole->field_count);
     for (uint32_t k = 0; k < count; k++)
         if (!widen(&whole->fields[k], &fields[k]))
             return st_fail(err, STOKER_EINVAL,

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "base/text.h"
 #include "source/arrays/set.h"
 #include "source/kinds.h"
 #include "source/known.h"
@@ -180,6 +181,7 @@ static int open_tree(struct stoker_dataset **out, const struct st_location *plac
     if (err && rc == STOKER_EINVAL && place->kind == &st_source_folder) {
         const size_t used = strlen(err->message);
         st_location_hint(place->path, err->message + used, sizeof err->message - used);
+        st_escape_in(err->message, sizeof err->message);
     }
     return rc;
 }

@@ -4,6 +4,8 @@
  */
 #include "source/compound.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +23,9 @@ int st_dataset_subset(struct stoker_dataset **out, struct stoker_dataset *data, 
         if (indices[i] >= samples)
             return st_fail(
                 err, STOKER_EINVAL,
-                "subset: index %llu at position %llu is out of range: the dataset has %llu samples",
-                (unsigned long long)indices[i], (unsigned long long)i, (unsigned long long)samples);
+                "subset: index %llu at position %llu is out of range: the dataset has %llu sample%s",
+                (unsigned long long)indices[i], (unsigned long long)i, (unsigned long long)samples,
+                st_s(samples));
     uint64_t *copy = st_calloc(count, sizeof *copy);
     if (!copy)
         return st_fail(err, STOKER_ENOMEM, "subset: out of memory for %llu indices",

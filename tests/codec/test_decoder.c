@@ -36,7 +36,7 @@ static void refusals(void)
            strstr(err.message, "47 49 46 39"),
        "%s", err.message);
     ok(header_of("\xff", 1, 0, &header, &err) == STOKER_ECORRUPT &&
-           strstr(err.message, "1 bytes, starting with ff"),
+           strstr(err.message, "1 byte, starting with ff"),
        "%s", err.message);
     free(file);
 }

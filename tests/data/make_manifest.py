@@ -80,7 +80,7 @@ def manifests():
 
     head = "path,label\n"
     bad("empty.csv", "", "is empty", EINVAL)
-    partly("short_row.csv", head + "a.jpg,1\n\na.jpg\na.jpg,1\n", [None, "line 4: has 1 words, but the first line has 2", None])
+    partly("short_row.csv", head + "a.jpg,1\n\na.jpg\na.jpg,1\n", [None, "line 4: has 1 word, but the first line has 2", None])
     partly("long_row.csv", head + '"a.jpg",1\na.jpg,1,2\n', [None, "line 3: has 3 words"])
     partly("open_quote.csv", head + 'a.jpg,1\n"a.jpg,1\na.jpg,1\n', [None, "line 3: unclosed quote", None])
     partly("open_later.csv", head + 'a.jpg,1\n"a\n""b\na.jpg,1\n',

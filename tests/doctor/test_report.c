@@ -5,6 +5,7 @@
 #include "report_sample.h"
 
 #include "cli/cli.h"
+#include "base/text.h"
 #include "cli/out.h"
 #include "tap.h"
 
@@ -21,7 +22,7 @@ static const char *text_end(const char *at)
     if (*at++ != '"')
         return NULL;
     while (*at != '"') {
-        const size_t size = utf8_size(at);
+        const size_t size = st_utf8_size(at);
         if (!size || (unsigned char)*at < 32)
             return NULL;
         if (*at == '\\') {
@@ -112,8 +113,8 @@ static bool is_page(const char *text)
 {
     char open[64][16];
     int depth = 0;
-    for (const char *at = text; *at; at += utf8_size(at)) {
-        if (!utf8_size(at) || ((unsigned char)*at < 32 && *at != '\n'))
+    for (const char *at = text; *at; at += st_utf8_size(at)) {
+        if (!st_utf8_size(at) || ((unsigned char)*at < 32 && *at != '\n'))
             return false;
         if (*at != '<' || at[1] == '!')
             continue;

@@ -333,7 +333,7 @@ static void refusals(void)
        "an infinite one");
     ok(refused(2, (options){.kind = weighted, .weights = (double[]){1, -0.5}}, "position 1"),
        "a negative one");
-    ok(refused(2, (options){.kind = weighted, .weights = (double[]){0, 0}}, "all 2 weights are 0"),
+    ok(refused(2, (options){.kind = weighted, .weights = (double[]){0, 0}}, "all of them (2) are 0"),
        "weights that are all 0");
 
     struct stoker_order *order = started(9, (options){.kind = STOKER_ORDER_SHUFFLE}, 0, 0, NULL, 0);

@@ -383,7 +383,7 @@ def test_summary(bad_tree, tmp_path):
     lines = {line.split()[0]: line for line in got.stdout.splitlines()}
     assert re.search(rf"packed +11 samples into 1 file of [\d.]+ KB in {tmp_path}/out$", lines["packed"])
     assert re.search(r"read +[\d.]+ KB at [\d.]+ [KM]B/s, \d+ samples/s, [\d.]+ s$", lines["read"])
-    assert re.search(r"crop-ready +\d+ JPEG files, at [01]\.\d+ of their size; \d+ left unchanged$", lines["crop-ready"])
+    assert re.search(r"crop-ready +\d+ JPEG files, at [01]\.\d+ of the size; \d+ left unchanged$", lines["crop-ready"])
     assert re.search(rf"bad samples +1 left out: see {tmp_path}/out/bad_samples.jsonl$", lines["bad"])
     assert not pack(bad_tree, tmp_path / "quiet", "--on-error", "skip", "--quiet", code=3).stdout
 

@@ -85,7 +85,7 @@ def test_stats_of_a_data_set_in_python():
     list(loader)
     stats = loader.stats()
     assert set(stats) == {"batches", "bad_samples", "waited_seconds", "first_batch_seconds", "workers", "notes"}
-    assert "list cannot be compiled: only stoker.datasets" in stats["notes"][0]
+    assert "list cannot be compiled: use one of stoker.datasets" in stats["notes"][0]
     assert str(stats).startswith("delivered") and "2 batches" in str(stats)
     assert "2 batches" in Words(stats._repr_html_()).text
 

@@ -5,6 +5,7 @@
 #include "cli/doctor/machine/machine.h"
 
 #include "cli/doctor/probe/probes.h"
+#include "cli/doctor/report/words.h"
 
 #include <errno.h>
 #include <math.h>
@@ -65,8 +66,8 @@ static void check_cpus(struct dr_checks *checks, const struct dr_limits *limits)
     const bool less = limits->cpus < limits->cpus_machine;
     if (less)
         snprintf(remedy, sizeof remedy,
-                 "size num_workers and thread pools for %.4g CPUs, not for the %.0f of os.cpu_count()",
-                 limits->cpus, limits->cpus_machine);
+                 "size num_workers and thread pools for %.4g CPU%s, not for the %.0f of os.cpu_count()",
+                 limits->cpus, dr_s(limits->cpus), limits->cpus_machine);
     dr_check_add(
         checks, limits->cpus < 2 || less ? DR_IMPROVE : DR_GOOD, "CPUs",
         limits->cpus < 2 && !less ? "workers and training share one CPU: use another machine"

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/doctor/probe/files.h"
 #include "cli/doctor/probe/mounts.h"
 
@@ -107,9 +108,10 @@ static void check_reading(struct dr_checks *checks, const char *data)
             !slow                             ? ""
             : cold.bytes / cold.files < small ? "many small files: pack them into shards (stoker pack)"
                                               : "copy the data to a faster disk",
-            "%.0f MB/s from the disk, %.0f MB/s from the page cache, one thread (%u files, %.2f MB "
+            "%.0f MB/s from the disk, %.0f MB/s from the page cache, one thread (%u file%s, %.2f MB "
             "each)",
-            speed / 1e6, warm.bytes / warm.seconds / 1e6, cold.files, cold.bytes / cold.files / 1e6);
+            speed / 1e6, warm.bytes / warm.seconds / 1e6, cold.files, st_s(cold.files),
+            cold.bytes / cold.files / 1e6);
     }
     for (uint32_t k = 0; k < found.count; k++)
         free(found.path[k]);

@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/report/html.h"
 
+#include "base/text.h"
+
 #include "cli/out.h"
 
 extern const char dr_page_style_source[], dr_page_script_source[]; /* page.css and page.js */
@@ -147,8 +149,9 @@ void dr_html_verdict(const struct dr_page *page)
         html_text(to, v->limiter);
         fputs("</p>\n", to);
     }
-    fprintf(to, "<p class=path>Confidence %s, from %s steps after the warm-up.</p>\n</header>\n",
-            v->confidence ? v->confidence : "unknown", dr_plain_text(&steps, f->step_count));
+    fprintf(to, "<p class=path>Confidence %s, from %s step%s after the warm-up.</p>\n</header>\n",
+            v->confidence ? v->confidence : "unknown", dr_plain_text(&steps, f->step_count),
+            st_s(f->step_count));
     put_tiles(page);
     dr_section_begin(page, "do", v->findings ? "Do this" : "Nothing to change",
                      v->findings ? "The most important cause comes first." : "");

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/doctor/report/html.h"
+#include "base/text.h"
 #include "cli/doctor/report/numbers.h"
 
 #include "cli/out.h"
@@ -105,11 +106,11 @@ static void put_processes(const struct dr_page *page)
     static const enum dr_process_signal columns[] = {DR_P_ON_CPU, DR_P_RUN_QUEUE, DR_P_THREADS,
                                                      DR_P_RSS};
     fprintf(page->to,
-            "<details><summary>The %u processes of the run, means</summary>\n<div class=scroll><table "
+            "<details><summary>%u process%s of the run, means</summary>\n<div class=scroll><table "
             "class=numbers><tr><th>process</th><th>pid</th><th>on a CPU</th><th>waits for "
             "one</th><th>threads"
             "</th><th>memory</th></tr>\n",
-            run->processes);
+            run->processes, st_es(run->processes));
     for (uint32_t i = 0; i < shown; i++) {
         const struct dr_process *process = &run->process[i];
         fputs("<tr><td>", page->to);

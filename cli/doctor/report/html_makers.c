@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/doctor/report/html.h"
+#include "base/text.h"
 #include "cli/doctor/model/numbers.h"
 #include "cli/doctor/report/numbers.h"
 #include "cli/doctor/report/timeline.h"
@@ -192,7 +193,7 @@ static void put_gantt(const struct dr_page *page, const struct dr_made *made, ui
     const uint32_t all = give_rows(page->facts->run, made, count, rows),
                    shown = all < GANTT_ROWS ? all : GANTT_ROWS;
     const struct gantt g = {to, from, until};
-    fprintf(to, "<h3>%u steps, %s</h3>\n<p class=legend>", steps,
+    fprintf(to, "<h3>%u step%s, %s</h3>\n<p class=legend>", steps, st_s(steps),
             dr_seconds_text(&text, (double)(until - from) / 1e9));
     fputs("<span class=key><i style=\"background:var(--c-stall)\"></i>training waits</span> <span "
           "class=key><i "

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/doctor/report/html.h"
+#include "base/text.h"
 #include "cli/doctor/report/numbers.h"
 
 #include "cli/out.h"
@@ -152,9 +153,9 @@ static void put_outliers(const struct dr_page *page)
         return;
     }
     fprintf(page->to,
-            "<details><summary>%u steps took more than three times the median</summary>\n"
+            "<details><summary>%u step%s took more than three times the median</summary>\n"
             "<table class=numbers><tr><th>at</th><th>step</th><th>took</th><th>mostly</th></tr>\n",
-            all);
+            all, st_s(all));
     for (uint32_t i = 0; i < f->step_count && shown < OUTLIERS_SHOWN; i++) {
         const struct dr_step *step = &f->steps[i];
         if (!isfinite(step->seconds) || !(step->seconds > OUTLIER * f->step_p50))

@@ -26,4 +26,7 @@ const char *dr_plain_text(struct dr_text *room, double value);                  
 /* with the unit of a signal */
 const char *dr_unit_text(struct dr_text *room, double value, const char *unit);
 
+/* The ending of a noun after a number. */
+static inline const char *dr_s(double count) { return count == 1 ? "" : "s"; }
+
 #endif

@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -12,11 +14,12 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     const bool some = dr_above(f->confidence_steps, 0);
     out->order = DR_ORDER_OWN;
     if (*f->loader.failure)
-        DR_SAY(out->sentence, "the loader failed after %.0f steps, too few for a verdict: %.360s",
-               some ? f->confidence_steps : 0.0, f->loader.failure);
+        DR_SAY(out->sentence, "the loader failed after %.0f step%s, too few for a verdict: %.360s",
+               some ? f->confidence_steps : 0.0, dr_s(some ? f->confidence_steps : 0),
+               f->loader.failure);
     else if (some)
-        DR_SAY(out->sentence, "only %.0f steps were measured after the warm-up; at least %d are needed",
-               f->confidence_steps, DR_STEPS_LEAST);
+        DR_SAY(out->sentence, "only %.0f step%s measured after the warm-up; at least %d are needed",
+               f->confidence_steps, f->confidence_steps == 1 ? " was" : "s were", DR_STEPS_LEAST);
     else
         DR_SAY(out->sentence,
                "no step of a training loop was seen");

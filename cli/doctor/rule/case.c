@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 #include "cli/cli.h"
 
 #include <string.h>
@@ -267,7 +269,8 @@ bool dr_fixes(const struct dr_case *c, struct dr_range gain)
 static void basis_of_trace(const struct dr_case *c, struct dr_finding *out, const char *more)
 {
     struct number_text room;
-    DR_SAY(out->basis, "simulated from %s batches%s", with_commas(&room, c->trace->batches), more);
+    DR_SAY(out->basis, "simulated from %s batch%s%s", with_commas(&room, c->trace->batches),
+           st_es(c->trace->batches), more);
 }
 
 void dr_gain_by_plan(const struct dr_case *c, struct dr_finding *out, const struct dr_plan *plan)
@@ -291,7 +294,8 @@ void dr_gain_by_cpus(const struct dr_case *c, struct dr_finding *out, const stru
         return;
     }
     out->gain = dr_gain(c->trace, &c->now, plan, c->ceiling / (1 - queued));
-    DR_SAY(out->basis, "simulated with %.3g CPUs instead of %.3g", plan->cpus, f->limits.cpus);
+    DR_SAY(out->basis, "simulated with %.3g CPU%s instead of %.3g", plan->cpus, dr_s(plan->cpus),
+           f->limits.cpus);
 }
 
 /* The share of each stage's time that is left. */

@@ -15,9 +15,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     DR_SAY(out->sentence,
-           "the dataset holds %.200s, and %u workers were forked with it: they share its file position "
-           "and the state of its library",
-           f->loader.handles, f->loader.workers);
+           "the dataset holds %.200s, and %u worker%s forked with it: its file position and the state "
+           "of its library are shared",
+           f->loader.handles, f->loader.workers, f->loader.workers == 1 ? " was" : "s were");
     DR_SAY(out->advice,
            "open it in the worker: store only the path in __init__, and open it in the first "
            "__getitem__ (or in worker_init_fn)");

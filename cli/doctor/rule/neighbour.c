@@ -15,10 +15,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = f->stall_share;
     out->order = DR_ORDER_NEIGHBOUR;
-    DR_SAY(out->sentence,
-           "other programs use %.1f CPUs; of its %.3g CPUs this run gets %.1f, and its workers wait for "
-           "a CPU %.0f %% of the time",
-           f->cpus_busy_others, cpus, f->cpus_used, queue * 100);
+    DR_SAY(
+        out->sentence,
+        "other programs use %.1f CPUs; of its %.3g CPU%s this run gets %.1f, and its workers wait for "
+        "a CPU %.0f %% of the time",
+        f->cpus_busy_others, cpus, dr_s(cpus), f->cpus_used, queue * 100);
     DR_SAY(out->advice,
            "reserve CPUs for this run (taskset, a cgroup, another machine), or stop the other programs");
     dr_say_stoker(c, out, "stoker.DataLoader needs less CPU time for the same batches",
@@ -32,7 +33,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         out->gain = (struct dr_range){fmin(fmax(1, f->step / outcome.step.high), most),
                                       fmin(fmax(1, f->step / outcome.step.mid), most),
                                       fmin(fmax(1, f->step / outcome.step.low), most)};
-        DR_SAY(out->basis, "simulated with %.3g CPUs for this run alone", cpus);
+        DR_SAY(out->basis, "simulated with %.3g CPU%s for this run alone", cpus, dr_s(cpus));
         if (dr_below(out->gain.mid, DR_GAIN_WORTH))
             return false;
         if (!dr_fixes(c, out->gain))

@@ -27,8 +27,8 @@ static void data_limit_text(char *out, size_t size, const struct dr_case *c, con
                        dr_makers(c, workers));
     else if (dr_known(f->limits.cpus) &&
              (dr_above(f->worker_run_queue, DR_QUEUE_HIGH) || workers >= dr_most_workers(c)))
-        (void)snprintf(out, size, "%s in %.0f %s on %.3g CPUs", what, workers, dr_makers(c, workers),
-                       f->limits.cpus);
+        (void)snprintf(out, size, "%s in %.0f %s on %.3g CPU%s", what, workers, dr_makers(c, workers),
+                       f->limits.cpus, dr_s(f->limits.cpus));
     else
         (void)snprintf(out, size, "%s in %.0f %s", what, workers, dr_makers(c, workers));
 }

@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 static bool check(const struct dr_case *c, struct dr_finding *out)
 {
     const struct dr_facts *f = c->facts;
@@ -12,11 +14,11 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         return false;
     out->weight = 0;
     out->order = DR_ORDER_REMARK;
-    DR_SAY(
-        out->sentence,
-        "one step in %.0f waits: this is a round of the %u workers, which finish together. The cause is "
-        "low throughput, not a hiccup",
-        f->wait_period, f->loader.workers);
+    DR_SAY(out->sentence,
+           "one step in %.0f waits: this is a round of the %u worker%s, which finish together. The "
+           "cause is "
+           "low throughput, not a hiccup",
+           f->wait_period, f->loader.workers, st_s(f->loader.workers));
     DR_SAY(out->advice,
            "see the finding above: the pattern disappears once batches are made fast enough");
     DR_SAY(out->basis, "no separate gain");

@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/report.h"
 
+#include "base/text.h"
+
 #include "cli/cli.h"
 #include "cli/doctor/rule/judge.h"
 
@@ -342,9 +344,10 @@ void dr_print_verdict(FILE *to, const struct dr_style *style, const struct dr_ve
          verdict->sentence[0] ? verdict->sentence : "cannot tell: nothing was recorded");
     ink(&page, PLAIN);
     if (verdict->kind != DR_CANNOT_TELL && facts && dr_known(facts->confidence_steps))
-        paragraph(&page, LABEL, "confidence %s (%s steps; 95 %% interval of the stall: %.0f to %.0f %%)",
+        paragraph(&page, LABEL,
+                  "confidence %s (%s step%s; 95 %% interval of the stall: %.0f to %.0f %%)",
                   verdict->confidence ? verdict->confidence : "low",
-                  with_commas(&steps, facts->confidence_steps),
+                  with_commas(&steps, facts->confidence_steps), dr_s(facts->confidence_steps),
                   dr_known(facts->stall_share_low) ? facts->stall_share_low * 100 : 0.0,
                   dr_known(facts->stall_share_high) ? facts->stall_share_high * 100 : 100.0);
     fputc('\n', to);

@@ -23,9 +23,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_QUOTA;
     struct dr_text machine;
     DR_SAY(out->sentence,
-           "the cgroup allows %.3g CPUs and throttles the run %.0f %% of the time; os.cpu_count() "
+           "the cgroup allows %.3g CPU%s and throttles the run %.0f %% of the time; os.cpu_count() "
            "returns %s",
-           quota, f->throttled_share * 100, dr_plain_text(&machine, f->limits.cpus_machine));
+           quota, dr_s(quota), f->throttled_share * 100,
+           dr_plain_text(&machine, f->limits.cpus_machine));
     char settings[192], more[192];
     dr_settings_text(settings, sizeof settings, c, &within);
     dr_settings_text(more, sizeof more, c, &beyond);
@@ -34,9 +35,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
         DR_SAY(out->advice, "%s, and OMP_NUM_THREADS=1; or raise the quota", settings);
     else {
         DR_SAY(out->advice,
-               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPUs, with %s; until "
+               "raise the quota (docker --cpus, Kubernetes limits.cpu) to %.3g CPU%s, with %s; until "
                "then %s",
-               beyond.cpus, more, settings);
+               beyond.cpus, dr_s(beyond.cpus), more, settings);
         out->gain = raised.gain;
         out->plan = raised.plan;
         memcpy(out->basis, raised.basis, sizeof out->basis);

@@ -19,8 +19,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     struct dr_text start, epoch;
     out->weight = fmin(share, 0.95);
     out->order = DR_ORDER_OWN; /* the start of an epoch is not part of the waits of its steps */
-    DR_SAY(out->sentence, "each epoch of %s begins with %s in which %u workers are restarted (%s)",
+    DR_SAY(out->sentence, "each epoch of %s begins with %s in which %u worker%s restarted (%s)",
            dr_seconds_text(&epoch, f->epoch_seconds), dr_seconds_text(&start, lost), f->loader.workers,
+           f->loader.workers == 1 ? " is" : "s are",
            f->loader.start_method[0] ? f->loader.start_method : "fork");
     DR_SAY(out->advice, "persistent_workers=True");
     dr_say_stoker(

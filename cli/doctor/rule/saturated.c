@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 enum cure { FEWER, CPUS, STAGE };
 
 /* The cure with the largest gain: other settings, CPUs of the machine that this process may not use, or
@@ -61,18 +63,19 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = many ? DR_ORDER_TOO_MANY : DR_ORDER_LATER;
     char settings[192];
     dr_settings_text(settings, sizeof settings, c, &out->plan);
+    const uint32_t workers = f->loader.workers < most ? f->loader.workers : most;
     struct dr_text on, waits, share;
     DR_SAY(out->sentence,
-           "%u %s on %.3g CPUs: each runs %s of the time and waits for a CPU %s of the time; the "
+           "%u %s on %.3g CPU%s: each runs %s of the time and waits for a CPU %s of the time; the "
            "largest part of the work is %s (%s)",
-           f->loader.workers, dr_makers(c, f->loader.workers), f->limits.cpus,
+           f->loader.workers, dr_makers(c, f->loader.workers), f->limits.cpus, dr_s(f->limits.cpus),
            dr_share_text(&on, f->worker_on_cpu), dr_share_text(&waits, f->worker_run_queue),
            dr_stage_word(stage), dr_share_text(&share, f->stage_share[stage]));
     if (cure == CPUS)
         DR_SAY(out->advice,
-               "the machine has %.3g CPUs, but this process may use only %.3g (taskset, a cpuset): "
+               "the machine has %.3g CPU%s, but this process may use only %.3g (taskset, a cpuset): "
                "allow it more, with %s",
-               f->limits.cpus_machine, f->limits.cpus, settings);
+               f->limits.cpus_machine, dr_s(f->limits.cpus_machine), f->limits.cpus, settings);
     else if (cure == FEWER)
         DR_SAY(out->advice,
                "%s, since more workers only slow each other down; then make the %s cheaper, or use more "
@@ -80,10 +83,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                settings, dr_stage_word(stage));
     else
         DR_SAY(out->advice,
-               "make the %s cheaper%s, or use more CPUs: %u workers already keep %.3g CPUs busy",
+               "make the %s cheaper%s, or use more CPUs: %u worker%s already keep%s %.3g CPU%s busy",
                dr_stage_word(stage),
                f->has_gpu ? ", move it to the GPU or do it once, offline" : ", or do it once, offline",
-               f->loader.workers < most ? f->loader.workers : most, f->limits.cpus);
+               workers, st_s(workers), workers == 1 ? "s" : "", f->limits.cpus, dr_s(f->limits.cpus));
     dr_say_stoker(
         c, out,
         "stoker.DataLoader runs the usual image pipelines in a fraction of the CPU time (its "

@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 /* The messages of torch when a worker could not allocate the memory for a batch. */
@@ -33,9 +35,8 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->blocks = true;
     out->order = DR_ORDER_OWN;
     const double want = fmax(dr_known(f->shm_needed) ? f->shm_needed : size, size) * 2;
-    DR_SAY(out->sentence,
-           "/dev/shm has %s; %u workers with prefetch_factor=%u%s%s: %s",
-           dr_bytes_text(&have, size), f->loader.workers, f->loader.prefetch,
+    DR_SAY(out->sentence, "/dev/shm has %s; %u worker%s with prefetch_factor=%u%s%s: %s",
+           dr_bytes_text(&have, size), f->loader.workers, st_s(f->loader.workers), f->loader.prefetch,
            *needs ? needs : " share it", used_most,
            refused ? "a worker could not pass on its batch, and the loader failed"
                    : "expect a bus error or a hang");

@@ -25,8 +25,8 @@ static void gain(const struct dr_case *c, struct dr_finding *out, double workers
         return;
     }
     out->gain = (struct dr_range){1, mid, dr_known(high) ? fmax(mid, high) : most};
-    DR_SAY(out->basis, "between the CPU time of all threads and that of the main thread, on %.3g CPUs",
-           cpus);
+    DR_SAY(out->basis, "between the CPU time of all threads and that of the main thread, on %.3g CPU%s",
+           cpus, dr_s(cpus));
 }
 
 static bool check(const struct dr_case *c, struct dr_finding *out)
@@ -45,10 +45,10 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
     out->order = DR_ORDER_STORM;
     struct dr_text each, all, kernel;
     DR_SAY(out->sentence,
-           "%.0f workers x %s threads = %s threads on %.3g CPUs%s%.100s%s; %s of their CPU time is "
+           "%.0f worker%s x %s threads = %s threads on %.3g CPU%s%s%.100s%s; %s of their CPU time is "
            "spent in the kernel",
-           workers, dr_plain_text(&each, f->worker_threads),
-           dr_plain_text(&all, workers * f->worker_threads), f->limits.cpus,
+           workers, dr_s(workers), dr_plain_text(&each, f->worker_threads),
+           dr_plain_text(&all, workers * f->worker_threads), f->limits.cpus, dr_s(f->limits.cpus),
            f->storm_names[0] ? " (" : "", f->storm_names, f->storm_names[0] ? ")" : "",
            dr_share_text(&kernel, f->worker_system_share));
     const bool opencv = strstr(f->storm_names, "cv") || strstr(f->storm_names, "CV");

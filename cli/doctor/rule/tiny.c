@@ -4,6 +4,8 @@
  */
 #include "cli/doctor/rule/case.h"
 
+#include "base/text.h"
+
 #include "cli/cli.h"
 
 /* No workers: a batch needs no shared memory, and takes `batch` seconds of CPU time; a step takes
@@ -67,8 +69,8 @@ static bool predict(const struct dr_case *c, struct dr_finding *out)
     out->gain.low = fmin(step / slow.step.high, out->gain.mid);
     out->gain.high = fmax(step / fast.step.low, out->gain.mid);
     struct number_text batches;
-    DR_SAY(out->basis, "simulated from %s batches, with the times of the fastest 1 %%",
-           with_commas(&batches, c->trace->batches));
+    DR_SAY(out->basis, "simulated from %s batch%s, with the times of the fastest 1 %%",
+           with_commas(&batches, c->trace->batches), st_es(c->trace->batches));
     return dr_pays((struct dr_range){step / slow.step.high, step / slow.step.mid, NAN});
 }
 
@@ -101,8 +103,9 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
                       ? fmax(dr_known(f->stall_share) ? f->stall_share : 0, fmin(start_share, 0.95))
                       : f->stall_share;
     out->order = dr_starved(c) ? DR_ORDER_TINY : DR_ORDER_OWN;
-    DR_SAY(out->sentence, "making a batch takes %s, but getting it from one of %u workers takes %s",
-           dr_seconds_text(&batch, f->batch_mean), f->loader.workers,
+    DR_SAY(out->sentence, "making a batch takes %s, but getting it from %s takes %s",
+           dr_seconds_text(&batch, f->batch_mean),
+           f->loader.workers == 1 ? "its worker" : "one of its workers",
            dr_seconds_text(&wait, start_costs_more ? f->respawn : f->wait));
     DR_SAY(out->advice, "num_workers=0, and a larger batch; data this small can stay on the GPU as one "
                         "tensor that you index");

@@ -30,7 +30,7 @@ static bool check(const struct dr_case *c, struct dr_finding *out)
            dr_seconds_text(&pace, f->batch_mean / f->loader.workers),
            dr_seconds_text(&step, f->compute));
     struct dr_text cpus, used;
-    DR_SAY(out->advice, "%s (%s CPUs are available, %s are in use)", settings,
+    DR_SAY(out->advice, "%s (CPUs available: %s, in use: %s)", settings,
            dr_plain_text(&cpus, f->limits.cpus), dr_plain_text(&used, f->cpus_used));
     dr_say_stoker(c, out, "stoker.DataLoader uses all available CPUs (num_workers=\"auto\")",
                   "num_workers=\"auto\" uses all available CPUs");

@@ -5,6 +5,7 @@
 #include "cli/doctor/top/frame.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/doctor/report/words.h"
 #include "cli/doctor/rule/case.h"
 
@@ -110,8 +111,8 @@ static void put_steps(struct dr_screen *s, const struct dr_facts *f)
     put_rate(s, f);
     label(s, "step");
     dr_put(s, DR_BOLD, "%.1f ms", 1e3 * f->step);
-    dr_put(s, DR_QUIET, "  p50 %.1f  p99 %.1f  %u steps", 1e3 * f->step_p50, 1e3 * f->step_p99,
-           f->step_count);
+    dr_put(s, DR_QUIET, "  p50 %.1f  p99 %.1f  %u step%s", 1e3 * f->step_p50, 1e3 * f->step_p99,
+           f->step_count, st_s(f->step_count));
     dr_put_line(s);
     label(s, f->has_gpu ? "GPU waits" : "waits");
     dr_put_bar(s, DR_RED, width, f->stall_share);
@@ -153,7 +154,7 @@ static void put_pipeline(struct dr_screen *s, const struct dr_facts *f)
     label(s, "queue");
     if (dr_known(f->ready_mean) && room) {
         dr_put_bar(s, DR_BLUE, 10, f->ready_mean / room);
-        dr_put(s, DR_PLAIN, " %.1f of %u batches; ", f->ready_mean, room);
+        dr_put(s, DR_PLAIN, " %.1f of %u batch%s; ", f->ready_mean, room, st_es(room));
     }
     dr_put(s, DR_PLAIN, "ready in %s of the calls", dr_share_text(&a, f->readiness));
     if (dr_above(f->behind_share, 0.01))

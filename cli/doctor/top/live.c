@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cli/doctor/report/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -234,6 +235,8 @@ static void put_stage(struct dr_screen *s, const char *name, enum dr_color color
     dr_put_line(s);
 }
 
+static const char *es(double count) { return count == 1 ? "" : "es"; }
+
 static void put_loader(struct dr_screen *s, const struct counters *c)
 {
     double since[KEYS];
@@ -243,10 +246,11 @@ static void put_loader(struct dr_screen *s, const struct counters *c)
     const double workers = fmax(1, c->value[WORKERS]);
     dr_put(s, DR_BOLD, " loader");
     dr_put(s, DR_PLAIN,
-           "  %.0f batches, %.0f samples, %.0f bad; %.0f workers, %.0f batches held, %.0f lent to the "
+           "  %.0f batch%s, %.0f sample%s, %.0f bad; %.0f worker%s, %.0f batch%s held, %.0f lent to the "
            "program; reader %s",
-           c->value[BATCHES], c->value[SAMPLES], c->value[BAD], c->value[WORKERS], c->value[SLOTS],
-           c->value[LENT], c->reader);
+           c->value[BATCHES], es(c->value[BATCHES]), c->value[SAMPLES], dr_s(c->value[SAMPLES]),
+           c->value[BAD], c->value[WORKERS], dr_s(c->value[WORKERS]), c->value[SLOTS],
+           es(c->value[SLOTS]), c->value[LENT], c->reader);
     dr_put_line(s);
     if (c->before[NOW] == 0 || seconds <= 0) {
         dr_put(s, DR_QUIET, " no batch taken in the last %.1f s", quiet);

@@ -7,6 +7,7 @@
 #include "cli/doctor/top/screen.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -60,21 +61,10 @@ static void put_character(struct dr_screen *screen, const char *bytes, size_t si
     screen->column++;
     if (screen->row >= screen->height)
         return;
-    const unsigned char c = (unsigned char)bytes[0];
-    if (c < 32 || c == 127 || (c >= 128 && screen->ascii))
+    if ((unsigned char)bytes[0] >= 128 && screen->ascii)
         add(screen, "?", 1);
     else
         add(screen, bytes, size);
-}
-
-static size_t character_size(const char *text)
-{
-    const unsigned char c = (unsigned char)*text;
-    const size_t size = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-    for (size_t k = 1; k < size; k++)
-        if (((unsigned char)text[k] & 0xc0) != 0x80)
-            return 1;
-    return size;
 }
 
 void dr_put(struct dr_screen *screen, enum dr_color color, const char *format, ...)
@@ -87,12 +77,10 @@ void dr_put(struct dr_screen *screen, enum dr_color color, const char *format, .
     if (screen->color && color)
         add_text(screen, color_codes[color]);
     for (const char *at = text; *at;) {
-        const size_t size = character_size(at);
-        if (size == 1 && (unsigned char)*at >= 128)
-            put_character(screen, "?", 1);
-        else
-            put_character(screen, at, size);
-        at += size;
+        uint32_t point;
+        const size_t plain = st_plain_size(at, &point), size = st_utf8_size(at);
+        put_character(screen, plain ? at : "?", plain ? plain : 1);
+        at += size ? size : 1;
     }
     if (screen->color && color)
         add_text(screen, "\033[0m");

@@ -6,6 +6,7 @@
 #include "source/arrays/npy_header.h"
 
 #include "base/cpu.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +44,8 @@ int st_arrays_add(struct st_arrays *arrays, struct st_bytes npy, uint8_t *memory
     }
     if (rows->count != arrays->rows[0].count)
         return st_fail(err, STOKER_EINVAL,
-                       "%s: has %llu rows, but %s has %llu; all fields must have the same number", where,
-                       (unsigned long long)rows->count, arrays->fields[0].name,
+                       "%s: has %llu row%s, but %s has %llu; all fields must have the same number",
+                       where, (unsigned long long)rows->count, st_s(rows->count), arrays->fields[0].name,
                        (unsigned long long)arrays->rows[0].count);
     return 0;
 }

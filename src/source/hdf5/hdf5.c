@@ -13,6 +13,7 @@
 #include "source/names.h"
 
 #include "base/cpu.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +79,10 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
         if (array->rows.count != hdf5->arrays[0].rows.count)
             return st_fail(
                 err, STOKER_EINVAL,
-                "%s: %s has %llu rows, but %s has %llu; all fields must have the same number",
+                "%s: %s has %llu row%s, but %s has %llu; all fields must have the same number",
                 hdf5->file.path, array->rows.field.name, (unsigned long long)array->rows.count,
-                hdf5->arrays[0].rows.field.name, (unsigned long long)hdf5->arrays[0].rows.count);
+                st_s(array->rows.count), hdf5->arrays[0].rows.field.name,
+                (unsigned long long)hdf5->arrays[0].rows.count);
         hdf5->fields[k] = array->rows.field;
         array->cache_from = chunks;
         chunks += array->grid.total;

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/lmdb/tree.h"
+#include "base/text.h"
 #include "source/little.h"
 
 #include <stdlib.h>
@@ -268,8 +269,9 @@ int st_lmdb_walk(struct st_lmdb_contents *out, const struct st_lmdb_head *head,
         walk.pages ? walk_tree(&walk) : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     free(walk.pages);
     if (!rc && walk.nodes != head->entries)
-        rc = st_fail(err, STOKER_ECORRUPT, "%s: contains %llu keys, but states %llu: it is damaged",
-                     file->path, (unsigned long long)walk.nodes, (unsigned long long)head->entries);
+        rc = st_fail(err, STOKER_ECORRUPT, "%s: contains %llu key%s, but states %llu: it is damaged",
+                     file->path, (unsigned long long)walk.nodes, st_s(walk.nodes),
+                     (unsigned long long)head->entries);
     if (rc)
         st_lmdb_contents_free(out);
     return rc;

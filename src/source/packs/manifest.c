@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/packs/manifest.h"
+#include "base/text.h"
 #include "source/load.h"
 #include "source/packs/classes.h"
 #include "source/scan.h"
@@ -201,8 +202,9 @@ int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_err
                      "%s: contains no settings: it is damaged, or not the manifest of a pack", path);
     if (!rc && manifest->claimed != manifest->samples)
         rc = st_fail(err, STOKER_ECORRUPT,
-                     "%s: states %llu samples, but its shards have %llu: it is damaged", path,
-                     (unsigned long long)manifest->claimed, (unsigned long long)manifest->samples);
+                     "%s: states %llu sample%s, but its shards have %llu: it is damaged", path,
+                     (unsigned long long)manifest->claimed, st_s(manifest->claimed),
+                     (unsigned long long)manifest->samples);
     st_held_close(&file);
     return rc;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/reader/reader.h"
+#include "base/text.h"
 #include "source/remote/remote.h"
 #include "source/reader/ring.h"
 
@@ -62,8 +63,9 @@ static int read_extent(int fd, const struct st_extent *extent, struct st_buffer 
     const int rc = read_range(fd, extent->offset, extent->length, left, extent->path, buffer, err);
     if (!rc && extent->length != ST_WHOLE_FILE && buffer->size < extent->length)
         return st_fail(err, STOKER_EIO,
-                       "%s: ends %llu bytes before the end of the sample: it is truncated", extent->path,
-                       (unsigned long long)(extent->length - buffer->size));
+                       "%s: ends %llu byte%s before the end of the sample: it is truncated",
+                       extent->path, (unsigned long long)(extent->length - buffer->size),
+                       st_s(extent->length - buffer->size));
     return rc;
 }
 
@@ -111,8 +113,8 @@ int st_locate(const struct stoker_dataset *data, uint64_t sample, struct st_exte
 {
     const uint64_t count = st_dataset_count(data);
     if (sample >= count)
-        return st_fail(err, STOKER_EINVAL, "sample %llu: out of range, the dataset has %llu samples",
-                       (unsigned long long)sample, (unsigned long long)count);
+        return st_fail(err, STOKER_EINVAL, "sample %llu: out of range, the dataset has %llu sample%s",
+                       (unsigned long long)sample, (unsigned long long)count, st_s(count));
     out->fd = 0;
     out->remote = NULL;
     out->objects = NULL;

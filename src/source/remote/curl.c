@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -286,8 +287,8 @@ static enum verdict judge(const struct st_http_target *target, struct st_answer 
     }
     if (!part)
         return judge_status(target, a, status, err);
-    st_fail(err, STOKER_EIO, "%s: the server sent %llu of %llu bytes", target->name,
-            (unsigned long long)a->got, (unsigned long long)a->wanted);
+    st_fail(err, STOKER_EIO, "%s: the server sent %llu of %llu byte%s", target->name,
+            (unsigned long long)a->got, (unsigned long long)a->wanted, st_s(a->wanted));
     return AGAIN;
 }
 

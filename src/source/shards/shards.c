@@ -9,6 +9,7 @@
 #include "source/shards/sums.h"
 
 #include "base/cpu.h"
+#include "base/text.h"
 #include "base/threads.h"
 
 #include <fcntl.h>
@@ -444,10 +445,10 @@ int st_shard_locate(const struct st_shards *shards, const struct st_shard *shard
     if (end > size)
         return st_fail(
             err, STOKER_ECORRUPT,
-            "%s: byte %llu: the sample has %llu bytes, but the %s ends after %llu: it is truncated, or "
+            "%s: byte %llu: the sample has %llu byte%s, but the %s ends after %llu: it is truncated, or "
             "states a wrong size",
             shard->file.path, (unsigned long long)start, (unsigned long long)(end - start),
-            shards->kind->name, (unsigned long long)(size - start));
+            st_s(end - start), shards->kind->name, (unsigned long long)(size - start));
     st_held_extent(&shard->file, start, end - start, out);
     if (shard->unpacked.data)
         out->memory = shard->unpacked.data + start;

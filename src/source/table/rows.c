@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/load.h"
+#include "base/text.h"
 #include "source/table/manifest.h"
 
 #include <stdio.h>
@@ -127,8 +128,9 @@ static int take_record(struct st_manifest *manifest, struct reading *table, cons
             return rc;
     }
     if (csv && table->record.count != table->columns) {
-        snprintf(why, sizeof why, "has %llu words, but the first line has %llu",
-                 (unsigned long long)table->record.count, (unsigned long long)table->columns);
+        snprintf(why, sizeof why, "has %llu word%s, but the first line has %llu",
+                 (unsigned long long)table->record.count, st_s(table->record.count),
+                 (unsigned long long)table->columns);
         return add_damaged(manifest, line, why, err);
     }
     return add_record(manifest, &table->record, line, err);
