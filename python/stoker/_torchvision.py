@@ -6,6 +6,7 @@ torchvision is never imported here: its objects are recognised by the names of t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,15 @@ def _preset(t: Any) -> Transform:
     )
 
 
+def _to_tensor(t: Any) -> Transform:
+    torch: Any = sys.modules["torch"]  # torchvision has imported it
+    if torch.get_default_dtype() is not torch.float32:
+        raise NotImplementedError(
+            f"{t!r} makes tensors of torch's default type, {torch.get_default_dtype()}; the engine makes float32"
+        )
+    return T.ToTensor()
+
+
 _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "CenterCrop": lambda t: T.CenterCrop(t.size),
     "ColorJitter": _jitter,
@@ -126,6 +136,6 @@ _CONVERTERS: dict[str, Callable[[Any], Transform]] = {
     "ToDtype": _to_dtype,
     "ToImage": lambda t: _ToImage(),
     "ToPureTensor": lambda t: _ToImage(),
-    "ToTensor": lambda t: T.ToTensor(),
+    "ToTensor": _to_tensor,
 }
 converters.update(_CONVERTERS)

@@ -79,6 +79,19 @@ def test_v2_geometry_on_tensors(tree):
     assert_same(ImageFolder(tree, transform))
 
 
+def test_to_tensor_follows_torchs_default_type(tree):
+    """Also if it is changed after the loader was made."""
+    data = ImageFolder(tree, V1.Compose([V1.CenterCrop(30), V1.ToTensor()]))
+    loader = stoker.DataLoader(data, 5)
+    assert next(iter(loader))[0].dtype is torch.float32 and loader._native is not None
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert next(iter(loader))[0].dtype is torch.float64
+        assert_same(data)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_v2_resize_of_tensors_is_pillows_with_a_warning(tree):
     transform = V2.Compose([V2.ToImage(), V2.Resize((32, 32)), V2.ToDtype(torch.float32, scale=True)])
     with pytest.warns(UserWarning, match="Resize comes after the image was made a tensor"):
