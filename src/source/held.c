@@ -30,11 +30,8 @@ static int above_standard(int fd)
 
 static int open_above_standard(const char *path)
 {
-    int fd;
-    do /* O_NONBLOCK: opening a pipe would block forever */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (fd < 0 && errno == EINTR);
-    return above_standard(fd);
+    /* O_NONBLOCK: opening a pipe would block forever */
+    return above_standard(st_file_open(path, O_RDONLY | O_NONBLOCK));
 }
 
 int st_held_open(struct st_held *file, const char *path, struct stoker_error *err)
@@ -100,15 +97,22 @@ static int copy_all(const struct st_held *from, int fd, struct stoker_error *err
     for (uint64_t at = 0, size; !rc && at < from->size; at += size) {
         size = from->size - at < step ? from->size - at : step;
         rc = st_remote_read(from->remote, at, bytes, size, NULL, err);
-        for (uint64_t done = 0; !rc && done < size;) {
-            const ssize_t put = pwrite(fd, bytes + done, size - done, (off_t)(at + done));
-            if (put < 0 && errno != EINTR)
-                rc = st_fail_errno(err, errno, "%s: cannot copy it to a local file", from->path);
-            done += put > 0 ? (uint64_t)put : 0;
-        }
+        if (!rc && !st_file_write(fd, at, bytes, size))
+            rc = st_fail_errno(err, errno, "%s: cannot copy it to a local file", from->path);
     }
     free(bytes);
     return rc;
+}
+
+/* `path` ends in XXXXXX, which are replaced. */
+static int open_temporary(char *path)
+{
+    int fd;
+    do {
+        memset(path + strlen(path) - 6, 'X', 6);
+        fd = mkostemp(path, O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
+    return above_standard(fd);
 }
 
 int st_held_open_copy(struct st_held *file, const char *path, const struct stoker_dataset_options *opt,
@@ -122,7 +126,7 @@ int st_held_open_copy(struct st_held *file, const char *path, const struct stoke
         file->copy = NULL;
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     }
-    const int fd = above_standard(mkostemp(file->copy, O_CLOEXEC));
+    const int fd = open_temporary(file->copy);
     if (fd < 0)
         return st_fail_errno(err, errno, "%s: cannot copy it to %s", file->path, file->copy);
     file->fd = fd;

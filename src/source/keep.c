@@ -11,6 +11,7 @@
 #include "base/threads.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -55,34 +56,22 @@ int st_keep_path(char out[PATH_MAX], const char *directory, const void *key, uin
 
 /* ---- loading ----------------------------------------------------------------------------------- */
 
-static bool read_all(int fd, uint8_t *bytes, uint64_t size)
-{
-    while (size) {
-        const ssize_t got = read(fd, bytes, size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        bytes += got;
-        size -= (uint64_t)got;
-    }
-    return true;
-}
-
 uint8_t *st_keep_read(const char *file, uint64_t *size)
 {
     struct stat info;
     struct st_index_header header;
     uint8_t *bytes = NULL;
-    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = st_file_open(file, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     /* The header is checked before memory of the size it states is allocated. */
-    if (!fstat(fd, &info) && S_ISREG(info.st_mode) && read_all(fd, (uint8_t *)&header, sizeof header) &&
+    if (!fstat(fd, &info) && S_ISREG(info.st_mode) &&
+        !st_file_read(fd, file, 0, &header, sizeof header, NULL) &&
         header.size == (uint64_t)info.st_size && (bytes = st_alloc_aligned(header.size)) != NULL) {
         memcpy(bytes, &header, sizeof header);
         *size = header.size;
-        if (!read_all(fd, bytes + sizeof header, header.size - sizeof header)) {
+        if (st_file_read(fd, file, sizeof header, bytes + sizeof header, header.size - sizeof header,
+                         NULL)) {
             free(bytes);
             bytes = NULL;
         }
@@ -163,29 +152,15 @@ static bool settled(const struct st_index *index, int64_t scan_began_ns)
     return true;
 }
 
-static bool write_all(int fd, const uint8_t *bytes, uint64_t size)
-{
-    while (size) {
-        const ssize_t put = write(fd, bytes, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        bytes += put;
-        size -= (uint64_t)put;
-    }
-    return true;
-}
-
 bool st_keep_replace(const char *file, const void *bytes, uint64_t size, bool durable)
 {
     char temporary[PATH_MAX + 48];
     snprintf(temporary, sizeof temporary, "%s.%ld.%llu", file, (long)getpid(),
              (unsigned long long)st_now_ns());
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = st_file_open(temporary, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0)
         return false;
-    const bool written = write_all(fd, bytes, size) && !(durable && fsync(fd));
+    const bool written = st_file_write(fd, 0, bytes, size) && !(durable && !st_file_sync(fd));
     if (!close(fd) && written && !rename(temporary, file))
         return true;
     unlink(temporary);

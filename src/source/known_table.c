@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/known_table.h"
+#include "base/file.h"
 #include "source/crc32c.h"
 #include "source/keep.h"
 #include "source/little.h"
@@ -102,24 +103,11 @@ static bool read_at(int fd, uint8_t *into, uint64_t size, uint64_t offset)
     return true;
 }
 
-static bool write_at(int fd, const uint8_t *bytes, uint64_t size, uint64_t offset)
-{
-    for (uint64_t done = 0; done < size;) {
-        const ssize_t put = pwrite(fd, bytes + done, size - done, (off_t)(offset + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        done += (uint64_t)put;
-    }
-    return true;
-}
-
 /* Opens the file if it is a table of this dataset. -1: it is not, or cannot be opened. */
 static int open_table(const struct st_known *known, int flags, struct stat *info)
 {
     uint8_t head[HEAD];
-    const int fd = open(known->file, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = st_file_open(known->file, flags | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -1;
     if (!fstat(fd, info) && S_ISREG(info->st_mode) &&
@@ -226,8 +214,8 @@ static bool share_stretch(struct st_known *known, uint64_t from, uint64_t end, i
     }
     if (first < last) {
         const uint64_t start = (first - from) * PAGE_BYTES;
-        good = write_at(fd, bytes + start, smaller((last - from) * PAGE_BYTES, size) - start,
-                        offset + start);
+        good = st_file_write(fd, offset + start, bytes + start,
+                             smaller((last - from) * PAGE_BYTES, size) - start);
     }
     for (uint64_t page = from; page < end; page++)
         if (!good && unwritten[page - from])

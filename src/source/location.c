@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "source/location.h"
+#include "base/file.h"
 #include "source/held.h"
 #include "source/kinds.h"
 #include "source/names.h"
@@ -185,7 +186,7 @@ static bool is_ignored(const char *name)
 
 static int list_folder(struct listing *list, const char *folder, struct stoker_error *err)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = st_folder_open(folder);
     int rc = 0;
     if (!dir)
         return st_fail_errno(err, errno, "%s", folder);

@@ -10,6 +10,7 @@
 #include "source/names.h"
 #include "base/threads.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -247,7 +248,7 @@ static int visit(struct walk *walk, struct st_scan_dir *dir, struct st_scan_dir 
     struct stat info;
     int fd = -1, errnum = ENAMETOOLONG;
     if (st_path_join(path, walk->opt->prefix, dir->path, "")) {
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = st_file_open(path, O_RDONLY | O_DIRECTORY);
         errnum = errno;
     }
     if (fd < 0) {

@@ -4,6 +4,7 @@
  */
 #include "source/reader/reader.h"
 #include "base/text.h"
+#include "base/file.h"
 #include "source/remote/remote.h"
 #include "source/reader/ring.h"
 
@@ -89,7 +90,6 @@ static int fetch_remote(const struct st_extent *extent, struct st_buffer *buffer
 
 int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct stoker_error *err)
 {
-    int fd;
     buffer->size = 0;
     if (extent->objects)
         return st_remote_set_read(extent->objects, extent->offset, extent->path, ST_SAMPLE_MAX,
@@ -98,9 +98,8 @@ int st_fetch(const struct st_extent *extent, struct st_buffer *buffer, struct st
         return fetch_remote(extent, buffer, err);
     if (extent->fd)
         return read_extent(extent->fd, extent, buffer, err);
-    do /* O_NONBLOCK: opening a pipe would block forever */
-        fd = open(extent->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    while (fd < 0 && errno == EINTR);
+    /* O_NONBLOCK: opening a pipe would block forever */
+    const int fd = st_file_open(extent->path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return st_fail_errno(err, errno, "%s", extent->path);
     const int rc = read_extent(fd, extent, buffer, err);

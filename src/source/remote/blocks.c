@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define MAGIC  0x6b6c62656863746bull
@@ -71,7 +70,7 @@ bool st_cached_get(struct st_cached *object, uint64_t block, uint32_t from, uint
     struct block_head head;
     struct stat info;
     block_path(object, block, path);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = st_file_open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return false;
     const bool good = !st_file_read(fd, path, 0, &head, sizeof head, NULL) && head.magic == MAGIC &&
@@ -97,12 +96,11 @@ static bool write_block(const struct st_cached *object, const char *path, uint64
         front.head.pieces[at / PIECE] =
             st_crc32c((const uint8_t *)bytes + at, size - at < PIECE ? size - at : PIECE);
     front.head.crc = sum_head(&front.head);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = st_file_open(path, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0)
         return false;
-    struct iovec parts[2] = {{front.bytes, ST_BLOCK_HEAD}, {(void *)(uintptr_t)bytes, size}};
-    errno = ENOSPC; /* a full file system may write a part without an error */
-    const bool written = writev(fd, parts, 2) == (ssize_t)(ST_BLOCK_HEAD + size);
+    const bool written = st_file_write(fd, 0, front.bytes, ST_BLOCK_HEAD) &&
+                         st_file_write(fd, ST_BLOCK_HEAD, bytes, size);
     const int errnum = errno;
     const bool closed = !close(fd);
     if (!written)

@@ -10,6 +10,7 @@
 #include "source/remote/cache_inside.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 
@@ -45,7 +46,7 @@ static int open_usage(const char *folder)
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/usage", folder) >= (int)sizeof path)
         return -1;
-    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return st_file_open(path, O_RDWR | O_CREAT);
 }
 
 /* An object's folder is named by 32 digits; the first 16 are its number. */
@@ -66,7 +67,7 @@ static uint64_t sum_files(const char *folder, bool (*counts)(int at, const char 
 {
     uint64_t sum = 0;
     struct stat info;
-    DIR *dir = opendir(folder);
+    DIR *dir = st_folder_open(folder);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         const bool file = entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &info, 0) &&
                           S_ISREG(info.st_mode);
@@ -98,7 +99,7 @@ static uint64_t count_all(const char *folder, bool (*counts)(int at, const char 
 {
     uint64_t sum = 0, number;
     char path[PATH_MAX + 300];
-    DIR *dir = opendir(folder);
+    DIR *dir = st_folder_open(folder);
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
         if (is_object(entry->d_name, &number)) {
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -123,11 +124,11 @@ static uint64_t change_used(const struct st_cache *cache, int64_t change)
             close(fd);
         return UINT64_MAX; /* unknown: nothing is cached */
     }
-    if (pread(fd, &used, sizeof used, 0) != sizeof used)
+    if (st_file_read(fd, cache->folder, 0, &used, sizeof used, NULL))
         used = count_all(cache->folder, is_whole);
     const uint64_t less = change < 0 ? (uint64_t)-change : 0;
     used = less > used ? 0 : used - less + (change > 0 ? (uint64_t)change : 0);
-    const bool put = pwrite(fd, &used, sizeof used, 0) == sizeof used;
+    const bool put = st_file_write(fd, 0, &used, sizeof used);
     close(fd); /* releases the lock too */
     return put ? used : UINT64_MAX;
 }
@@ -140,7 +141,7 @@ static int join_users(struct st_cache *cache, struct stoker_error *err)
         return st_fail_errno(err, errno, "cache_dir: cannot use %s", cache->folder);
     if (lock_byte(cache->usage_fd, 0, F_WRLCK, false)) {
         const uint64_t used = count_all(cache->folder, remove_incomplete);
-        if (pwrite(cache->usage_fd, &used, sizeof used, 0) != sizeof used)
+        if (!st_file_write(cache->usage_fd, 0, &used, sizeof used))
             return st_fail_errno(err, errno, "cache_dir: cannot use %s", cache->folder);
     }
     if (!lock_byte(cache->usage_fd, 0, F_RDLCK, true))
@@ -262,7 +263,7 @@ static struct candidate *list_candidates(const char *folder, uint64_t *count)
     struct candidate *list = NULL;
     uint64_t room = 0, number;
     struct stat info;
-    DIR *dir = opendir(folder);
+    DIR *dir = st_folder_open(folder);
     *count = 0;
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         if (!is_object(entry->d_name, &number) || fstatat(dirfd(dir), entry->d_name, &info, 0))
