@@ -4,8 +4,8 @@
  */
 #include "cli/pack/check.h"
 
+#include "base/file.h"
 #include "base/text.h"
-
 #include "source/crc32c.h"
 #include "source/held.h"
 #include "source/shards/index.h"
@@ -45,7 +45,7 @@ static int sum_file(const char *path, struct st_pack_shard *shard, struct stoker
     struct st_held file = {0};
     int rc = st_held_open(&file, path, err);
     shard->bytes = file.size;
-    if (!rc && fsync(file.fd))
+    if (!rc && !st_file_sync(file.fd))
         rc = st_fail_errno(err, errno, "%s", path);
     if (!rc)
         rc = pack_sum_range(&file, 0, file.size, &shard->crc, err);

@@ -4,6 +4,7 @@
  */
 #include "cli/pack/pack.h"
 
+#include "base/file.h"
 #include "source/crc32c.h"
 #include "source/shards/unpack.h"
 
@@ -57,6 +58,15 @@ int pack_was_changed(const char *path, struct stoker_error *err)
         path);
 }
 
+bool pack_truncate(int fd, uint64_t size)
+{
+    int failed;
+    do
+        failed = ftruncate(fd, (off_t)size);
+    while (failed && errno == EINTR);
+    return !failed;
+}
+
 int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err)
 {
     char hidden[NAME_MAX];
@@ -82,9 +92,9 @@ int pack_rename(const char *temporary, const char *path, struct stoker_error *er
     /* The name must be on the disk before the manifest mentions it. Some file systems cannot do that. */
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = st_file_open(folder, O_RDONLY | O_DIRECTORY);
     if (fd >= 0) {
-        fsync(fd);
+        (void)st_file_sync(fd);
         close(fd);
     }
     return STOKER_OK;
@@ -113,7 +123,7 @@ int pack_file_open(struct pack_file *file, const char *folder, const char *name,
     /* Do not follow a link: nothing must be written outside the folder. */
     if (unlink(file->temporary) && errno != ENOENT)
         return st_fail_errno(err, errno, "%s", file->temporary);
-    file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    file->fd = st_file_open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     return file->fd < 0 ? pack_cannot_write(file->path, errno, err) : STOKER_OK;
 }
 
@@ -126,12 +136,12 @@ int pack_file_go_on(struct pack_file *file, const char *folder, const char *name
         rc = pack_take_up(file->temporary, file->path, err);
     if (rc)
         return rc;
-    file->fd = open(file->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    file->fd = st_file_open(file->temporary, O_RDWR | O_NOFOLLOW);
     if (file->fd < 0)
         return pack_cannot_write(file->path, errno, err);
     if (fstat(file->fd, &status) || (uint64_t)status.st_size < size)
         return pack_was_changed(file->temporary, err);
-    if (ftruncate(file->fd, (off_t)size) || lseek(file->fd, 0, SEEK_END) < 0)
+    if (!pack_truncate(file->fd, size) || lseek(file->fd, 0, SEEK_END) < 0)
         return pack_cannot_write(file->path, errno, err);
     file->size = size;
     return STOKER_OK;
@@ -210,7 +220,7 @@ int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t si
     const int rc = flush(file, err);
     if (rc)
         return rc;
-    if (pwrite(file->fd, bytes, size, 0) != (ssize_t)size)
+    if (!st_file_write(file->fd, 0, bytes, size))
         return pack_cannot_write(file->path, errno, err);
     return sum_again(file, err);
 }
@@ -218,7 +228,7 @@ int pack_file_begin_again(struct pack_file *file, const void *bytes, uint64_t si
 int pack_file_sync(struct pack_file *file, struct stoker_error *err)
 {
     const int rc = flush(file, err);
-    if (!rc && fsync(file->fd))
+    if (!rc && !st_file_sync(file->fd))
         return pack_cannot_write(file->path, errno, err);
     return rc;
 }

@@ -9,6 +9,8 @@
  */
 #include "cli/pack/check.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -117,13 +119,12 @@ static bool make_set(const struct hdf5_writer *w, hid_t file, uint32_t index, ui
 static int try_size(const char *path, uint64_t size)
 {
     static const uint8_t zeros[LIBRARY_BYTES];
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = st_file_open(path, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0)
         return errno;
-    errno = 0;
-    const bool good = !ftruncate(fd, (off_t)(size + sizeof zeros)) &&
-                      pwrite(fd, zeros, sizeof zeros, 0) == (ssize_t)sizeof zeros;
-    const int why = good ? 0 : errno ? errno : ENOSPC;
+    const bool good =
+        pack_truncate(fd, size + sizeof zeros) && st_file_write(fd, 0, zeros, sizeof zeros);
+    const int why = good ? 0 : errno;
     close(fd);
     unlink(path);
     return why;
@@ -148,8 +149,11 @@ static int make_file(const struct hdf5_writer *w, const char *path, uint64_t row
     const int why = try_size(path, size);
     if (why)
         return pack_cannot_write(w->path, why, err);
-    errno = 0;
-    const hid_t file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t file;
+    do {
+        errno = 0;
+        file = H5Fcreate(path, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+    } while (file < 0 && errno == EINTR);
     bool good = file >= 0;
     for (uint32_t i = 0; i < w->rows.count && good; i++)
         good = make_set(w, file, i, rows);
@@ -183,7 +187,11 @@ static bool find_set(const struct hdf5_writer *w, hid_t file, uint32_t index, ui
 static int find_sets(const struct hdf5_writer *w, const char *path, uint64_t *rows, uint64_t *at,
                      struct stoker_error *err)
 {
-    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t file;
+    do {
+        errno = 0;
+        file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    } while (file < 0 && errno == EINTR);
     bool same = file >= 0;
     for (uint32_t i = 0; i < w->rows.count && same; i++) {
         uint64_t own = 0;
@@ -205,7 +213,7 @@ static int open_file(struct hdf5_writer *w, struct stoker_error *err)
     if (rc)
         return rc;
     w->rows.rows += w->done;
-    const int fd = open(w->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = st_file_open(w->temporary, O_RDWR | O_NOFOLLOW);
     if (fd < 0)
         return pack_cannot_write(w->path, errno, err);
     w->fd = fd;
@@ -214,21 +222,12 @@ static int open_file(struct hdf5_writer *w, struct stoker_error *err)
 
 static int put_row(struct hdf5_writer *w, uint32_t index, struct st_bytes row, struct stoker_error *err)
 {
-    uint64_t at = w->at[index] + (w->rows.rows - 1) * row.size;
+    const uint64_t at = w->at[index] + (w->rows.rows - 1) * row.size;
     if (w->rows.rows > w->room)
         return pack_was_changed(w->temporary, err);
     w->bytes += row.size;
-    while (row.size) {
-        const ssize_t done = pwrite(w->fd, row.data, row.size, (off_t)at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return pack_cannot_write(w->path, done < 0 ? errno : ENOSPC, err);
-        row.data += done;
-        row.size -= (uint64_t)done;
-        at += (uint64_t)done;
-    }
-    return STOKER_OK;
+    return st_file_write(w->fd, at, row.data, row.size) ? STOKER_OK
+                                                        : pack_cannot_write(w->path, errno, err);
 }
 
 static int hdf5_add(void *self, const struct pack_options *opt, struct pack_sample *sample,
@@ -251,7 +250,7 @@ static uint64_t hdf5_size(const void *self) { return ((const struct hdf5_writer 
 static int hdf5_keep(void *self, struct stoker_error *err)
 {
     const struct hdf5_writer *w = self;
-    return fdatasync(w->fd) ? pack_cannot_write(w->path, errno, err) : STOKER_OK;
+    return st_file_sync(w->fd) ? STOKER_OK : pack_cannot_write(w->path, errno, err);
 }
 
 static void hdf5_drop(void *self, bool leave)
@@ -294,10 +293,10 @@ static int tighten(struct hdf5_writer *w, struct stoker_error *err)
     rc = make_file(w, tight, w->rows.rows, err);
     if (!rc)
         rc = find_sets(w, tight, &rows, at, err);
-    const int to = rc ? -1 : open(tight, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int to = rc ? -1 : st_file_open(tight, O_RDWR | O_NOFOLLOW);
     if (!rc)
         rc = to < 0 ? pack_cannot_write(w->path, errno, err) : copy_rows(w, to, at, err);
-    if (!rc && fsync(to))
+    if (!rc && !st_file_sync(to))
         rc = pack_cannot_write(w->path, errno, err);
     if (to >= 0)
         close(to);

@@ -7,6 +7,8 @@
  */
 #include "cli/pack/pack.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,7 +43,7 @@ static void say_who(int fd)
     char host[100] = "", who[200];
     gethostname(host, sizeof host - 1);
     const int size = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
-    if (ftruncate(fd, 0) || pwrite(fd, who, (size_t)size, 0) != size)
+    if (!pack_truncate(fd, 0) || !st_file_write(fd, 0, who, (uint64_t)size))
         return; /* only the lock matters, not its contents: a full disk will be noticed later */
 }
 
@@ -54,7 +56,7 @@ int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_err
     if (rc)
         return rc;
     for (;;) {
-        const int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        const int fd = st_file_open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
             return pack_cannot_write(lock->path, errno, err);
         const int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;

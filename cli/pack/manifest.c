@@ -4,6 +4,8 @@
  */
 #include "cli/pack/manifest.h"
 
+#include "base/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,22 +22,27 @@ static bool is_partial(const char *name) { return !strncmp(name, ".partial-", 9)
  * resumed. */
 static int look_into(const char *folder, bool known, bool goes_on, struct stoker_error *err)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = st_folder_open(folder);
     int rc = STOKER_OK;
     if (!dir)
         return st_fail_errno(err, errno, "%s", folder);
-    for (struct dirent *entry; !rc && (entry = readdir(dir));) {
+    struct dirent *entry;
+    while (!rc && (errno = 0, entry = readdir(dir)) != NULL) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
             !strcmp(entry->d_name, PACK_LOCK))
             continue;
-        if (is_partial(entry->d_name) && !goes_on)
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        else if (!known)
+        if (is_partial(entry->d_name) && !goes_on) {
+            if (unlinkat(dirfd(dir), entry->d_name, 0))
+                rc = st_fail_errno(err, errno, "%.500s/%.200s", folder, entry->d_name);
+        } else if (!known) {
             rc = st_fail(
                 err, STOKER_EINVAL,
                 "%.500s: contains '%.200s' but no manifest of a pack: choose a new or empty folder",
                 folder, entry->d_name);
+        }
     }
+    if (!rc && errno) /* or files of a killed run would be left unseen */
+        rc = st_fail_errno(err, errno, "%s", folder);
     closedir(dir);
     return rc;
 }
@@ -48,8 +55,10 @@ static int cut_ledger(const struct st_pack *manifest, const struct pack_options 
     const int rc = pack_path(path, opt->folder, PACK_LEDGER, err);
     if (rc)
         return rc;
-    const int failed =
-        manifest->ledger_size ? truncate(path, (off_t)manifest->ledger_size) : unlink(path);
+    int failed;
+    do
+        failed = manifest->ledger_size ? truncate(path, (off_t)manifest->ledger_size) : unlink(path);
+    while (failed && errno == EINTR);
     if (failed && (manifest->ledger_size || errno != ENOENT))
         return st_fail_errno(err, errno, "%s", path);
     return STOKER_OK;

@@ -7,6 +7,7 @@
  */
 #include "cli/out.h"
 #include "cli/pack/manifest.h"
+#include "base/file.h"
 #include "source/packs/classes.h"
 
 #include <errno.h>
@@ -168,13 +169,12 @@ static int append_ledger(struct st_pack *manifest, const struct pack_options *op
     const int rc = pack_path(path, opt->folder, PACK_LEDGER, err);
     if (rc || !manifest->pending_size)
         return rc;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int fd = st_file_open(path, O_WRONLY | O_CREAT | O_NOFOLLOW);
     if (fd < 0)
         return st_fail_errno(err, errno, "%s", path);
-    errno = ENOSPC;
     const bool good =
-        write(fd, manifest->pending, manifest->pending_size) == (ssize_t)manifest->pending_size &&
-        !fsync(fd);
+        st_file_write(fd, manifest->ledger_size, manifest->pending, manifest->pending_size) &&
+        st_file_sync(fd);
     const int why = errno;
     close(fd);
     if (!good)

@@ -4,6 +4,7 @@
  */
 #include "cli/pack/pack.h"
 
+#include "base/file.h"
 #include "source/arrays/npy_header.h"
 
 #include <stdio.h>
@@ -50,8 +51,8 @@ static int go_on(struct npy_writer *npy, uint32_t index, const char *name, struc
     const int rc = pack_file_go_on(file, npy->folder, name, size, err);
     if (rc)
         return rc;
-    const ssize_t got = pread(file->fd, head, HEAD, 0);
-    if (got != HEAD || st_npy_parse(&there, (struct st_bytes){head, HEAD}, name, NULL))
+    if (st_file_read(file->fd, file->temporary, 0, head, HEAD, NULL) ||
+        st_npy_parse(&there, (struct st_bytes){head, HEAD}, name, NULL))
         return pack_was_changed(file->temporary, err);
     pack_npy_header(wanted, HEAD, shape, there.shape.sizes[0]);
     return memcmp(head, wanted, HEAD) ? pack_was_changed(file->temporary, err) : STOKER_OK;

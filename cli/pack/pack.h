@@ -124,6 +124,8 @@ int pack_file_finish(struct pack_file *file, struct stoker_error *err);
 /* Safe after a failed open, and after finish. Removes an unfinished file, or leaves it for
  * pack_file_go_on. */
 void pack_file_drop(struct pack_file *file, bool leave);
+/* ftruncate, whatever signals come in between. On failure false, with errno. */
+bool pack_truncate(int fd, uint64_t size);
 /* The name of a file until it is finished. */
 int pack_temporary(char out[PATH_MAX], const char *folder, const char *name, struct stoker_error *err);
 /* Makes the file of an earlier run available under its temporary name, even if it was renamed
