@@ -40,7 +40,7 @@ int st_fail_in(struct stoker_error *err, int code, const char *prefix)
 }
 
 /* Errors that may be gone a moment later, with the same file. */
-static bool is_transient(int errnum)
+static bool may_pass(int errnum)
 {
     switch (errnum) {
     case EIO: case EAGAIN: case EINTR: case EBUSY: case EMFILE: case ENFILE: case ENOBUFS: case ESTALE:
@@ -63,7 +63,7 @@ static int status_of(int errnum)
         return STOKER_ENOMEM;
     if (errnum == ENOENT || errnum == ENOTDIR)
         return STOKER_ENOTFOUND;
-    return is_transient(errnum) ? STOKER_ETRANSIENT : STOKER_EIO;
+    return may_pass(errnum) ? STOKER_ETRANSIENT : STOKER_EIO;
 }
 
 int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
@@ -86,3 +86,5 @@ int st_fail_errno(struct stoker_error *err, int errnum, const char *format, ...)
     }
     return code;
 }
+
+bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STOKER_ETIMEOUT; }

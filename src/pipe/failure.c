@@ -1,11 +1,9 @@
-/* failure.c - what kind of failure it is, and which sample it concerns
+/* failure.c - which sample a failure concerns
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "base/interrupt.h"
 #include "pipe/loader.h"
-
-bool st_is_transient(int code) { return code == STOKER_ETRANSIENT || code == STOKER_ETIMEOUT; }
 
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err)
 {

@@ -309,10 +309,7 @@ int st_run_lazily(struct st_worker *worker, struct st_bytes bytes, const struct 
  * row. */
 bool st_run_decoded(struct st_worker *worker, const struct st_image *image, uint64_t key,
                     struct st_slot *slot, uint32_t row, const struct st_jpeg_engine_image *decoded);
-/* Whether a failure is caused by the machine or the network, so that a later attempt may succeed.
- * (failure.c) */
-bool st_is_transient(int code);
-/* Puts the sample's name in front of the message. */
+/* Puts the sample's name in front of the message. (failure.c) */
 void st_bad_name(const struct stoker_loader *loader, uint64_t sample, struct stoker_error *err);
 /* A read returned STOKER_ECANCELED: returns that code if the epoch is being stopped, else STOKER_EIO.
  * Only the loader knows whether it is being stopped; a source's return code is no evidence. */

@@ -94,23 +94,53 @@ static int open_arrays(struct hdf5 *hdf5, struct stoker_error *err)
     return 0;
 }
 
-/* Whether byte sequences are encoded images, judged by the first that is not empty. */
-static bool holds_images(const struct hdf5 *hdf5, const struct st_h5_array *array)
+/* Whether byte sequences are encoded images, judged by the first that is not empty. Damaged ones do not
+ * count, but a disk that fails is an error: the field would be another one. */
+static int holds_images(const struct hdf5 *hdf5, const struct st_h5_array *array, bool *images,
+                        struct stoker_error *err)
 {
     enum { ROWS = 64, HEAD = 64 };
     struct st_h5_object object;
+    struct stoker_error why;
     uint8_t head[HEAD];
+    *images = false;
     if (!array->variable || array->rows.field.kind != ST_FIELD_ARRAY ||
         array->rows.field.dtype != STOKER_DTYPE_U8)
-        return false;
+        return 0;
     for (uint64_t row = 0; row < array->rows.count && row < ROWS; row++) {
-        if (st_h5_find_variable(array, &hdf5->file, hdf5->cache, row, &object, NULL) || !object.size)
+        int rc = st_h5_find_variable(array, &hdf5->file, hdf5->cache, row, &object, &why);
+        if (!rc && !object.size)
             continue;
         const uint64_t size = object.size < HEAD ? object.size : HEAD;
-        return !st_held_read(&hdf5->file, object.at, head, size, NULL) &&
-               st_looks_like_image((struct st_bytes){head, size});
+        if (!rc)
+            rc = st_held_read(&hdf5->file, object.at, head, size, &why);
+        if (!rc)
+            *images = st_looks_like_image((struct st_bytes){head, size});
+        if (st_is_transient(rc) || rc == STOKER_ENOMEM)
+            return st_fail(err, rc, "%s", why.message);
+        if (!rc)
+            break;
     }
-    return false;
+    return 0;
+}
+
+static int find_images(struct hdf5 *hdf5, struct stoker_error *err)
+{
+    for (uint32_t k = 0; k < hdf5->count; k++) {
+        struct st_field *field = &hdf5->arrays[k].rows.field;
+        bool images = false;
+        const int rc = hdf5->requested.items[k].typed
+                           ? 0
+                           : holds_images(hdf5, &hdf5->arrays[k], &images, err);
+        if (rc)
+            return rc;
+        if (images) {
+            field->kind = ST_FIELD_IMAGE;
+            field->ndim = 0;
+            hdf5->fields[k] = *field;
+        }
+    }
+    return 0;
 }
 
 static int hdf5_open(void *self, const char *path, const struct stoker_dataset_options *opt,
@@ -128,14 +158,7 @@ static int hdf5_open(void *self, const char *path, const struct stoker_dataset_o
         rc = open_arrays(hdf5, err);
     if (!rc && !(hdf5->cache = st_chunk_cache_open(budget < CACHE_MAX ? budget : CACHE_MAX)))
         rc = st_fail(err, STOKER_ENOMEM, "%s: out of memory", path);
-    for (uint32_t k = 0; k < hdf5->count && !rc; k++)
-        if (!hdf5->requested.items[k].typed && holds_images(hdf5, &hdf5->arrays[k])) {
-            struct st_field *field = &hdf5->arrays[k].rows.field;
-            field->kind = ST_FIELD_IMAGE;
-            field->ndim = 0;
-            hdf5->fields[k] = *field;
-        }
-    return rc;
+    return rc ? rc : find_images(hdf5, err);
 }
 
 static void hdf5_close(void *self)

@@ -10,6 +10,7 @@
 #include "source/hdf5/types.h"
 #include "source/process.h"
 
+#include <errno.h>
 #include <hdf5.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +46,25 @@ static herr_t first_words(unsigned n, const H5E_error2_t *error, void *words)
     return 0;
 }
 
-/* Includes the library's innermost error message. */
-static int library_fail(const struct st_held *file, const char *name, const char *what,
-                        struct stoker_error *err)
+/* The library's innermost error message, and the error number of a call in it, if any. */
+static const char *library_words(int *errnum)
 {
     const char *words = "no reason given";
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_words, &words);
+    const char *number = strstr(words, "errno = ");
+    *errnum = number ? atoi(number + strlen("errno = ")) : 0;
+    return words;
+}
+
+/* With an error number the status follows from it: a disk that fails is not a damaged file. */
+static int library_fail(const struct st_held *file, const char *name, const char *what,
+                        struct stoker_error *err)
+{
+    int errnum;
+    const char *words = library_words(&errnum);
+    if (errnum)
+        return st_fail_errno(err, errnum, "%s: %s%s%s (HDF5 %d.%d.%d)", file->path, name ? name : "",
+                             name ? ": " : "", what, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
     return st_fail(err, STOKER_EIO, "%s: %s%s%s (HDF5 %d.%d.%d: %.200s)", file->path, name ? name : "",
                    name ? ": " : "", what, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, words);
 }
@@ -94,6 +108,14 @@ struct listing {
     struct stoker_error *err;
 };
 
+static herr_t cannot_list(struct listing *listing, const char *name)
+{
+    listing->rc = library_fail(listing->file, name, "cannot be opened", listing->err);
+    return -1;
+}
+
+/* A link that leads nowhere is left out; an object that cannot be read is an error, because without it
+ * the samples would lack a field. */
 static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
     struct listing *listing = context;
@@ -103,9 +125,16 @@ static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, vo
         return -1;
     const hid_t set = H5Oopen(group, name, H5P_DEFAULT);
     if (set < 0)
-        return 0;
+        return info->type != H5L_TYPE_HARD && H5Oexists_by_name(group, name, H5P_DEFAULT) == 0
+                   ? 0
+                   : cannot_list(listing, name);
     if (H5Iget_type(set) == H5I_DATASET) {
         const hid_t space = H5Dget_space(set);
+        if (space < 0) {
+            cannot_list(listing, name);
+            H5Oclose(set);
+            return -1;
+        }
         if (H5Sget_simple_extent_ndims(space) > 0) {
             const size_t more = strlen(name) + 2;
             char *names = realloc(listing->names, listing->size + more);
@@ -331,7 +360,10 @@ int st_h5_file_open(struct st_h5_file *h5, const struct st_held *file, struct st
 #if H5_VERSION_GE(1, 10, 7)
     H5Pset_file_locking(access, true, true); /* work without locks if the file system has none */
 #endif
-    h5->id = H5Fopen(file->copy ? file->copy : file->path, H5F_ACC_RDONLY, access);
+    int errnum;
+    do /* it handles interrupted reads itself, but not an interrupted open */
+        h5->id = H5Fopen(file->copy ? file->copy : file->path, H5F_ACC_RDONLY, access);
+    while (h5->id < 0 && library_words(&errnum) && errnum == EINTR);
     int rc = h5->id < 0 ? library_fail(file, NULL, "cannot open it as an HDF5 file", err) : 0;
     H5Pclose(access);
     if (!rc) {
