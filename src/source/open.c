@@ -129,18 +129,23 @@ static bool lists(const struct st_pack *pack, const char *name)
     return found;
 }
 
-/* Reads the manifest next to a file of a pack that is opened on its own. */
-static bool read_beside(const char *path, struct st_pack *pack)
+/* Reads the manifest next to a file of a pack that is opened on its own. One that is damaged, or of
+ * another pack, is no reason not to read the file. */
+static int read_beside(const char *path, struct st_pack *pack, struct stoker_error *err)
 {
     char folder[PATH_MAX];
+    struct stoker_error why;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const size_t size = slash ? (size_t)(slash - path) : 0;
     *pack = (struct st_pack){0};
     if (st_remote_is_url(path) || size >= sizeof folder)
-        return false;
+        return 0;
     memcpy(folder, path, size);
     strcpy(folder + size, size || !slash ? "" : "/");
-    return !st_pack_read(pack, folder[0] ? folder : ".", NULL) && lists(pack, name);
+    const int rc = st_pack_read(pack, folder[0] ? folder : ".", &why);
+    if (rc || !lists(pack, name))
+        st_pack_free(pack);
+    return st_is_transient(rc) ? st_fail(err, rc, "%s", why.message) : 0;
 }
 
 /* Takes the class names from the pack's manifest, for datasets that have none themselves. */
@@ -165,8 +170,9 @@ static int find_classes(struct stoker_dataset *data, const struct st_location *p
     if (!place->paths.count || st_dataset_class_count(data))
         return 0;
     struct st_pack pack;
-    const int rc =
-        read_beside(place->paths.items[0], &pack) ? take_classes(data, &pack.classes, err) : 0;
+    int rc = read_beside(place->paths.items[0], &pack, err);
+    if (!rc)
+        rc = take_classes(data, &pack.classes, err);
     st_pack_free(&pack);
     return rc;
 }

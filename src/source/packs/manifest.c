@@ -9,6 +9,7 @@
 #include "source/scan.h"
 #include "source/shards/unpack.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,12 +160,12 @@ static int take_line(struct st_pack *manifest, char *line, const char *path,
     return after(line, ST_PACK_LINE_SHARD) ? take_shard(manifest, line, size, path, err) : STOKER_OK;
 }
 
-/* Many kinds of files are called manifest.json. */
-static bool begins_as_ours(const struct st_held *file)
+/* Many kinds of files are called manifest.json: then this is STOKER_END. */
+static int begins_as_ours(const struct st_held *file, struct stoker_error *err)
 {
     char head[sizeof ST_PACK_BEGIN - 1];
-    return file->size >= sizeof head && !st_held_read(file, 0, head, sizeof head, NULL) &&
-           !memcmp(head, ST_PACK_BEGIN, sizeof head);
+    const int rc = file->size < sizeof head ? STOKER_END : st_held_read(file, 0, head, sizeof head, err);
+    return rc ? rc : memcmp(head, ST_PACK_BEGIN, sizeof head) ? STOKER_END : 0;
 }
 
 static int read_lines(struct st_pack *manifest, const struct st_held *file, struct stoker_error *err)
@@ -189,12 +190,17 @@ int st_pack_read(struct st_pack *manifest, const char *folder, struct stoker_err
     struct stat info;
     struct st_held file = {0};
     *manifest = (struct st_pack){0};
-    if (!st_path_join(path, folder, "/", ST_PACK_MANIFEST) || stat(path, &info) ||
-        !S_ISREG(info.st_mode))
+    if (!st_path_join(path, folder, "/", ST_PACK_MANIFEST))
+        return STOKER_END;
+    const int why = stat(path, &info) ? errno : 0;
+    /* If the disk fails, there may be one, and the files of an unfinished pack are not a dataset. */
+    if (why && st_is_transient(st_fail_errno(NULL, why, "%s", path)))
+        return st_fail_errno(err, why, "%s", path);
+    if (why || !S_ISREG(info.st_mode))
         return STOKER_END;
     int rc = st_held_open(&file, path, err);
-    if (!rc && !begins_as_ours(&file))
-        rc = STOKER_END;
+    if (!rc)
+        rc = begins_as_ours(&file, err);
     if (!rc)
         rc = read_lines(manifest, &file, err);
     if (!rc && !manifest->settings)

@@ -29,31 +29,36 @@ static bool read_lines(struct st_cells *out, char *text)
     return true;
 }
 
-static void read_classes(struct st_cells *out, const struct st_held *file)
+static int read_classes(struct st_cells *out, const struct st_held *file, struct stoker_error *err)
 {
     uint8_t block[ST_TAR_BLOCK];
-    if (file->size < 2 * ST_TAR_BLOCK || st_held_read(file, 0, block, sizeof block, NULL) ||
-        block[156] != 'g' || !st_tar_is_header(block))
-        return;
+    if (file->size < 2 * ST_TAR_BLOCK)
+        return 0;
+    int rc = st_held_read(file, 0, block, sizeof block, err);
+    if (rc || block[156] != 'g' || !st_tar_is_header(block))
+        return rc;
     block[136] = '\0';
     const uint64_t size = strtoull((const char *)block + 124, NULL, 8);
     if (size > ST_TAR_EXTENSION_MAX || size > file->size - ST_TAR_BLOCK)
-        return;
+        return 0;
     char *text = st_calloc(size + 1, 1);
-    char *lines =
-        text && !st_held_read(file, ST_TAR_BLOCK, text, size, NULL) ? find_comment(text) : NULL;
+    rc = text ? st_held_read(file, ST_TAR_BLOCK, text, size, err)
+              : st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
+    char *lines = rc ? NULL : find_comment(text);
     if (lines && !read_lines(out, lines))
         st_cells_free(out);
     free(text);
+    return rc;
 }
 
-void st_tar_classes(struct st_cells *out, const struct st_held *file)
+int st_tar_classes(struct st_cells *out, const struct st_held *file, struct stoker_error *err)
 {
     struct st_held again = {0};
-    if (file->fd)
-        read_classes(out, file);
-    else if (!file->remote &&
-             !st_held_open(&again, file->path, NULL)) /* not kept open, because there are many */
-        read_classes(out, &again);
+    if (file->fd || file->remote)
+        return file->fd ? read_classes(out, file, err) : 0;
+    int rc = st_held_open(&again, file->path, err); /* not kept open, because there are many */
+    if (!rc)
+        rc = read_classes(out, &again, err);
     st_held_close(&again);
+    return rc;
 }

@@ -12,6 +12,6 @@
 #define ST_TAR_CLASSES "stoker classes"
 
 /* Reads those of a local archive; leaves `out` empty if there are none or they are damaged. */
-void st_tar_classes(struct st_cells *out, const struct st_held *file);
+int st_tar_classes(struct st_cells *out, const struct st_held *file, struct stoker_error *err);
 
 #endif

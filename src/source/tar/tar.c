@@ -356,17 +356,18 @@ static int choose_fields(struct tar *tar, const char *path, struct stoker_error 
 
 /* Takes the classes of the first archive if the last one has the same: a pattern may combine unrelated
  * archives. */
-static void take_classes(struct tar *tar)
+static int take_classes(struct tar *tar, struct stoker_error *err)
 {
     struct st_cells last = {0};
-    st_tar_classes(&tar->classes, &tar->shards.items[0].file);
-    if (tar->classes.count && tar->shards.count > 1)
-        st_tar_classes(&last, &tar->shards.items[tar->shards.count - 1].file);
+    int rc = st_tar_classes(&tar->classes, &tar->shards.items[0].file, err);
+    if (!rc && tar->classes.count && tar->shards.count > 1)
+        rc = st_tar_classes(&last, &tar->shards.items[tar->shards.count - 1].file, err);
     if (tar->shards.count > 1 &&
         (last.text_size != tar->classes.text_size ||
          (last.text_size && memcmp(last.text, tar->classes.text, last.text_size))))
         st_cells_free(&tar->classes);
     st_cells_free(&last);
+    return rc;
 }
 
 static int tar_open(void *self, const char *path, const struct stoker_dataset_options *opt,
@@ -375,7 +376,7 @@ static int tar_open(void *self, const char *path, const struct stoker_dataset_op
     struct tar *tar = self;
     int rc = st_shards_open(&tar->shards, &st_shard_kind_tar, path, opt, err);
     if (!rc && tar->shards.count)
-        take_classes(tar);
+        rc = take_classes(tar, err);
     if (!rc && !opt->fields && tar->shards.sample_count)
         rc = choose_fields(tar, path, err);
     if (!rc)

@@ -241,11 +241,13 @@ static int by_offset(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Whether a member begins where its entry says. */
-static bool has_local_header(const struct st_held *file, const struct st_zip_member *member)
+/* Whether a member begins where its entry says; `*rc` if a read fails. */
+static bool has_local_header(const struct st_held *file, const struct st_zip_member *member, int *rc,
+                             struct stoker_error *err)
 {
     uint8_t mark[4];
-    return !st_held_read(file, member->at, mark, sizeof mark, NULL) && st_u32(mark) == LOCAL_MARK;
+    *rc = st_held_read(file, member->at, mark, sizeof mark, err);
+    return !*rc && st_u32(mark) == LOCAL_MARK;
 }
 
 /* Limits each member to the start of the next: zip bombs consist of members that share bytes. Of two
@@ -256,18 +258,19 @@ static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_
 {
     struct st_zip_member **sorted = st_calloc(zip->count, sizeof *sorted);
     uint64_t count = 0;
+    int rc = 0;
     if (!sorted)
         return st_fail(err, STOKER_ENOMEM, "%s: out of memory", file->path);
     for (uint64_t i = 0; i < zip->count; i++)
         if (!zip->members[i].damage)
             sorted[count++] = &zip->members[i];
     qsort(sorted, count, sizeof *sorted, by_offset);
-    for (uint64_t i = 0, next; i < count; i = next) {
+    for (uint64_t i = 0, next; i < count && !rc; i = next) {
         struct st_zip_member *member = sorted[i];
         const uint64_t least = LOCAL_SIZE + member->packed;
         next = i + 1;
         while (next < count && sorted[next]->at - member->at < least && !file->remote &&
-               !has_local_header(file, sorted[next]))
+               !has_local_header(file, sorted[next], &rc, err) && !rc)
             sorted[next++]->damage = "is not where the archive's directory says";
         const uint64_t room = (next < count ? sorted[next]->at : end) - member->at;
         /* Unused bytes may follow, but a local header's variable part is at most this long. */
@@ -277,7 +280,7 @@ static int measure_rooms(struct st_zip *zip, const struct st_held *file, uint64_
             member->damage = "overlaps what follows it in the archive";
     }
     free(sorted);
-    return 0;
+    return rc;
 }
 
 int st_zip_open(struct st_zip *zip, const struct st_held *file, struct stoker_error *err)
