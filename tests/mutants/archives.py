@@ -366,3 +366,60 @@ class Foreign(Text):
 
     def prepare(self, folder, ask):
         (folder / self.archive).write_bytes(tar(list(samples()), format=tarfile.USTAR_FORMAT))
+
+
+# ---- compressed as a whole, and packs ----------------------------------------------------------------------
+
+
+def zstd(data):
+    """A frame of zstd whose blocks are stored as they are."""
+    blocks = [data[at:at + 65536] for at in range(0, len(data), 65536)] or [b""]
+    out = bytes.fromhex("28b52ffd e0") + len(data).to_bytes(8, "little")  # one segment, its size in 8 bytes
+    for number, block in enumerate(blocks):
+        out += ((number == len(blocks) - 1) | len(block) << 3).to_bytes(3, "little") + block
+    return out
+
+
+class Squeezed(Format):
+    """The outer format of what is compressed as a whole: gzip or zstd."""
+
+    def __init__(self, name, way, seeds):
+        super().__init__(name, way, seeds)
+        self.path = f"mutant.{name}"
+
+    def fields(self, data):
+        ends = [*range(min(24, len(data))), *range(max(0, len(data) - 12), len(data))]
+        return [(at, size, "<") for at in ends for size in (1, 2, 3, 4, 8)]
+
+    def cuts(self, data):
+        return [10, 18, len(data) // 2, max(0, len(data) - 8)]
+
+
+class SqueezedTable(Squeezed):
+    prepare = Table.prepare
+
+
+class Pack(Text):
+    """The manifest of a folder that `stoker pack` wrote; its shards are whole."""
+
+    SHARDS = 2
+
+    def __init__(self):
+        super().__init__("pack", "plain", [])
+        self.archive, self.path = "packed", "packed/manifest.json"
+
+    def prepare(self, folder, ask):
+        (folder / self.archive).mkdir()
+        lines, first = [], 0
+        members = list(samples())
+        for number in range(self.SHARDS):
+            data, name = tar(members, format=tarfile.USTAR_FORMAT), f"shard-{number:06}.tar"
+            (folder / self.archive / name).write_bytes(data)
+            lines.append(f'{{"name": "{name}", "first": {first}, "positions": 3, "samples": 3, "bytes": {len(data)}, '
+                         f'"crc32c": "{sums.crc32c(data):08x}", "source": "0123456789abcdef"}}')
+            first += 3
+        text = ('{\n"stoker_pack": 1,\n"settings": {"source": "in", "source_samples": 6, "fields": "", "format": "tar"},\n'
+                '"source_archives": "0123456789abcdef",\n"complete": true,\n"samples": 6,\n"bad": 0,\n'
+                f'"bytes": {2 * len(data)},\n"ledger_size": 0,\n"classes": [\n{{"class": "cat"}},\n{{"class_hex": "ff"}},\n'
+                '{"class": "dog"}\n],\n"shards": [\n' + ",\n".join(lines) + "\n]\n}\n").encode()
+        self.seeds = [text, *files(CORPUS / "pack_manifest")]

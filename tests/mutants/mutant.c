@@ -6,7 +6,7 @@
  * debugger
  *
  * WAY is "file" for an encoded image or sound, "kept" for a dataset whose index lies in the folder
- * PATH.index, or the dataset's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
+ * PATH.index, "plain" where the path tells the kind, or the dataset's kind ("tar"). Answers are "ok" (all was read), "bad" and a sentence
  * (some samples were not), "refused" and a sentence, and what must never be: "memory", "time", "hang",
  * "signal N", "died N".
  *
@@ -162,6 +162,8 @@ static int open_mutant(struct stoker_dataset **data, const char *way, const char
     struct stoker_dataset_options opt = {.size = sizeof opt, .threads = 2};
     if (!strcmp(way, "file"))
         return st_dataset_from_files(data, &path, NULL, 1, err);
+    if (!strcmp(way, "plain"))
+        return st_dataset_open(data, path, &opt, err);
     if (!strcmp(way, "kept")) {
         snprintf(text, sizeof text, "%s.index", path);
         opt.index_dir = text;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged datasets of every format: none may crash, hang, or take more memory than it is allowed. Speaks TAP.
 
-    mutants.py MUTANT [--count N] [--jobs N] [--keep FOLDER] [--only FORMAT [NUMBER]]
+    mutants.py MUTANT [--count N | --seconds S] [--first N] [--jobs N] [--keep FOLDER] [--only FORMAT [NUMBER]]
 
-MUTANT is the program of mutant.c. N mutants in all, the same every time: mutant NUMBER of a format depends on nothing
-else. Before them come the files of found/, which once ended badly. Those that do so now are kept in FOLDER
+MUTANT is the program of mutant.c. N mutants in all, or as many as S seconds allow, numbered from --first; the same every
+time: mutant NUMBER of a format depends on nothing else. Before them come the files of found/, which once ended badly. Those that do so now are kept in FOLDER
 (build/mutants), with the command that tries them again.
 """
 
@@ -34,16 +34,22 @@ FOUND = pathlib.Path(__file__).parent / "found"
 EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
 
 
+def squeeze(data):
+    return gzip.compress(data, 1, mtime=0)
+
+
 @functools.cache
 def formats():
     tar = archives.Tar()
     return [
-        tar, archives.Tar("tar.gz", lambda data: gzip.compress(data, 1, mtime=0)), archives.Records(), archives.Hdf5(),
+        tar, archives.Tar("tar.gz", squeeze), archives.Tar("tar.zst", archives.zstd),
+        archives.Squeezed("gz", "tar", [squeeze(tar.seeds[0])]), archives.Squeezed("zst", "npy", files(DATA / "npy", "*.zst")),
+        archives.SqueezedTable("csv.gz", "csv", files(DATA / "manifest", "*.gz")), archives.Pack(), archives.Records(), archives.Hdf5(),
         archives.Lmdb(), archives.Zip("zip", "zip", files(DATA / "zip", "*.zip")),
         archives.Zip("npz", "npz", files(DATA / "npz", "*.npz")), archives.Npy(), archives.Table("csv", "*.[ct]sv"),
         archives.Table("jsonl", "*.jsonl"), archives.Index("tar", tar.seeds[0]),
         archives.Index("tfrecord", (DATA / "tfrecord" / "examples.tfrecord").read_bytes()), archives.TreeIndex(),
-        archives.Foreign(), media.Jpeg("jpeg"), media.Png("png"), media.Riff("webp"), media.Bmp("bmp"), media.Pnm("pnm"),
+        archives.Foreign(), media.Jpeg("jpeg"), media.Jpeg("crop_ready"), media.Png("png"), media.Riff("webp"), media.Bmp("bmp"), media.Pnm("pnm"),
         media.Tiff("tiff"), media.Riff("wav", media.sounds("*.wav")), media.Flac("flac", media.sounds("*.flac")),
         media.Ogg("ogg", media.sounds("*.ogg")), media.Mp3("mp3", media.sounds("*.mp3")),
     ]
@@ -107,10 +113,32 @@ def try_some(command, name, numbers, folder):
     return name, counts, bad
 
 
+def rounds(names, first, until):
+    """Some of each format, again and again, while there is time."""
+    step = 25
+    while time.monotonic() < until:
+        for name in names:
+            yield name, range(first, first + step)
+        first += step
+
+
+def done_by(pool, work, jobs):
+    """Results, with only a little work waiting: it may never end."""
+    waiting = collections.deque()
+    for one in work:
+        waiting.append(pool.submit(try_some, *one))
+        if len(waiting) > 2 * jobs:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mutant")
     parser.add_argument("--count", type=int, default=2400)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("build/mutants"))
     parser.add_argument("--only", nargs="+", default=[])
@@ -119,15 +147,18 @@ def main():
     count = int(options.count * float(os.environ.get("STOKER_TEST_SHARE", "100")) / 100)
     if EMULATOR:  # translates the program anew in each process
         count = min(count, 5 * len(names))
-    each = range(-(-count // len(names)))
+    each = range(options.first, options.first - (-count // len(names)))
     if len(options.only) > 1:
         each = range(int(options.only[1]), int(options.only[1]) + 1)
     step = 500
     work = [(name, each[k:k + step]) for k in range(0, len(each), step) for name in names]
     totals, bad, start = collections.defaultdict(collections.Counter), 0, time.monotonic()
+    until = None if options.seconds is None else start + options.seconds
+    if until is not None:
+        work = rounds(names, options.first, until)
     command = os.path.abspath(options.mutant)
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        for name, counts, failed in pool.map(try_some, *zip(*((command, *w, options.keep.absolute()) for w in work))):
+        for name, counts, failed in done_by(pool, ((command, *w, options.keep.absolute()) for w in work), options.jobs):
             totals[name] += counts
             bad += len(failed)
             for number, answer, again in failed:
