@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -98,6 +96,7 @@ class Compose(Transform):
     def _text(self, grey: bool) -> str:
         parts: list[str] = []
         deferred = False
+        _refuse_other_arithmetic(self.transforms)
         for transform in _flat(self.transforms):
             if transform._wants_tensor and deferred:
                 parts.append("pil_to_tensor")
@@ -147,7 +146,7 @@ class RandomApply(Transform):
 # the table needs the classes of transforms.py, which are built on those here.
 converters: dict[str, Callable[[Any], Transform]] = {}
 
-# Ops that torchvision computes differently once the image is a tensor: in floats, not with Pillow's integers.
+# Steps that torchvision computes with other arithmetic once the image is a tensor: not with Pillow's integers.
 _DIFFERS_ON_TENSORS = {
     "Resize",
     "RandomResizedCrop",
@@ -155,8 +154,12 @@ _DIFFERS_ON_TENSORS = {
     "GaussianBlur",
     "Grayscale",
     "RandomGrayscale",
+    "PILToTensor",
+    "ToTensor",
+    "ImageClassification",
 }
-_warned_of: weakref.WeakSet[Any] = weakref.WeakSet()
+_MAKES_TENSORS = {"ToImage", "PILToTensor", "ToTensor", "ImageClassification"}
+_MAKES_FLOATS = {"ToTensor", "ConvertImageDtype", "ToDtype", "ImageClassification"}
 
 
 def compile_transform(transform: Any) -> Transform:
@@ -175,8 +178,6 @@ def compile_transform(transform: Any) -> Transform:
         changes = changes_of_step(transform, "torchvision")
         if changes:
             raise Blocked([Blocker(TRANSFORM, why, "", transform) for why in changes])
-        if kind.__name__ == "Compose":
-            _warn_of_tensor_ops(transform)
         return converters[kind.__name__](transform)
     if isinstance(transform, BatchTransform) or kind.__name__ in ("MixUp", "CutMix"):
         raise TypeError(f"{transform!r} works on whole batches: pass it as DataLoader(batch_transforms=...)")
@@ -184,23 +185,36 @@ def compile_transform(transform: Any) -> Transform:
     raise Blocked([Blocker(TRANSFORM, why, "remove it, or use one of stoker.transforms", transform)])
 
 
-def _warn_of_tensor_ops(compose: Any) -> None:
-    """Warn once if torchvision would work on a tensor where the engine works on the image."""
-    if compose in _warned_of:
-        return
-    _warned_of.add(compose)
-    tensor = False
-    for transform in compose.transforms:
-        name = type(transform).__name__
-        if tensor and name in _DIFFERS_ON_TENSORS:
-            warnings.warn(
-                f"{name} comes after the image was made a tensor. torchvision would compute it in floats; Stoker "
-                "computes it as for images, with Pillow's result, which may differ by a level or two. Move ToImage "
-                "(or PILToTensor) after it to get the same result from both",
-                stacklevel=6,
-            )
-            return
-        tensor = tensor or name in ("ToImage", "PILToTensor", "ToTensor")
+def _refuse_other_arithmetic(transforms: Any) -> None:
+    """Raise Blocked if torchvision would work on a tensor where the engine works on the image, with another result."""
+    maker, is_float = "", False
+    blockers = []
+    for step in _steps_of_torchvision(transforms):
+        name = type(step).__name__
+        if maker and _differs_on_tensors(step, name, is_float):
+            why = f"{name} comes after {maker}: torchvision treats tensors there differently from images"
+            blockers.append(Blocker(TRANSFORM, why, f"move {name} before {maker}", step))
+        maker = maker or (name if name in _MAKES_TENSORS else "")
+        is_float = is_float or name in _MAKES_FLOATS
+    if blockers:
+        raise Blocked(blockers)
+
+
+def _differs_on_tensors(step: Any, name: str, is_float: bool) -> bool:
+    if name in ("Pad", "RandomCrop") and ".v2" not in type(step).__module__ and not isinstance(step.fill, (int, float)):
+        return True  # v1 accepts one value only for tensors
+    if name == "RandomCrop":
+        return is_float and (step.padding is not None or step.pad_if_needed)
+    return name in _DIFFERS_ON_TENSORS
+
+
+def _steps_of_torchvision(transforms: Any) -> Iterator[Any]:
+    """Yield those of the steps that are torchvision's, including those inside others."""
+    for transform in transforms:
+        if hasattr(transform, "transforms"):
+            yield from _steps_of_torchvision(transform.transforms)
+        elif type(transform).__module__.startswith("torchvision.transforms"):
+            yield transform
 
 
 def _flat(transforms: Any) -> Iterator[Transform]:

@@ -92,13 +92,49 @@ def test_to_tensor_follows_torchs_default_type(tree):
         torch.set_default_dtype(torch.float32)
 
 
-def test_v2_resize_of_tensors_is_pillows_with_a_warning(tree):
-    transform = V2.Compose([V2.ToImage(), V2.Resize((32, 32)), V2.ToDtype(torch.float32, scale=True)])
-    with pytest.warns(UserWarning, match="Resize comes after the image was made a tensor"):
-        loader = stoker.DataLoader(ImageFolder(tree, transform), 5)
-    reference = tud.DataLoader(ImageFolder(tree, transform), 5)
-    for (a, _), (b, _) in zip(loader, reference, strict=True):
-        assert (a - b).abs().max() <= 2.01 / 255
+NEAREST = V1.InterpolationMode.NEAREST
+
+
+def on_tensors(module):
+    """Steps without random draws that torchvision accepts after the image was made a tensor."""
+    return [
+        module.Resize((32, 30)),
+        module.Resize((32, 30), antialias=False),
+        module.Resize((32, 30), NEAREST),
+        module.Resize((32, 30), module.InterpolationMode.BICUBIC),
+        module.RandomResizedCrop((20, 20), scale=(1, 1), ratio=(4 / 3, 4 / 3)),
+        module.Grayscale(),
+        module.Grayscale(3),
+        module.RandomGrayscale(1.0),
+        module.ColorJitter(contrast=(1.4, 1.4)),
+        module.ColorJitter(saturation=(1.4, 1.4)),
+        module.ColorJitter(hue=(0.2, 0.2)),
+        module.GaussianBlur(5, (1.1, 1.1)),
+        module.RandomApply([module.Resize((20, 20))], p=1.0),
+        module.CenterCrop(30),
+        module.CenterCrop((31, 90)),
+        module.Pad((1, 2, 3, 4), 7),
+        module.Pad(3, padding_mode="reflect"),
+        module.RandomCrop((44, 52), padding=2, fill=3),
+    ]
+
+
+@pytest.mark.parametrize("module", [V1, V2], ids=["v1", "v2"])
+@pytest.mark.parametrize("number", range(18))
+def test_steps_on_tensors_bit_for_bit(even_tree, module, number):
+    """On tensors torchvision computes with other arithmetic than on images: exactly that, wherever it runs."""
+    step = on_tensors(module)[number]
+    makers = [V1.ToTensor(), V1.PILToTensor()] if module is V1 else [V2.ToTensor(), V2.PILToTensor(), V2.ToImage()]
+    for maker in makers:
+        assert_same(ImageFolder(even_tree, module.Compose([maker, step])))
+
+
+def test_a_step_on_tensors_runs_in_python_and_the_plan_says_so(even_tree):
+    data = ImageFolder(even_tree, V2.Compose([V2.ToImage(), V2.Resize((32, 32))]))
+    row = next(row for row in stoker.DataLoader(data).explain().rows if row.stage == "Resize")
+    assert "after ToImage" in row.why and row.remedy == "move Resize before ToImage"
+    with pytest.raises(NotImplementedError, match="Resize comes after ToImage"):
+        stoker.DataLoader(data, compile="require")
 
 
 @pytest.mark.parametrize("module", [V1, V2])
