@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ._checks import check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name
+from ._dataset import EngineDataset
 from ._mix import compile_batches
 from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
@@ -58,7 +59,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         "drop_uneven": share.whole,
         "dtype": dtype_name(loader.dtype),
         "layout": layout_name(loader.memory_format),
-        "ragged": loader.ragged,
+        "ragged": loader.ragged or "list",
         "on_error": loader.on_error,
         "error_limit": loader.error_limit,
         "fidelity": loader.fidelity,
@@ -87,6 +88,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         output=output,
         device=device,
         pinned=pinned,
+        stacks=loader.ragged is None and not isinstance(loader.dataset, EngineDataset),
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
         keep_threads=requested.persistent_workers is not False,
         options=options,

@@ -59,6 +59,7 @@ class Native:
         output: str,
         device: str | None,
         pinned: bool,
+        stacks: bool,
         batch_transforms: Any,
         keep_threads: bool,
         options: dict[str, Any],
@@ -80,6 +81,7 @@ class Native:
         self.output = output
         self.device = device
         self._pinned = pinned
+        self._stacks = stacks  # images of different shapes are an error
         self._batch_transforms = batch_transforms
         self._keep_threads = keep_threads
         self._options = {**options, "order": _order.engine_kind(self), "stream_of": self._stream_of()}
@@ -289,6 +291,8 @@ class Native:
         images = batch.images
         labels = convert(batch.labels) if compiled.target_transform is None else self._target(batch, compiled)
         if isinstance(images, list):
+            if self._stacks and len(images) > 1:
+                sys.modules["torch"].stack([to_torch(image) for image in images])  # raises what torch's loader raises
             finished: Any = [convert(image) for image in images]
         else:
             finished = None if images is None else convert(images)

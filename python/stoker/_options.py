@@ -21,7 +21,7 @@ ENGINE_ONLY: dict[str, Any] = {
     "engines": "known",
     "pillow": 13,
     "exif_rotate": False,
-    "ragged": "list",
+    "ragged": None,
     "output": None,
     "read_ahead": None,
     "max_memory": None,

@@ -138,7 +138,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             hardware decoded, or why none.
         pillow: 12 or 13, the version of Pillow whose resizing to match.
         exif_rotate: Rotate images as their EXIF orientation says.
-        ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them.
+        ragged: What to do with images of different shapes in a batch: "list" gives a list, "pad" pads them. By default
+            stoker.datasets give lists; for all others torch's error is raised.
         output: "torch", "numpy", or "dlpack" for objects that `from_dlpack` of any library accepts, on CPU and GPU. By
             default torch tensors if torch is installed, otherwise NumPy arrays.
         read_ahead: Samples being read at once. By default 64 or more, 320 for URLs, and up to four times that if it
@@ -219,7 +220,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         engines: str = "known",
         pillow: int = 13,
         exif_rotate: bool = False,
-        ragged: str = "list",
+        ragged: str | None = None,
         output: str | None = None,
         read_ahead: int | None = None,
         max_memory: int | str | None = None,

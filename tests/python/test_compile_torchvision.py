@@ -137,6 +137,22 @@ def test_a_step_on_tensors_runs_in_python_and_the_plan_says_so(even_tree):
         stoker.DataLoader(data, compile="require")
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_images_of_several_sizes_raise_torchs_error(tree, workers):
+    data = ImageFolder(tree, V1.ToTensor())
+    messages = []
+    for loader in (tud.DataLoader(data, 4), stoker.DataLoader(data, 4, num_workers=workers)):
+        with pytest.raises(RuntimeError) as info:
+            next(iter(loader))
+        assert type(info.value) is RuntimeError
+        messages.append(str(info.value))
+    assert messages[0] == messages[1] and "stack expects each tensor to be equal size" in messages[0]
+    images, _ = next(iter(stoker.DataLoader(data, 4, ragged="list")))
+    assert [tuple(image.shape) for image in images] == [tuple(data[i][0].shape) for i in range(4)]
+    padded, _ = next(iter(stoker.DataLoader(data, 4, ragged="pad")))
+    assert padded.shape[0] == 4
+
+
 @pytest.mark.parametrize("module", [V1, V2])
 def test_random_transforms_become_ours(module):
     transform = module.Compose(
