@@ -578,6 +578,25 @@ struct stoker_batch {
  * After a bad sample (ON_ERROR_RAISE) the next call continues with the following batch. */
 STOKER_API int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                                   struct stoker_error *err);
+/* A sample that could not be read or decoded (EIO, ENOTFOUND, ECORRUPT, EUNSUPPORTED, or ELIMIT by pixel_limit), before
+ * it counts as bad: the callback may give an image in its place. */
+struct stoker_failed_sample {
+    size_t size;
+    uint64_t sample;
+    const void *bytes; /* what was read; NULL: it could not be */
+    size_t byte_count;
+    const struct stoker_error *error;
+};
+/* Returns true with an encoded image in *image (such as a PPM file), which stays valid until the callback is called
+ * again or next returns; pixel_limit does not apply to one given for ELIMIT. False: the sample is bad. What it returns
+ * must depend on the sample only. It is called by the thread in next, from within next, while workers wait for it; of
+ * the loader's functions it may call stoker_loader_interrupt only. */
+typedef bool stoker_failure_callback(void *context, const struct stoker_failed_sample *failed, const void **image,
+                                     size_t *image_size);
+/* Sets that callback, before an epoch is started; NULL (default): none. It is not called for sounds, nor for samples with
+ * several fields. */
+STOKER_API void stoker_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback *callback,
+                                         void *context);
 /* Makes a next that waits in another thread return STOKER_ECANCELED. Any thread. With workers 0, next does the work
  * instead of waiting: it returns when the current sample is finished (stoker_thread_on_wait ends its waits). */
 STOKER_API void stoker_loader_interrupt(struct stoker_loader *loader);

@@ -106,6 +106,12 @@ int stoker_loader_next(struct stoker_loader *loader, const struct stoker_batch *
 
 void stoker_loader_interrupt(struct stoker_loader *loader) { st_loader_interrupt(loader); }
 
+void stoker_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback *callback,
+                              void *context)
+{
+    st_loader_on_failure(loader, callback, context);
+}
+
 void stoker_thread_on_wait(stoker_wait_callback *asked, void *context)
 {
     st_interrupt_set(asked, context);

@@ -27,7 +27,9 @@ static int substitute(struct st_worker *worker, struct st_slot *slot, uint32_t r
         struct stoker_error why = {0};
         if (other == bad)
             continue;
-        const int rc = st_retry_sample(worker, other, bad, slot, row, &why);
+        int rc = st_retry_sample(worker, other, bad, slot, row, &why);
+        if (rc && rc != STOKER_ECANCELED)
+            rc = st_rescue_sample(worker, other, bad, slot, row, &why);
         if (!rc) {
             slot->samples[row] = other;
             return 0;
@@ -87,6 +89,8 @@ void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row,
     int rc = why.code == STOKER_ECANCELED ? st_bad_cancelled(loader, &why) : why.code;
     if (st_is_transient(rc))
         rc = st_retry_sample(worker, sample, sample, slot, row, &why);
+    if (rc && rc != STOKER_ECANCELED)
+        rc = st_rescue_sample(worker, sample, sample, slot, row, &why);
     if (!rc || rc == STOKER_ECANCELED)
         return; /* made after all, or no longer needed */
     struct stoker_error outcome = why;

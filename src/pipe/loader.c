@@ -41,6 +41,7 @@ void st_loader_stop(struct stoker_loader *loader)
     pthread_cond_broadcast(&loader->work);
     st_gate_wake(loader);
     st_jpeg_engines_wake(loader);
+    pthread_cond_broadcast(&loader->rescue.answer);
     pthread_mutex_unlock(&loader->lock);
     if (!was)
         return;
@@ -167,13 +168,22 @@ static struct timespec time_limit(const struct stoker_loader *loader)
     return until;
 }
 
+/* Answers the workers, and looks for the batch that is due. If the program's function interrupts next, no
+ * batch is given: the caller would not take it. */
+static bool is_due(struct stoker_loader *loader, struct st_slot **out)
+{
+    const bool called = st_rescue_serve(loader) || !loader->worker_count;
+    *out = called && loader->interrupted ? NULL : due_slot(loader);
+    return *out;
+}
+
 static int wait_due(struct stoker_loader *loader, struct st_slot **out, struct stoker_error *err)
 {
-    if ((*out = due_slot(loader)))
+    if (is_due(loader, out))
         return 0;
     const struct timespec until = time_limit(loader);
     st_tuning_late(loader);
-    while (!(*out = due_slot(loader))) {
+    while (!is_due(loader, out)) {
         int rc = 0;
         if (loader->interrupted) {
             loader->interrupted = false;

@@ -156,6 +156,13 @@ struct stoker_loader {
         uint64_t epoch_bad, copied;
     } count;
     struct stoker_error pinned_note; /* code != 0: why memory that should be pinned is not */
+    struct {
+        stoker_failure_callback *callback; /* NULL: none; does not change during an epoch */
+        void *context;
+        struct st_rescue_request *first; /* of workers that wait for the thread in next */
+        bool handing_over;               /* a worker copies what that thread has for it */
+        pthread_cond_t answer;
+    } rescue; /* rescue.c */
     struct stoker_bad_sample *ledger; /* a ring of ST_LEDGER_SIZE entries, allocated on first use */
 
     struct st_gate gate;
@@ -175,6 +182,8 @@ int st_loader_start(struct stoker_loader *loader, const struct stoker_epoch *epo
 int st_loader_next(struct stoker_loader *loader, const struct stoker_batch **out,
                    struct stoker_error *err);
 void st_loader_interrupt(struct stoker_loader *loader);
+void st_loader_on_failure(struct stoker_loader *loader, stoker_failure_callback *callback,
+                          void *context);
 void st_loader_close(struct stoker_loader *loader);
 /* If `stream` is not NULL, the memory is reused only after the work now queued in that stream. */
 void st_batch_release(const struct stoker_batch *batch, const uintptr_t *stream);
@@ -319,6 +328,13 @@ int st_bad_cancelled(struct stoker_loader *loader, struct stoker_error *err);
  * of a first attempt. STOKER_ECANCELED: the epoch is being stopped. (retry.c) */
 int st_retry_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
                     uint32_t row, struct stoker_error *err);
+/* Asks the program about a sample that failed with *err, and makes it from the image that it has for it.
+ * Returns 0, or the code of *err, which may be another error than before. (rescue.c) */
+int st_rescue_sample(struct st_worker *worker, uint64_t sample, uint64_t key, struct st_slot *slot,
+                     uint32_t row, struct stoker_error *err);
+/* Calls the program for all workers that wait for that. Lock held; true: it was released during the
+ * calls. */
+bool st_rescue_serve(struct stoker_loader *loader);
 /* A sample failed with err: applies the policy to its row and records the failure in the slot. If the
  * sample is not to blame, retries it, and stops the epoch if that does not help. (bad.c) */
 void st_bad_sample(struct st_worker *worker, struct st_slot *slot, uint32_t row, uint64_t sample,

@@ -41,6 +41,7 @@ static void free_loader(struct stoker_loader *loader)
     pthread_cond_destroy(&loader->ready);
     pthread_cond_destroy(&loader->gate.room);
     pthread_cond_destroy(&loader->tuning.rest);
+    pthread_cond_destroy(&loader->rescue.answer);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
 }
@@ -270,6 +271,7 @@ static int open_locks(struct stoker_loader *loader)
     failed |= pthread_cond_init(&loader->ready, &attr);
     failed |= pthread_cond_init(&loader->gate.room, &attr);
     failed |= pthread_cond_init(&loader->tuning.rest, &attr);
+    failed |= pthread_cond_init(&loader->rescue.answer, &attr);
     pthread_condattr_destroy(&attr);
     return failed ? STOKER_ENOMEM : 0;
 }
