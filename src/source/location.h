@@ -30,5 +30,8 @@ void st_location_free(struct st_location *place); /* safe after a failed find */
 /* For a folder without class folders: what it contains and what to open instead ("; it contains ..."),
  * or "". */
 void st_location_hint(const char *folder, char *out, size_t size);
+/* For a folder without samples: which other files it contains ("; it contains ..."), or "". `samples`:
+ * the extensions of samples. (others.c) */
+void st_others_hint(const char *folder, const char *const *samples, char *out, size_t size);
 
 #endif

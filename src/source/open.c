@@ -8,6 +8,7 @@
 #include "source/kinds.h"
 #include "source/known.h"
 #include "source/location.h"
+#include "source/names.h"
 #include "source/remote/remote.h"
 
 #include <stdlib.h>
@@ -184,9 +185,14 @@ static int open_tree(struct stoker_dataset **out, const struct st_location *plac
                      const struct stoker_dataset_options *opt, struct stoker_error *err)
 {
     const int rc = open_one(out, place->kind, place->path, opt, err);
-    if (err && rc == STOKER_EINVAL && place->kind == &st_source_folder) {
-        const size_t used = strlen(err->message);
-        st_location_hint(place->path, err->message + used, sizeof err->message - used);
+    if (err && rc == STOKER_EINVAL) {
+        char *end = err->message + strlen(err->message);
+        const size_t room = sizeof err->message - strlen(err->message);
+        if (place->kind == &st_source_folder)
+            st_location_hint(place->path, end, room);
+        if (!*end)
+            st_others_hint(place->path, opt->extensions ? opt->extensions : st_image_extensions, end,
+                           room);
         st_escape_in(err->message, sizeof err->message);
     }
     return rc;
