@@ -20,14 +20,18 @@
 struct ext_state {
     PyTypeObject *dataset, *pipeline, *loader, *batch, *tensor, *gpu_watch, *exchange, *lease,
         *lease_part, *single;
-    PyObject *error, *corrupt, *limit, *unsupported, *transient, *internal; /* exceptions */
+    /* exceptions */
+    PyObject *error, *corrupt, *limit, *unsupported, *transient, *internal;
+    PyObject *argument, *memory, *read, *missing;
 };
 
 /* ---- errors.c ---- */
 
 /* Creates StokerError and its subclasses, and adds them to the module. */
 int ext_errors_add(PyObject *module, struct ext_state *state);
-/* Raises the exception for a negative status, with its message; returns NULL. */
+/* The exception for a negative status, with its message; NULL with another exception on failure. */
+PyObject *ext_error_new(const struct ext_state *state, const struct stoker_error *err);
+/* Raises it; returns NULL. */
 PyObject *ext_raise(const struct ext_state *state, const struct stoker_error *err);
 
 /* ---- wait.c ---- */
@@ -90,6 +94,35 @@ void ext_array_free(Py_buffer *view);
 /* Strings of a Python sequence as a NULL-terminated C array from malloc; `keep` (a list) owns their
  * bytes. */
 const char **ext_strings(PyObject *sequence, PyObject *keep, Py_ssize_t *count);
+
+/* ---- loader_options.c ---- */
+
+struct ext_loader_request {
+    struct stoker_loader_options options; /* with a short timeout: signals are handled in between */
+    uint32_t timeout_ms;                  /* the caller's; 0: none */
+};
+/* Reads keyword arguments and `weights` (one for each sample, or None), which `view` keeps. 0, or -1
+ * with an exception. */
+int ext_loader_request(struct ext_loader_request *request, PyObject *options, PyObject *weights,
+                       uint64_t samples, Py_buffer *view);
+
+/* ---- rescue.c ---- */
+
+/* The Python function that is asked about samples which the engine cannot read or decode. */
+struct ext_rescue {
+    const struct ext_state *state;
+    struct stoker_loader *handle;
+    PyObject *function; /* NULL: none */
+    PyObject *image;    /* its latest result, which the engine may be reading */
+    PyObject *raised[3]; /* what it raised, until next() raises it */
+    struct ext_wait *wait; /* of the call of next() */
+};
+void ext_rescue_set(struct ext_rescue *self, const struct ext_state *state, struct stoker_loader *handle,
+                    PyObject *function);
+/* After each call of the engine's next: drops the image; true, with an exception, if the function
+ * raised. */
+bool ext_rescue_raises(struct ext_rescue *self);
+void ext_rescue_free(struct ext_rescue *self);
 
 /* ---- pixels.c ---- */
 

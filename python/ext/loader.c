@@ -11,93 +11,21 @@
 #include <structmember.h>
 #include <time.h>
 
-enum { SLICE_MS = 100 };
-
 struct loader {
     PyObject_HEAD
     struct stoker_loader *handle; /* NULL: closed */
     PyObject *dataset;            /* owns the images that the engine reads in place */
     PyObject *stream_of;          /* called when a batch is released; NULL: no GPU reads batches */
+    struct ext_rescue rescue;
     uint32_t timeout_ms;          /* 0: none */
     bool busy;
     bool closing; /* close was called while busy */
     PyObject *weak;
 };
 
-/* ---- options ---- */
-
-struct request {
-    struct stoker_loader_options options;
-    uint32_t timeout_ms;
-};
-
-static const char *const dtype_words[] = {"uint8", "float32", "float16", "bfloat16", NULL};
-static const char *const ragged_words[] = {"list", "pad", NULL};
-static const char *const on_error_words[] = {"raise", "skip", "replace", NULL};
-static const char *const fidelity_words[] = {"exact", "fast", NULL};
-static const char *const engines_words[] = {"known", "all", "off", NULL};
-static const char *const augment_on_words[] = {"auto", "cpu", "cuda", NULL}; /* of enum stoker_place */
-
-/* clang-format off */
-#define OPTION(name, kind) {#name, kind, offsetof(struct request, options.name), NULL}
-#define WORDS(name) {#name, EXT_WORD, offsetof(struct request, options.name), name##_words}
-/* clang-format on */
-static const struct ext_option loader_options[] = {
-    OPTION(batch_size, EXT_U32),
-    OPTION(workers, EXT_I32),
-    OPTION(prefetch, EXT_U32),
-    OPTION(read_ahead, EXT_U32),
-    OPTION(drop_last, EXT_BOOL),
-    {"order", EXT_WORD, offsetof(struct request, options.order), ext_order_words},
-    OPTION(seed, EXT_U64),
-    OPTION(rank, EXT_U32),
-    OPTION(world, EXT_U32),
-    OPTION(drop_uneven, EXT_BOOL),
-    OPTION(epoch_fixed, EXT_BOOL),
-    OPTION(draws, EXT_U64),
-    WORDS(dtype),
-    {"layout", EXT_WORD, offsetof(struct request, options.layout), ext_layout_words},
-    WORDS(ragged),
-    WORDS(on_error),
-    OPTION(error_limit, EXT_U64),
-    WORDS(fidelity),
-    WORDS(engines),
-    OPTION(pillow, EXT_U32),
-    OPTION(exif_rotate, EXT_BOOL),
-    OPTION(pixel_limit, EXT_U64),
-    OPTION(max_memory, EXT_U64),
-    OPTION(device, EXT_TEXT),
-    WORDS(augment_on),
-    OPTION(pin_memory, EXT_BOOL),
-    OPTION(pinned_limit, EXT_U64),
-    {"timeout_ms", EXT_U32, offsetof(struct request, timeout_ms), NULL},
-    {0},
-};
-
-static int read_request(struct request *request, PyObject *options, PyObject *weights, uint64_t samples,
-                        Py_buffer *view)
-{
-    PyObject *dtype = PyDict_GetItemString(options, "dtype");
-
-    request->options = stoker_loader_defaults();
-    request->timeout_ms = 0;
-    if (ext_options_read(loader_options, options, "Loader", request) < 0 ||
-        ext_array(weights, "weights", 8, "d", view) < 0)
-        return -1;
-    if (view->obj && (uint64_t)view->len / 8 != samples) {
-        PyErr_Format(PyExc_ValueError, "weights must have a value for each sample: %llu, not %zd",
-                     (unsigned long long)samples, view->len / 8);
-        return -1;
-    }
-    request->options.weights = view->buf;
-    request->options.dtype_given = dtype && dtype != Py_None;
-    request->options.timeout_ms =
-        request->timeout_ms && request->timeout_ms < SLICE_MS ? request->timeout_ms : SLICE_MS;
-    return 0;
-}
-
+/* `calls`: stream_of and rescue; either may be NULL. */
 static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObject *pipeline,
-                                  PyObject *stream_of, const struct request *request)
+                                  PyObject *const calls[2], const struct ext_loader_request *request)
 {
     struct loader *self = (struct loader *)PyType_GenericAlloc(type, 0);
     struct stoker_loader *handle;
@@ -121,7 +49,8 @@ static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObjec
     }
     self->handle = handle;
     self->dataset = Py_NewRef(dataset);
-    self->stream_of = Py_XNewRef(stream_of);
+    self->stream_of = Py_XNewRef(calls[0]);
+    ext_rescue_set(&self->rescue, PyType_GetModuleState(type), handle, calls[1]);
     self->timeout_ms = request->timeout_ms;
     return self;
 }
@@ -129,9 +58,9 @@ static struct loader *loader_open(PyTypeObject *type, PyObject *dataset, PyObjec
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     const struct ext_state *state = PyType_GetModuleState(type);
-    PyObject *dataset, *pipeline, *rest, *weights, *stream_of;
+    PyObject *dataset, *pipeline, *rest, *weights, *calls[2];
     struct loader *self = NULL;
-    struct request request;
+    struct ext_loader_request request;
     Py_buffer view = {0};
 
     if (!PyArg_ParseTuple(args, "O!O!:Loader", state->dataset, &dataset, state->pipeline, &pipeline))
@@ -140,13 +69,15 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (!rest)
         return NULL;
     weights = ext_options_take(rest, "weights");
-    stream_of = ext_options_take(rest, "stream_of");
-    if (read_request(&request, rest, weights, stoker_dataset_count(ext_dataset_handle(dataset)),
+    calls[0] = ext_options_take(rest, "stream_of");
+    calls[1] = ext_options_take(rest, "rescue");
+    if (ext_loader_request(&request, rest, weights, stoker_dataset_count(ext_dataset_handle(dataset)),
                      &view) == 0)
-        self = loader_open(type, dataset, pipeline, stream_of, &request);
+        self = loader_open(type, dataset, pipeline, calls, &request);
     ext_array_free(&view);
     Py_XDECREF(weights);
-    Py_XDECREF(stream_of);
+    Py_XDECREF(calls[0]);
+    Py_XDECREF(calls[1]);
     Py_DECREF(rest);
     return (PyObject *)self;
 }
@@ -207,6 +138,7 @@ static void loader_dealloc(PyObject *object)
     shut(self);
     Py_XDECREF(self->dataset);
     Py_XDECREF(self->stream_of);
+    ext_rescue_free(&self->rescue);
     ext_free(object);
 }
 
@@ -344,8 +276,10 @@ static int wait_for_batch(struct loader *self, const struct stoker_batch **batch
 
     for (;;) {
         ext_wait_begin(&wait);
+        self->rescue.wait = &wait;
         rc = stoker_loader_next(self->handle, batch, err);
         *raised = ext_wait_end(&wait);
+        *raised = ext_rescue_raises(&self->rescue) || *raised;
         if (*raised || rc != STOKER_ETIMEOUT || self->closing)
             return rc;
         *raised = PyErr_CheckSignals() < 0;

@@ -64,6 +64,10 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->unsupported);
     Py_VISIT(state->transient);
     Py_VISIT(state->internal);
+    Py_VISIT(state->argument);
+    Py_VISIT(state->memory);
+    Py_VISIT(state->read);
+    Py_VISIT(state->missing);
     return 0;
 }
 
@@ -87,6 +91,10 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->unsupported);
     Py_CLEAR(state->transient);
     Py_CLEAR(state->internal);
+    Py_CLEAR(state->argument);
+    Py_CLEAR(state->memory);
+    Py_CLEAR(state->read);
+    Py_CLEAR(state->missing);
     return 0;
 }
 

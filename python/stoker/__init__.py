@@ -21,6 +21,7 @@ Python in the loop. The batches do not depend on the number of threads.
 | `install`, `lazy_images` | the engine inside code that uses torch and Pillow |
 | `decode`, `order_indices` | parts of the engine on their own |
 | `info`, `cpus`, `GpuWatch`, `verdict` | this build, this machine, and what `stoker run` found out |
+| `StokerError` | the base class of every error that the engine raises |
 """
 
 from __future__ import annotations
@@ -35,7 +36,19 @@ import numpy as np
 
 from . import _ext, _torchvision, audio, datasets, transforms  # noqa: F401 (_torchvision fills in a table)
 from ._convert import to_numpy
-from ._ext import CorruptSample, GpuWatch, InternalError, LimitReached, StokerError, TransientError, Unsupported
+from ._ext import (
+    CorruptSample,
+    GpuWatch,
+    InternalError,
+    InvalidArgument,
+    LimitReached,
+    NotFound,
+    OutOfMemory,
+    ReadError,
+    StokerError,
+    TransientError,
+    Unsupported,
+)
 from ._open import open
 from ._tables import counted, html_table
 from ._verdict import Verdict, verdict
@@ -47,7 +60,11 @@ __all__ = [
     "GpuWatch",
     "Info",
     "InternalError",
+    "InvalidArgument",
     "LimitReached",
+    "NotFound",
+    "OutOfMemory",
+    "ReadError",
     "StokerError",
     "TransientError",
     "Unsupported",

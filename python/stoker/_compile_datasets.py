@@ -178,6 +178,8 @@ def lower(dataset: Any, watch: Watch, blockers: list[Blocker]) -> Part | None:
 
 def leaves_of(dataset: Any) -> Iterator[Leaf]:
     """Yield the datasets with known transforms inside one that the engine cannot run."""
+    if isinstance(dataset, EngineDataset):
+        yield Leaf(dataset, False)
     for kind in _KINDS:
         base = kind.base()
         if base is None or not isinstance(dataset, base):

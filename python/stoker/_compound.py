@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _ext
 from ._dataset import EngineDataset
-from ._steps import pipeline_text
+from ._in_python import engine_text
 from ._tables import counted
 from .archives import FieldDataset
 
@@ -23,7 +23,8 @@ class _Compound(FieldDataset):
                     f"{type(self).__name__} combines datasets of stoker.datasets, not {type(part).__qualname__}"
                 )
         if transform is None and parts:
-            if len({pipeline_text(part.transform) for part in parts}) > 1:
+            texts = [engine_text(part.transform) for part in parts]
+            if len({id(part.transform) if text is None else text for part, text in zip(parts, texts)}) > 1:
                 raise ValueError(
                     f"the datasets of the {type(self).__name__} have different transforms: pass transform=, which "
                     "then applies to all of them"

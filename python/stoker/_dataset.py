@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import operator
 import os
@@ -13,7 +14,9 @@ import numpy as np
 
 from . import _ext
 from ._convert import default_seed, to_numpy, to_torch, torch_if_installed
-from ._steps import pipeline_text
+from ._fields import AUDIO, worked_on
+from ._in_python import callable_for, engine_text, key_of
+from ._rescue import Rescue, pixel_limit, rescue_for
 from ._tables import counted
 
 
@@ -23,6 +26,8 @@ class EngineDataset:
     `len(data)` and `data[i]` work as in torch, so that every dataset also works in torch's DataLoader. Any number
     of threads may use `data[i]` at once. In stoker.DataLoader, no Python runs for a sample.
 
+    A transform that the engine does not have is called in Python, with a PIL image, as torchvision's datasets do.
+
     Attributes:
         transform: What is done to each image or sound; it may be replaced between epochs.
     """
@@ -30,12 +35,15 @@ class EngineDataset:
     transform: Any
     _handle: _ext.Dataset | None = None
     _scheme = ""  # its kind, for datasets that a path opens
+    _asks_pillow = True  # whether Pillow decodes samples that the engine refuses
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
         self._singles: list[tuple[Any, _ext.Loader]] = []  # idle loaders that make single samples for data[i]
         self._calls = itertools.count()
-        pipeline_text(transform)  # raises now what would fail later
+        self._rescue: tuple[Any, Rescue | None] | None = None
+        self._called: tuple[Any, Any] | None = None  # what runs the transform in Python, and for which transform
+        self._text()  # raises now what would fail later
 
     def _open(self) -> _ext.Dataset:
         raise NotImplementedError
@@ -69,16 +77,64 @@ class EngineDataset:
 
         Raises:
             IndexError: There is no such sample.
-            CorruptSample: The sample is damaged.
+            StokerError: The sample cannot be read or decoded. The error is also an instance of what Pillow or Python
+                raises for it, such as PIL.UnidentifiedImageError or FileNotFoundError.
         """
         count, index = len(self), operator.index(index)
         if not -count <= index < count:
             raise IndexError(f"sample {index} is out of range: the dataset has {counted(count, 'sample')}")
         index %= count
-        if self.transform is None:
-            data, name = self._bytes(index)
-            return to_numpy(_ext.decode(data, name=name)), self._engine().label(index)
-        return self._finished(self._batch_of(index)), self._engine().label(index)
+        text = self._text()
+        if text is None:
+            image = self._in_python(self._opened(index))
+        elif self.transform is None:
+            image = self._decoded(index)
+        else:
+            image = self._finished(self._batch_of(index, text))
+        return image, self._engine().label(index)
+
+    def _text(self) -> str | None:
+        """Return the text of the pipeline that the engine runs; None if the transform is called in Python."""
+        key = key_of(self.transform)
+        if self._called is not None and self._called[0] == key:
+            return None
+        text = engine_text(self.transform)
+        if text is None:
+            self._called = key, callable_for(self.transform)
+        return text
+
+    def _in_python(self, image: Any) -> Any:
+        assert self._called is not None
+        return self._called[1](image)
+
+    def _opened(self, index: int) -> Any:
+        """Return the image as torchvision's datasets load it."""
+        from PIL import Image
+
+        with Image.open(io.BytesIO(self._bytes(index)[0])) as image:
+            return image.convert("RGB")
+
+    def _decoded(self, index: int) -> np.ndarray:
+        """Return the pixels, height x width x 3."""
+        data, name = self._bytes(index)
+        limit = pixel_limit(asks_pillow=True)
+        more = {} if limit is None else {"pixel_limit": limit}
+        try:
+            return to_numpy(_ext.decode(data, name=name, **more))
+        except _ext.StokerError as error:
+            rescue = self._rescuer()
+            image = None if rescue is None else rescue(index, data, error)
+            if rescue is not None and image is None:
+                raise rescue.as_pillows(error) from None
+            if image is None:
+                raise
+            return to_numpy(_ext.decode(image, name=name, pixel_limit=0))
+
+    def _rescuer(self) -> Rescue | None:
+        engine = self._engine()
+        if self._rescue is None or self._rescue[0] is not engine:
+            self._rescue = engine, rescue_for(engine)
+        return self._rescue[1]
 
     @staticmethod
     def _finished(batch: _ext.Batch) -> Any:
@@ -87,19 +143,25 @@ class EngineDataset:
         out = to_torch(image) if torch_if_installed() else to_numpy(image)
         return out if batch.ragged else out[0]
 
-    def _batch_of(self, index: int) -> _ext.Batch:
+    def _batch_of(self, index: int, text: str) -> _ext.Batch:
         """Return a batch of one sample. Each call has a loader to itself, so that threads do not share one."""
-        key = (os.getpid(), pipeline_text(self.transform))
+        limit = None if worked_on(text) == AUDIO else pixel_limit(self._asks_pillow)
+        key = (os.getpid(), text, limit)
         loader = self._take_single(key)
         try:
             loader.start(next(self._calls), np.array([index], np.int64))
             batch = loader.next()
+        except _ext.StokerError as error:
+            rescue = self._rescuer()
+            if rescue is None:
+                raise
+            raise rescue.as_pillows(error) from None
         finally:
             self._singles.append((key, loader))
         assert batch is not None
         return batch
 
-    def _take_single(self, key: tuple[int, str]) -> _ext.Loader:
+    def _take_single(self, key: tuple[int, str, int | None]) -> _ext.Loader:
         while self._singles:
             try:
                 made_for, loader = self._singles.pop()
@@ -108,7 +170,13 @@ class EngineDataset:
             if made_for == key:
                 return loader
         return _ext.Loader(
-            self._engine(), _ext.Pipeline(key[1]), workers=0, order="given", seed=default_seed()
+            self._engine(),
+            _ext.Pipeline(key[1]),
+            workers=0,
+            order="given",
+            seed=default_seed(),
+            pixel_limit=key[2],
+            rescue=self._rescuer(),
         )
 
     @property
@@ -117,7 +185,7 @@ class EngineDataset:
         return list(map(int, to_numpy(self._engine().labels())))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_singles": []}
+        return {**self.__dict__, "_handle": None, "_singles": [], "_rescue": None, "_called": None}
 
     def _where(self) -> str:
         return ""

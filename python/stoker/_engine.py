@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from ._checks import check_bytes, check_device
 from ._convert import device_name, dtype_name, has_cuda, layout_name
 from ._dataset import EngineDataset
+from ._fields import AUDIO, worked_on
 from ._mix import compile_batches
 from ._native import Native
 from ._options import ENGINE_ONLY, output_of, resolved
 from ._queues import more_queues
 from ._ranks import Share, sampler_epoch
+from ._rescue import max_image_pixels, pixel_limit
 from ._tables import counted
 from .compile import Compiled
 
@@ -34,7 +36,15 @@ class Requested(NamedTuple):
 
 def settings(loader: Any) -> dict[str, Any]:
     """Return the attributes that the engine is opened with. They may be set later and apply from the next epoch on."""
-    return {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
+    now = {name: getattr(loader, name) for name in (*_SETTABLE, *ENGINE_ONLY)}
+    return {**now, "MAX_IMAGE_PIXELS": max_image_pixels()}
+
+
+def _pixel_limit(loader: Any, compiled: Compiled) -> int | None:
+    if loader.pixel_limit is not None or worked_on(compiled.text) == AUDIO:
+        return loader.pixel_limit
+    of_files = compiled.is_of_files()
+    return pixel_limit(of_files, warns=of_files and not isinstance(loader.dataset, EngineDataset))
 
 
 def open_engine(loader: Any, compiled: Compiled, requested: Requested) -> Native:
@@ -66,7 +76,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         "engines": loader.engines,
         "pillow": loader.pillow,
         "exif_rotate": loader.exif_rotate,
-        "pixel_limit": loader.pixel_limit,
+        "pixel_limit": _pixel_limit(loader, compiled),
         "max_memory": check_bytes("max_memory", loader.max_memory),
         "device": device,
         "augment_on": loader.augment_on,
@@ -88,6 +98,7 @@ def _opened(loader: Any, compiled: Compiled, requested: Requested) -> Native:
         output=output,
         device=device,
         pinned=pinned,
+        own_limit=loader.pixel_limit is not None,
         stacks=loader.ragged is None and not isinstance(loader.dataset, EngineDataset),
         batch_transforms=compile_batches(loader.batch_transforms, len(compiled.handle.classes)),
         keep_threads=requested.persistent_workers is not False,

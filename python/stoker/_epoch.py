@@ -14,6 +14,7 @@ from . import order as _order
 
 if TYPE_CHECKING:
     from ._native import Native
+    from ._rescue import Rescue
     from .compile import Compiled
     from .state import Place
 
@@ -25,6 +26,7 @@ class EpochIterator:
     _place: Place | None = None
     _compiled: Compiled
     _next: Callable[[], Any] | None = None
+    _rescue: Rescue | None = None
     _draw: Callable[[], object] | None = None
     _done = False
     _delivered = False
@@ -48,7 +50,12 @@ class EpochIterator:
         assert self._next is not None
         if self._draw is not None:
             self._draw()
-        batch = self._next()
+        try:
+            batch = self._next()
+        except _ext.StokerError as error:
+            if self._rescue is None:
+                raise
+            raise self._rescue.as_pillows(error) from None
         if batch is None:
             self._leave()
             if self._place is None or not self._place.more:
@@ -68,6 +75,7 @@ class EpochIterator:
         self._key, self._engine, self._place = native.begin(self._draws)
         self._draw = self._draws.ahead()
         self._next = self._engine.next
+        self._rescue = native.rescue
         if native.take is not None:
             self._next = functools.partial(self._engine.next_pair, native.take)
 

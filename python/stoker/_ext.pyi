@@ -17,7 +17,7 @@ EDIT_HUE: int
 EDIT_GREY: int
 
 class StokerError(RuntimeError):
-    """Base class of the errors of the engine."""
+    """Base class of all errors of the engine."""
 
 class CorruptSample(StokerError):
     """A sample is damaged, or is not in the format that it claims to be. The message names it."""
@@ -30,6 +30,18 @@ class Unsupported(StokerError, NotImplementedError):
 
 class TransientError(StokerError, OSError):
     """The machine or the network failed, not the data: trying again may succeed."""
+
+class ReadError(StokerError, OSError):
+    """A file cannot be read. The message names it."""
+
+class NotFound(ReadError, FileNotFoundError):
+    """There is no such file, folder or object."""
+
+class InvalidArgument(StokerError, ValueError):
+    """The engine does not accept a value. The message names it and what is allowed."""
+
+class OutOfMemory(StokerError, MemoryError):
+    """The engine cannot get the memory that it needs."""
 
 class InternalError(StokerError):
     """A bug in Stoker itself: please report it."""
@@ -182,6 +194,7 @@ class Loader:
         pin_memory: bool | None = False,
         pinned_limit: int | None = None,
         stream_of: Callable[[], int | tuple[int, ...]] | None = None,
+        rescue: Callable[[int, bytes | None, StokerError], bytes | None] | None = None,
         timeout_ms: int | None = 0,
     ) -> None: ...
     @property

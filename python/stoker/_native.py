@@ -21,6 +21,7 @@ from ._fields import INT, in_order, single, worked_on
 from ._labels import labels_of, transformed
 from ._mix import mix
 from ._ranks import Share
+from ._rescue import Rescue, rescue_for
 from .compile import Compiled
 from .state import Place
 from .stats import Stats, engine_stats
@@ -60,6 +61,7 @@ class Native:
         device: str | None,
         pinned: bool,
         stacks: bool,
+        own_limit: bool,
         batch_transforms: Any,
         keep_threads: bool,
         options: dict[str, Any],
@@ -86,6 +88,8 @@ class Native:
         self._keep_threads = keep_threads
         self._options = {**options, "order": _order.engine_kind(self), "stream_of": self._stream_of()}
         self._pipeline = _ext.Pipeline(compiled.text)
+        self._own_limit = own_limit
+        self.rescue = self._new_rescue()
         self.epoch = 0  # the epoch of the next iterator
         self._chosen_seed: int | None = None
         self._fallback_seed = random.SystemRandom().getrandbits(63)
@@ -102,6 +106,11 @@ class Native:
         if device is not None and output == "torch":
             self._begin_torch()
         self.take = take_capsule() if self._gives_pairs() else None
+
+    def _new_rescue(self) -> Rescue | None:
+        return rescue_for(
+            self.compiled.handle, exif_rotate=self._options["exif_rotate"], own_limit=self._own_limit
+        )
 
     def _begin_torch(self) -> None:
         """Initialize torch's CUDA, which importing tensors by DLPack does not do."""
@@ -167,6 +176,7 @@ class Native:
             self._version += 1
             self.close()
         self.compiled = compiled
+        self.rescue = self._new_rescue()
         self.take = take_capsule() if self._gives_pairs() else None
 
     def succeed(self, other: Native) -> None:
@@ -241,7 +251,12 @@ class Native:
 
     def _open_engine(self, key: tuple[int, int, int, int]) -> tuple[Any, _ext.Loader]:
         engine = _ext.Loader(
-            self.compiled.handle, self._pipeline, seed=key[1], batch_size=key[2], **self._options
+            self.compiled.handle,
+            self._pipeline,
+            seed=key[1],
+            batch_size=key[2],
+            rescue=self.rescue,
+            **self._options,
         )
         _live.add(engine)
         return key, engine

@@ -19,7 +19,7 @@ from . import _ext
 from ._convert import to_numpy
 from ._dataset import Classes, EngineDataset
 from ._fields import Fields, fields_text, first_of, sample, worked_on
-from ._steps import pipeline_text
+from ._in_python import engine_text
 from ._where import Where, joined, where_options
 
 __all__ = [
@@ -38,9 +38,11 @@ __all__ = [
 class FieldDataset(EngineDataset):
     """Base class of datasets whose samples are tuples of fields."""
 
+    _asks_pillow = False
+
     def __init__(self, transform: Any) -> None:
         super().__init__(transform)
-        fields, kind = self._engine().fields, worked_on(pipeline_text(transform))
+        fields, kind = self._engine().fields, worked_on(engine_text(transform) or "")
         if transform is not None and first_of(fields, kind) is None:
             raise ValueError(
                 f"transform={transform!r}: there is no field of type {kind}; the fields are "
@@ -70,17 +72,23 @@ class FieldDataset(EngineDataset):
             IndexError: There is no such sample.
             CorruptSample: The sample is damaged.
         """
-        batch = self._batch_of(range(len(self))[index])
-        return sample(self._engine(), batch, pipeline_text(self.transform), self._image(batch))
+        text = self._text()
+        batch = self._batch_of(range(len(self))[index], text or "")
+        return sample(self._engine(), batch, text or "", self._image(batch, text is None))
 
-    def _image(self, batch: _ext.Batch) -> Any:
-        if self.transform is not None:
+    def _image(self, batch: _ext.Batch, in_python: bool) -> Any:
+        if self.transform is not None and not in_python:
             return self._finished(batch)
         images: Any = batch.images
         if images is None:
             return None
         pixels = to_numpy(images[0]) if batch.ragged else to_numpy(images)[0]
-        return np.ascontiguousarray(pixels.transpose(1, 2, 0))
+        pixels = np.ascontiguousarray(pixels.transpose(1, 2, 0))
+        if not in_python:
+            return pixels
+        from PIL import Image
+
+        return self._in_python(Image.fromarray(pixels))
 
 
 class _Files(Classes, FieldDataset):

@@ -10,6 +10,7 @@ from . import _ext
 from ._blockers import COLLATE, LABEL, TRANSFORM, WORKERS, Blocked, Blocker
 from ._compile_datasets import Leaf, Watch, leaves_of, lower
 from ._steps import Transform, compile_transform, pipeline_text
+from .archives import FieldDataset
 
 
 class Compiled:
@@ -33,6 +34,10 @@ class Compiled:
     def transform(self) -> Any:
         """The transform that all parts of the dataset share."""
         return next((leaf.transform for leaf in self._leaves), None)
+
+    def is_of_files(self) -> bool:
+        """Return whether each sample is one encoded image or an array, not a part of an archive."""
+        return not any(isinstance(leaf.dataset, FieldDataset) for leaf in self._leaves)
 
     def renewed(self, dataset: Any) -> Compiled:
         """Return self, or a new one if the dataset has changed in the meantime. Raises Blocked."""

@@ -131,12 +131,12 @@ def test_a_cut_shows_in_every_part(kind):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Files 0 to 7: two are cut off, one is a GIF, one is empty."""
+    """Files 0 to 7: two are cut off, one is a JPEG XL, one is empty."""
     (tmp_path / "class").mkdir()
     kinds = ["baseline", "PNG", "baseline", "PNG", "baseline", "PNG", "baseline", "PNG"]
     for number, kind in enumerate(kinds):
         data = FILES[kind]()
-        data = {2: data[: len(data) * 9 // 10], 3: data[: len(data) * 9 // 10], 5: saved("GIF", "P"), 6: b""}.get(
+        data = {2: data[: len(data) * 9 // 10], 3: data[: len(data) * 9 // 10], 5: b"\xff\x0a" + bytes(50), 6: b""}.get(
             number, data
         )
         (tmp_path / "class" / f"{number}.jpg").write_bytes(data)
@@ -155,7 +155,7 @@ def test_bad_files_are_the_same_in_every_epoch(folder, policy):
     assert sorted(found) == [(epoch, sample) for epoch in range(6) for sample in (2, 3, 5, 6)]
     reasons = {bad["sample"]: bad["reason"] for bad in loader.bad_samples()}
     assert "truncated" in reasons[2] and "row" in reasons[3]
-    assert "a GIF image, which is not supported" in reasons[5] and "empty" in reasons[6]
+    assert "a JPEG XL image, which is not supported" in reasons[5] and "empty" in reasons[6]
 
 
 def test_the_kind_of_error_tells_damage_from_what_is_not_supported(folder):
