@@ -49,6 +49,7 @@ from ._ext import (
     TransientError,
     Unsupported,
 )
+from ._names import no_attribute
 from ._open import open
 from ._tables import counted, html_table
 from ._verdict import Verdict, verdict
@@ -97,7 +98,7 @@ _LATER = {"DataLoader": "dataloader", "install": "_install", "uninstall": "_inst
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'stoker' has no attribute '{name}'")
+        raise no_attribute(__name__, name, __all__)
     found = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = found
     return found

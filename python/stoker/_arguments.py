@@ -67,6 +67,8 @@ def op(name: str, **params: Any) -> str:
 
 
 def pair(size: Any, message: str) -> Any:
+    if isinstance(size, str) or not (isinstance(size, numbers.Number) or hasattr(size, "__len__")):
+        raise TypeError(f"{message} Got {size!r}, a {type(size).__name__}")
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if isinstance(size, Sequence) and len(size) == 1:

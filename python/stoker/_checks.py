@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+import errno
 import numbers
+import os
 import re
+import warnings
 from typing import Any
+
+import numpy as np
+
+from ._names import similar
 
 _UNITS = {"": 1, **{f"{k}B": 1000**n for n, k in enumerate(("", "K", "M", "G", "T"))}}
 _UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
@@ -28,6 +35,50 @@ def check_bytes(name: str, value: Any) -> int | None:
     return int(value)
 
 
+def check_dataset(dataset: Any) -> None:
+    """Raise an error for a path: torch would give its letters. Other strings are left to torch."""
+    if not isinstance(dataset, str):
+        return
+    folder, name = os.path.split(dataset)
+    if os.path.exists(dataset):
+        raise TypeError(
+            f"dataset={dataset!r} is a path, not a dataset: pass stoker.open({dataset!r}), or one of stoker.datasets"
+        )
+    try:
+        meant = similar(name, os.listdir(folder or "."))
+    except OSError:
+        meant = None
+    if folder or meant is not None:
+        hint = "" if meant is None else f" (did you mean {os.path.join(folder, meant)!r}?)"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, dataset)
+
+
+def check_shuffle(shuffle: Any) -> None:
+    """Warn of values that torch accepts although they are no answer: shuffle="no" shuffles."""
+    if shuffle is None or isinstance(shuffle, (bool, numbers.Integral, np.bool_)):
+        return
+    warnings.warn(
+        f"shuffle={shuffle!r} is not a bool, and counts as {bool(shuffle)}: pass shuffle={bool(shuffle)}", stacklevel=4
+    )
+
+
+def check_threads(threads: int) -> None:
+    """Warn as torch does if there are more workers than CPUs."""
+    most = len(os.sched_getaffinity(0))
+    if threads > most:
+        warnings.warn(
+            f"num_workers={threads}: this DataLoader will create {threads} threads, but this process may use only "
+            f"{most} CPUs, and more threads take memory and slow it down: num_workers='auto' creates one for each",
+            stacklevel=6,
+        )
+
+
+def check_prefetch(num_workers: int, prefetch_factor: int | None) -> None:
+    """Raise what torch raises when an epoch begins."""
+    if num_workers and prefetch_factor == 0:
+        raise AssertionError("prefetch_factor=0: at least one batch must be kept ready; pass 1 or more, or None")
+
+
 def check_arguments(
     num_workers: Any,
     timeout: Any,
@@ -42,6 +93,8 @@ def check_arguments(
         raise TypeError(f"timeout={timeout!r} is not a number of seconds")
     if not isinstance(prefetch_factor, (numbers.Integral, type(None))):
         raise TypeError(f"prefetch_factor={prefetch_factor!r} is neither a whole number nor None")
+    if prefetch_factor is not None and prefetch_factor < 1 and num_workers == "auto":
+        raise ValueError(f"prefetch_factor={prefetch_factor!r}: at least one batch must be kept ready, or pass None")
     if num_workers != "auto" and not isinstance(num_workers, numbers.Integral):
         raise TypeError(f"num_workers={num_workers!r} is neither a number nor 'auto'")
     if compile not in (True, False, "require"):

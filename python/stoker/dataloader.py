@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from ._before_epoch import compile_again, reopen_if_changed, settle_epoch
 from ._blockers import Blocker
-from ._checks import check_arguments
+from ._checks import check_arguments, check_dataset, check_prefetch, check_shuffle, check_threads
 from ._convert import device_name, has_cuda, torch_if_installed
 from ._dataset import EngineDataset
 from ._engine import Requested, described, open_engine, settings, warn_of_pinning
 from ._explain import Plan, engine_plan, gather_plan, log_once, python_plan
 from ._frameworks import attach
+from ._names import suggests_keywords
 from ._options import (
     ENGINE_ONLY,
     refuse_what_needs_the_engine,
@@ -148,7 +149,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             fewer workers decode at once and fewer batches are kept ready; the batches are the same. Batches, including
             those that you keep, may take half of it. By default a quarter of what the cgroup allows (or the machine
             has available), divided by LOCAL_WORLD_SIZE. `stats()["memory"]` shows what is held.
-        pixel_limit: Images with more pixels are bad samples. By default 178,956,970, as in Pillow.
+        pixel_limit: Images with more pixels are bad samples. By default as Pillow's Image.MAX_IMAGE_PIXELS says.
         shard: True gives each rank its share of the samples, like a DistributedSampler, which loader.sampler then is.
             Rank and world size are those of torch.distributed if it is initialized, otherwise those in torchrun's
             environment (RANK, WORLD_SIZE). With drop_last=True the last samples are dropped if the world size does not
@@ -162,7 +163,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         ValueError: An argument has a value that is not allowed; the message names it and what is allowed.
         TypeError: An argument has the wrong type.
         NotImplementedError: An option needs the engine, and the engine cannot run this dataset; or compile="require".
-        StokerError: The engine cannot be opened, for instance because there is no GPU for `device`.
+        StokerError: The engine cannot be opened. Those of samples are also what Pillow or Python raises for the file.
 
     >>> loader = stoker.DataLoader(stoker.datasets.ImageFolder("images", T.ToTensor()), batch_size=5)
     >>> len(loader)
@@ -183,6 +184,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
     [[0, 1, 1, 1, 1], [1, 1]]
     """
 
+    @suggests_keywords
     def __init__(
         self,
         dataset: Any,
@@ -232,6 +234,8 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         given = {name: value for name, value in locals().items() if name in ENGINE_ONLY}
         if order is None:
             order = "stoker" if isinstance(dataset, EngineDataset) else "torch"
+        check_dataset(dataset)
+        check_shuffle(shuffle)
         check_arguments(num_workers, timeout, prefetch_factor, compile, order, output, seed_by, on_error)
         share = find_share(shard, rank, world_size, sampler, batch_sampler, drop_last)
         compiled, why = self._compile(compile, dataset, collate_fn, worker_init_fn)
@@ -311,9 +315,11 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
         return compile_loader(dataset, collate_fn, worker_init_fn)
 
     def check_worker_number_rationality(self) -> None:
-        """Warn as torch does if there are more worker processes than CPUs. Threads are not counted."""
+        """Warn as torch does if there are more workers than CPUs."""
         if self._why_python:
             super().check_worker_number_rationality()
+        else:
+            check_threads(self.num_workers)
 
     def _options_beyond_torch(self) -> dict[str, Any]:
         """Return the arguments that torch's DataLoader does not have, or has with other values, for frameworks that
@@ -371,6 +377,7 @@ class DataLoader(_Base[_T_co]):  # type: ignore[misc]
             if self._epochs.pending is not None:
                 self._iterator = None  # its workers are at another position in the data
             return super().__iter__()
+        check_prefetch(self.num_workers, self.prefetch_factor)
         reopen_if_changed(self)
         warn_of_pinning(self, self._native)
         self._native.base_generator = self.generator

@@ -13,14 +13,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _ext, audio
 from ._compound import Concat, Mix, Subset
 from ._dataset import Classes, EngineDataset
+from ._names import no_attribute
 from .archives import HDF5, LMDB, FieldDataset, Manifest, Npy, Npz, TFRecord, WebDataset, Zip
 
 __all__ = [
@@ -42,6 +44,20 @@ __all__ = [
     "WebDataset",
     "Zip",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows all names
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name, __all__)
+
+
+_OPENED_AS = re.compile(r": open ((\w+):(.*))$")  # what the engine suggests for another kind of data
+
+
+def _instead(found: re.Match[str]) -> str:
+    """Return what opens in Python what the engine suggests to open."""
+    uri, kind, path = found.groups()
+    return f": use stoker.datasets.FlatFolder({path!r})" if kind == "flat" else f": use stoker.open({uri!r})"
 
 
 class _Folder(EngineDataset):
@@ -65,7 +81,7 @@ class _Folder(EngineDataset):
                 allow_empty=self.allow_empty,
             )
         except ValueError as err:
-            raise FileNotFoundError(str(err)) from None
+            raise FileNotFoundError(_OPENED_AS.sub(_instead, str(err))) from None
 
     def _subset(self, indices: Sequence[int]) -> _ext.Dataset:
         engine = self._engine()
@@ -94,7 +110,8 @@ class ImageFolder(Classes, _Folder):
 
     Args:
         root: The folder.
-        transform: One of stoker.transforms or torchvision's, applied to each image.
+        transform: One of stoker.transforms or torchvision's, applied to each image. Anything else that can be called
+            with a PIL image works too, and runs in Python.
         target_transform: Must be None; the argument exists so that positional arguments match torchvision's.
         loader: Must be None: the engine decodes files itself.
         is_valid_file: Must be None: files are chosen by their extension.
@@ -160,7 +177,7 @@ class AudioFolder(Classes, _Folder):
 
     Raises:
         FileNotFoundError: The folder does not exist, or has no class folders, or a class has no sounds.
-        TypeError: The transform works on images.
+        TypeError: The transform does not begin with one of stoker.audio.
 
     >>> import os, wave
     >>> from stoker import audio as A
@@ -183,7 +200,7 @@ class AudioFolder(Classes, _Folder):
         transform = audio.Decode() if transform is None else transform
         if not audio.is_on_sounds(transform):
             raise TypeError(
-                f"transform={transform!r} works on images: AudioFolder requires one of stoker.audio"
+                f"transform={transform!r} does not begin with a transform of stoker.audio, which AudioFolder requires"
             )
         super().__init__(root, transform, index_dir, allow_empty)
 

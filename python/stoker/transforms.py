@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._arguments import (
     SIZE_MESSAGE,
@@ -41,6 +41,7 @@ from ._arguments import (
     pair,
 )
 from ._mix import CutMix, MixUp, RandomChoice
+from ._names import no_attribute
 from ._steps import Compose, RandomApply, Transform, functional_apply, pipeline_text
 from ._tensor_ops import ConvertImageDtype, Normalize, PILToTensor, RandomErasing, ToTensor
 
@@ -71,6 +72,11 @@ __all__ = [
     "pipeline_text",
 ]
 
+if not TYPE_CHECKING:  # a type checker knows all names
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name, __all__, "torchvision.transforms")
+
 
 class Resize(Transform):
     """Resize the image. The result is equal to Pillow's, byte for byte.
@@ -95,7 +101,7 @@ class Resize(Transform):
         max_size: int | None = None,
         antialias: bool | None = True,
     ) -> None:
-        if not isinstance(size, (int, Sequence)):
+        if isinstance(size, str) or not isinstance(size, (int, Sequence)):
             raise TypeError(f"Size should be int or sequence. Got {type(size)}")
         if isinstance(size, Sequence) and len(size) not in (1, 2):
             raise ValueError("If size is a sequence, it should have 1 or 2 values")
@@ -456,7 +462,7 @@ class GaussianBlur(Transform):
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)
     ) -> None:
-        self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
+        self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers.")
         if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
             raise ValueError("Kernel size value should be an odd and positive number.")
         if isinstance(sigma, numbers.Number):

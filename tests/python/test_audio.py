@@ -347,7 +347,7 @@ def test_refusals_of_single_sounds(tmp_path):
         A.apply(A.MelSpectrogram(16000), noise(1000), 8000)
     with pytest.raises(stoker.LimitReached, match="limit"):
         run(encoded(noise(3000), 8000), A.Decode(), pixel_limit=2999)
-    with pytest.raises(TypeError, match="works on images"):
+    with pytest.raises(TypeError, match="which AudioFolder requires"):
         AudioFolder(tmp_path, stoker.transforms.ToTensor())
     with pytest.raises((ValueError, stoker.StokerError), match="float32"):
         run(encoded(noise(3000), 8000), A.Decode(), dtype="uint8")

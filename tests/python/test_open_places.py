@@ -228,7 +228,7 @@ def test_folders_of_archives(tmp_path):
     assert len(stoker.open(f"tar:{root}")) == 7 and len(datasets.Npy(root)) == 3
     with pytest.raises(FileNotFoundError, match="contains no hdf5 files"):
         datasets.HDF5(root)
-    with pytest.raises(FileNotFoundError, match=f"contains no class folders.*it contains (tar|npy) files: open (tar|npy):{root}"):
+    with pytest.raises(FileNotFoundError, match=f"contains no class folders.*it contains (tar|npy) files: use stoker.open\\('(tar|npy):{root}"):
         datasets.ImageFolder(root)
     (root / "cat").mkdir()
     (root / "cat" / "0.png").write_bytes(sources.encoded(0))
