@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from multiprocessing import reduction
@@ -26,6 +27,7 @@ from ._handles import warn_of_handles
 from ._process import worker_main
 from ._warn import warn_user
 
+_LOOK_FOR_END = 0.05  # seconds
 _open: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
@@ -148,16 +150,24 @@ class Pool:
         self.exchange.stop(-1)
         try:
             for process in self.processes:
-                process.join(_utils.MP_STATUS_CHECK_INTERVAL)
+                _wait_for(process)
         finally:  # also if Ctrl-C is pressed again
             late = [process for process in self.processes if process.is_alive()]
             for process in late:
                 process.terminate()
             for process in late:
-                process.join(_utils.MP_STATUS_CHECK_INTERVAL)
+                _wait_for(process)
                 if process.is_alive():
                     process.kill()
                     process.join()
+
+
+def _wait_for(process: Any) -> None:
+    """Wait until a process has ended, for as long as torch does. join() alone would not notice its end while a process
+    lives that another thread forked at the same moment, and that holds the other end of its pipe."""
+    deadline = time.monotonic() + _utils.MP_STATUS_CHECK_INTERVAL
+    while process.is_alive() and (left := deadline - time.monotonic()) > 0:
+        process.join(min(left, _LOOK_FOR_END))
 
 
 class _Descriptor:

@@ -294,6 +294,11 @@ class WorkerIterator(PythonIterator):
                 raise StopIteration
             if self._pool.is_shut:
                 raise RuntimeError("the workers of this DataLoader were shut down: create a new iterator")
+            if not self._pool.is_mine():
+                raise RuntimeError(
+                    "this iterator belongs to the process that made it, whose batches a forked child would take away: "
+                    "create a new iterator in the child"
+                )
             self._pass_failed()
             slot = self._wait(slots)
             kind, number, offset, length, lease = self._exchange.collect(slot)

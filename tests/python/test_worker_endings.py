@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import subprocess
@@ -136,15 +137,36 @@ def test_workers_that_do_not_end_are_terminated(tmp_path, monkeypatch):
 
 
 def test_idle_workers_are_not_waited_for(monkeypatch):
-    """They end by themselves as soon as they are told: none is terminated, however short the wait for a busy one is."""
-    waits = []
-    join = multiprocessing.process.BaseProcess.join
-    monkeypatch.setattr(multiprocessing.process.BaseProcess, "join", lambda p, t=None: (waits.append(t), join(p, None)))
+    """They end by themselves as soon as they are told: none is terminated, or waited for
+    although it has ended."""
+    ended = []
+    process = multiprocessing.process.BaseProcess
+    monkeypatch.setattr(_utils, "MP_STATUS_CHECK_INTERVAL", 600)
+    monkeypatch.setattr(process, "terminate", lambda process: ended.append(process))
+    read, write = os.pipe()  # never ready, as if another process had the other end of the workers' pipes
+    monkeypatch.setattr(process, "sentinel", read)
+    monkeypatch.setattr(process, "join", lambda self, seconds=None: multiprocessing.connection.wait([read], seconds))
     batches = iter(stoker.DataLoader(list(range(8)), 2, num_workers=2, persistent_workers=True))
     list(batches)
     workers = batches._workers
     batches._shutdown_workers()
-    assert [worker.exitcode for worker in workers] == [0, 0] and set(waits) == {_utils.MP_STATUS_CHECK_INTERVAL}
+    assert [worker.exitcode for worker in workers] == [0, 0] and ended == []
+    os.close(read)
+    os.close(write)
+
+
+def test_a_forked_child_takes_no_batch_of_its_parent():
+    batches = iter(stoker.DataLoader(list(range(8)), 2, num_workers=2))
+    assert next(batches).tolist() == [0, 1]
+    child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+            os._exit(1)
+        except RuntimeError as error:
+            os._exit(0 if "belongs to the process that made it" in str(error) else 2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [batch.tolist() for batch in batches] == [[2, 3], [4, 5], [6, 7]]
 
 
 SCRIPT = """
