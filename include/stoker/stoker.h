@@ -73,7 +73,9 @@
  *     while a dataset is open by URL). HDF5's error printing is off during a call and then restored.
  *   - It reads these environment variables and writes none: STOKER_CPU (the best instructions to use: c,
  *     neon, sse2, avx2 or avx512), STOKER_READER (auto, uring, pool or inline), STOKER_JPEG (libjpeg: not
- *     the built-in decoder), LOCAL_WORLD_SIZE, TMPDIR, SSL_CERT_FILE, and for s3:// HOME, AWS_PROFILE,
+ *     the built-in decoder), LOCAL_WORLD_SIZE (processes that share this machine's CPUs),
+ *     CUDA_VISIBLE_DEVICES (for the message that no GPU was found), TMPDIR (for copies of HDF5 and LMDB files
+ *     opened by URL without a cache_dir), SSL_CERT_FILE, and for s3:// HOME, AWS_PROFILE,
  *     AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
  *     AWS_SESSION_TOKEN, AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL. libcurl
  *     reads the proxy variables, and the CUDA driver its own.
