@@ -8,15 +8,44 @@
 
 /* ---- usage --------------------------------------------------------------------------------------- */
 
-/* Lines of a text; all but the first are indented. */
-static void put_lines(FILE *to, const char *text, int indent)
+/* Ends a line that has been begun. */
+static void end_line(FILE *to, size_t *at, size_t indent)
 {
-    for (; *text; text++) {
-        fputc(*text, to);
-        if (*text == '\n' && text[1])
-            fprintf(to, "%*s", indent, "");
+    if (*at > indent)
+        fputc('\n', to);
+    *at = 0;
+}
+
+static void put_words(FILE *to, const char *line, size_t length, size_t *at, size_t indent, size_t width)
+{
+    for (const char *end = line + length; line < end;) {
+        const size_t size = strcspn(line, " \n");
+        if (*at > indent && *at + 1 + size > width)
+            end_line(to, at, indent);
+        if (*at < indent)
+            fprintf(to, "%*s", (int)(indent - *at), "");
+        else if (*at > indent)
+            fputc(' ', to);
+        *at = (*at > indent ? *at + 1 : indent) + size;
+        fwrite(line, 1, size, to);
+        line += size + (line[size] == ' ');
     }
-    fputc('\n', to);
+}
+
+void put_text(FILE *to, const char *text, size_t at, size_t indent)
+{
+    const size_t width = columns_for(to);
+    while (*text) {
+        const size_t length = strcspn(text, "\n");
+        if (!length || *text == ' ') { /* a new paragraph, or a table */
+            end_line(to, &at, indent);
+            fprintf(to, "%*s%.*s\n", length ? (int)indent : 0, "", (int)length, text);
+        } else {
+            put_words(to, text, length, &at, indent, width);
+        }
+        text += length + (text[length] == '\n');
+    }
+    end_line(to, &at, indent);
 }
 
 static size_t option_width(const struct cli_option *option)
@@ -34,7 +63,8 @@ void print_usage(FILE *to, const struct command *command)
                 length ? " " : "", (int)length, line);
         line += length + (line[length] == '\n');
     }
-    fprintf(to, "\n%s\n", command->about);
+    fputc('\n', to);
+    put_text(to, command->about, 0, 0);
     for (const struct cli_option *option = command->options; option->name; option++)
         if (option_width(option) > widest)
             widest = option_width(option);
@@ -43,10 +73,12 @@ void print_usage(FILE *to, const struct command *command)
     for (const struct cli_option *option = command->options; option->name; option++) {
         fprintf(to, "  %s%s%s%*s  ", option->name, option->value ? " " : "",
                 option->value ? option->value : "", (int)(widest - option_width(option)), "");
-        put_lines(to, option->help, (int)widest + 4);
+        put_text(to, option->help, widest + 4, widest + 4);
     }
-    if (command->notes)
-        fprintf(to, "\n%s\n", command->notes);
+    if (command->notes) {
+        fputc('\n', to);
+        put_text(to, command->notes, 0, 0);
+    }
 }
 
 /* ---- parsing ------------------------------------------------------------------------------------- */

@@ -61,6 +61,9 @@ extern const struct command cmd_bench, cmd_check, cmd_completion, cmd_demo, cmd_
 /* The table of main.c, which `stoker completion` writes scripts for; NULL at the end. */
 extern const struct command *const *completed_commands;
 
+/* Prints words in lines as wide as the terminal (or 80 columns), indented, from column `at` on. Empty
+ * lines and those that begin with a space stay as they are. */
+void put_text(FILE *to, const char *text, size_t at, size_t indent);
 /* What `stoker help NAME` prints. */
 void print_usage(FILE *to, const struct command *command);
 
@@ -121,6 +124,13 @@ struct bytes_text {
     char text[32];
 };
 const char *with_unit(struct bytes_text *room, double bytes);
+
+/* The columns of a terminal, from 40 to 100; 80 if this is none. */
+size_t columns_for(FILE *to);
+/* Whether standard error is a terminal that can redraw a line; and redraws it, cut to the columns of the
+ * terminal. The line must be ASCII. */
+bool can_redraw(void);
+void redraw(const char *line);
 
 /* A progress bar on standard error, redrawn a few times per second; off when that is not a terminal. */
 struct progress {

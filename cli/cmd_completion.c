@@ -312,10 +312,10 @@ const struct command cmd_completion = {
     .summary = "print a completion script for bash, zsh or fish",
     .synopsis = "bash | zsh | fish",
     .about = "Prints a script that completes the commands of stoker, their options and values.\n"
-             "'meson install' installs all three; elsewhere:\n"
+             "'pip install' and 'meson install' install all three; elsewhere:\n"
              "\n"
-             "  bash   source <(stoker completion bash)              # in ~/.bashrc\n"
-             "  zsh    source <(stoker completion zsh)               # in ~/.zshrc, after compinit\n"
+             "  bash   source <(stoker completion bash)   # in ~/.bashrc\n"
+             "  zsh    source <(stoker completion zsh)    # in ~/.zshrc, after compinit\n"
              "  fish   stoker completion fish > ~/.config/fish/completions/stoker.fish",
     .options = options,
     .words = list_shells,

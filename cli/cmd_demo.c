@@ -50,8 +50,13 @@ static int demo_run(int argc, char **argv)
     if (!args)
         return fail(EXIT_FAILED, "out of memory");
     args[0] = python;
-    args[1] = "-m";
-    args[2] = "stoker.demo";
+    args[1] = "-c";
+    args[2] =
+        "import importlib.util, runpy, sys\n"
+        "if importlib.util.find_spec('stoker') is None:\n"
+        "    sys.exit(f'stoker: demo: {sys.executable} does not have the Python package stoker: '\n"
+        "             'install it there, or activate the environment that has it')\n"
+        "runpy.run_module('stoker.demo', run_name='__main__', alter_sys=True)\n";
     for (int i = 1; i < argc; i++)
         args[2 + i] = argv[i];
     fflush(NULL);

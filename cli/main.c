@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct command *const commands[] = {
@@ -33,28 +34,32 @@ static const struct command *command_named(const char *name)
 
 static int unknown(const char *word)
 {
-    const char *names[COMMANDS + 1];
+    enum { OPTIONS = 2 };
+    const char *names[COMMANDS + OPTIONS + 1] = {"--help", "--version"};
+    const char *what = word[0] == '-' ? "option" : "command";
     for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands[i]->name;
-    names[COMMANDS] = NULL;
+        names[OPTIONS + i] = commands[i]->name;
     const char *near = nearest_name(word, names);
     if (near)
-        return fail(EXIT_USAGE, "there is no command '%s'. Did you mean '%s'?", word, near);
-    return fail(EXIT_USAGE, "there is no command '%s'. 'stoker help' lists the commands.", word);
+        return fail(EXIT_USAGE, "there is no %s '%s'. Did you mean '%s'?", what, word, near);
+    return fail(EXIT_USAGE, "there is no %s '%s'. 'stoker help' lists commands and options.", what,
+                word);
 }
 
 /* ---- help ---------------------------------------------------------------------------------------- */
 
 static void print_help(FILE *to)
 {
-    fputs("Stoker turns datasets of encoded images and sounds into training batches, fast and\n"
-          "reproducibly, and finds out why a training run waits for its data.\n"
-          "\n"
-          "usage: stoker COMMAND [ARGUMENTS]\n"
-          "\n",
-          to);
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    enum { NAME = 15 };
+    put_text(to,
+             "Stoker turns datasets of encoded images and sounds into training batches, fast and "
+             "reproducibly, and finds out why a training run waits for its data.",
+             0, 0);
+    fputs("\nusage: stoker COMMAND [ARGUMENTS]\n\n", to);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(to, "  %-12s ", commands[i]->name);
+        put_text(to, commands[i]->summary, NAME, NAME);
+    }
     fputs("\n"
           "  --version    print the version\n"
           "  --help       print this text\n"
@@ -63,13 +68,9 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < CODES; i++) {
         fprintf(to, "  %d  ", exit_codes[i].code);
-        for (const char *c = exit_codes[i].meaning; *c; c++) {
-            fputc(*c, to);
-            if (*c == '\n')
-                fputs("     ", to);
-        }
-        fputc('\n', to);
+        put_text(to, exit_codes[i].meaning, 5, 5);
     }
+    fputs("\n'stoker help COMMAND' shows how a command is used, 'man stoker' all of them.\n", to);
 }
 
 static void write_option(struct json *json, const struct cli_option *option)
@@ -182,9 +183,6 @@ static int run(int argc, char **argv)
         printf("stoker %s\n", stoker_version_string());
         return EXIT_OK;
     }
-    if (word[0] == '-')
-        return fail(EXIT_USAGE, "there is no option '%s'. 'stoker help' lists commands and options.",
-                    word);
     const struct command *command = command_named(word);
     if (!command)
         return unknown(word);
@@ -199,7 +197,9 @@ int main(int argc, char **argv)
 {
     completed_commands = commands;
     const int code = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) /* a full disk must not look like success */
-        return code ? code : EXIT_FAILED;
-    return code;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fail(0, "cannot write to standard output%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+    return code ? code : EXIT_FAILED; /* a full disk must not look like success */
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 const char *shown(struct shown_text *room, const char *text)
@@ -126,11 +127,35 @@ const char *with_unit(struct bytes_text *room, double bytes)
     return room->text;
 }
 
+size_t columns_for(FILE *to)
+{
+    enum { LEAST = 40, USUAL = 80, MOST = 100 };
+    struct winsize size;
+    if (!isatty(fileno(to)) || ioctl(fileno(to), TIOCGWINSZ, &size) || !size.ws_col)
+        return USUAL;
+    return size.ws_col < LEAST ? LEAST : size.ws_col > MOST ? MOST : size.ws_col;
+}
+
+bool can_redraw(void)
+{
+    const char *kind = getenv("TERM");
+    return isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
+}
+
+void redraw(const char *line)
+{
+    struct winsize size;
+    const bool known = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 1;
+    /* A line that reached the last column would be continued on the next one, which stays. */
+    fprintf(stderr, "\r%.*s\033[K", known ? size.ws_col - 1 : 79, line);
+    fflush(stderr);
+}
+
 void progress_begin(struct progress *bar, const char *label)
 {
     bar->label = label;
     bar->drawn_ns = 0;
-    bar->on = isatty(STDERR_FILENO);
+    bar->on = can_redraw();
 }
 
 void progress_show(struct progress *bar, double share)
@@ -140,16 +165,16 @@ void progress_show(struct progress *bar, double share)
         return;
     bar->drawn_ns = st_now_ns();
     const int full = (int)(WIDTH * (share < 0 ? 0 : share > 1 ? 1 : share));
-    char line[WIDTH + 1];
-    memset(line, '.', WIDTH);
-    memset(line, '#', (size_t)full);
-    line[WIDTH] = '\0';
-    fprintf(stderr, "\r%-28s [%s]", bar->label, line);
-    fflush(stderr);
+    char drawn[WIDTH + 1], line[128];
+    memset(drawn, '.', WIDTH);
+    memset(drawn, '#', (size_t)full);
+    drawn[WIDTH] = '\0';
+    snprintf(line, sizeof line, "%-24s [%s]", bar->label, drawn);
+    redraw(line);
 }
 
 void progress_end(struct progress *bar)
 {
     if (bar->on)
-        fputs("\r\033[K", stderr);
+        redraw("");
 }

@@ -50,8 +50,11 @@ static void say_who(int fd)
 int pack_lock_take(struct pack_lock *lock, const char *folder, struct stoker_error *err)
 {
     *lock = (struct pack_lock){.fd = -1};
+    struct stat about;
     if (mkdir(folder, 0777) && errno != EEXIST)
         return st_fail_errno(err, errno, "%s", folder);
+    if (!stat(folder, &about) && !S_ISDIR(about.st_mode))
+        return st_fail(err, STOKER_EINVAL, "%s is a file: name a folder to write into", folder);
     const int rc = pack_path(lock->path, folder, PACK_LOCK, err);
     if (rc)
         return rc;

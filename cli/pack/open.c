@@ -22,6 +22,16 @@ static int open_place(struct stoker_dataset **out, const struct st_location *pla
 int pack_data_open(struct stoker_dataset **out, struct st_location *place, const char *data,
                    const char *fields, struct stoker_error *err)
 {
-    const int rc = st_location_find(place, data, NULL, err);
-    return rc ? rc : open_place(out, place, fields, err);
+    int rc = st_location_find(place, data, NULL, err);
+    if (!rc)
+        rc = open_place(out, place, fields, err);
+    if (!rc && fields && !(*out)->source->fields) {
+        stoker_dataset_close(*out);
+        *out = NULL;
+        rc = st_fail(err, STOKER_EINVAL,
+                     "%s: the samples of a folder are a file and a label: there are no fields to choose "
+                     "from",
+                     data);
+    }
+    return rc;
 }

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define REDRAW_NS 100000000ull   /* on a terminal */
 #define LINE_NS   10000000000ull /* in a log */
@@ -23,7 +22,7 @@ void pack_progress_begin(struct pack_progress *p, const char *what, uint64_t don
                                 .began_at = done,
                                 .start_ns = now,
                                 .shown_ns = now,
-                                .terminal = isatty(STDERR_FILENO),
+                                .terminal = can_redraw(),
                                 .quiet = quiet};
 }
 
@@ -39,19 +38,21 @@ void pack_progress_show(struct pack_progress *p, uint64_t done, uint64_t bytes)
     const double left = rate > 0 ? (double)(p->total - done) / rate : 0;
     const double share = p->total ? (double)done / (double)p->total : 1;
     struct bytes_text size;
-    char bar[WIDTH + 1];
+    char bar[WIDTH + 1], line[256];
     memset(bar, '.', WIDTH);
     memset(bar, '#', (size_t)(WIDTH * share));
     bar[WIDTH] = '\0';
-    fprintf(stderr, "%s%s [%s] %llu/%llu  %.0f samples/s  %s  %d:%02d left%s", p->terminal ? "\r" : "",
-            p->what, bar, (unsigned long long)done, (unsigned long long)p->total, rate,
-            with_unit(&size, (double)bytes), (int)(left / 60), (int)left % 60,
-            p->terminal ? "\033[K" : "\n");
-    fflush(stderr);
+    snprintf(line, sizeof line, "%s %d:%02d left [%s] %llu/%llu  %.0f samples/s  %s", p->what,
+             (int)(left / 60), (int)left % 60, bar, (unsigned long long)done,
+             (unsigned long long)p->total, rate, with_unit(&size, (double)bytes));
+    if (p->terminal)
+        redraw(line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 void pack_progress_end(struct pack_progress *p)
 {
     if (p->terminal && !p->quiet)
-        fputs("\r\033[K", stderr);
+        redraw("");
 }

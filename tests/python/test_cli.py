@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -32,25 +34,58 @@ def strict(text):
 
 def test_help_lists_commands_and_exit_codes():
     text = stoker("help").stdout
+    flowing = " ".join(text.split())
     for name, command in COMMANDS.items():
-        assert re.search(rf"^  {name} +{re.escape(command['summary'])}$", text, re.M)
+        assert re.search(rf"^  {name} ", text, re.M) and f" {name} {command['summary']} " in flowing
     for code in HELP["exit_codes"]:
-        assert f"  {code['code']}  {code['meaning'].splitlines()[0]}" in text
+        assert f" {code['code']} {' '.join(code['meaning'].split())} " in flowing
     assert [code["code"] for code in HELP["exit_codes"]] == [0, 1, 2, 3]
-    assert max(map(len, text.splitlines())) <= 110
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_usage_of_each_command(name):
     text = stoker("help", name).stdout
-    assert text.startswith(f"usage: stoker {name}") and max(map(len, text.splitlines())) <= 110
+    assert text.startswith(f"usage: stoker {name}") and max(map(len, text.splitlines())) <= 80
     for option in COMMANDS[name]["options"]:
         assert f"  {option['name']}" in text and bool(option["value"]) == bool(option["allowed"])
     assert stoker(name, "--help").stdout == text
 
 
+def on_a_terminal(columns, *arguments):
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, columns))
+    process = subprocess.Popen([str(PROGRAM), *arguments], stdout=its, stderr=its)
+    os.close(its)
+    seen = b""
+    try:
+        while piece := os.read(ours, 4096):
+            seen += piece
+    except OSError:  # it has closed its end
+        pass
+    os.close(ours)
+    assert process.wait(600) == 0
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [40, 72, 100, 300])
+def test_help_is_as_wide_as_the_terminal(columns):
+    for name in COMMANDS:
+        text = on_a_terminal(columns, "help", name)
+        assert text.split() == stoker("help", name).stdout.split()
+        for line in text.splitlines():
+            # Tables, and words and names of options that are longer than what is left, stay whole.
+            assert len(line) <= min(columns, 100) or line.startswith(("usage: ", "       stoker", "  ")), line
+    prose = on_a_terminal(columns, "help", "run").split("\n\n")[1].splitlines()
+    assert max(map(len, prose)) <= min(columns, 100) < max(map(len, prose)) + 16
+
+
 def test_the_man_page_has_every_option_and_exit_code():
     page = (ROOT / "docs/man/stoker.1").read_text()
+    for command in HELP["commands"]:
+        for option in command["options"]:
+            name = option["name"].removeprefix("-").replace("-", "[-]")
+            assert re.search(rf"Fl {name}\b", page), (command["name"], option["name"])
     status = page[page.index(".Sh EXIT STATUS"):page.index(".Sh EXAMPLES")]
     for code in HELP["exit_codes"]:
         assert re.search(rf"^\.It {code['code']}$", status, re.M)
@@ -62,6 +97,52 @@ def test_the_demo_has_the_options_of_the_table():
     got = subprocess.run([sys.executable, "-m", "stoker.demo", "--help"], capture_output=True, text=True, timeout=60, check=True)
     listed = set(re.findall(r"^  (--[a-z-]+)", got.stdout, re.M))
     assert listed == {option["name"] for option in COMMANDS["demo"]["options"]}
+
+
+# ---- environment variables ----------------------------------------------------------------------
+
+
+def read_by(*folders, pattern):
+    """Names of environment variables that the sources of these folders read."""
+    found = set()
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".c", ".h", ".py"):
+                found |= set(re.findall(pattern, path.read_text()))
+    return found
+
+
+# "AWS_..." are names that one function looks up.
+IN_C = r'getenv\("([A-Z_]+)"\)|"((?:AWS|LC)_[A-Z_0-9]+|LANG)"'
+IN_PYTHON = r'environ(?:\.get\(|\[)"([A-Z_]+)"'
+BETWEEN_OURSELVES = {"STOKER_RUN", "STOKER_PROBE"}  # from `stoker run` and `stoker tune` to what they start
+OF_EVERY_PROGRAM = {"PATH", "PYTHONPATH"}
+
+
+def test_stoker_h_names_every_variable_that_the_library_reads():
+    head = (ROOT / "include/stoker/stoker.h").read_text()
+    begin = head.index("It reads these environment variables")
+    named = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b", re.sub(r"\([^)]*\)", "", head[begin:head.index("libcurl", begin)])))
+    read = {name for names in read_by("src", pattern=IN_C) for name in names if name}
+    assert named - {"It"} == read
+
+
+def test_the_man_page_names_every_variable_that_the_program_reads():
+    page = (ROOT / "docs/man/stoker.1").read_text()
+    page = page[page.index(".Sh ENVIRONMENT"):page.index(".Sh EXIT STATUS")]
+    named = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\b(?:TERM|LANG|COLUMNS|HOME|TMPDIR)\b", page))
+    read = {name for names in read_by("src", "cli", pattern=IN_C) for name in names if name}
+    read |= read_by("cli/doctor/inject", pattern=IN_PYTHON) | {"XDG_CACHE_HOME"}  # by stoker.demo
+    read -= {name for name in read if name.startswith("AWS_")} | BETWEEN_OURSELVES | OF_EVERY_PROGRAM
+    # Variables that the doctor examines, or that a launcher sets for the program that is watched.
+    examined = {"LOCAL_RANK", "RANK", "WORLD_SIZE"}
+    assert named >= read - examined and not named - read, (named ^ read) - examined
+
+
+def test_docs_name_every_variable_for_s3():
+    text = (ROOT / "docs/data.md").read_text()
+    for name in {name for names in read_by("src/source/remote", pattern=IN_C) for name in names if name}:
+        assert f"`{name}`" in text or name == "HOME", name
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -90,6 +171,9 @@ def test_the_demo_has_the_options_of_the_table():
     (["completion"], "completion: name a shell: bash, zsh or fish"),
     (["completion", "csh"], "not 'csh'"),
     (["help", "nothing"], "there is no command 'nothing'"),
+    (["--verison"], "there is no option '--verison'. Did you mean '--version'?"),
+    (["version"], "there is no command 'version'. Did you mean '--version'?"),
+    (["vrify"], "there is no command 'vrify'. Did you mean 'verify'?"),
     (["explain", "--markdown", "--json"], "without '--json'"),
 ])
 def test_errors_name_option_value_and_what_is_allowed(tmp_path, arguments, said):
@@ -97,6 +181,34 @@ def test_errors_name_option_value_and_what_is_allowed(tmp_path, arguments, said)
     assert got.returncode == 2 and not got.stdout
     assert said in got.stderr and got.stderr.startswith("stoker: ") and got.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_possible_is_said(tmp_path, bad_tree):
+    (tmp_path / "file").write_text("x")
+    for arguments, said in (
+        (("pack", bad_tree, tmp_path / "file"), "file is a file: name a folder to write into"),
+        (("verify", bad_tree, "--fields", "jgp"), "there are no fields to choose from"),
+        (("pack", bad_tree, tmp_path / "out", "--fields", "jpg"), "there are no fields to choose from"),
+    ):
+        got = stoker(*arguments)
+        assert got.returncode == 1 and said in got.stderr and not got.stdout, got
+
+
+@pytest.mark.parametrize("arguments", [["help"], ["info"], ["--version"], ["explain", "--json"]])
+def test_a_full_disk_is_said(arguments):
+    with open("/dev/full", "w") as full:
+        got = subprocess.run([str(PROGRAM), *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
+    assert got.returncode == 1 and got.stderr == "stoker: cannot write to standard output: No space left on device\n"
+
+
+def test_demo_without_the_package_says_what_to_do(tmp_path):
+    shutil.copy(PROGRAM, tmp_path / "stoker")
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nexec "{os.path.realpath(sys.executable)}" -I -S "$@"\n')
+    python.chmod(0o755)
+    got = subprocess.run([tmp_path / "stoker", "demo"], capture_output=True, text=True, timeout=600)
+    assert got.returncode == 1 and "does not have the Python package stoker: install it there" in got.stderr
+    assert got.stderr.count("\n") == 1
 
 
 def test_every_option_with_a_value_requires_it():

@@ -365,7 +365,7 @@ def test_progress_on_a_terminal(tmp_path):
     for i in range(3, 30):
         shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
     seen = on_terminal("pack", tree, tmp_path / "out", "--crop-ready", "--workers", 1)
-    shown = re.findall(r"\rpacking \[(#*)(\.*)\] (\d+)/30  (\d+) samples/s  ([\d.]+ [KM]B)  (\d+):(\d\d) left", seen)
+    shown = re.findall(r"\rpacking \d+:\d\d left \[(#*)(\.*)\] (\d+)/30  (\d+) samples/s  ([\d.]+ [KM]B)", seen)
     assert len(shown) >= 2, seen
     assert all(len(full) + len(empty) == 24 and len(full) == 24 * int(done) // 30 for full, empty, done, *_ in shown)
     done = [int(s[2]) for s in shown]
