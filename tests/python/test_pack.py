@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import termios
 import time
 from pathlib import Path
 
@@ -344,10 +345,12 @@ def test_usage(arguments, said):
 # ---- what it says -------------------------------------------------------------------------------
 
 
-def on_terminal(*arguments) -> str:
+def on_terminal(*arguments, columns=200, kind="xterm") -> str:
     """What a person sees: standard error on a terminal."""
     ours, its = pty.openpty()
-    process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stderr=its, stdout=subprocess.DEVNULL)
+    termios.tcsetwinsize(its, (24, columns))
+    process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stderr=its, stdout=subprocess.DEVNULL,
+                               env={**os.environ, "TERM": kind})
     os.close(its)
     seen = b""
     try:
@@ -374,8 +377,18 @@ def test_progress_on_a_terminal(tmp_path):
     for i in range(30, 150):  # enough for a fast machine to be seen at work
         shutil.copy(tree / f"c{i % 3}" / f"{i % 3:04}.jpg", tree / f"c{i % 3}" / f"{i:04}.jpg")
     pack(tree, tmp_path / "many")
-    assert "verifying [" in on_terminal("verify", tmp_path / "many", "--deep", "--workers", 1)
+    assert "\rverifying 0:" in on_terminal("verify", tmp_path / "many", "--deep", "--workers", 1)
     assert not on_terminal("pack", tree, tmp_path / "quiet", "--crop-ready", "--quiet")
+
+
+def test_progress_on_other_terminals(tmp_path):
+    """Lines are cut to the columns there are, and not redrawn where that is impossible."""
+    tree = big_tree(tmp_path / "tree", 40, (1600, 1200), progressive=True)
+    seen = on_terminal("verify", tree, "--deep", "--workers", 1, columns=40)
+    lines = re.split(r"\x1b\[K|\r", seen)
+    assert max(map(len, lines)) == 39 and any(line.startswith("verifying 0:") for line in lines), seen
+    assert "\x1b" not in on_terminal("verify", tree, "--deep", "--workers", 1, kind="dumb")
+
 
 
 def test_summary(bad_tree, tmp_path):
