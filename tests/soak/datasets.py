@@ -27,6 +27,7 @@ class Dataset(NamedTuple):
     path: pathlib.Path  # what is opened
     fields: str = ""
     kind: str = ""  # where the path does not tell
+    refused: bool = False  # whatever happens
 
 
 def pictures():
@@ -105,6 +106,7 @@ def write_table(root, name, head, line):
 
 
 def copied(root, path):
+    root.mkdir(exist_ok=True)
     target = root / path.name
     (shutil.copytree if path.is_dir() else shutil.copyfile)(path, target)
     return target
@@ -116,6 +118,14 @@ def packed(root, program, name, *options):
     return root / name
 
 
+def unfinished(root, whole):
+    """The same pack before its last file was written."""
+    copy = copied(root / "unfinished", whole)
+    manifest = copy / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    return copy
+
+
 def squeeze(data):
     return gzip.compress(data, 1, mtime=0)
 
@@ -123,7 +133,7 @@ def squeeze(data):
 def make_all(root, program):
     """In the folder `root`, which is new; `program` is stoker."""
     fields = "image/encoded=image,image/class/label=int"
-    return [
+    made = [
         Dataset("folder", write_folder(root / "folder")),
         Dataset("flat", root / "folder", kind="flat"),
         Dataset("tar", write_tar(root / "x.tar")),
@@ -145,3 +155,4 @@ def make_all(root, program):
         Dataset("pack tar", packed(root, program, "pack-tar", "--crop-ready", "--shard-size", "16K")),
         Dataset("pack tfrecord", packed(root, program, "pack-tfrecord", "--format", "tfrecord")),
     ]
+    return [*made, Dataset("pack unfinished", unfinished(root, root / "pack-tar"), refused=True)]
